@@ -1,0 +1,265 @@
+/* wsgemm.h - the whole public interface of wsgemm, a dense linear algebra library.
+ *
+ *   C = alpha * op(A) * op(B) + beta * C
+ *
+ * C11 and C++ (no CUDA header is needed: a stream is a void *). All sizes, leading dimensions and strides are int64_t and
+ * count elements, not bytes. Every function is safe to call from any number of threads at once; a NULL handle stands for the
+ * process-wide default handle wherever a handle is asked for.
+ *
+ * Nothing here prints, exits, raises a signal, or touches the rounding mode; what went wrong is in the returned status, and in
+ * words in wsgemm_last_error(). */
+#ifndef WSGEMM_H
+#define WSGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WSGEMM_VERSION_MAJOR 0
+#define WSGEMM_VERSION_MINOR 1
+#define WSGEMM_VERSION_PATCH 0
+/* One comparable number: 10000 * major + 100 * minor + patch. */
+#define WSGEMM_VERSION (10000 * WSGEMM_VERSION_MAJOR + 100 * WSGEMM_VERSION_MINOR + WSGEMM_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define WSGEMM_API __attribute__((visibility("default")))
+#else
+#define WSGEMM_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status codes: X(name, value, text) ------------------------------------------------------------------------------ */
+
+#define WSGEMM_STATUS_MAP(X)                                                                      \
+  X(SUCCESS, 0, "success")                                                                        \
+  X(INVALID_HANDLE, 1, "the handle was not made by wsgemm_create, or is already destroyed")       \
+  X(INVALID_VALUE, 2, "an argument is out of its range")                                          \
+  X(INVALID_POINTER, 3, "a pointer that would be read or written is NULL or in the wrong memory") \
+  X(ALLOC_FAILED, 4, "out of memory; the output was not touched")                                 \
+  X(NOT_SUPPORTED, 5, "this combination of types, modes or options is not built in")              \
+  X(NO_DEVICE, 6, "no usable GPU")                                                                \
+  X(INSUFFICIENT_DRIVER, 7, "the GPU driver is older than this library needs")                    \
+  X(ARCH_MISMATCH, 8, "the library holds no kernel for this GPU's architecture")                  \
+  X(CAPTURE_UNSAFE, 9, "the stream is being captured and a needed buffer is missing")             \
+  X(WORKSPACE_TOO_SMALL, 10, "the given workspace is too small for every kernel")                 \
+  X(DEVICE_ERROR, 11, "a GPU call failed")                                                        \
+  X(INTERNAL_ERROR, 12, "a defect in wsgemm; please report it")
+
+typedef enum wsgemm_status {
+#define WSGEMM_STATUS_ENUM(name, value, text) WSGEMM_##name = (value),
+  WSGEMM_STATUS_MAP(WSGEMM_STATUS_ENUM)
+#undef WSGEMM_STATUS_ENUM
+} wsgemm_status;
+
+/* "WSGEMM_INVALID_VALUE" and its sentence; for an unknown number "WSGEMM_UNKNOWN" and "unknown status". Never NULL. */
+WSGEMM_API const char *wsgemm_status_name(wsgemm_status status);
+WSGEMM_API const char *wsgemm_status_text(wsgemm_status status);
+
+/* What the last failing call of this thread complained about: the argument's name, its value and the least legal one. Warnings
+ * (an ignored environment variable) are left here too. Never NULL; "" if nothing went wrong. Valid until the thread's next call
+ * that fails. */
+WSGEMM_API const char *wsgemm_last_error(void);
+
+/* ---- Enumerations: the values of layout, op, uplo, diag and side are CBLAS's ------------------------------------------- */
+
+typedef enum wsgemm_layout { WSGEMM_ROW_MAJOR = 101, WSGEMM_COL_MAJOR = 102 } wsgemm_layout;
+
+typedef enum wsgemm_op {
+  WSGEMM_NO_TRANS = 111,     /* op(X) = X             */
+  WSGEMM_TRANS = 112,        /* op(X) = X^T           */
+  WSGEMM_CONJ_TRANS = 113,   /* op(X) = conj(X)^T     */
+  WSGEMM_CONJ_NO_TRANS = 114 /* op(X) = conj(X)       */
+} wsgemm_op;
+
+typedef enum wsgemm_uplo { WSGEMM_UPPER = 121, WSGEMM_LOWER = 122 } wsgemm_uplo;
+typedef enum wsgemm_diag { WSGEMM_NON_UNIT = 131, WSGEMM_UNIT = 132 } wsgemm_diag;
+typedef enum wsgemm_side { WSGEMM_LEFT = 141, WSGEMM_RIGHT = 142 } wsgemm_side;
+
+/* Element types. Complex numbers are pairs (re, im) without padding: layout-compatible with C's and C++'s complex types. */
+typedef enum wsgemm_type {
+  WSGEMM_F32 = 0, /* s */
+  WSGEMM_F64 = 1, /* d */
+  WSGEMM_C32 = 2, /* c: two floats  */
+  WSGEMM_C64 = 3  /* z: two doubles */
+} wsgemm_type;
+
+typedef struct wsgemm_cfloat {
+  float re, im;
+} wsgemm_cfloat;
+
+typedef struct wsgemm_cdouble {
+  double re, im;
+} wsgemm_cdouble;
+
+/* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row. */
+typedef enum wsgemm_math {
+  WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
+  WSGEMM_MATH_DEFAULT = 1, /* |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component; a GPU may use split
+                              tensor-core arithmetic to reach it */
+  WSGEMM_MATH_PEDANTIC = 2 /* the same bound by fused multiply-adds in the data's own type only */
+} wsgemm_math;
+
+/* Who works on which tile; the result's bits never depend on it. */
+typedef enum wsgemm_policy {
+  WSGEMM_POLICY_AUTO = 0,         /* steal */
+  WSGEMM_POLICY_FIXED_WORK = 1,   /* one shared ticket: whoever is free takes the next item */
+  WSGEMM_POLICY_FIXED_BLOCKS = 2, /* every worker has an equal share and keeps to it */
+  WSGEMM_POLICY_STEAL = 3         /* every worker has a share, then takes from the one furthest behind */
+} wsgemm_policy;
+
+/* ---- Handle ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct wsgemm_handle wsgemm_handle;
+
+/* Makes a handle with the defaults (see the setters). Cheap: it creates no thread and allocates only itself.
+ * Returns SUCCESS, INVALID_POINTER (out is NULL), ALLOC_FAILED. */
+WSGEMM_API wsgemm_status wsgemm_create(wsgemm_handle **out);
+
+/* Frees a handle. No call may still be using it. NULL is allowed and does nothing. Returns SUCCESS, INVALID_HANDLE. */
+WSGEMM_API wsgemm_status wsgemm_destroy(wsgemm_handle *h);
+
+/* Setters and getters. Setting is atomic per value and takes effect for calls that begin afterwards. Every setter returns
+ * SUCCESS, INVALID_HANDLE, or INVALID_VALUE (then nothing changed); every getter SUCCESS, INVALID_HANDLE or INVALID_POINTER. */
+
+/* Most CPU threads that a call may use, the caller's included; 0 (default): as many as wsgemm_default_num_threads says. */
+WSGEMM_API wsgemm_status wsgemm_set_num_threads(wsgemm_handle *h, int n_threads);
+WSGEMM_API wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads);
+
+/* Limit for calls made by this thread, on top of the handle's; 0: none. Returns the old limit (negative n: only asks). */
+WSGEMM_API int wsgemm_set_num_threads_local(int n_threads);
+
+/* min(affinity mask, cgroup cpu quota rounded up, WSGEMM_NUM_THREADS), read once; at least 1. */
+WSGEMM_API int wsgemm_default_num_threads(void);
+
+WSGEMM_API wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy);
+WSGEMM_API wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *policy);
+
+/* Neighbouring tiles of one row of tiles that a work item covers, sharing one load of A: 1..64, or 0 (default): chosen per call. */
+WSGEMM_API wsgemm_status wsgemm_set_coarse_factor(wsgemm_handle *h, int coarse_factor);
+WSGEMM_API wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor);
+
+WSGEMM_API wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math); /* DEFAULT or PEDANTIC */
+WSGEMM_API wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math);
+
+/* Forces a kernel row by its full name ("sgemm_avx512_32x12"), for the element type that the name begins with; NULL or "": back
+ * to automatic for all types. INVALID_VALUE: no such row; NOT_SUPPORTED: this machine cannot run it. */
+WSGEMM_API wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name);
+
+/* CUDA stream (a cudaStream_t) of calls on device memory; NULL: the default stream. Kept, not used, by calls on host memory. */
+WSGEMM_API wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream);
+WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
+
+/* Check mode: also refuse a C that overlaps A or B (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1 in the environment. */
+WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
+WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
+
+/* A function called with one line of text for each warning and each failing call; NULL (default): none. It runs on the calling
+ * thread and must not call wsgemm. */
+typedef void (*wsgemm_logger)(void *user, wsgemm_status status, const char *message);
+WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user);
+
+/* ---- GEMM: C = alpha op(A) op(B) + beta C --------------------------------------------------------------------------------
+ *
+ * op(A) is m x k, op(B) is k x n, C is m x n. Column-major: element (i, j) of X stands at x[i + j * ldx], so lda >= max(1, m) if
+ * A is not transposed, else max(1, k); ldb >= max(1, k), else max(1, n); ldc >= max(1, m). Row-major: element (i, j) at
+ * x[i * ldx + j], and the least lds are k / m, n / k and n. Any element-aligned pointer will do.
+ *
+ * beta = 0: C is written without being read. alpha = 0 or k = 0: C = beta C, A and B are not read and may be NULL. m = 0 or
+ * n = 0: nothing happens. A complex alpha or beta whose imaginary part is 0 multiplies as a real number. C must not overlap A or B (undefined; refused in check mode).
+ *
+ * Calls on host memory are done when they return. Small products neither allocate nor lock nor wake a thread.
+ *
+ * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER. Only
+ * after SUCCESS has C been written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
+
+WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                                      float beta, float *c, int64_t ldc);
+
+WSGEMM_API wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, double alpha, const double *a, int64_t lda, const double *b,
+                                      int64_t ldb, double beta, double *c, int64_t ldc);
+
+WSGEMM_API wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, wsgemm_cfloat alpha, const wsgemm_cfloat *a, int64_t lda,
+                                      const wsgemm_cfloat *b, int64_t ldb, wsgemm_cfloat beta, wsgemm_cfloat *c, int64_t ldc);
+
+WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda,
+                                      const wsgemm_cdouble *b, int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc);
+
+/* A scalar of any element type, by value. */
+typedef union wsgemm_scalar {
+  float s;
+  double d;
+  wsgemm_cfloat c;
+  wsgemm_cdouble z;
+  const void *device; /* reserved: a scalar in device memory */
+} wsgemm_scalar;
+
+typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE = 1 } wsgemm_scalar_mode;
+typedef enum wsgemm_epilogue { WSGEMM_EPILOGUE_NONE = 0 } wsgemm_epilogue;
+
+/* The descriptor form. Set it to WSGEMM_GEMM_DESC_INIT, then fill in what differs. The typed calls above are this with
+ * batch_count = 1. */
+typedef struct wsgemm_gemm_desc {
+  size_t struct_bytes; /* sizeof(wsgemm_gemm_desc), so that the struct may grow */
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+  wsgemm_type type_a, type_b, type_c, type_scalar; /* today all four equal, else NOT_SUPPORTED */
+  wsgemm_math math;
+  wsgemm_scalar_mode scalar_mode; /* today VALUE, else NOT_SUPPORTED */
+  wsgemm_epilogue epilogue;       /* today NONE */
+  int64_t m, n, k;
+  wsgemm_scalar alpha, beta;
+  const void *a;
+  int64_t lda;
+  const void *b;
+  int64_t ldb;
+  void *c;
+  int64_t ldc;
+  /* Strided batch: product i works on a + i * stride_a, b + i * stride_b, c + i * stride_c. A or B may be shared (stride 0), strides may be negative; the
+   * C of different products must not overlap. batch_count = 0 does nothing. */
+  int64_t batch_count, stride_a, stride_b, stride_c;
+} wsgemm_gemm_desc;
+
+#define WSGEMM_GEMM_DESC_INIT                                                                                                  \
+  {                                                                                                                            \
+    sizeof(wsgemm_gemm_desc), WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32,          \
+        WSGEMM_F32, WSGEMM_MATH_INHERIT, WSGEMM_SCALAR_VALUE, WSGEMM_EPILOGUE_NONE, 0, 0, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 0, \
+        0, 0                                                                                                                   \
+  }
+
+/* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
+ * this or an earlier version, or batch_count < 0. */
+WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
+
+/* ---- Asking --------------------------------------------------------------------------------------------------------------
+ * Texts: at most `bytes` bytes are written, always closed with NUL if bytes > 0. Returns the length of the whole text without
+ * its NUL, as snprintf does; (NULL, 0) asks for it. */
+
+/* Which kernel row, tile, blocking, COARSE_FACTOR, policy and thread count the call would use, one "key: value" a line. The
+ * pointers in desc are not read. For a bad desc: the one line "error: ...". */
+WSGEMM_API size_t wsgemm_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc, char *text, size_t bytes);
+
+/* How this library was built: version, compiler, backends, kernel families; one "key: value" a line. */
+WSGEMM_API size_t wsgemm_config(char *text, size_t bytes);
+
+/* What the library found on this machine: CPU features, ISA in use, caches, affinity, cgroup quota, thread count and why,
+ * WSGEMM_* variables in force or ignored; one "key: value" a line. */
+WSGEMM_API size_t wsgemm_machine(char *text, size_t bytes);
+
+WSGEMM_API int wsgemm_version(void);                /* WSGEMM_VERSION of the library in use */
+WSGEMM_API const char *wsgemm_version_string(void); /* "0.1.0" */
+
+/* The kernel registry: names of rows 0 .. count - 1 (NULL beyond), and whether this machine can run a row. */
+WSGEMM_API int wsgemm_kernel_count(void);
+WSGEMM_API const char *wsgemm_kernel_name(int row);
+WSGEMM_API int wsgemm_kernel_usable(int row);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

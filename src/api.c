@@ -1,0 +1,289 @@
+/* api.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
+ *
+ * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
+#include "internal.h"
+#include "tile.h"
+
+#define WS_INLINE static inline __attribute__((always_inline))
+
+/* What the caller called it, for error messages; the problem has row-major swapped away. */
+typedef struct said {
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+} said;
+
+static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
+static bool is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS; }
+static bool known_op(wsgemm_op op) { return op >= WSGEMM_NO_TRANS && op <= WSGEMM_CONJ_NO_TRANS; }
+static bool known_layout(wsgemm_layout layout) { return layout == WSGEMM_ROW_MAJOR || layout == WSGEMM_COL_MAJOR; }
+
+/* Elements of A and B as they are stored: `length` contiguous ones, `count` times. */
+static int64_t a_length(const ws_problem *p) { return p->a_trans ? p->k : p->m; }
+static int64_t a_count(const ws_problem *p) { return p->a_trans ? p->m : p->k; }
+static int64_t b_length(const ws_problem *p) { return p->b_trans ? p->n : p->k; }
+static int64_t b_count(const ws_problem *p) { return p->b_trans ? p->k : p->n; }
+
+/* ---- making the problem ----------------------------------------------------------------------------------------------------- */
+
+WS_INLINE void set_scale_s(ws_scale *s, float alpha_re, float alpha_im, float beta_re, float beta_im) {
+  s->alpha.s[0] = alpha_re, s->alpha.s[1] = alpha_im;
+  s->beta.s[0] = beta_re, s->beta.s[1] = beta_im;
+  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
+  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
+  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
+}
+
+WS_INLINE void set_scale_d(ws_scale *s, double alpha_re, double alpha_im, double beta_re, double beta_im) {
+  s->alpha.d[0] = alpha_re, s->alpha.d[1] = alpha_im;
+  s->beta.d[0] = beta_re, s->beta.d[1] = beta_im;
+  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
+  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
+  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
+}
+
+/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major transpose: swapping the operands
+ * is all. */
+WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, const void *a,
+                            int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+  const bool complex_type = type == WSGEMM_C32 || type == WSGEMM_C64;
+  p->type = type;
+  p->k = k;
+  p->c = c, p->ldc = ldc;
+  if (s->layout == WSGEMM_ROW_MAJOR) {
+    p->m = n, p->n = m;
+    p->a = b, p->lda = ldb, p->a_trans = is_transposed(s->transb), p->scale.conj_a = complex_type && is_conjugated(s->transb);
+    p->b = a, p->ldb = lda, p->b_trans = is_transposed(s->transa), p->scale.conj_b = complex_type && is_conjugated(s->transa);
+  } else {
+    p->m = m, p->n = n;
+    p->a = a, p->lda = lda, p->a_trans = is_transposed(s->transa), p->scale.conj_a = complex_type && is_conjugated(s->transa);
+    p->b = b, p->ldb = ldb, p->b_trans = is_transposed(s->transb), p->scale.conj_b = complex_type && is_conjugated(s->transb);
+  }
+  p->batch_count = 1;
+  p->stride_a = p->stride_b = p->stride_c = 0;
+}
+
+static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
+  set_operands(p, d->type_c, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
+  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  p->batch_count = d->batch_count;
+  p->stride_a = swap ? d->stride_b : d->stride_a;
+  p->stride_b = swap ? d->stride_a : d->stride_b;
+  p->stride_c = d->stride_c;
+  switch (d->type_c) {
+  case WSGEMM_F32:
+    set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
+    break;
+  case WSGEMM_F64:
+    set_scale_d(&p->scale, d->alpha.d, 0, d->beta.d, 0);
+    break;
+  case WSGEMM_C32:
+    set_scale_s(&p->scale, d->alpha.c.re, d->alpha.c.im, d->beta.c.re, d->beta.c.im);
+    break;
+  case WSGEMM_C64:
+    set_scale_d(&p->scale, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
+    break;
+  }
+}
+
+/* ---- checks: the quick one lets nothing bad through; the full one says what is wrong ------------------------------------------ */
+
+/* Sizes and lds below 2^30 cannot overflow anything. */
+WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
+  const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->lda | p->ldb | p->ldc);
+  return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
+         (p->lda >= a_length(p)) & (p->ldb >= b_length(p)) & (p->ldc >= p->m) & (p->lda > 0) & (p->ldb > 0) & (p->ldc > 0) &
+         (p->batch_count == 1);
+}
+
+static wsgemm_status check_enums(wsgemm_handle *h, const said *s) {
+  if (!known_layout(s->layout))
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "layout is %d; it must be 101 (row-major) or 102 (column-major)", (int)s->layout);
+  if (!known_op(s->transa)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transa is %d; it must be 111 .. 114", (int)s->transa);
+  if (!known_op(s->transb)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transb is %d; it must be 111 .. 114", (int)s->transb);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_size(wsgemm_handle *h, const char *name, int64_t size) {
+  if (size >= 0) return WSGEMM_SUCCESS;
+  return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least 0", name, (long long)size);
+}
+
+static wsgemm_status check_ld(wsgemm_handle *h, const char *ld_name, int64_t length, int64_t count, int64_t ld, int64_t bytes) {
+  int64_t extent;
+  const int64_t least = ws_max(1, length);
+  if (ld < least)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least %lld", ld_name, (long long)ld, (long long)least);
+  if (__builtin_mul_overflow(ld, count, &extent) || __builtin_mul_overflow(extent, bytes, &extent))
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; %lld times that many elements are more than 2^63 - 1 bytes", ld_name,
+                   (long long)ld, (long long)count);
+  return WSGEMM_SUCCESS;
+}
+
+/* Bytes from the first to behind the last element of a batch of matrices of positive size; -1 if that overflows. */
+static int64_t batch_bytes(int64_t length, int64_t count, int64_t ld, int64_t batch_count, int64_t stride, int64_t bytes) {
+  int64_t extent;
+  if (length == 0 || count == 0) return 0;
+  if (stride == INT64_MIN || __builtin_mul_overflow(stride < 0 ? -stride : stride, batch_count - 1, &extent)) return -1;
+  if (__builtin_add_overflow(extent, (count - 1) * ld + length, &extent)) return -1;
+  return __builtin_mul_overflow(extent, bytes, &extent) ? -1 : extent;
+}
+
+static int64_t a_bytes(const ws_problem *p) {
+  return batch_bytes(a_length(p), a_count(p), p->lda, p->batch_count, p->stride_a, ws_types[p->type].bytes);
+}
+static int64_t b_bytes(const ws_problem *p) {
+  return batch_bytes(b_length(p), b_count(p), p->ldb, p->batch_count, p->stride_b, ws_types[p->type].bytes);
+}
+static int64_t c_bytes(const ws_problem *p) {
+  return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type].bytes);
+}
+
+static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const int64_t bytes = ws_types[p->type].bytes;
+  wsgemm_status status = check_enums(h, s);
+  if (!status) status = check_size(h, "m", swap ? p->n : p->m);
+  if (!status) status = check_size(h, "n", swap ? p->m : p->n);
+  if (!status) status = check_size(h, "k", p->k);
+  if (!status) status = check_size(h, "batch_count", p->batch_count);
+  if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->ldb, bytes);
+  if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->lda, bytes);
+  if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
+  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, bytes);
+  if (status || p->batch_count <= 1) return status;
+  if (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
+                   (long long)p->batch_count);
+  return WSGEMM_SUCCESS;
+}
+
+/* Whether C's memory meets an operand's, from first to last element. */
+static bool meets_c(const ws_problem *p, const void *x, int64_t stride, int64_t x_bytes) {
+  const int64_t bytes = ws_types[p->type].bytes, before = p->batch_count - 1;
+  const uintptr_t c = (uintptr_t)p->c + (uintptr_t)(p->stride_c < 0 ? p->stride_c * before * bytes : 0);
+  const uintptr_t begin = (uintptr_t)x + (uintptr_t)(stride < 0 ? stride * before * bytes : 0);
+  return begin < c + (uintptr_t)c_bytes(p) && c < begin + (uintptr_t)x_bytes;
+}
+
+static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const bool read_ab = !ws_product_is_zero(p);
+  if (read_ab && !(swap ? p->b : p->a)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
+  if (read_ab && !(swap ? p->a : p->b)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
+  if (!p->c) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
+  if (!read_ab || !atomic_load_explicit(&h->check, memory_order_relaxed)) return WSGEMM_SUCCESS;
+  const bool meets_a = meets_c(p, p->a, p->stride_a, a_bytes(p)), meets_b = meets_c(p, p->b, p->stride_b, b_bytes(p));
+  if (meets_a || meets_b)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "c overlaps %s; it must not", (swap ? meets_b : meets_a) ? "a" : "b");
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status bad_handle(void) {
+  return ws_fail(NULL, WSGEMM_INVALID_HANDLE, "h was not made by wsgemm_create, or is already destroyed");
+}
+
+WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const said *s) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return bad_handle();
+  wsgemm_status status;
+  if (!surely_good_shape(p, s) && (status = check_shape(h, p, s))) return status;
+  if (p->m == 0 || p->n == 0 || p->batch_count == 0) return WSGEMM_SUCCESS;
+  if ((!p->a || !p->b || !p->c || atomic_load_explicit(&h->check, memory_order_relaxed)) && (status = check_pointers(h, p, s)))
+    return status;
+  ws_dispatch(h, p);
+  return WSGEMM_SUCCESS;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------------- */
+
+wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                           int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_F32, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+                           double *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_F64, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_d(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, wsgemm_cfloat alpha, const wsgemm_cfloat *a, int64_t lda, const wsgemm_cfloat *b,
+                           int64_t ldb, wsgemm_cfloat beta, wsgemm_cfloat *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_C32, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda, const wsgemm_cdouble *b,
+                           int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_C64, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_d(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  return run(h, &p, &s);
+}
+
+/* What only the descriptor form can get wrong. */
+static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  if (!d) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  if (d->struct_bytes != sizeof *d)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu", d->struct_bytes, sizeof *d);
+  const struct {
+    const char *name;
+    int value, most;
+  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},          {"type_b", (int)d->type_b, WS_N_TYPES - 1},
+               {"type_c", (int)d->type_c, WS_N_TYPES - 1},          {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
+               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},        {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
+               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_NONE}};
+  for (size_t i = 0; i < sizeof enums / sizeof enums[0]; i++)
+    if (enums[i].value < 0 || enums[i].value > enums[i].most)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be 0 .. %d", enums[i].name, enums[i].value, enums[i].most);
+  if (d->type_a != d->type_c || d->type_b != d->type_c || d->type_scalar != d->type_c)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "types %s, %s, %s and scalar %s: mixed types are not built in",
+                   ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
+  if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return bad_handle();
+  const wsgemm_status status = check_desc(h, desc);
+  if (status) return status;
+  const said s = {desc->layout, desc->transa, desc->transb};
+  ws_problem p;
+  make_problem(desc, &s, &p);
+  return run(h, &p, &s);
+}
+
+size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char *text, size_t bytes) {
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  wsgemm_handle *h = ws_handle(handle);
+  wsgemm_status status = h ? check_desc(h, desc) : bad_handle();
+  ws_problem p;
+  if (!status) {
+    const said s = {desc->layout, desc->transa, desc->transb};
+    make_problem(desc, &s, &p);
+    status = check_shape(h, &p, &s);
+  }
+  if (status)
+    ws_text_add(&t, "error: %s\n", wsgemm_last_error());
+  else
+    ws_explain_problem(h, &p, &t);
+  return t.length;
+}

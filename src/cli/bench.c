@@ -1,0 +1,305 @@
+/* bench.c - the command `wsgemm bench`: options, peers, and the run through the chosen suites.
+ *
+ * The environment is cleaned before any peer is loaded, and the commit asked for before that too: a fork with a peer's threads
+ * running would disturb them. How a figure comes about is said in bench_measure.c and, shorter, in the help below. */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_SUITES = 16, MAX_SHAPES = 4096, MAX_THREADS = 1024, MAX_SIZE = 1 << 20 };
+
+typedef struct options {
+  const bench_suite *suites[MAX_SUITES];
+  const char *peers[BENCH_MAX_PEERS];
+  const char *json, *results, *commit;
+  int n_suites, n_peers;
+  bool no_peers, allow_slow;
+} options;
+
+static void print_help(void) {
+  ws_cli_print_usage("bench");
+  fputs("Times wsgemm and other BLAS libraries side by side in one process, in turn, on the same\n"
+        "matrices (uniform(-1,1), alpha 1, beta 0), and checks that their results agree. A rate is the\n"
+        "median of many samples; a ratio is their time over ours: above 1, wsgemm is faster.\n\n"
+        "What is measured:\n"
+        "  --suite NAME[,NAME...]    suites to run, or all (--list shows them; default: demo)\n"
+        "  --routine s,d,c,z         only these routines\n"
+        "  --sizes N[,N...]          squares instead of the suite's shapes\n"
+        "  --shapes M,N,K[;M,N,K...] shapes instead of the suite's\n"
+        "  --threads N               thread count instead of the suite's (all: the library's default)\n"
+        "  --samples N               samples of each arm (fewer if the budget ends first, at least 5)\n"
+        "  --min-time MS             one sample lasts at least so many milliseconds\n"
+        "  --budget S                seconds for one case\n\n"
+        "Against what:\n"
+        "  --peer PATH[:PREFIX]      a CBLAS library with 32-bit integers (OpenBLAS, BLIS); repeatable.\n"
+        "                            PREFIX stands before its function names (scipy_ is found by itself).\n"
+        "                            Default: libopenblas.so.0, scipy-openblas32 in ./.venv, and the\n"
+        "                            libraries listed (with commas) in WSGEMM_BENCH_PEERS\n"
+        "  --no-peers                wsgemm alone\n"
+        "  --allow-slow-peer         compare even if a peer runs without the machine's AVX-512\n\n"
+        "Where it goes (besides the table on stdout):\n"
+        "  --json FILE               append one JSON object a line for each case and peer\n"
+        "  --results DIR             replace DIR/<device>/<suite>.jsonl (whole suites only)\n"
+        "  --commit ID               for these files; default: WSGEMM_COMMIT, or git's HEAD\n"
+        "  --list                    list the suites\n\n"
+        "OPENBLAS_*, GOTO_*, BLIS_* and OMP_* variables are removed first, since they distort peers.\n"
+        "\"peak\" is the rate over that of a pure multiply-add loop, timed in turn with the others.\n",
+        stdout);
+}
+
+static int print_list(void) {
+  for (int i = 0; i < ws_bench_n_suites; i++)
+    printf("%-10s %-5s %s\n", ws_bench_suites[i].name, ws_bench_suites[i].routines, ws_bench_suites[i].what);
+  return WS_EXIT_OK;
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------------------------- */
+
+static int add_suites(options *o, char *list) {
+  for (char *name; (name = strsep(&list, ","));) {
+    if (strcmp(name, "all") == 0) {
+      for (int i = 0; i < ws_bench_n_suites && o->n_suites < MAX_SUITES; i++)
+        if (strcmp(ws_bench_suites[i].name, "demo") != 0) o->suites[o->n_suites++] = &ws_bench_suites[i];
+      continue;
+    }
+    const bench_suite *suite = ws_bench_find_suite(name);
+    if (!suite) return ws_cli_usage("bench", "bench: there is no suite '%.40s'; --list shows them", name);
+    if (o->n_suites == MAX_SUITES) return ws_cli_usage("bench", "bench: too many suites");
+    o->suites[o->n_suites++] = suite;
+  }
+  return WS_EXIT_OK;
+}
+
+static bool add_shape(bench_session *s, int64_t m, int64_t n, int64_t k) {
+  bench_shape *more = s->n_shapes < MAX_SHAPES ? realloc(s->shapes, sizeof *more * (size_t)(s->n_shapes + 1)) : NULL;
+  if (!more) return false;
+  s->shapes = more;
+  more[s->n_shapes++] = (bench_shape){.m = m, .n = n, .k = k};
+  return true;
+}
+
+static bool take_size(const char *text, int64_t *size) { return text && ws_cli_int64(text, 1, MAX_SIZE, size); }
+
+static int add_sizes(bench_session *s, char *list) {
+  for (char *text; (text = strsep(&list, ","));) {
+    int64_t n;
+    if (!take_size(text, &n)) return ws_cli_usage("bench", "bench: '%.40s' is no size (1 to %d)", text, MAX_SIZE);
+    if (!add_shape(s, n, n, n)) return ws_cli_usage("bench", "bench: too many sizes");
+  }
+  return WS_EXIT_OK;
+}
+
+static int add_shapes(bench_session *s, char *list) {
+  for (char *text; (text = strsep(&list, ";"));) {
+    int64_t m, n, k;
+    char *rest = text;
+    if (!take_size(strsep(&rest, ","), &m) || !take_size(strsep(&rest, ","), &n) || !take_size(strsep(&rest, ","), &k) || rest)
+      return ws_cli_usage("bench", "bench: shapes are M,N,K with sizes of 1 to %d, divided by ';'", MAX_SIZE);
+    if (!add_shape(s, m, n, k)) return ws_cli_usage("bench", "bench: too many shapes");
+  }
+  return WS_EXIT_OK;
+}
+
+/* Keeps the letters of "s,d,c,z" in place. */
+static int take_routines(bench_session *s, char *list) {
+  char *out = list;
+  for (const char *p = list; *p; p++) {
+    if (*p == ',') continue;
+    if (!strchr("sdcz", *p)) return ws_cli_usage("bench", "bench: routines are s, d, c, z");
+    *out++ = *p;
+  }
+  *out = 0;
+  if (out == list) return ws_cli_usage("bench", "bench: routines are s, d, c, z");
+  s->routines = list;
+  return WS_EXIT_OK;
+}
+
+static int take_threads(bench_session *s, const char *text) {
+  int64_t n = wsgemm_default_num_threads();
+  if (strcmp(text, "all") != 0 && !ws_cli_int64(text, 1, MAX_THREADS, &n))
+    return ws_cli_usage("bench", "bench: --threads takes 1 to %d, or all", MAX_THREADS);
+  s->n_threads = (int)n;
+  return WS_EXIT_OK;
+}
+
+static int take_positive(const char *option, const char *text, double unit, double *out) {
+  if (!ws_cli_double(text, out) || !(*out > 0) || !(*out < 1e6))
+    return ws_cli_usage("bench", "bench: %s takes a number above 0", option);
+  *out *= unit;
+  return WS_EXIT_OK;
+}
+
+enum {
+  SUITE = 256,
+  ROUTINE,
+  SIZES,
+  SHAPES,
+  THREADS,
+  SAMPLES,
+  MIN_TIME,
+  BUDGET,
+  PEER,
+  NO_PEERS,
+  ALLOW_SLOW,
+  JSON,
+  RESULTS,
+  COMMIT,
+  LIST
+};
+
+static const struct option long_options[] = {{"suite", required_argument, NULL, SUITE},
+                                             {"routine", required_argument, NULL, ROUTINE},
+                                             {"sizes", required_argument, NULL, SIZES},
+                                             {"shapes", required_argument, NULL, SHAPES},
+                                             {"threads", required_argument, NULL, THREADS},
+                                             {"samples", required_argument, NULL, SAMPLES},
+                                             {"min-time", required_argument, NULL, MIN_TIME},
+                                             {"budget", required_argument, NULL, BUDGET},
+                                             {"peer", required_argument, NULL, PEER},
+                                             {"no-peers", no_argument, NULL, NO_PEERS},
+                                             {"allow-slow-peer", no_argument, NULL, ALLOW_SLOW},
+                                             {"json", required_argument, NULL, JSON},
+                                             {"results", required_argument, NULL, RESULTS},
+                                             {"commit", required_argument, NULL, COMMIT},
+                                             {"list", no_argument, NULL, LIST},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
+
+static int take_option(bench_session *s, options *o, int found) {
+  int64_t count;
+  switch (found) {
+  case SUITE:
+    return add_suites(o, optarg);
+  case ROUTINE:
+    return take_routines(s, optarg);
+  case SIZES:
+    return add_sizes(s, optarg);
+  case SHAPES:
+    return add_shapes(s, optarg);
+  case THREADS:
+    return take_threads(s, optarg);
+  case SAMPLES:
+    if (!ws_cli_int64(optarg, 1, 10000, &count)) return ws_cli_usage("bench", "bench: --samples takes 1 to 10000");
+    s->timing.n_samples = (int)count;
+    return WS_EXIT_OK;
+  case MIN_TIME:
+    return take_positive("--min-time", optarg, 1e-3, &s->timing.min_time_s);
+  case BUDGET:
+    return take_positive("--budget", optarg, 1, &s->timing.budget_s);
+  case PEER:
+    if (o->n_peers == BENCH_MAX_PEERS) return ws_cli_usage("bench", "bench: at most %d peers", BENCH_MAX_PEERS);
+    o->peers[o->n_peers++] = optarg;
+    return WS_EXIT_OK;
+  case NO_PEERS:
+    o->no_peers = true;
+    return WS_EXIT_OK;
+  case ALLOW_SLOW:
+    o->allow_slow = true;
+    return WS_EXIT_OK;
+  case JSON:
+    o->json = optarg;
+    return WS_EXIT_OK;
+  case RESULTS:
+    o->results = optarg;
+    return WS_EXIT_OK;
+  default:
+    o->commit = optarg;
+    return WS_EXIT_OK;
+  }
+}
+
+/* ---- The run ------------------------------------------------------------------------------------------------------------- */
+
+static void find_commit(bench_session *s, const char *given) {
+  const char *listed = given ? given : getenv("WSGEMM_COMMIT");
+  if (listed && *listed) {
+    snprintf(s->commit, sizeof s->commit, "%s", listed);
+    return;
+  }
+  FILE *git = popen("git rev-parse --short HEAD 2>/dev/null", "re");
+  if (git && !fgets(s->commit, sizeof s->commit, git)) s->commit[0] = 0;
+  if (git && pclose(git) != 0) s->commit[0] = 0;
+  s->commit[strcspn(s->commit, "\n")] = 0;
+  if (!s->commit[0]) snprintf(s->commit, sizeof s->commit, "unknown");
+}
+
+static void print_head(bench_session *s, const char *removed) {
+  double peak = 0;
+  for (int i = 0; i < 9; i++) { /* the first ones wake the core */
+    const double rate = ws_bench_peak_flops(false) * 1000 / ws_bench_peak_run(false, 1, 1000);
+    if (rate > peak) peak = rate;
+  }
+  ws_bench_line(s, "wsgemm %s (%s) on %s; multiply-add peak of one core %.0f GF/s single (%s)", wsgemm_version_string(),
+                s->commit, s->device, peak * 1e-9, ws_bench_peak_isa());
+  for (int i = 0; i < s->n_peers; i++) ws_bench_line(s, "peer %d: %s, %s", i + 1, s->peers[i].name, s->peers[i].path);
+  if (!s->n_peers) ws_bench_line(s, "no peer: wsgemm is timed alone");
+  if (*removed) ws_bench_line(s, "removed from the environment: %s", removed);
+  for (char **at = environ; *at; at++)
+    if (!strncmp(*at, "WSGEMM_", 7) && strncmp(*at, "WSGEMM_COMMIT=", 14) && strncmp(*at, "WSGEMM_BENCH_PEERS=", 19))
+      ws_bench_line(s, "in force: %s", *at);
+  ws_bench_line(s, "%s", "");
+}
+
+static int run(bench_session *s, options *o) {
+  char removed[512];
+  time_t now = time(NULL);
+  struct tm utc;
+
+  ws_bench_device(s);
+  find_commit(s, o->commit);
+  strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  ws_bench_clean_environment(removed, sizeof removed);
+  if (!o->no_peers) s->n_peers = ws_bench_load_peers(o->peers, o->n_peers, o->allow_slow, s->peers, s->error, sizeof s->error);
+  if (s->n_peers < 0) return ws_cli_fail("%s", s->error);
+  s->progress_bar = isatty(STDERR_FILENO);
+  if (o->json && !(s->json = fopen(o->json, "ae"))) return ws_cli_fail("cannot open %s: %s", o->json, strerror(errno));
+
+  print_head(s, removed);
+  for (int i = 0; i < o->n_suites; i++) {
+    if (o->results && !ws_bench_begin_results(s, o->results)) return ws_cli_fail("%s", s->error);
+    const bool good = ws_bench_run_suite(s, o->suites[i]);
+    ws_bench_progress(s, 0, 0, NULL);
+    if (!good) {
+      ws_bench_drop_results(s);
+      return ws_cli_fail("%s", s->error);
+    }
+    if (o->results && !ws_bench_keep_results(s, o->results, o->suites[i]->name)) return ws_cli_fail("%s", s->error);
+  }
+  if (s->json) {
+    const bool written = !ferror(s->json);
+    if (fclose(s->json) || !written) return ws_cli_fail("cannot write %s: %s", o->json, strerror(errno));
+    s->json = NULL;
+  }
+  return WS_EXIT_OK;
+}
+
+int ws_cmd_bench(int argc, char **argv) {
+  static bench_session session; /* large, and one run is all there is */
+  options o = {0};
+  opterr = 0;
+  optind = 0;
+  for (int found; (found = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+    if (found == 'h') {
+      print_help();
+      return WS_EXIT_OK;
+    }
+    if (found == LIST) return print_list();
+    if (found == '?' || found == ':') return ws_cli_bad_option("bench", argc, argv, found);
+    const int code = take_option(&session, &o, found);
+    if (code != WS_EXIT_OK) return code;
+  }
+  if (optind < argc) return ws_cli_usage("bench", "bench: '%.60s' is not an option", argv[optind]);
+  if (o.no_peers && o.n_peers) return ws_cli_usage("bench", "bench: --peer and --no-peers exclude each other");
+  if (o.results && (session.n_shapes || session.routines || session.n_threads))
+    return ws_cli_usage("bench",
+                        "bench: --results keeps whole suites; it cannot go with --sizes, --shapes, --routine or --threads");
+  if (!o.n_suites) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
+  const int code = run(&session, &o);
+  free(session.shapes);
+  return code;
+}

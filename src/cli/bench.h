@@ -1,0 +1,215 @@
+/* bench.h - what the files of `wsgemm bench` share.
+ *
+ * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into cases; bench_run.c and
+ * bench_steal.c turn a case into arms; bench_arms.c owns the matrices and the calling loops; bench_measure.c times arms in turn;
+ * bench_peers.c loads other BLAS libraries; bench_peak.c measures the FMA peak; bench_load.c watches other
+ * processes; bench_report.c writes tables and JSON lines.
+ *
+ * An arm is one contestant on one problem. All arms of a measurement run in one process, in turn, on the same memory. */
+#ifndef WSGEMM_CLI_BENCH_H
+#define WSGEMM_CLI_BENCH_H
+
+#include "cli.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { BENCH_MAX_PEERS = 4 };
+
+/* ---- Peers: other BLAS libraries, loaded at run time --------------------------------------------------------------------- */
+
+typedef void (*bench_cblas_s)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
+typedef void (*bench_cblas_d)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
+                              int);
+typedef void (*bench_cblas_x)(int, int, int, int, int, int, const void *, const void *, int, const void *, int, const void *,
+                              void *, int); /* complex, both sizes */
+
+typedef struct bench_peer {
+  char name[96]; /* "OpenBLAS 0.3.21 Cooperlake" */
+  char path[512];
+  bench_cblas_s sgemm;
+  bench_cblas_d dgemm;
+  bench_cblas_x cgemm, zgemm;
+  void (*set_threads)(int);
+  void (*set_threads64)(int64_t); /* instead, in a family whose counts are 64 bits wide */
+  int (*get_threads)(void);
+  int n_threads; /* as last set */
+} bench_peer;
+
+/* Removes from the environment what would distort a peer; call it before any peer is loaded. Returns how many were removed and
+ * leaves their names, separated by blanks, in text. */
+int ws_bench_clean_environment(char *text, size_t bytes);
+
+/* Loads the peers named in specs ("PATH" or "PATH:PREFIX"); with n_specs = 0 those of the default search. Returns how many stand
+ * in peers, or -1 with one line in error: a named peer cannot be used, or a peer runs without AVX-512 on a machine that has it.
+ */
+int ws_bench_load_peers(const char *const *specs, int n_specs, bool allow_slow, bench_peer *peers, char *error, size_t bytes);
+
+/* Sets the peer's thread count; false if it does not take it. */
+bool ws_bench_peer_threads(bench_peer *peer, int n_threads);
+
+/* ---- Problems and arms --------------------------------------------------------------------------------------------------- */
+
+typedef struct bench_shape {
+  wsgemm_type type;
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+  int64_t m, n, k;
+} bench_shape;
+
+/* Matrices of one shape: n_sets triples A, B, C, one after the other in one block. */
+typedef struct bench_problem {
+  bench_shape shape;
+  int64_t lda, ldb, ldc;
+  int n_sets; /* a power of two */
+  char *block;
+  size_t block_bytes, set_bytes, b_offset, c_offset, c_bytes;
+} bench_problem;
+
+/* Fills A and B with uniform(-1, 1). False: out of memory. */
+bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape);
+void ws_bench_problem_free(bench_problem *p);
+double ws_bench_flops(const bench_shape *shape);
+char ws_bench_type_letter(wsgemm_type type);
+bool ws_bench_is_double(wsgemm_type type); /* or of pairs of doubles */
+
+typedef struct bench_arm bench_arm;
+struct bench_arm {
+  const char *label;
+  /* Seconds that n_calls calls took; below 0: a call failed. */
+  double (*run)(const bench_arm *arm, int64_t n_calls);
+  const bench_problem *problem; /* NULL for the FMA peak */
+  wsgemm_handle *handle;        /* wsgemm arms */
+  bench_peer *peer;             /* arms of another library */
+  int n_threads;
+  bool double_precision; /* FMA peak */
+  double flops;          /* of one call */
+  /* Filled in by ws_bench_measure. */
+  int64_t n_calls;  /* of one sample */
+  double call_s;    /* seconds of one call, median over the samples */
+  double spread;    /* (upper quartile - lower quartile) / median */
+  double *sample_s; /* seconds of one call in each sample */
+  int n_samples;
+};
+
+/* An arm of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library refused a setting. */
+bool ws_bench_own_arm(bench_arm *arm, const char *label, const bench_problem *p, int n_threads, wsgemm_policy policy,
+                      int coarse_factor);
+void ws_bench_peer_arm(bench_arm *arm, bench_peer *peer, const bench_problem *p, int n_threads);
+void ws_bench_peak_arm(bench_arm *arm, bool double_precision, int n_threads);
+void ws_bench_arm_free(bench_arm *arm);
+
+/* ---- Measuring ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct bench_timing {
+  int n_samples;     /* of each arm, if the budget allows */
+  double min_time_s; /* one sample lasts at least this long */
+  double budget_s;   /* for one measurement; but at least BENCH_MIN_ROUNDS turns are taken */
+} bench_timing;
+
+enum { BENCH_MIN_ROUNDS = 5 };
+
+/* Checks that arms on one problem agree, then times all arms in turn. False with one line in error. */
+bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, char *error, size_t bytes);
+
+/* The first half of it: checks, and leaves in each arm n_calls (that fill min_time_s) and a first call_s. */
+bool ws_bench_prepare(bench_arm *arms, int n_arms, double min_time_s, bool threaded, char *error, size_t bytes);
+
+double ws_bench_now(void); /* seconds, monotonic */
+double ws_bench_median(double *values, int n_values);
+double ws_bench_quantile(const double *sorted, int n_values, double q);
+
+/* Makes an arm ready for its turn: its thread count set, and the threads of the arm before asleep. False: not possible. */
+bool ws_bench_enter(const bench_arm *arm, bool threaded);
+double ws_bench_take_longest_park(void); /* seconds; the longest wait for threads to fall asleep since this was last asked */
+
+/* ---- FMA peak ------------------------------------------------------------------------------------------------------------ */
+
+double ws_bench_peak_flops(bool double_precision); /* of one call of the peak loop, one thread */
+double ws_bench_peak_run(bool double_precision, int n_threads, int64_t n_calls);
+const char *ws_bench_peak_isa(void);
+bool ws_bench_has_avx512(void);
+
+/* ---- The rest of the machine --------------------------------------------------------------------------------------------- */
+
+void ws_bench_load_begin(void);
+double ws_bench_load_others(void); /* share of all cores that others used since then; below 0: not known */
+
+/* ---- Session, cases, reports --------------------------------------------------------------------------------------------- */
+
+typedef struct bench_case {
+  bench_shape shape;
+  int n_threads;
+  char name[64]; /* "n=1024", "m=1 n=4096 k=4096", "NT row n=1024" */
+} bench_case;
+
+typedef struct bench_session {
+  bench_peer peers[BENCH_MAX_PEERS];
+  int n_peers;
+  int n_cores; /* that this process may use */
+  char device[160], device_slug[96], commit[48], date[32];
+  bench_timing timing;  /* 0 in a field: the suite's own choice */
+  const char *routines; /* NULL: the suite's own */
+  bench_shape *shapes;  /* from --sizes and --shapes; only m, n, k count */
+  int n_shapes;
+  int n_threads; /* 0: the suite's own */
+  FILE *json, *results;
+  char *results_text; /* what was written to results so far */
+  size_t results_bytes;
+  bool progress_bar;
+  char error[512];
+} bench_session;
+
+typedef struct bench_suite bench_suite;
+struct bench_suite {
+  const char *name, *what, *routines;
+  bool (*run)(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+  const int64_t *sizes; /* squares, closed with 0; or NULL */
+  const bench_shape *shapes;
+  int n_shapes;
+  int64_t first, last, step; /* squares by range, if step > 0 */
+  int64_t complex_limit;     /* complex squares beyond this are left out; 0: none */
+  bool one_thread, all_threads, all_ops;
+  bench_timing timing;
+};
+
+extern const bench_suite ws_bench_suites[];
+extern const int ws_bench_n_suites;
+const bench_suite *ws_bench_find_suite(const char *name);
+
+/* Runs a whole suite: its cases, table and JSON lines. False with one line in s->error, as for every runner. */
+bool ws_bench_run_suite(bench_session *s, const bench_suite *suite);
+
+/* The runners that the table of suites names. */
+bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+
+bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *suite);
+
+/* One JSON line: one case against one other arm. Fields below 0 are left out. */
+typedef struct bench_record {
+  const char *suite, *case_name, *policy, *peer, *unit;
+  wsgemm_type type;
+  int n_threads, coarse_factor, n_samples;
+  double ours, theirs; /* in unit */
+  double ratio;        /* above 1: ours is better */
+  double peak_fraction, spread;
+  double idle_s, busy_s, busy_share, over_ideal; /* suite steal */
+} bench_record;
+
+bench_record ws_bench_record(const bench_suite *suite, const bench_case *c);
+void ws_bench_emit(bench_session *s, const bench_record *r);
+void ws_bench_line(bench_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ws_bench_progress(bench_session *s, int done, int total, const char *label);
+void ws_bench_device(bench_session *s);
+/* Collect a suite's records from here on; then either put them in folder/<device>/<suite>.jsonl, or forget them. */
+bool ws_bench_begin_results(bench_session *s, const char *folder);
+bool ws_bench_keep_results(bench_session *s, const char *folder, const char *suite);
+void ws_bench_drop_results(bench_session *s);
+
+#endif

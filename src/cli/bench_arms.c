@@ -1,0 +1,228 @@
+/* bench_arms.c - the matrices of a problem, and the loops that call wsgemm or another library on them.
+ *
+ * All arms work on the same A, B and C: separate copies lie on other physical pages, and their cache conflicts would be measured
+ * instead of the libraries. alpha = 1 and beta = 0 throughout. Small problems have a few sets of matrices, used in turn, which
+ * together stay within half of the L2. The loops differ only in the call they make, so that no arm pays for a wrapper. */
+#include "bench.h"
+#include "types.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_SETS = 4, PAGE_ALIGN = 2 << 20, GAP_BYTES = 128 }; /* the gap keeps A, B and C from starting in the same cache set */
+
+bool ws_bench_is_double(wsgemm_type type) { return ws_cli_types[type].part_bytes == sizeof(double); }
+
+char ws_bench_type_letter(wsgemm_type type) { return ws_cli_types[type].letter; }
+
+double ws_bench_flops(const bench_shape *shape) {
+  const int multiply_add_flops = ws_cli_types[shape->type].n_parts == 2 ? 8 : 2;
+  return multiply_add_flops * (double)shape->m * (double)shape->n * (double)shape->k;
+}
+
+static size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+/* uniform(-1, 1) from a splitmix64 sequence: the same numbers in every run. */
+static double uniform(uint64_t *state) {
+  uint64_t x = *state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return (double)(x >> 11) * 0x1p-52 - 1.0;
+}
+
+static void fill(char *at, size_t bytes, bool double_precision, uint64_t *state) {
+  if (double_precision) {
+    double *x = (double *)(void *)at;
+    for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] = uniform(state);
+  } else {
+    float *x = (float *)(void *)at;
+    for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] = (float)uniform(state);
+  }
+}
+
+bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
+  const bool row = shape->layout == WSGEMM_ROW_MAJOR;
+  const bool ta = shape->transa == WSGEMM_TRANS || shape->transa == WSGEMM_CONJ_TRANS;
+  const bool tb = shape->transb == WSGEMM_TRANS || shape->transb == WSGEMM_CONJ_TRANS;
+  const size_t element = (size_t)ws_cli_types[shape->type].bytes;
+  const size_t a_bytes = element * (size_t)shape->m * (size_t)shape->k, b_bytes = element * (size_t)shape->k * (size_t)shape->n;
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  const size_t warm_bytes = l2 > 0 ? (size_t)l2 / 2 : 256 << 10;
+  uint64_t state = 1;
+
+  memset(p, 0, sizeof *p);
+  p->shape = *shape;
+  p->lda = row == ta ? shape->m : shape->k;
+  p->ldb = row == tb ? shape->k : shape->n;
+  p->ldc = row ? shape->n : shape->m;
+  p->c_bytes = element * (size_t)shape->m * (size_t)shape->n;
+  p->b_offset = round_up(a_bytes + GAP_BYTES, 64);
+  p->c_offset = round_up(p->b_offset + b_bytes + GAP_BYTES, 64);
+  p->set_bytes = round_up(p->c_offset + p->c_bytes + GAP_BYTES, 64);
+  p->n_sets = 1;
+  while (p->n_sets < MAX_SETS && 2 * (size_t)p->n_sets * p->set_bytes <= warm_bytes) p->n_sets *= 2;
+  p->block_bytes = round_up(p->set_bytes * (size_t)p->n_sets, PAGE_ALIGN);
+  p->block = aligned_alloc(PAGE_ALIGN, p->block_bytes);
+  if (!p->block) return false;
+  memset(p->block, 0, p->block_bytes); /* first touch, gaps included */
+  for (int set = 0; set < p->n_sets; set++) {
+    char *at = p->block + (size_t)set * p->set_bytes;
+    fill(at, a_bytes, ws_bench_is_double(shape->type), &state);
+    fill(at + p->b_offset, b_bytes, ws_bench_is_double(shape->type), &state);
+  }
+  return true;
+}
+
+void ws_bench_problem_free(bench_problem *p) {
+  free(p->block);
+  p->block = NULL;
+}
+
+/* ---- Calling loops: one per library and type ----------------------------------------------------------------------------- */
+
+static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
+  return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
+}
+
+static double own_s(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_sgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double own_d(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_dgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, 0.0, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double own_c(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  const wsgemm_cfloat one = {1, 0}, zero = {0, 0};
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_cgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double own_z(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  const wsgemm_cdouble one = {1, 0}, zero = {0, 0};
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_zgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double peer_s(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
+  const bench_cblas_s gemm = arm->peer->sgemm;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0f, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb,
+         0.0f, set_at(p, i, p->c_offset), ldc);
+  return ws_bench_now() - start;
+}
+
+static double peer_d(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
+  const bench_cblas_d gemm = arm->peer->dgemm;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb, 0.0,
+         set_at(p, i, p->c_offset), ldc);
+  return ws_bench_now() - start;
+}
+
+static double peer_complex(const bench_arm *arm, int64_t n_calls) {
+  static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
+  static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
+  const bool wide = ws_bench_is_double(x->type);
+  const bench_cblas_x gemm = wide ? arm->peer->zgemm : arm->peer->cgemm;
+  const void *one = wide ? (const void *)one_z : one_c, *zero = wide ? (const void *)zero_z : zero_c;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, one, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb, zero,
+         set_at(p, i, p->c_offset), ldc);
+  return ws_bench_now() - start;
+}
+
+static double peak(const bench_arm *arm, int64_t n_calls) {
+  return ws_bench_peak_run(arm->double_precision, arm->n_threads, n_calls);
+}
+
+/* ---- Arms ---------------------------------------------------------------------------------------------------------------- */
+
+bool ws_bench_own_arm(bench_arm *arm, const char *label, const bench_problem *p, int n_threads, wsgemm_policy policy,
+                      int coarse_factor) {
+  static double (*const loops[])(const bench_arm *, int64_t) = {
+      [WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c, [WSGEMM_C64] = own_z};
+  memset(arm, 0, sizeof *arm);
+  arm->label = label;
+  arm->run = loops[p->shape.type];
+  arm->problem = p;
+  arm->n_threads = n_threads;
+  arm->flops = ws_bench_flops(&p->shape);
+  if (wsgemm_create(&arm->handle) == WSGEMM_SUCCESS && wsgemm_set_num_threads(arm->handle, n_threads) == WSGEMM_SUCCESS &&
+      wsgemm_set_policy(arm->handle, policy) == WSGEMM_SUCCESS &&
+      wsgemm_set_coarse_factor(arm->handle, coarse_factor) == WSGEMM_SUCCESS)
+    return true;
+  ws_bench_arm_free(arm);
+  return false;
+}
+
+void ws_bench_peer_arm(bench_arm *arm, bench_peer *peer, const bench_problem *p, int n_threads) {
+  static double (*const loops[])(const bench_arm *, int64_t) = {
+      [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_complex, [WSGEMM_C64] = peer_complex};
+  memset(arm, 0, sizeof *arm);
+  arm->label = peer->name;
+  arm->run = loops[p->shape.type];
+  arm->problem = p;
+  arm->peer = peer;
+  arm->n_threads = n_threads;
+  arm->flops = ws_bench_flops(&p->shape);
+}
+
+void ws_bench_peak_arm(bench_arm *arm, bool double_precision, int n_threads) {
+  memset(arm, 0, sizeof *arm);
+  arm->label = "FMA peak";
+  arm->run = peak;
+  arm->n_threads = n_threads;
+  arm->double_precision = double_precision;
+  arm->flops = ws_bench_peak_flops(double_precision) * n_threads;
+}
+
+void ws_bench_arm_free(bench_arm *arm) {
+  if (arm->handle) wsgemm_destroy(arm->handle);
+  free(arm->sample_s);
+  memset(arm, 0, sizeof *arm);
+}

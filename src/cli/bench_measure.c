@@ -1,0 +1,224 @@
+/* bench_measure.c - times arms in turn.
+ *
+ * One sample is as many calls as fill min_time; the arms take turns (the first one changes from round to round), and an arm's
+ * figure is the median of its samples, so that a drifting clock or a busy neighbour hits all arms alike. Before its samples an
+ * arm makes warm-up calls: they refill the caches that the arm before has taken.
+ *
+ * Threads: a library's workers may spin for a long while after a call (OpenBLAS: 2^28 clock ticks of sched_yield, 0.1 s), and
+ * would take the next arm's cores. So, when an arm with threads is in play, a turn begins by sleeping until the CPU clock of this
+ * process stands still, and then takes several samples at once. */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { THREADED_BLOCK = 3, MAX_SAMPLES = 10000, PARK_N_QUIET = 3 };
+#define WARM_CALL_S 0.05     /* longer calls have no warm-up: cold caches are below 1 % of them */
+#define PARK_WINDOW_S 0.001  /* a window counts as quiet ... */
+#define PARK_QUIET_S 0.00005 /* ... if the process used less CPU time than this in it */
+#define PARK_LIMIT_S 1.0
+#define TYPICAL_PARK_S 0.1 /* for the budget only */
+
+static double longest_park_s;
+
+static double clock_s(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double ws_bench_now(void) { return clock_s(CLOCK_MONOTONIC); }
+
+static int compare(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double ws_bench_quantile(const double *sorted, int n_values, double q) {
+  const double at = q * (n_values - 1);
+  const int below = (int)at;
+  const int above = below + 1 < n_values ? below + 1 : below;
+  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+}
+
+double ws_bench_median(double *values, int n_values) {
+  qsort(values, (size_t)n_values, sizeof *values, compare);
+  return ws_bench_quantile(values, n_values, 0.5);
+}
+
+static void wait_until_parked(void) {
+  const double start = ws_bench_now();
+  int n_quiet = 0;
+  while (n_quiet < PARK_N_QUIET && ws_bench_now() - start < PARK_LIMIT_S) {
+    const double used = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+    nanosleep(&(struct timespec){0, (long)(1e9 * PARK_WINDOW_S)}, NULL);
+    n_quiet = clock_s(CLOCK_PROCESS_CPUTIME_ID) - used < PARK_QUIET_S ? n_quiet + 1 : 0;
+  }
+  const double waited = ws_bench_now() - start - PARK_N_QUIET * PARK_WINDOW_S;
+  if (waited > longest_park_s) longest_park_s = waited;
+}
+
+double ws_bench_take_longest_park(void) {
+  const double longest = longest_park_s;
+  longest_park_s = 0;
+  return longest;
+}
+
+bool ws_bench_enter(const bench_arm *arm, bool threaded) {
+  if (threaded) wait_until_parked();
+  return !arm->peer || ws_bench_peer_threads(arm->peer, arm->n_threads);
+}
+
+/* ---- Do the arms agree? -------------------------------------------------------------------------------------------------- */
+
+/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call). */
+static double largest_difference(const bench_problem *p, const void *c, const void *reference) {
+  const bool wide = ws_bench_is_double(p->shape.type);
+  const size_t count = p->c_bytes / (wide ? sizeof(double) : sizeof(float));
+  double largest = 0;
+  for (size_t i = 0; i < count; i++) {
+    const double d = wide ? fabs(((const double *)c)[i] - ((const double *)reference)[i])
+                          : fabs((double)((const float *)c)[i] - (double)((const float *)reference)[i]);
+    if (!(d <= largest)) largest = d;
+    if (isnan(largest)) break;
+  }
+  return largest;
+}
+
+/* Runs every arm once and compares with the first arm on the same problem: wsgemm with itself to the bit, since bits never depend
+ * on threads, policy or COARSE_FACTOR; others within 32 (k + 8) u, far above rounding (entries are uniform(-1, 1)) and far below
+ * a wrong element. */
+static bool check_agreement(const bench_arm *arms, int n_arms, bool threaded, char *error, size_t bytes) {
+  const bench_arm *first = NULL;
+  char *reference = NULL;
+  bool good = true;
+  for (int i = 0; good && i < n_arms; i++) {
+    const bench_arm *arm = &arms[i];
+    const bench_problem *p = arm->problem;
+    if (!p) continue;
+    char *c = p->block + p->c_offset;
+    memset(c, 0xff, p->c_bytes);
+    if (!ws_bench_enter(arm, threaded)) {
+      snprintf(error, bytes, "%s does not take %d threads", arm->label, arm->n_threads);
+      good = false;
+    } else if (arm->run(arm, 1) < 0) {
+      snprintf(error, bytes, "%s failed: %.300s", arm->label, wsgemm_last_error());
+      good = false;
+    } else if (first && first->problem == p) {
+      const bool wide = ws_bench_is_double(p->shape.type);
+      const double u = wide ? 0x1p-53 : 0x1p-24;
+      const double difference = largest_difference(p, c, reference);
+      if (first->handle && arm->handle && memcmp(c, reference, p->c_bytes) != 0) {
+        snprintf(error, bytes, "%s and %s differ in their bits", first->label, arm->label);
+        good = false;
+      } else if (!(difference <= 32 * ((double)p->shape.k + 8) * u)) {
+        snprintf(error, bytes, "%s and %s differ by %.3g: one of them is wrong", first->label, arm->label, difference);
+        good = false;
+      }
+    } else {
+      free(reference);
+      reference = malloc(p->c_bytes);
+      if (reference)
+        memcpy(reference, c, p->c_bytes);
+      else
+        snprintf(error, bytes, "out of memory for the comparison of results");
+      good = reference != NULL;
+      first = arm;
+    }
+  }
+  free(reference);
+  return good;
+}
+
+/* ---- Timing -------------------------------------------------------------------------------------------------------------- */
+
+/* How many calls fill min_time_s. Leaves the time of one call in call_s. */
+static bool calibrate(bench_arm *arm, double min_time_s, bool threaded) {
+  if (!ws_bench_enter(arm, threaded)) return false;
+  for (arm->n_calls = 1;;) {
+    const double seconds = arm->run(arm, arm->n_calls);
+    if (seconds < 0) return false;
+    arm->call_s = seconds / (double)arm->n_calls;
+    if (seconds >= min_time_s) return true;
+    const double wanted = seconds > 0 ? 1.1 * min_time_s / seconds : 10;
+    arm->n_calls = (int64_t)ceil((double)arm->n_calls * (wanted < 10 ? wanted : 10));
+  }
+}
+
+static double sample_time(const bench_arm *arm) { return (double)arm->n_calls * arm->call_s; }
+
+static int64_t n_warm_calls(const bench_arm *arm, bool threaded) {
+  if (!arm->problem || arm->call_s > WARM_CALL_S) return 0;
+  return threaded || arm->n_calls < 8 ? arm->n_calls : arm->n_calls / 8;
+}
+
+static bool take_turn(bench_arm *arm, int n_samples, bool threaded) {
+  if (!ws_bench_enter(arm, threaded)) return false;
+  const int64_t n_warm = n_warm_calls(arm, threaded);
+  if (n_warm && arm->run(arm, n_warm) < 0) return false;
+  for (int i = 0; i < n_samples; i++) {
+    const double seconds = arm->run(arm, arm->n_calls);
+    if (seconds < 0) return false;
+    arm->sample_s[arm->n_samples++] = seconds / (double)arm->n_calls;
+  }
+  return true;
+}
+
+bool ws_bench_prepare(bench_arm *arms, int n_arms, double min_time_s, bool threaded, char *error, size_t bytes) {
+  wait_until_parked(); /* whatever ran before this measurement */
+  if (!check_agreement(arms, n_arms, threaded, error, bytes)) return false;
+  for (int i = 0; i < n_arms; i++) {
+    if (calibrate(&arms[i], min_time_s, threaded)) continue;
+    snprintf(error, bytes, "%s failed while it was timed", arms[i].label);
+    return false;
+  }
+  return true;
+}
+
+bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, char *error, size_t bytes) {
+  bool threaded = false;
+  double round_s = 0;
+
+  for (int i = 0; i < n_arms; i++) threaded |= arms[i].problem && arms[i].n_threads > 1;
+  if (!ws_bench_prepare(arms, n_arms, timing->min_time_s, threaded, error, bytes)) return false;
+  double longest_s = 0;
+  for (int i = 0; i < n_arms; i++)
+    if (arms[i].call_s > longest_s) longest_s = arms[i].call_s;
+  const int block = threaded && longest_s < WARM_CALL_S ? THREADED_BLOCK : 1; /* beside longer calls a wait weighs little */
+  for (int i = 0; i < n_arms; i++)
+    round_s += block * sample_time(&arms[i]) + (double)n_warm_calls(&arms[i], threaded) * arms[i].call_s +
+               (threaded ? TYPICAL_PARK_S : 0);
+  int n_rounds = (timing->n_samples + block - 1) / block;
+  if (n_rounds * round_s > timing->budget_s) n_rounds = (int)(timing->budget_s / round_s);
+  if (n_rounds * block > MAX_SAMPLES) n_rounds = MAX_SAMPLES / block;
+  if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;
+
+  for (int i = 0; i < n_arms; i++) {
+    arms[i].n_samples = 0;
+    free(arms[i].sample_s);
+    arms[i].sample_s = malloc(sizeof(double) * (size_t)(n_rounds * block));
+    if (!arms[i].sample_s) {
+      snprintf(error, bytes, "out of memory for the samples");
+      return false;
+    }
+  }
+  for (int round = 0; round < n_rounds; round++)
+    for (int i = 0; i < n_arms; i++) {
+      bench_arm *arm = &arms[(i + round) % n_arms];
+      if (!take_turn(arm, block, threaded)) {
+        snprintf(error, bytes, "%s failed while it was timed", arm->label);
+        return false;
+      }
+    }
+  for (int i = 0; i < n_arms; i++) {
+    bench_arm *arm = &arms[i];
+    arm->call_s = ws_bench_median(arm->sample_s, arm->n_samples);
+    arm->spread =
+        (ws_bench_quantile(arm->sample_s, arm->n_samples, 0.75) - ws_bench_quantile(arm->sample_s, arm->n_samples, 0.25)) /
+        arm->call_s;
+  }
+  return true;
+}

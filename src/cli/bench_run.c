@@ -1,0 +1,307 @@
+/* bench_run.c - the runners: what is measured against what in each kind of suite.
+ *
+ * peers     wsgemm against every peer, and the FMA peak, case by case
+ * scan      wsgemm with all threads against wsgemm with one
+ * dips      every size against the mean of its two neighbours; all sizes are arms of one measurement
+ * policies  every policy and COARSE_FACTOR against fixed blocks
+ * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the arm that the line is about. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNIT "GF/s"
+
+static double rate(const bench_arm *arm) { return arm->flops / arm->call_s * 1e-9; }
+
+static void free_arms(bench_arm *arms, int n_arms) {
+  for (int i = 0; i < n_arms; i++) ws_bench_arm_free(&arms[i]);
+}
+
+static bool fail_arm(bench_session *s, const char *label) {
+  snprintf(s->error, sizeof s->error, "%s: %.400s", label, wsgemm_last_error());
+  return false;
+}
+
+/* Puts "case of suite" before an error that a measurement left. */
+static bool fail_case(bench_session *s, const bench_suite *suite, const bench_case *c) {
+  char reason[sizeof s->error];
+  memcpy(reason, s->error, sizeof reason);
+  snprintf(s->error, sizeof s->error, "%s, %cgemm %s: %.380s", suite->name, ws_bench_type_letter(c->shape.type), c->name, reason);
+  return false;
+}
+
+/* ---- Geometric mean and minimum of a group of ratios --------------------------------------------------------------------- */
+
+typedef struct group {
+  char routine;
+  int n_threads, n;
+  double log_sum, least, least_peak, log_peak;
+  char least_name[64];
+} group;
+
+enum { MAX_GROUPS = 16 };
+
+static void group_add(group *groups, const bench_case *c, double ratio, double peak_fraction) {
+  const char routine = ws_bench_type_letter(c->shape.type);
+  int i = 0;
+  while (i < MAX_GROUPS - 1 && groups[i].n && (groups[i].routine != routine || groups[i].n_threads != c->n_threads)) i++;
+  group *g = &groups[i];
+  if (!g->n || ratio < g->least) {
+    g->least = ratio;
+    snprintf(g->least_name, sizeof g->least_name, "%s", c->name);
+  }
+  if (!g->n || peak_fraction < g->least_peak) g->least_peak = peak_fraction;
+  g->routine = routine;
+  g->n_threads = c->n_threads;
+  g->n++;
+  g->log_sum += log(ratio);
+  g->log_peak += log(peak_fraction);
+}
+
+static void group_print(bench_session *s, const group *groups, const char *against, bool with_peak) {
+  for (int i = 0; i < MAX_GROUPS && groups[i].n; i++) {
+    const group *g = &groups[i];
+    char peak[64] = "";
+    if (with_peak) snprintf(peak, sizeof peak, "; of peak %.2f, least %.2f", exp(g->log_peak / g->n), g->least_peak);
+    ws_bench_line(s, "  %cgemm, %d thread%s: %s %.3f in the geometric mean, least %.3f (%s)%s", g->routine, g->n_threads,
+                  g->n_threads == 1 ? "" : "s", against, exp(g->log_sum / g->n), g->least, g->least_name, peak);
+  }
+}
+
+static void label_case(char *label, size_t bytes, const bench_case *c) {
+  snprintf(label, bytes, "%cgemm %s, %dt", ws_bench_type_letter(c->shape.type), c->name, c->n_threads);
+}
+
+/* ---- Against the peers --------------------------------------------------------------------------------------------------- */
+
+static void print_peers_head(bench_session *s) {
+  char line[256];
+  int used = snprintf(line, sizeof line, "%-30s %8s %5s", UNIT, "wsgemm", "peak");
+  for (int i = 0; i < s->n_peers; i++) used += snprintf(line + used, sizeof line - (size_t)used, "   peer %d  ratio", i + 1);
+  if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, "  worst");
+  ws_bench_line(s, "%s", line);
+}
+
+static void report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm *arms, group *groups) {
+  char line[256], label[96];
+  const bench_arm *own = &arms[0], *peak = &arms[1 + s->n_peers];
+  const double of_peak = rate(own) / rate(peak);
+  double worst = INFINITY;
+  bench_record r = ws_bench_record(suite, c);
+  r.policy = "auto";
+  r.unit = UNIT;
+  r.ours = rate(own);
+  r.peak_fraction = of_peak;
+  r.spread = own->spread;
+  r.n_samples = own->n_samples;
+
+  label_case(label, sizeof label, c);
+  int used = snprintf(line, sizeof line, "%-30s %8.1f %5.2f", label, rate(own), of_peak);
+  for (int i = 0; i < s->n_peers; i++) {
+    const bench_arm *peer = &arms[1 + i];
+    r.peer = peer->label;
+    r.theirs = rate(peer);
+    r.ratio = peer->call_s / own->call_s;
+    if (r.ratio < worst) worst = r.ratio;
+    ws_bench_emit(s, &r);
+    used += snprintf(line + used, sizeof line - (size_t)used, " %8.1f %6.3f", rate(peer), r.ratio);
+  }
+  if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, " %6.3f", worst);
+  if (!s->n_peers) ws_bench_emit(s, &r);
+  ws_bench_line(s, "%s", line);
+  group_add(groups, c, s->n_peers ? worst : 1, of_peak);
+}
+
+bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  const bench_timing timing = ws_bench_suite_timing(s, suite);
+  group groups[MAX_GROUPS] = {{0}};
+  bool good = true;
+
+  print_peers_head(s);
+  for (int i = 0; good && i < n_cases; i++) {
+    const bench_case *c = &cases[i];
+    bench_arm arms[2 + BENCH_MAX_PEERS] = {{0}};
+    const int n_arms = s->n_peers + 2;
+    bench_problem p;
+    ws_bench_progress(s, i, n_cases, c->name);
+    if (!ws_bench_problem_make(&p, &c->shape)) {
+      snprintf(s->error, sizeof s->error, "out of memory");
+      return fail_case(s, suite, c);
+    }
+    good = ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_arm(s, "wsgemm");
+    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_arm(&arms[1 + j], &s->peers[j], &p, c->n_threads);
+    ws_bench_peak_arm(&arms[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
+    good = good && ws_bench_measure(arms, n_arms, &timing, s->error, sizeof s->error);
+    if (good)
+      report_peers(s, suite, c, arms, groups);
+    else
+      fail_case(s, suite, c);
+    free_arms(arms, n_arms);
+    ws_bench_problem_free(&p);
+  }
+  if (good && s->n_peers) group_print(s, groups, s->n_peers > 1 ? "worst ratio" : "ratio", true);
+  return good;
+}
+
+/* ---- One thread against all ---------------------------------------------------------------------------------------------- */
+
+bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  const bench_timing timing = ws_bench_suite_timing(s, suite);
+  group groups[MAX_GROUPS] = {{0}};
+  bool good = true;
+
+  ws_bench_line(s, "%-30s %8s %9s %7s", UNIT, "all", "1 thread", "ratio");
+  for (int i = 0; good && i < n_cases; i++) {
+    const bench_case *c = &cases[i];
+    bench_arm arms[2] = {{0}};
+    bench_problem p;
+    ws_bench_progress(s, i, n_cases, c->name);
+    if (!ws_bench_problem_make(&p, &c->shape)) {
+      snprintf(s->error, sizeof s->error, "out of memory");
+      return fail_case(s, suite, c);
+    }
+    good = (ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
+            ws_bench_own_arm(&arms[1], "wsgemm 1 thread", &p, 1, WSGEMM_POLICY_AUTO, 0)) ||
+           fail_arm(s, "wsgemm");
+    good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
+    if (good) {
+      char label[96];
+      bench_record r = ws_bench_record(suite, c);
+      r.policy = "auto";
+      r.unit = UNIT;
+      r.peer = arms[1].label;
+      r.ours = rate(&arms[0]);
+      r.theirs = rate(&arms[1]);
+      r.ratio = arms[1].call_s / arms[0].call_s;
+      r.spread = arms[0].spread;
+      r.n_samples = arms[0].n_samples;
+      ws_bench_emit(s, &r);
+      label_case(label, sizeof label, c);
+      ws_bench_line(s, "%-30s %8.1f %9.1f %7.3f", label, r.ours, r.theirs, r.ratio);
+      group_add(groups, c, r.ratio, 1);
+    } else {
+      fail_case(s, suite, c);
+    }
+    free_arms(arms, 2);
+    ws_bench_problem_free(&p);
+  }
+  if (good) group_print(s, groups, "all threads over one", false);
+  return good;
+}
+
+/* ---- Each size against its neighbours ------------------------------------------------------------------------------------ */
+
+static void report_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, const bench_arm *arms, int n_cases) {
+  group groups[MAX_GROUPS] = {{0}};
+  for (int i = 1; i + 1 < n_cases; i++) {
+    const double neighbours = (rate(&arms[i - 1]) + rate(&arms[i + 1])) / 2;
+    char label[96];
+    bench_record r = ws_bench_record(suite, &cases[i]);
+    r.policy = "auto";
+    r.unit = UNIT;
+    r.peer = "wsgemm neighbours";
+    r.ours = rate(&arms[i]);
+    r.theirs = neighbours;
+    r.ratio = r.ours / neighbours;
+    r.spread = arms[i].spread;
+    r.n_samples = arms[i].n_samples;
+    ws_bench_emit(s, &r);
+    label_case(label, sizeof label, &cases[i]);
+    ws_bench_line(s, "%-30s %8.1f %10.1f %7.3f", label, r.ours, neighbours, r.ratio);
+    group_add(groups, &cases[i], r.ratio, 1);
+  }
+  group_print(s, groups, "size over its neighbours", false);
+}
+
+bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  bench_timing timing = ws_bench_suite_timing(s, suite);
+  bench_problem *problems = calloc((size_t)n_cases, sizeof *problems);
+  bench_arm *arms = calloc((size_t)n_cases, sizeof *arms);
+  bool good = problems && arms;
+
+  if (!good) snprintf(s->error, sizeof s->error, "%s: out of memory", suite->name);
+  for (int i = 0; good && i < n_cases; i++) {
+    good = ws_bench_problem_make(&problems[i], &cases[i].shape);
+    if (!good) snprintf(s->error, sizeof s->error, "%s: out of memory", suite->name);
+    good = good && (ws_bench_own_arm(&arms[i], "wsgemm", &problems[i], cases[i].n_threads, WSGEMM_POLICY_AUTO, 0) ||
+                    fail_arm(s, "wsgemm"));
+  }
+  if (good) {
+    ws_bench_progress(s, 0, 1, "all sizes in turn");
+    timing.budget_s *= n_cases; /* the budget is meant for one case */
+    good = ws_bench_measure(arms, n_cases, &timing, s->error, sizeof s->error);
+  }
+  if (good) {
+    ws_bench_line(s, "%-30s %8s %10s %7s", UNIT, "wsgemm", "neighbours", "ratio");
+    report_dips(s, suite, cases, arms, n_cases);
+  }
+  for (int i = 0; problems && arms && i < n_cases; i++) {
+    ws_bench_arm_free(&arms[i]);
+    ws_bench_problem_free(&problems[i]);
+  }
+  free(problems);
+  free(arms);
+  return good;
+}
+
+/* ---- Policies and COARSE_FACTOR ------------------------------------------------------------------------------------------ */
+
+/* The first row is what the others are compared with. */
+static const struct {
+  const char *label, *policy_name;
+  wsgemm_policy policy;
+  int coarse_factor; /* 0: automatic */
+} policy_arms[] = {
+    {"wsgemm fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0},
+    {"wsgemm fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0},
+    {"wsgemm steal", "steal", WSGEMM_POLICY_STEAL, 0},
+    {"wsgemm steal, COARSE_FACTOR 1", "steal", WSGEMM_POLICY_STEAL, 1},
+    {"wsgemm steal, COARSE_FACTOR 2", "steal", WSGEMM_POLICY_STEAL, 2},
+    {"wsgemm steal, COARSE_FACTOR 4", "steal", WSGEMM_POLICY_STEAL, 4},
+    {"wsgemm steal, COARSE_FACTOR 8", "steal", WSGEMM_POLICY_STEAL, 8},
+};
+enum { N_POLICY_ARMS = sizeof policy_arms / sizeof *policy_arms };
+
+bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  const bench_timing timing = ws_bench_suite_timing(s, suite);
+  bool good = true;
+
+  ws_bench_line(s, "%-46s %8s %7s", UNIT, "rate", "ratio to fixed_blocks");
+  for (int i = 0; good && i < n_cases; i++) {
+    const bench_case *c = &cases[i];
+    bench_arm arms[N_POLICY_ARMS] = {{0}};
+    bench_problem p;
+    ws_bench_progress(s, i, n_cases, c->name);
+    if (!ws_bench_problem_make(&p, &c->shape)) {
+      snprintf(s->error, sizeof s->error, "out of memory");
+      return fail_case(s, suite, c);
+    }
+    for (int j = 0; good && j < N_POLICY_ARMS; j++)
+      good = ws_bench_own_arm(&arms[j], policy_arms[j].label, &p, c->n_threads, policy_arms[j].policy,
+                              policy_arms[j].coarse_factor) ||
+             fail_arm(s, policy_arms[j].label);
+    good = good && ws_bench_measure(arms, N_POLICY_ARMS, &timing, s->error, sizeof s->error);
+    if (!good) fail_case(s, suite, c);
+    for (int j = 0; good && j < N_POLICY_ARMS; j++) {
+      char label[96];
+      bench_record r = ws_bench_record(suite, c);
+      r.policy = policy_arms[j].policy_name;
+      r.coarse_factor = policy_arms[j].coarse_factor;
+      r.unit = UNIT;
+      r.peer = arms[0].label;
+      r.ours = rate(&arms[j]);
+      r.theirs = rate(&arms[0]);
+      r.ratio = arms[0].call_s / arms[j].call_s;
+      r.spread = arms[j].spread;
+      r.n_samples = arms[j].n_samples;
+      ws_bench_emit(s, &r);
+      label_case(label, sizeof label, c);
+      ws_bench_line(s, "%-16s %-29s %8.1f %7.3f", label, policy_arms[j].label + strlen("wsgemm "), r.ours, r.ratio);
+    }
+    free_arms(arms, N_POLICY_ARMS);
+    ws_bench_problem_free(&p);
+  }
+  return good;
+}

@@ -1,0 +1,228 @@
+/* bench_steal.c - suite `steal`: what is left of each policy's speed while another process keeps one core half busy.
+ *
+ * A child process, tied to the last core, burns CPU time for half of every period. Each arm is timed alone (idle) and then beside
+ * the child (busy), in every round. The child's CPU time is read from its own clock over exactly the timed window, so that
+ *   ideal = idle time x cores / (cores - share of one core that the child really got)
+ * is what a scheduler could reach that wastes nothing. An arm is given by busy time / ideal; 1.0 is perfect.
+ * The child makes no library call and no allocation, and dies with its parent. */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PERIOD_NS = 10 * 1000 * 1000, BURN_NS = PERIOD_NS / 2, LEAD_NS = 50 * 1000 * 1000, MAX_ROUNDS = 100 };
+
+typedef struct neighbour {
+  atomic_int *busy; /* shared with the child */
+  pid_t child;
+  clockid_t clock; /* the child's CPU clock */
+} neighbour;
+
+static int64_t now_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void sleep_ns(int64_t ns) {
+  struct timespec t = {ns / 1000000000, ns % 1000000000};
+  while (nanosleep(&t, &t) && errno == EINTR) {
+  }
+}
+
+/* While told to be busy: BURN_NS of CPU time in every period, and if the core was not free enough for that, at once the next. */
+static _Noreturn void neighbour_main(atomic_int *busy) {
+  for (;;) {
+    if (!atomic_load_explicit(busy, memory_order_relaxed)) {
+      sleep_ns(PERIOD_NS / 10);
+      continue;
+    }
+    const int64_t start = now_ns(CLOCK_MONOTONIC), used = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    while (now_ns(CLOCK_PROCESS_CPUTIME_ID) - used < BURN_NS) {
+    }
+    const int64_t rest = start + PERIOD_NS - now_ns(CLOCK_MONOTONIC);
+    if (rest > 0) sleep_ns(rest);
+  }
+}
+
+static int last_core(void) {
+  cpu_set_t set;
+  int last = 0;
+  if (sched_getaffinity(0, sizeof set, &set)) return 0;
+  for (int i = 0; i < CPU_SETSIZE; i++)
+    if (CPU_ISSET(i, &set)) last = i;
+  return last;
+}
+
+static bool neighbour_start(neighbour *nb, char *error, size_t bytes) {
+  cpu_set_t set;
+  const pid_t parent = getpid();
+  CPU_ZERO(&set);
+  CPU_SET(last_core(), &set);
+  nb->busy = mmap(NULL, sizeof *nb->busy, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (nb->busy == MAP_FAILED) {
+    snprintf(error, bytes, "cannot map memory for the neighbour: %s", strerror(errno));
+    return false;
+  }
+  fflush(NULL); /* nothing may be in a buffer twice */
+  nb->child = fork();
+  if (nb->child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || sched_setaffinity(0, sizeof set, &set)) _exit(1);
+    neighbour_main(nb->busy);
+  }
+  if (nb->child < 0 || clock_getcpuclockid(nb->child, &nb->clock)) {
+    snprintf(error, bytes, "cannot start the neighbour: %s", strerror(errno));
+    munmap(nb->busy, sizeof *nb->busy);
+    if (nb->child > 0) {
+      kill(nb->child, SIGKILL);
+      waitpid(nb->child, NULL, 0);
+    }
+    return false;
+  }
+  return true;
+}
+
+static void neighbour_stop(neighbour *nb) {
+  kill(nb->child, SIGKILL);
+  waitpid(nb->child, NULL, 0);
+  munmap(nb->busy, sizeof *nb->busy);
+}
+
+typedef struct steal_result {
+  double idle_s[MAX_ROUNDS], busy_s[MAX_ROUNDS], share[MAX_ROUNDS], over_ideal[MAX_ROUNDS];
+} steal_result;
+
+/* Policies first; "ours" is the first row. */
+static const struct {
+  const char *label, *policy_name;
+  wsgemm_policy policy;
+} own_rows[] = {{"wsgemm steal", "steal", WSGEMM_POLICY_STEAL},
+                {"wsgemm fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK},
+                {"wsgemm fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS}};
+enum { N_OWN = sizeof own_rows / sizeof *own_rows, MAX_STEAL_ARMS = N_OWN + BENCH_MAX_PEERS };
+
+/* The same number of calls idle and busy. */
+static bool time_round(const bench_arm *arm, const neighbour *nb, steal_result *result, int round) {
+  if (!ws_bench_enter(arm, true)) return false;
+  const double idle = arm->run(arm, arm->n_calls);
+
+  atomic_store(nb->busy, 1);
+  sleep_ns(LEAD_NS); /* the child wakes, and the scheduler learns that its core is loaded */
+  const int64_t start = now_ns(CLOCK_MONOTONIC), child_start = now_ns(nb->clock);
+  const double busy = arm->run(arm, arm->n_calls);
+  const int64_t child_used = now_ns(nb->clock) - child_start, window = now_ns(CLOCK_MONOTONIC) - start;
+  atomic_store(nb->busy, 0);
+  sleep_ns(PERIOD_NS);
+
+  if (idle < 0 || busy < 0) return false;
+  result->idle_s[round] = idle / (double)arm->n_calls;
+  result->busy_s[round] = busy / (double)arm->n_calls;
+  result->share[round] = (double)child_used / (double)window;
+  return true;
+}
+
+/* Medians in place: the idle time is the median over all rounds, the rest is by round. */
+static void conclude(steal_result *result, int n_rounds, int n_cores) {
+  const double idle = ws_bench_median(result->idle_s, n_rounds);
+  result->idle_s[0] = idle;
+  for (int i = 0; i < n_rounds; i++) result->over_ideal[i] = result->busy_s[i] / (idle * n_cores / (n_cores - result->share[i]));
+  result->busy_s[0] = ws_bench_median(result->busy_s, n_rounds);
+  result->share[0] = ws_bench_median(result->share, n_rounds);
+  result->over_ideal[0] = ws_bench_median(result->over_ideal, n_rounds);
+}
+
+static void report(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm *arms, int n_arms,
+                   const steal_result *results, int n_rounds) {
+  for (int i = 0; i < n_arms; i++) {
+    bench_record r = ws_bench_record(suite, c);
+    r.policy = i < N_OWN ? own_rows[i].policy_name : "none";
+    r.unit = "GF/s";
+    r.peer = arms[i].label;
+    r.ours = arms[0].flops / results[0].busy_s[0] * 1e-9;
+    r.theirs = arms[i].flops / results[i].busy_s[0] * 1e-9;
+    r.ratio = results[i].busy_s[0] / results[0].busy_s[0];
+    r.idle_s = results[i].idle_s[0];
+    r.busy_s = results[i].busy_s[0];
+    r.busy_share = results[i].share[0];
+    r.over_ideal = results[i].over_ideal[0];
+    r.n_samples = n_rounds;
+    ws_bench_emit(s, &r);
+    ws_bench_line(s, "%-8s %-32s %8.1f %8.1f %7.2f %10.3f %9.3f", c->name, arms[i].label, arms[i].flops / r.idle_s * 1e-9,
+                  r.theirs, r.busy_share, r.over_ideal, r.ratio);
+  }
+}
+
+static bool run_case(bench_session *s, const bench_suite *suite, const bench_case *c, bench_arm *arms, int n_arms,
+                     steal_result *results) {
+  const bench_timing timing = ws_bench_suite_timing(s, suite);
+  const double min_time_s = 20e-9 * PERIOD_NS; /* a window of many periods of the child */
+  double round_s = 0;
+  neighbour nb;
+  bool good = true;
+
+  if (!ws_bench_prepare(arms, n_arms, min_time_s, true, s->error, sizeof s->error)) return false;
+  for (int i = 0; i < n_arms; i++) round_s += 2.5 * (double)arms[i].n_calls * arms[i].call_s + 0.1; /* idle, busy, pauses */
+  int n_rounds = timing.n_samples < MAX_ROUNDS ? timing.n_samples : MAX_ROUNDS;
+  if (n_rounds * round_s > timing.budget_s) n_rounds = (int)(timing.budget_s / round_s);
+  if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;
+
+  if (!neighbour_start(&nb, s->error, sizeof s->error)) return false;
+  for (int round = 0; good && round < n_rounds; round++)
+    for (int i = 0; good && i < n_arms; i++) {
+      const int at = (i + round) % n_arms;
+      good = time_round(&arms[at], &nb, &results[at], round);
+      if (!good) snprintf(s->error, sizeof s->error, "%s failed while it was timed", arms[at].label);
+    }
+  neighbour_stop(&nb);
+  for (int i = 0; good && i < n_arms; i++) conclude(&results[i], n_rounds, s->n_cores);
+  if (good) report(s, suite, c, arms, n_arms, results, n_rounds);
+  return good;
+}
+
+bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  steal_result *results;
+  bool good = true;
+  if (s->n_cores < 2) {
+    snprintf(s->error, sizeof s->error, "suite steal needs two cores; this process may use one");
+    return false;
+  }
+  results = calloc(MAX_STEAL_ARMS, sizeof *results);
+  if (!results) {
+    snprintf(s->error, sizeof s->error, "out of memory");
+    return false;
+  }
+  ws_bench_line(s, "%-8s %-32s %8s %8s %7s %10s %9s", "GF/s", "", "idle", "busy", "share", "over ideal", "to steal");
+  for (int i = 0; good && i < n_cases; i++) {
+    const bench_case *c = &cases[i];
+    bench_arm arms[MAX_STEAL_ARMS] = {{0}};
+    const int n_arms = N_OWN + s->n_peers;
+    bench_problem p;
+    ws_bench_progress(s, i, n_cases, c->name);
+    good = ws_bench_problem_make(&p, &c->shape);
+    if (!good) {
+      snprintf(s->error, sizeof s->error, "out of memory");
+      break;
+    }
+    for (int j = 0; good && j < N_OWN; j++) {
+      good = ws_bench_own_arm(&arms[j], own_rows[j].label, &p, c->n_threads, own_rows[j].policy, 0);
+      if (!good) snprintf(s->error, sizeof s->error, "%s: %.400s", own_rows[j].label, wsgemm_last_error());
+    }
+    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_arm(&arms[N_OWN + j], &s->peers[j], &p, c->n_threads);
+    good = good && run_case(s, suite, c, arms, n_arms, results);
+    for (int j = 0; j < n_arms; j++) ws_bench_arm_free(&arms[j]);
+    ws_bench_problem_free(&p);
+  }
+  free(results);
+  return good;
+}

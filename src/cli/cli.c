@@ -1,0 +1,181 @@
+/* Error lines, option values and library texts for all commands: see cli.h.
+ *
+ * Invariant: every message leaves as one write of one line, so that two processes sharing a terminal cannot mix theirs, and a
+ * file name with a line feed in it cannot make two lines of one. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void error_line(const char *format, va_list args, const char *help_command) {
+  char line[2048] = "wsgemm: ";
+  size_t room = sizeof line - 80; /* space for the closing hint */
+  size_t used = strlen(line);
+  int wanted = vsnprintf(line + used, room - used, format, args);
+  if (wanted < 0) snprintf(line + used, room - used, "an error that cannot be put into words");
+  used = strlen(line);
+  if (help_command && *help_command) snprintf(line + used, sizeof line - used, " (see 'wsgemm help %s')", help_command);
+  if (help_command && !*help_command) snprintf(line + used, sizeof line - used, " (see 'wsgemm help')");
+  used = strlen(line);
+  for (size_t i = 0; i < used; i++)
+    if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = '?';
+  line[used++] = '\n';
+  fflush(stdout);
+  fwrite(line, 1, used, stderr);
+  fflush(stderr);
+}
+
+int ws_cli_fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  error_line(format, args, NULL);
+  va_end(args);
+  return WS_EXIT_FAILED;
+}
+
+int ws_cli_usage(const char *command, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  error_line(format, args, command);
+  va_end(args);
+  return WS_EXIT_USAGE;
+}
+
+int ws_cli_bad_option(const char *command, int argc, char **argv, int found) {
+  const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+  bool is_long = strncmp(word, "--", 2) == 0;
+  if (found == ':') return ws_cli_usage(command, "%s: option '%s' needs a value", command, word);
+  if (is_long && optopt) return ws_cli_usage(command, "%s: option '%.*s' takes no value", command, (int)strcspn(word, "="), word);
+  if (is_long) return ws_cli_usage(command, "%s: unknown or ambiguous option '%.200s'", command, word);
+  return ws_cli_usage(command, "%s: unknown option '-%c'", command, optopt);
+}
+
+bool ws_cli_int64(const char *text, int64_t least, int64_t most, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (end == text || *end || errno || value < least || value > most) return false;
+  *out = value;
+  return true;
+}
+
+/* strtod, but a number too large for a double is refused instead of becoming infinite, as are leading blanks. */
+static bool leading_double(const char *text, char **end, double *out) {
+  if (*text == ' ' || (*text >= '\t' && *text <= '\r')) return false;
+  errno = 0;
+  *out = strtod(text, end);
+  return *end != text && !(errno == ERANGE && isinf(*out));
+}
+
+bool ws_cli_double(const char *text, double *out) {
+  char *end;
+  return leading_double(text, &end, out) && !*end;
+}
+
+bool ws_cli_complex(const char *text, wsgemm_cdouble *out) {
+  char copy[128], *p = copy, *end;
+  size_t length = strlen(text);
+  if (length >= sizeof copy) return false;
+  memcpy(copy, text, length + 1);
+  if (length > 2 && copy[0] == '(' && copy[length - 1] == ')') {
+    copy[length - 1] = 0;
+    p++;
+  }
+  *out = (wsgemm_cdouble){0, 0};
+  double first;
+  if (!leading_double(p, &end, &first)) return false;
+  if (!*end) {
+    out->re = first;
+    return true;
+  }
+  if (strcmp(end, "j") == 0) {
+    out->im = first;
+    return true;
+  }
+  if (*end != '+' && *end != '-') return false;
+  double second;
+  if (!leading_double(end, &end, &second) || strcmp(end, "j") != 0) return false;
+  *out = (wsgemm_cdouble){first, second};
+  return true;
+}
+
+static const struct {
+  const char *name;
+  wsgemm_policy policy;
+} policies[] = {
+    {"auto", WSGEMM_POLICY_AUTO},
+    {"fixed_work", WSGEMM_POLICY_FIXED_WORK},
+    {"fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS},
+    {"steal", WSGEMM_POLICY_STEAL},
+};
+
+bool ws_cli_policy(const char *text, wsgemm_policy *out) {
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    if (strcmp(text, policies[i].name) != 0) continue;
+    *out = policies[i].policy;
+    return true;
+  }
+  return false;
+}
+
+const char *ws_cli_policy_names(void) { return "auto, fixed_work, fixed_blocks, steal"; }
+
+bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out) {
+  for (int i = 0; i < WS_N_TYPES; i++) {
+    if (kernel[0] != ws_cli_types[i].letter || strncmp(kernel + 1, "gemm_", 5) != 0) continue;
+    *out = (wsgemm_type)i;
+    return true;
+  }
+  return false;
+}
+
+char *ws_cli_text(size_t (*ask)(char *text, size_t bytes)) {
+  size_t bytes = ask(NULL, 0) + 1;
+  char *text = malloc(bytes);
+  if (text) ask(text, bytes);
+  return text;
+}
+
+char *ws_cli_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc) {
+  size_t bytes = wsgemm_explain(h, desc, NULL, 0) + 1;
+  char *text = malloc(bytes);
+  if (text) wsgemm_explain(h, desc, text, bytes);
+  return text;
+}
+
+bool ws_cli_next_line(char **text, char **key, char **value) {
+  static char nothing[] = "";
+  char *line;
+  do {
+    if (!**text) return false;
+    line = *text;
+    char *end = strchrnul(line, '\n');
+    *text = *end ? end + 1 : end;
+    *end = 0;
+  } while (!*line);
+  char *colon = strchr(line, ':');
+  *key = line;
+  *value = colon ? colon + 1 : nothing;
+  if (colon) *colon = 0;
+  while (**value == ' ') (*value)++;
+  return true;
+}
+
+const char *ws_cli_why(wsgemm_status status) {
+  const char *detail = wsgemm_last_error();
+  return *detail ? detail : wsgemm_status_text(status);
+}
+
+int ws_cli_check_environment(void) {
+  static const char begin[] = "warning: ", middle[] = " is ignored; ";
+  (void)wsgemm_default_num_threads(); /* the first call reads the environment, and leaves a warning */
+  const char *warning = wsgemm_last_error(), *legal = strstr(warning, middle);
+  if (strncmp(warning, begin, strlen(begin)) != 0 || !legal) return WS_EXIT_OK;
+  warning += strlen(begin);
+  return ws_cli_fail("%.*s in the environment: %s", (int)(legal - warning), warning, legal + strlen(middle));
+}

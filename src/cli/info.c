@@ -1,0 +1,94 @@
+/* `wsgemm info`: what this library is, what it found on this machine, which kernels it has.
+ *
+ * The facts are the library's own texts; here they are only set out, as an aligned table or (--json) as one JSON object. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_WIDTH = 14 };
+
+static void print_section(const char *title, char *text) {
+  char *key, *value;
+  printf("%s\n", title);
+  while (ws_cli_next_line(&text, &key, &value)) printf("  %-*s %s\n", KEY_WIDTH, key, value);
+  printf("\n");
+}
+
+static void print_table(char *config, char *machine) {
+  print_section("Build", config);
+  print_section("Machine", machine);
+  printf("Kernels\n");
+  for (int row = 0; row < wsgemm_kernel_count(); row++)
+    printf("  %-30s %s\n", wsgemm_kernel_name(row), wsgemm_kernel_usable(row) ? "usable" : "not on this machine");
+}
+
+/* As a JSON string. Bytes beyond ASCII (from a variable, a processor's name) are written as the Latin-1 character, so that the
+ * output is valid whatever they are. */
+static void print_string(const char *text) {
+  putchar('"');
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+    if (*p == '"' || *p == '\\')
+      printf("\\%c", *p);
+    else if (*p < 0x20 || *p >= 0x7f)
+      printf("\\u%04x", *p);
+    else
+      putchar(*p);
+  }
+  putchar('"');
+}
+
+static void print_object(const char *name, char *text) {
+  char *key, *value;
+  const char *separator = "";
+  printf("  \"%s\": {", name);
+  while (ws_cli_next_line(&text, &key, &value)) {
+    printf("%s\n    ", separator);
+    print_string(key);
+    printf(": ");
+    print_string(value);
+    separator = ",";
+  }
+  printf("\n  },\n");
+}
+
+static void print_json(char *config, char *machine) {
+  printf("{\n  \"version\": \"%s\",\n", wsgemm_version_string());
+  print_object("build", config);
+  print_object("machine", machine);
+  printf("  \"kernels\": [");
+  for (int row = 0; row < wsgemm_kernel_count(); row++)
+    printf("%s\n    {\"name\": \"%s\", \"usable\": %s}", row ? "," : "", wsgemm_kernel_name(row),
+           wsgemm_kernel_usable(row) ? "true" : "false");
+  printf("\n  ]\n}\n");
+}
+
+int ws_cmd_info(int argc, char **argv) {
+  static const struct option options[] = {{"json", no_argument, NULL, 256}, {"help", no_argument, NULL, 'h'}, {0}};
+  bool as_json = false;
+  optind = 0;
+  opterr = 0;
+  for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    if (found == '?' || found == ':') return ws_cli_bad_option("info", argc, argv, found);
+    if (found == 'h') {
+      ws_cli_print_usage("info");
+      printf("Shows the library's version and build, what it found on this machine, and its kernels.\n\n"
+             "  --json   as one JSON object\n");
+      return WS_EXIT_OK;
+    }
+    as_json = true;
+  }
+  if (optind < argc) return ws_cli_usage("info", "info: unexpected argument '%s'", argv[optind]);
+
+  char *config = ws_cli_text(wsgemm_config), *machine = ws_cli_text(wsgemm_machine);
+  if (!config || !machine) {
+    free(config);
+    free(machine);
+    return ws_cli_fail("out of memory");
+  }
+  (as_json ? print_json : print_table)(config, machine);
+  free(config);
+  free(machine);
+  return WS_EXIT_OK;
+}

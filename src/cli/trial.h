@@ -1,0 +1,33 @@
+/* One multiplication on made-up data, judged against the reference: what `verify` and `doctor` are made of. */
+#ifndef WSGEMM_CLI_TRIAL_H
+#define WSGEMM_CLI_TRIAL_H
+
+#include "check.h"
+#include "wsgemm.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ws_trial {
+  wsgemm_type type;
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+  int64_t m, n, k;
+  int64_t padding;            /* elements between the columns (rows) of each matrix; they hold NaN and must go on doing so */
+  wsgemm_cdouble alpha, beta; /* rounded to the type */
+  bool has_integers;          /* small integers, so that the product must be exact; else uniform in (-1, 1) */
+} ws_trial;
+
+enum { WS_TRIAL_WHY_BYTES = 256 };
+
+/* Runs it on h. With beta = 0, C holds NaN before. True: C is right (exact, with has_integers), *out tells how right. False: *why
+ * says what went wrong, be it a failing call, a wrong element, or an element of the padding that was written. */
+bool ws_trial_run(wsgemm_handle *h, const ws_trial *t, int64_t max_terms, uint64_t seed, ws_check *out,
+                  char why[WS_TRIAL_WHY_BYTES]);
+
+/* "37 x 13 x 64 NT row-major", into text. */
+void ws_trial_describe(const ws_trial *t, char *text, size_t bytes);
+
+/* The register tile mr x nr that ends a kernel row's name ("sgemm_avx512_32x12"); 8 x 8 if the name has none. */
+void ws_trial_tile(const char *kernel, int *mr, int *nr);
+
+#endif

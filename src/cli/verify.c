@@ -1,0 +1,196 @@
+/* `wsgemm verify`: multiplies with every kernel that this machine can run and checks the results against the reference.
+ *
+ * Shapes lie around the edges of each kernel's register tile and its k block; every shape meets all pairs of ops in both
+ * layouts, with padded leading dimensions, scalars that vary from case to case, and NaN wherever nothing may be read. */
+#include "cli.h"
+#include "trial.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* m = m_tiles * mr + m_more, and n likewise. */
+static const struct shape {
+  int m_tiles, m_more, n_tiles, n_more;
+  int64_t k;
+  bool is_quick;
+} shapes[] = {
+    {0, 1, 0, 1, 1, true},    {1, 0, 1, 0, 0, true},      {1, 0, 1, 0, 1, false},   {1, -1, 1, 1, 2, true},
+    {1, 1, 1, -1, 3, true},   {2, 1, 0, 1, 17, true},     {0, 1, 2, 1, 64, true},   {2, -1, 2, -1, 33, false},
+    {2, 0, 3, 2, 65, false},  {3, 3, 2, 1, 255, false},   {1, 2, 2, 0, 257, true},  {2, 1, 1, 1, 385, false},
+    {1, 0, 2, 0, 513, false}, {0, 101, 0, 97, 80, false}, {0, 64, 0, 64, 64, true}, {0, 130, 0, 131, 300, false},
+};
+
+typedef struct {
+  bool is_quick;
+  const char *kernel; /* NULL: all */
+  int64_t n_threads;
+  uint64_t seed;
+} request;
+
+typedef struct {
+  int64_t n_cases, n_checked, n_failed;
+  double worst;
+  char worst_case[64];
+} tally;
+
+static void print_help(void) {
+  ws_cli_print_usage("verify");
+  printf("Runs every kernel on shapes around its tile's edges, with all transpositions, both layouts and\n"
+         "random scalars, and compares each element with a reference in doubled precision. The bound is\n"
+         "gamma_{k+2} (|alpha| |A| |B| + |beta| |C|): err/bound must stay below 1.\n\n"
+         "  --quick         fewer shapes\n"
+         "  --kernel NAME   this kernel only ('wsgemm info' lists them)\n"
+         "  --threads N     use at most N threads\n"
+         "  --seed N        other random numbers\n");
+}
+
+/* Scalars of a case: every pairing of the simple ones comes round, and general ones often. */
+static void set_scalars(ws_trial *t, int64_t case_idx, uint64_t *random_state) {
+  const double simple[] = {1, 0, -1};
+  double *parts[4] = {&t->alpha.re, &t->alpha.im, &t->beta.re, &t->beta.im};
+  for (int i = 0; i < 4; i++) *parts[i] = (double)(int64_t)ws_random(random_state) * 0x1p-62;
+  const int64_t alpha_idx = case_idx % 5, beta_idx = case_idx / 5 % 4;
+  if (alpha_idx < 3) t->alpha = (wsgemm_cdouble){simple[alpha_idx], 0};
+  if (beta_idx < 3) t->beta = (wsgemm_cdouble){simple[beta_idx], 0};
+}
+
+/* One case; a failure is told at once, on stderr. */
+static void run_case(wsgemm_handle *h, const char *kernel, const ws_trial *t, uint64_t seed, tally *sum) {
+  const int64_t max_terms = 20000000;
+  char why[WS_TRIAL_WHY_BYTES], description[64];
+  ws_check check;
+  ws_trial_describe(t, description, sizeof description);
+  const bool ok = ws_trial_run(h, t, max_terms, seed, &check, why);
+  if (!ok && ++sum->n_failed <= 3) ws_cli_fail("%s: %s: %s", kernel, description, why);
+  sum->n_cases++;
+  sum->n_checked += check.n_checked;
+  if (check.worst <= sum->worst && sum->n_cases > 1) return;
+  sum->worst = check.worst;
+  strcpy(sum->worst_case, description);
+}
+
+static tally run_shapes(wsgemm_handle *h, const char *kernel, wsgemm_type type, const request *r) {
+  tally sum = {0};
+  uint64_t random_state = r->seed;
+  int mr, nr;
+  ws_trial_tile(kernel, &mr, &nr);
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    if (r->is_quick && !shapes[s].is_quick) continue;
+    for (int pair = 0; pair < 32; pair++) {
+      ws_trial t = {.type = type,
+                    .layout = pair & 16 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR,
+                    .transa = (wsgemm_op)(WSGEMM_NO_TRANS + pair % 4),
+                    .transb = (wsgemm_op)(WSGEMM_NO_TRANS + pair / 4 % 4),
+                    .m = shapes[s].m_tiles * mr + shapes[s].m_more,
+                    .n = shapes[s].n_tiles * nr + shapes[s].n_more,
+                    .k = shapes[s].k,
+                    .padding = sum.n_cases % 3};
+      set_scalars(&t, sum.n_cases, &random_state);
+      run_case(h, kernel, &t, ws_random(&random_state), &sum);
+    }
+  }
+  return sum;
+}
+
+/* True: all its cases are right. */
+static bool verify_kernel(wsgemm_handle *h, const char *kernel, const request *r) {
+  wsgemm_type type;
+  const wsgemm_status status = wsgemm_set_kernel(h, kernel);
+  if (status != WSGEMM_SUCCESS || !ws_cli_kernel_type(kernel, &type)) {
+    ws_cli_fail("%s: %s", kernel, status != WSGEMM_SUCCESS ? ws_cli_why(status) : "a kernel for no known type");
+    return false;
+  }
+  const tally sum = run_shapes(h, kernel, type, r);
+  printf("%-24s %6" PRId64 " %10" PRId64 "  %9.3g  %-32s %s\n", kernel, sum.n_cases, sum.n_checked, sum.worst, sum.worst_case,
+         sum.n_failed ? "WRONG" : "ok");
+  fflush(stdout);
+  return sum.n_failed == 0;
+}
+
+static int verify_all(wsgemm_handle *h, const request *r) {
+  int n_run = 0, n_wrong = 0, n_skipped = 0;
+  printf("%-24s %6s %10s  %9s  %-32s %s\n", "kernel", "cases", "elements", "err/bound", "worst at (m x n x k)", "result");
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    const char *kernel = wsgemm_kernel_name(row);
+    if (r->kernel && strcmp(r->kernel, kernel) != 0) continue;
+    if (!wsgemm_kernel_usable(row)) {
+      n_skipped++;
+      printf("%-24s not on this machine\n", kernel);
+      continue;
+    }
+    n_run++;
+    n_wrong += !verify_kernel(h, kernel, r);
+  }
+  if (n_wrong) return ws_cli_fail("%d of %d kernels give wrong results", n_wrong, n_run);
+  if (n_run == 0) return ws_cli_fail("no kernel was verified");
+  printf("\n%d kernel%s verified", n_run, n_run == 1 ? "" : "s");
+  if (n_skipped) printf(", %d not usable on this machine", n_skipped);
+  printf("\n");
+  return WS_EXIT_OK;
+}
+
+static bool is_kernel(const char *name) {
+  for (int row = 0; row < wsgemm_kernel_count(); row++)
+    if (strcmp(wsgemm_kernel_name(row), name) == 0) return true;
+  return false;
+}
+
+static int take_options(int argc, char **argv, request *r, bool *is_help) {
+  enum { QUICK = 256, KERNEL, THREADS, SEED };
+  static const struct option options[] = {
+      {"quick", no_argument, NULL, QUICK},
+      {"kernel", required_argument, NULL, KERNEL},
+      {"threads", required_argument, NULL, THREADS},
+      {"seed", required_argument, NULL, SEED},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  int64_t seed;
+  optind = 0;
+  opterr = 0;
+  for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    switch (found) {
+    case QUICK:
+      r->is_quick = true;
+      break;
+    case KERNEL:
+      r->kernel = optarg;
+      if (!is_kernel(optarg)) return ws_cli_usage("verify", "verify: no kernel is called '%s'", optarg);
+      break;
+    case THREADS:
+      if (!ws_cli_int64(optarg, 1, 256, &r->n_threads))
+        return ws_cli_usage("verify", "verify: --threads '%s' is no number from 1 to 256", optarg);
+      break;
+    case SEED:
+      if (!ws_cli_int64(optarg, 0, INT64_MAX, &seed)) return ws_cli_usage("verify", "verify: --seed '%s' is no number", optarg);
+      r->seed = (uint64_t)seed;
+      break;
+    case 'h':
+      *is_help = true;
+      return WS_EXIT_OK;
+    default:
+      return ws_cli_bad_option("verify", argc, argv, found);
+    }
+  }
+  if (optind < argc) return ws_cli_usage("verify", "verify: unexpected argument '%s'", argv[optind]);
+  return WS_EXIT_OK;
+}
+
+int ws_cmd_verify(int argc, char **argv) {
+  request r = {.seed = 1};
+  bool is_help = false;
+  int code = take_options(argc, argv, &r, &is_help);
+  if (is_help) print_help();
+  if (code == WS_EXIT_OK && !is_help) code = ws_cli_check_environment();
+  if (code != WS_EXIT_OK || is_help) return code;
+
+  wsgemm_handle *h;
+  wsgemm_status status = wsgemm_create(&h);
+  if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
+  status = wsgemm_set_num_threads(h, (int)r.n_threads);
+  code = status == WSGEMM_SUCCESS ? verify_all(h, &r) : ws_cli_fail("%s", ws_cli_why(status));
+  wsgemm_destroy(h);
+  return code;
+}

@@ -1,0 +1,397 @@
+/* context.c - handles, their settings, the environment, and what went wrong last.
+ *
+ * Everything that the library takes from outside a call comes through here: every WSGEMM_* variable (one table), the affinity
+ * mask, the cgroup quota. It is read once, on the first call. A setting in the environment that makes no sense is ignored with
+ * one warning in last_error. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu/queue.h"
+#include "cpu/threads.h"
+#include "internal.h"
+
+_Atomic bool ws_context_ready;
+wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
+
+static ws_machine machine;
+static int affinity_threads, quota_threads, env_threads, default_threads; /* 0: no such limit */
+static int env_policy, env_coarse, env_check;
+static char env_report[512]; /* lines for wsgemm_machine */
+static _Thread_local char last_error[256];
+static _Thread_local int thread_limit;
+
+const ws_machine *ws_machine_get(void) { return &machine; }
+
+const char *wsgemm_last_error(void) { return last_error; }
+
+/* Logger and user are set one after the other: an odd count says that they do not belong together just now. */
+static void log_line(wsgemm_handle *h, wsgemm_status status) {
+  for (;;) {
+    const unsigned before = atomic_load(&h->logger_count);
+    const wsgemm_logger logger = atomic_load(&h->logger);
+    void *user = atomic_load(&h->logger_user);
+    if (before % 2 != 0 || atomic_load(&h->logger_count) != before) continue;
+    if (logger) logger(user, status, last_error);
+    return;
+  }
+}
+
+wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(last_error, sizeof last_error, format, args);
+  va_end(args);
+  if (h) log_line(h, status);
+  return status;
+}
+
+/* ---- status texts --------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name, *text;
+} statuses[] = {
+#define STATUS_ROW(name, value, text) [value] = {"WSGEMM_" #name, text},
+    WSGEMM_STATUS_MAP(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+static bool known(wsgemm_status status) { return (int)status >= 0 && (size_t)status < sizeof statuses / sizeof statuses[0]; }
+const char *wsgemm_status_name(wsgemm_status status) { return known(status) ? statuses[status].name : "WSGEMM_UNKNOWN"; }
+const char *wsgemm_status_text(wsgemm_status status) { return known(status) ? statuses[status].text : "unknown status"; }
+
+/* ---- environment: one table ------------------------------------------------------------------------------------------------ */
+
+static ws_isa env_isa = WS_N_ISAS - 1;
+static const char *env_kernel;
+
+static bool parse_int(const char *text, int least, int most, int *value) {
+  char *end;
+  errno = 0;
+  const long v = strtol(text, &end, 10);
+  if (errno || end == text || *end || v < least || v > most) return false;
+  *value = (int)v;
+  return true;
+}
+
+static bool read_threads(const char *text) { return parse_int(text, 1, WS_MAX_WORKERS, &env_threads); }
+static bool read_coarse(const char *text) { return parse_int(text, 1, WS_COARSE_MAX, &env_coarse); }
+static bool read_check(const char *text) { return parse_int(text, 0, 1, &env_check); }
+
+static bool read_policy(const char *text) {
+  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_STEAL; policy++)
+    if (strcmp(text, ws_policy_name((wsgemm_policy)policy)) == 0) {
+      env_policy = policy;
+      return true;
+    }
+  return false;
+}
+
+static bool read_isa(const char *text) {
+  for (int isa = 0; isa < WS_N_ISAS; isa++)
+    if (strcmp(text, ws_isa_name((ws_isa)isa)) == 0 && machine.isa[isa]) {
+      env_isa = (ws_isa)isa;
+      return true;
+    }
+  return false;
+}
+
+static bool read_kernel(const char *text) {
+  const int row = ws_row_find(text);
+  if (row < 0 || !machine.isa[ws_row(row)->isa]) return false;
+  env_kernel = text;
+  return true;
+}
+
+static const struct {
+  const char *name;
+  bool (*read)(const char *text);
+  const char *legal;
+} variables[] = {
+    {"WSGEMM_NUM_THREADS", read_threads, "1 .. 256"},
+    {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks or steal"},
+    {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
+    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: avx512, avx2, neon or ref"},
+    {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
+    {"WSGEMM_CHECK", read_check, "0 or 1"},
+};
+
+static void read_environment(void) {
+  ws_text report = {env_report, sizeof env_report, 0};
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+    const char *value = getenv(variables[i].name);
+    if (!value || !*value) continue;
+    const bool ok = variables[i].read(value);
+    ws_text_add(&report, "env %s: %.40s%s\n", variables[i].name, value, ok ? "" : " (ignored)");
+    if (!ok)
+      ws_fail(NULL, WSGEMM_INVALID_VALUE, "warning: %s=%.60s is ignored; it must be %s", variables[i].name, value,
+              variables[i].legal);
+  }
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+
+static int count_affinity(void) {
+#ifdef __linux__
+  for (int n_cpus = 1024; n_cpus <= 1 << 18; n_cpus *= 4) {
+    cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
+    if (!set) return 0;
+    const size_t bytes = CPU_ALLOC_SIZE((size_t)n_cpus);
+    const int n = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (n > 0) return n;
+  }
+#endif
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (int)online : 0;
+}
+
+/* The quota of one cgroup v2 folder in whole processors, rounded up; 0: none. */
+static int folder_quota(const char *folder) {
+  char path[512];
+  long long quota, period;
+  int n = 0;
+  if (snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder) >= (int)sizeof path) return 0;
+  FILE *f = fopen(path, "re");
+  if (!f) return 0;
+  if (fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) n = (int)((quota + period - 1) / period);
+  fclose(f);
+  return n;
+}
+
+/* The tightest quota from this process's cgroup up to the root. */
+static int count_quota(void) {
+  char line[400], folder[400] = "";
+  FILE *f = fopen("/proc/self/cgroup", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (strncmp(line, "0::", 3) == 0) {
+      line[strcspn(line, "\n")] = '\0';
+      strcpy(folder, line + 3);
+    }
+  if (f) fclose(f);
+  int least = 0;
+  for (;;) {
+    const int n = folder_quota(strcmp(folder, "/") == 0 ? "" : folder);
+    if (n > 0 && (least == 0 || n < least)) least = n;
+    char *slash = strrchr(folder, '/');
+    if (!slash) return least;
+    *slash = '\0';
+  }
+}
+
+static int tighter(int limit, int other) { return other > 0 && other < limit ? other : limit; }
+
+int wsgemm_default_num_threads(void) {
+  ws_context_init();
+  return default_threads;
+}
+
+/* Inside a parallel region of OpenMP every thread of the team may call us at once: then each works alone. The runtime is looked
+ * up by name, so that we need not link it; it may be loaded after us. */
+static bool in_openmp_parallel(void) {
+  static _Atomic(void *) found;
+  void *symbol = atomic_load_explicit(&found, memory_order_relaxed);
+  if (!symbol) {
+    symbol = dlsym(RTLD_DEFAULT, "omp_in_parallel");
+    if (!symbol) return false;
+    atomic_store_explicit(&found, symbol, memory_order_relaxed);
+  }
+  int (*in_parallel)(void);
+  memcpy(&in_parallel, &symbol, sizeof in_parallel);
+  return in_parallel() != 0;
+}
+
+int ws_thread_limit(wsgemm_handle *h) {
+  const int own = atomic_load_explicit(&h->n_threads, memory_order_relaxed);
+  const int limit = tighter(own > 0 ? own : default_threads, thread_limit);
+  return limit > 1 && in_openmp_parallel() ? 1 : limit;
+}
+
+int wsgemm_set_num_threads_local(int n_threads) {
+  const int old = thread_limit;
+  if (n_threads >= 0) thread_limit = n_threads;
+  return old;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------------------------ */
+
+static void set_defaults(wsgemm_handle *h) {
+  atomic_store(&h->math, WSGEMM_MATH_DEFAULT);
+  atomic_store(&h->policy, env_policy);
+  atomic_store(&h->coarse_factor, env_coarse);
+  atomic_store(&h->check, env_check);
+}
+
+static void init(void) {
+  ws_pool_watch_forks();
+  ws_cpu_detect(&machine);
+  read_environment();
+  ws_registry_init(env_isa, env_kernel);
+  affinity_threads = count_affinity();
+  quota_threads = count_quota();
+  default_threads = tighter(tighter(tighter(WS_MAX_WORKERS, affinity_threads), quota_threads), env_threads);
+  set_defaults(&ws_default_handle);
+  atomic_store_explicit(&ws_context_ready, true, memory_order_release);
+}
+
+void ws_context_init_once(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, init);
+}
+
+size_t wsgemm_machine(char *text, size_t bytes) {
+  ws_context_init();
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  ws_text_add(&t, "processor: %s\nfeatures: %s\n", machine.model, machine.features);
+  ws_text_add(&t, "isa: %s\n", ws_isa_name(ws_row_for(&ws_default_handle, WSGEMM_F32)->isa));
+  ws_text_add(&t, "caches: L1d %lld KiB, L2 %lld KiB, L3 %lld KiB (%s)\n", (long long)machine.l1d_bytes >> 10,
+              (long long)machine.l2_bytes >> 10, (long long)machine.l3_bytes >> 10,
+              machine.caches_measured ? "from the system" : "assumed");
+  ws_text_add(&t, "affinity: %d processors\n", affinity_threads);
+  if (quota_threads > 0)
+    ws_text_add(&t, "cgroup quota: %d processors\n", quota_threads);
+  else
+    ws_text_add(&t, "cgroup quota: none\n");
+  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", default_threads, quota_threads > 0 ? ", cgroup quota" : "",
+              env_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
+  ws_text_add(&t, "%s", env_report);
+  return t.length;
+}
+
+/* ---- handles ---------------------------------------------------------------------------------------------------------------- */
+
+wsgemm_status wsgemm_create(wsgemm_handle **out) {
+  if (!out) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "out is NULL");
+  ws_context_init();
+  wsgemm_handle *h = calloc(1, sizeof *h);
+  if (!h) return ws_fail(NULL, WSGEMM_ALLOC_FAILED, "no memory for a handle of %zu bytes", sizeof *h);
+  set_defaults(h);
+  atomic_store(&h->magic, WS_HANDLE_MAGIC);
+  *out = h;
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status bad_handle(void) {
+  return ws_fail(NULL, WSGEMM_INVALID_HANDLE, "h was not made by wsgemm_create, or is already destroyed");
+}
+
+wsgemm_status wsgemm_destroy(wsgemm_handle *h) {
+  if (!h) return WSGEMM_SUCCESS;
+  if (!ws_handle(h)) return bad_handle();
+  atomic_store(&h->magic, 0);
+  free(h);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status set_int(wsgemm_handle *h, _Atomic int *field, const char *name, int value, int least, int most) {
+  if (value < least || value > most)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be %d .. %d", name, value, least, most);
+  atomic_store(field, value);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status get_int(wsgemm_handle *h, const _Atomic int *field, const char *name, int *value) {
+  if (!value) return ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", name);
+  *value = atomic_load(field);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_num_threads(wsgemm_handle *h, int n_threads) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->n_threads, "n_threads", n_threads, 0, WS_MAX_WORKERS);
+}
+
+wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return get_int(h, &h->n_threads, "n_threads", n_threads);
+}
+
+wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->policy, "policy", (int)policy, WSGEMM_POLICY_AUTO, WSGEMM_POLICY_STEAL);
+}
+
+wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *policy) {
+  int value = 0;
+  if (!(h = ws_handle(h))) return bad_handle();
+  const wsgemm_status status = get_int(h, &h->policy, "policy", policy ? &value : NULL);
+  if (policy) *policy = (wsgemm_policy)value;
+  return status;
+}
+
+wsgemm_status wsgemm_set_coarse_factor(wsgemm_handle *h, int coarse_factor) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->coarse_factor, "coarse_factor", coarse_factor, 0, WS_COARSE_MAX);
+}
+
+wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return get_int(h, &h->coarse_factor, "coarse_factor", coarse_factor);
+}
+
+wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->math, "math", (int)math, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC);
+}
+
+wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math) {
+  int value = 0;
+  if (!(h = ws_handle(h))) return bad_handle();
+  const wsgemm_status status = get_int(h, &h->math, "math", math ? &value : NULL);
+  if (math) *math = (wsgemm_math)value;
+  return status;
+}
+
+wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  if (!name || !*name) {
+    for (int type = 0; type < WS_N_TYPES; type++) atomic_store(&h->kernel[type], 0);
+    return WSGEMM_SUCCESS;
+  }
+  const int row = ws_row_find(name);
+  if (row < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "name is \"%.60s\"; no kernel row is called so", name);
+  if (!ws_row_usable(row))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "kernel %s needs %s, which this machine lacks", name, ws_isa_name(ws_row(row)->isa));
+  atomic_store(&h->kernel[ws_row(row)->type], row + 1);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  atomic_store(&h->stream, stream);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  if (!stream) return ws_fail(h, WSGEMM_INVALID_POINTER, "stream is NULL");
+  *stream = atomic_load(&h->stream);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->check, "enabled", enabled, 0, 1);
+}
+
+wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return get_int(h, &h->check, "enabled", enabled);
+}
+
+wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  unsigned count = atomic_load(&h->logger_count) & ~1u;
+  while (!atomic_compare_exchange_weak(&h->logger_count, &count, count + 1)) count &= ~1u;
+  atomic_store(&h->logger_user, user);
+  atomic_store(&h->logger, logger);
+  atomic_store(&h->logger_count, count + 2);
+  return WSGEMM_SUCCESS;
+}

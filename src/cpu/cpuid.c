@@ -1,0 +1,103 @@
+/* cpuid.c - what the processor can do, by feature bits and never by family, and how large its caches are. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+static const char *const isa_names[WS_N_ISAS] = {
+    [WS_ISA_REF] = "ref", [WS_ISA_NEON] = "neon", [WS_ISA_AVX2] = "avx2", [WS_ISA_AVX512] = "avx512"};
+
+const char *ws_isa_name(ws_isa isa) { return isa_names[isa]; }
+
+static void add_feature(ws_machine *m, const char *name, bool present) {
+  if (!present) return;
+  const size_t used = strlen(m->features);
+  snprintf(m->features + used, sizeof m->features - used, "%s%s", used ? " " : "", name);
+}
+
+#if defined(__x86_64__)
+/* Register state that the operating system saves: bit 1 xmm, 2 ymm, 5..7 zmm and masks. */
+static unsigned saved_state(void) {
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+static void detect_isa(ws_machine *m) {
+  unsigned a, b, c, d;
+  if (__get_cpuid(1, &a, &b, &c, &d)) {
+    const unsigned state = c & bit_OSXSAVE ? saved_state() : 0;
+    const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6;
+    const bool fma = (c & bit_FMA) && (c & bit_AVX) && ymm;
+    unsigned b7 = 0, c7 = 0, d7 = 0, a7_1 = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) b7 = b, c7 = c, d7 = d;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) a7_1 = a;
+    const unsigned need512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
+    m->isa[WS_ISA_AVX2] = fma && (b7 & bit_AVX2);
+    m->isa[WS_ISA_AVX512] = m->isa[WS_ISA_AVX2] && zmm && (b7 & need512) == need512;
+    add_feature(m, "fma", fma);
+    add_feature(m, "avx2", m->isa[WS_ISA_AVX2]);
+    add_feature(m, "avx512f/dq/bw/vl", m->isa[WS_ISA_AVX512]);
+    add_feature(m, "avx512vnni", zmm && (c7 & bit_AVX512VNNI));
+    add_feature(m, "avx512bf16", zmm && (a7_1 & bit_AVX512BF16));
+    add_feature(m, "amx-tile", d7 & (1u << 24));
+  }
+  unsigned brand[12] = {0};
+  for (unsigned i = 0; i < 3; i++)
+    if (!__get_cpuid(0x80000002 + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2], &brand[4 * i + 3])) break;
+  snprintf(m->model, sizeof m->model, "%.48s", (const char *)brand);
+}
+#else
+static void detect_isa(ws_machine *m) {
+#if defined(__aarch64__)
+  m->isa[WS_ISA_NEON] = true; /* part of the architecture */
+  add_feature(m, "neon", true);
+#endif
+  snprintf(m->model, sizeof m->model, "unknown processor");
+}
+#endif
+
+/* Size of a data or unified cache of this level, from Linux's table of the first processor; 0: not told. */
+static int64_t cache_bytes(int level) {
+  for (int index = 0; index < 8; index++) {
+    char path[96], text[32];
+    int found = 0;
+    bool data = false;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+    FILE *f = fopen(path, "re");
+    if (!f) break;
+    if (fgets(text, sizeof text, f)) data = text[0] != 'I';
+    fclose(f);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+    if ((f = fopen(path, "re"))) {
+      if (fgets(text, sizeof text, f)) found = atoi(text);
+      fclose(f);
+    }
+    if (!data || found != level) continue;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    if ((f = fopen(path, "re"))) {
+      char *unit = text;
+      int64_t size = fgets(text, sizeof text, f) ? strtoll(text, &unit, 10) : 0;
+      fclose(f);
+      return *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : size;
+    }
+  }
+  return 0;
+}
+
+void ws_cpu_detect(ws_machine *m) {
+  memset(m, 0, sizeof *m);
+  m->isa[WS_ISA_REF] = true;
+  detect_isa(m);
+  const int64_t l1d = cache_bytes(1), l2 = cache_bytes(2), l3 = cache_bytes(3);
+  m->caches_measured = l1d > 0 && l2 > 0;
+  m->l1d_bytes = l1d > 0 ? l1d : 32 << 10;
+  m->l2_bytes = l2 > 0 ? l2 : 512 << 10;
+  m->l3_bytes = l3 > 0 ? l3 : 4 * m->l2_bytes;
+}

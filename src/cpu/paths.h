@@ -1,0 +1,34 @@
+/* paths.h - the three ways of computing a product on the CPU, and what they share. Each takes a checked problem with k >= 1 and
+ * alpha != 0 and the plan that tune.c made for it. */
+#ifndef WS_CPU_PATHS_H
+#define WS_CPU_PATHS_H
+#include "internal.h"
+
+void ws_direct_run(const ws_problem *p, const ws_plan *plan);
+void ws_vector_run(const ws_problem *p, const ws_plan *plan);
+/* false: no memory for packing, nothing done. */
+bool ws_packed_run(const ws_problem *p, const ws_plan *plan);
+
+/* The scalars for a later block of k: its products are added to what the first one left. */
+static inline ws_scale ws_scale_later(const ws_problem *p) {
+  ws_scale s = p->scale;
+  if (p->type == WSGEMM_F32 || p->type == WSGEMM_C32)
+    s.beta.s[0] = 1, s.beta.s[1] = 0;
+  else
+    s.beta.d[0] = 1, s.beta.d[1] = 0;
+  s.beta_zero = false;
+  s.beta_one = s.beta_real = true;
+  return s;
+}
+
+/* Address of element (i, p) of op(A), (p, j) of op(B), (i, j) of C. */
+static inline const char *ws_a_at(const ws_problem *p, int64_t batch, int64_t i, int64_t k, int bytes) {
+  return (const char *)p->a + (batch * p->stride_a + (p->a_trans ? k + i * p->lda : i + k * p->lda)) * bytes;
+}
+static inline const char *ws_b_at(const ws_problem *p, int64_t batch, int64_t k, int64_t j, int bytes) {
+  return (const char *)p->b + (batch * p->stride_b + (p->b_trans ? j + k * p->ldb : k + j * p->ldb)) * bytes;
+}
+static inline char *ws_c_at(const ws_problem *p, int64_t batch, int64_t i, int64_t j, int bytes) {
+  return (char *)p->c + (batch * p->stride_c + i + j * p->ldc) * bytes;
+}
+#endif

@@ -1,0 +1,92 @@
+/* simd_avx2.h - the vector operations of the AVX2 + FMA kernels. The same operations as simd_avx512.h. Masked loads and stores
+ * touch the first m lanes only; arithmetic cannot be masked, so load_a repeats the first lanes in the others. */
+#ifndef WS_SIMD_AVX2_H
+#define WS_SIMD_AVX2_H
+#include <immintrin.h>
+#include <stdint.h>
+
+#define WS_ISA avx2
+#define WS_BYTES 32
+
+typedef __m256 ws_vs;
+typedef __m256d ws_vd;
+typedef __m256i ws_ms; /* all ones in the lanes in use */
+typedef __m256i ws_md;
+
+static inline ws_ms ws_mask_s(int64_t m) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)m), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline ws_vs ws_zero_s(void) { return _mm256_setzero_ps(); }
+static inline ws_vs ws_set1_s(float x) { return _mm256_set1_ps(x); }
+static inline ws_vs ws_load_s(const float *p) { return _mm256_loadu_ps(p); }
+static inline ws_vs ws_load_m_s(const float *p, ws_ms m) { return _mm256_maskload_ps(p, m); }
+/* Repeats a pair, so that a complex number stays one; a single lane is repeated alone. */
+static inline ws_vs ws_load_a_s(const float *p, ws_ms m) {
+  const __m128 first = _mm_load_ss(p), second = _mm256_movemask_ps(_mm256_castsi256_ps(m)) > 1 ? _mm_load_ss(p + 1) : first;
+  const __m256 repeat = _mm256_castpd_ps(_mm256_broadcastsd_pd(_mm_castps_pd(_mm_unpacklo_ps(first, second))));
+  return _mm256_blendv_ps(repeat, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
+}
+static inline void ws_store_s(float *p, ws_vs v) { _mm256_storeu_ps(p, v); }
+static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) { _mm256_maskstore_ps(p, m, v); }
+static inline ws_vs ws_mul_s(ws_vs a, ws_vs b) { return _mm256_mul_ps(a, b); }
+static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  (void)m;
+  return _mm256_mul_ps(a, b);
+}
+static inline ws_vs ws_add_s(ws_vs a, ws_vs b) { return _mm256_add_ps(a, b); }
+static inline ws_vs ws_add_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  (void)m;
+  return _mm256_add_ps(a, b);
+}
+static inline ws_vs ws_fma_s(ws_vs a, ws_vs b, ws_vs c) { return _mm256_fmadd_ps(a, b, c); }
+static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  (void)m;
+  return _mm256_fmadd_ps(a, b, c);
+}
+static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  (void)m;
+  return _mm256_fmaddsub_ps(a, b, c);
+}
+static inline ws_vs ws_swap_s(ws_vs v) { return _mm256_permute_ps(v, 0xb1); }
+static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return _mm256_xor_ps(a, b); }
+static inline ws_vs ws_sign_s(void) { return _mm256_set1_ps(-0.0f); }
+static inline ws_vs ws_sign_im_s(void) { return _mm256_castsi256_ps(_mm256_set1_epi64x((long long)0x8000000000000000ull)); }
+
+static inline ws_md ws_mask_d(int64_t m) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(m), _mm256_setr_epi64x(0, 1, 2, 3)); }
+static inline ws_vd ws_zero_d(void) { return _mm256_setzero_pd(); }
+static inline ws_vd ws_set1_d(double x) { return _mm256_set1_pd(x); }
+static inline ws_vd ws_load_d(const double *p) { return _mm256_loadu_pd(p); }
+static inline ws_vd ws_load_m_d(const double *p, ws_md m) { return _mm256_maskload_pd(p, m); }
+/* Repeats a pair, so that a complex number stays one; a single lane is repeated alone. */
+static inline ws_vd ws_load_a_d(const double *p, ws_md m) {
+  const __m128d first = _mm_load_sd(p), second = _mm256_movemask_pd(_mm256_castsi256_pd(m)) > 1 ? _mm_load_sd(p + 1) : first;
+  const __m128d pair = _mm_unpacklo_pd(first, second);
+  const __m256d repeat = _mm256_set_m128d(pair, pair);
+  return _mm256_blendv_pd(repeat, _mm256_maskload_pd(p, m), _mm256_castsi256_pd(m));
+}
+static inline void ws_store_d(double *p, ws_vd v) { _mm256_storeu_pd(p, v); }
+static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) { _mm256_maskstore_pd(p, m, v); }
+static inline ws_vd ws_mul_d(ws_vd a, ws_vd b) { return _mm256_mul_pd(a, b); }
+static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) {
+  (void)m;
+  return _mm256_mul_pd(a, b);
+}
+static inline ws_vd ws_add_d(ws_vd a, ws_vd b) { return _mm256_add_pd(a, b); }
+static inline ws_vd ws_add_m_d(ws_vd a, ws_vd b, ws_md m) {
+  (void)m;
+  return _mm256_add_pd(a, b);
+}
+static inline ws_vd ws_fma_d(ws_vd a, ws_vd b, ws_vd c) { return _mm256_fmadd_pd(a, b, c); }
+static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  (void)m;
+  return _mm256_fmadd_pd(a, b, c);
+}
+static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  (void)m;
+  return _mm256_fmaddsub_pd(a, b, c);
+}
+static inline ws_vd ws_swap_d(ws_vd v) { return _mm256_permute_pd(v, 0x5); }
+static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return _mm256_xor_pd(a, b); }
+static inline ws_vd ws_sign_d(void) { return _mm256_set1_pd(-0.0); }
+static inline ws_vd ws_sign_im_d(void) { return _mm256_setr_pd(0.0, -0.0, 0.0, -0.0); }
+#endif

@@ -1,0 +1,66 @@
+/* simd_avx512.h - the vector operations of the AVX-512 kernels.
+ *
+ * Each simd_*.h offers the same operations for float (suffix s) and double (suffix d); ukr_tile.h is written over them. A mask
+ * selects the first m lanes of a vector. load_m fills the others with zero; load_a fills them with anything that raises no
+ * floating-point exception in the _m operations which the first lanes do not raise. Here those leave the others out of the
+ * arithmetic altogether, so that zero will do. */
+#ifndef WS_SIMD_AVX512_H
+#define WS_SIMD_AVX512_H
+#include <immintrin.h>
+#include <stdint.h>
+
+#define WS_ISA avx512
+#define WS_BYTES 64
+
+typedef __m512 ws_vs;
+typedef __m512d ws_vd;
+typedef __mmask16 ws_ms;
+typedef __mmask8 ws_md;
+
+static inline ws_ms ws_mask_s(int64_t m) { return (ws_ms)((1u << m) - 1u); }
+static inline ws_vs ws_zero_s(void) { return _mm512_setzero_ps(); }
+static inline ws_vs ws_set1_s(float x) { return _mm512_set1_ps(x); }
+static inline ws_vs ws_load_s(const float *p) { return _mm512_loadu_ps(p); }
+static inline ws_vs ws_load_m_s(const float *p, ws_ms m) { return _mm512_maskz_loadu_ps(m, p); }
+static inline ws_vs ws_load_a_s(const float *p, ws_ms m) { return ws_load_m_s(p, m); }
+static inline void ws_store_s(float *p, ws_vs v) { _mm512_storeu_ps(p, v); }
+static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) { _mm512_mask_storeu_ps(p, m, v); }
+static inline ws_vs ws_mul_s(ws_vs a, ws_vs b) { return _mm512_mul_ps(a, b); }
+static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) { return _mm512_maskz_mul_ps(m, a, b); }
+static inline ws_vs ws_add_s(ws_vs a, ws_vs b) { return _mm512_add_ps(a, b); }
+static inline ws_vs ws_add_m_s(ws_vs a, ws_vs b, ws_ms m) { return _mm512_maskz_add_ps(m, a, b); }
+static inline ws_vs ws_fma_s(ws_vs a, ws_vs b, ws_vs c) { return _mm512_fmadd_ps(a, b, c); }
+static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) { return _mm512_mask3_fmadd_ps(a, b, c, m); }
+/* (x0, x1, x2, x3, ..) -> (x1, x0, x3, x2, ..): swaps re and im. */
+static inline ws_vs ws_swap_s(ws_vs v) { return _mm512_permute_ps(v, 0xb1); }
+/* even lanes a * b - c, odd lanes a * b + c */
+static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) { return _mm512_maskz_fmaddsub_ps(m, a, b, c); }
+static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) {
+  return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+/* sign patterns: -0.0 in every lane, and in the odd (imaginary) lanes only */
+static inline ws_vs ws_sign_s(void) { return _mm512_set1_ps(-0.0f); }
+static inline ws_vs ws_sign_im_s(void) { return _mm512_castsi512_ps(_mm512_set1_epi64((long long)0x8000000000000000ull)); }
+
+static inline ws_md ws_mask_d(int64_t m) { return (ws_md)((1u << m) - 1u); }
+static inline ws_vd ws_zero_d(void) { return _mm512_setzero_pd(); }
+static inline ws_vd ws_set1_d(double x) { return _mm512_set1_pd(x); }
+static inline ws_vd ws_load_d(const double *p) { return _mm512_loadu_pd(p); }
+static inline ws_vd ws_load_m_d(const double *p, ws_md m) { return _mm512_maskz_loadu_pd(m, p); }
+static inline ws_vd ws_load_a_d(const double *p, ws_md m) { return ws_load_m_d(p, m); }
+static inline void ws_store_d(double *p, ws_vd v) { _mm512_storeu_pd(p, v); }
+static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) { _mm512_mask_storeu_pd(p, m, v); }
+static inline ws_vd ws_mul_d(ws_vd a, ws_vd b) { return _mm512_mul_pd(a, b); }
+static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) { return _mm512_maskz_mul_pd(m, a, b); }
+static inline ws_vd ws_add_d(ws_vd a, ws_vd b) { return _mm512_add_pd(a, b); }
+static inline ws_vd ws_add_m_d(ws_vd a, ws_vd b, ws_md m) { return _mm512_maskz_add_pd(m, a, b); }
+static inline ws_vd ws_fma_d(ws_vd a, ws_vd b, ws_vd c) { return _mm512_fmadd_pd(a, b, c); }
+static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) { return _mm512_mask3_fmadd_pd(a, b, c, m); }
+static inline ws_vd ws_swap_d(ws_vd v) { return _mm512_permute_pd(v, 0x55); }
+static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) { return _mm512_maskz_fmaddsub_pd(m, a, b, c); }
+static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) {
+  return _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(a), _mm512_castpd_si512(b)));
+}
+static inline ws_vd ws_sign_d(void) { return _mm512_set1_pd(-0.0); }
+static inline ws_vd ws_sign_im_d(void) { return _mm512_mask_blend_pd(0xaa, _mm512_setzero_pd(), _mm512_set1_pd(-0.0)); }
+#endif

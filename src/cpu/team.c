@@ -1,0 +1,97 @@
+/* team.c - steps of items over the tile queue and the thread pool.
+ *
+ * Invariant: `left` counts the items of the current step that are not done. Whoever finishes the last one opens the next step:
+ * he writes step and left, fills the queues, then raises `opened`. A worker that has taken an item reads `step` afterwards: the
+ * step cannot change before that item is done, so the two belong together even if the worker fell asleep on the way. */
+#include "cpu/team.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "cpu/queue.h"
+#include "cpu/threads.h"
+
+typedef struct team {
+  const ws_team_job *job;
+  ws_queue queue[WS_N_KINDS];
+  _Alignas(64) _Atomic int64_t opened; /* steps opened so far; n_steps + 1: all is done */
+  _Alignas(64) _Atomic int64_t left;
+  _Atomic int64_t step;
+  int n_workers;
+} team;
+
+/* Opens the first step from `step` on that has items. */
+static void open_step(team *t, int64_t step) {
+  int64_t n_items[WS_N_KINDS] = {0, 0};
+  for (; step < t->job->n_steps; step++) {
+    t->job->count(t->job->context, step, n_items);
+    if (n_items[0] + n_items[1] > 0) break;
+  }
+  atomic_store_explicit(&t->step, step, memory_order_relaxed);
+  atomic_store_explicit(&t->left, n_items[0] + n_items[1], memory_order_relaxed);
+  if (step < t->job->n_steps)
+    for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&t->queue[kind], n_items[kind]);
+  atomic_store_explicit(&t->opened, step + 1, memory_order_release); /* pairs with the acquire in work */
+}
+
+static void begin(void *context, int n_workers) {
+  team *t = context;
+  t->n_workers = n_workers;
+  t->job->begin(t->job->context, n_workers);
+  if (n_workers == 1) return;
+  for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_init(&t->queue[kind], t->job->policy, n_workers);
+  open_step(t, 0);
+}
+
+static void work_alone(const ws_team_job *job) {
+  for (int64_t step = 0; step < job->n_steps; step++) {
+    int64_t n_items[WS_N_KINDS];
+    job->count(job->context, step, n_items);
+    for (int kind = 0; kind < WS_N_KINDS; kind++)
+      for (int64_t i = 0; i < n_items[kind]; i++) job->item(job->context, 0, step, kind, i);
+  }
+}
+
+static void work(void *context, int worker) {
+  team *t = context;
+  const ws_team_job *job = t->job;
+  if (t->n_workers == 1) {
+    work_alone(job);
+    return;
+  }
+  for (int64_t seen = 0;;) {
+    unsigned round = 0;
+    int64_t opened;
+    while ((opened = atomic_load_explicit(&t->opened, memory_order_acquire)) == seen) ws_relax(&round);
+    if (opened > job->n_steps) return;
+    seen = opened;
+    for (int kind = 0; kind < WS_N_KINDS; kind++) {
+      int64_t item_idx;
+      while (ws_queue_take(&t->queue[kind], worker, &item_idx)) {
+        const int64_t step = atomic_load_explicit(&t->step, memory_order_relaxed);
+        job->item(job->context, worker, step, kind, item_idx);
+        /* acq_rel: the last one sees every item's writes, and hands them on by filling the queues */
+        if (atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1) open_step(t, step + 1);
+      }
+    }
+  }
+}
+
+/* A queue numbers its items in 32 bits. The first two steps are the largest of any job. */
+static bool fits_queue(const ws_team_job *job) {
+  for (int64_t step = 0; step < 2 && step < job->n_steps; step++) {
+    int64_t n_items[WS_N_KINDS];
+    job->count(job->context, step, n_items);
+    if (n_items[0] >= WS_MAX_ITEMS || n_items[1] >= WS_MAX_ITEMS) return false;
+  }
+  return true;
+}
+
+void ws_team_run(const ws_team_job *job) {
+  team t;
+  t.job = job;
+  atomic_init(&t.opened, 0);
+  atomic_init(&t.left, 0);
+  atomic_init(&t.step, 0);
+  ws_pool_run(job->n_threads > 1 && fits_queue(job) ? job->n_threads : 1, begin, work, &t);
+}

@@ -1,0 +1,67 @@
+/* ukr.h - what a micro-kernel is, for everyone who calls or writes one.
+ *
+ * A micro-kernel computes one register tile, C[m x n] = alpha A B + beta C, m <= mr, n <= nr, over one block of k. It reads
+ *
+ *    A: column p of the tile at a + p * a_ld, m elements contiguous          (a packed panel has a_ld = mr)
+ *    B: form WS_B_ROWS: row p at b + p * b_ld, n elements contiguous         (a packed panel has b_ld = nr)
+ *       form WS_B_COLS: column j at b + j * b_ld, k elements contiguous      (an untransposed column-major B as it stands)
+ *    C: column j at c + j * ldc, m elements contiguous
+ *
+ *                 n <= nr                         every element of C is one chain of fused multiply-adds over p = 0 .. k-1,
+ *               +---------+                       then alpha and beta; so its bits depend on neither the tile's size nor its
+ *    a: mr x k  | C tile  |  in registers         place nor the form of its operands.
+ *   +----------+---------+
+ *
+ * It touches no element outside the given extents and raises no floating-point exception that they do not raise. For complex
+ * types one real accumulator chain each holds the products with re(b) and im(b); they are combined at the end. */
+#ifndef WS_UKR_H
+#define WS_UKR_H
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WS_B_ROWS = 0, WS_B_COLS = 1 };
+enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
+
+/* What happens to the accumulators on their way to C. Scalars are (re, im), im = 0 for real types. */
+typedef struct ws_scale {
+  union {
+    float s[2];
+    double d[2];
+  } alpha, beta;
+  bool alpha_zero, beta_zero; /* A and B, or C, are not read */
+  bool alpha_one, beta_one;   /* nothing to multiply by */
+  bool alpha_real, beta_real; /* im = 0: multiplies as a real number, so that 0 * Inf makes no NaN */
+  bool conj_a, conj_b;        /* complex types only */
+} ws_scale;
+
+typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
+                       const ws_scale *scale, int64_t m);
+
+/* The tile m = mr, n = nr over two packed panels. `next`: k / 4 cache lines from here on are asked for on the way; they are needed
+ * soon (the next panel of B: it comes from L3, and the processor does not see it coming). */
+typedef void ws_full_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale, const void *next);
+
+/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) stands at a + i + p * lda, or at
+ * a + p + i * lda if a_trans; x and y have strides incx and incy. scale->conj_a is a's, conj_b x's. */
+enum { WS_VEC_ROWS = 1024 };
+typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
+                        int64_t incy, const ws_scale *scale);
+
+/* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand goes to panel r / width, place
+ * p * width + r % width; panels follow each other at width * k elements. r, p < n, k stands at in + r + p * ld, or at
+ * in + p + r * ld if k_contiguous. What the last panel has beyond n is left as it is: kernels do not read it. Moves bits, never
+ * computes. */
+typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
+
+/* The kernels of one row of the registry. A tile of more vectors is narrower, as its accumulators must fit in the registers: it
+ * loads less for each multiply-add, so it suits operands that are not packed. */
+typedef struct ws_ukr_set {
+  int mr, nr, vl; /* elements; mr = 2 vl */
+  ws_full_fn *full;
+  int n_vectors;                            /* of the tallest tile */
+  int width[WS_MV_MAX];                     /* widest tile by vectors - 1 */
+  ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX]; /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */
+  ws_gemv_fn *gemv;
+  ws_pack_fn *pack;
+} ws_ukr_set;
+#endif

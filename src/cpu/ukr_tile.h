@@ -1,0 +1,137 @@
+/* ukr_tile.h - the register tile, written once over the vector operations of a simd_*.h.
+ *
+ * Included by ukr_type.h once per element type, with R (the real type) and WS_UNIT (reals per element: 1, or 2 for complex)
+ * defined. Leaves panels, blocking and threads to backend.c.
+ *
+ * mv x nrr accumulators stay in registers: mv vectors of A times nrr = n * WS_UNIT broadcast reals of B. On AVX-512 the largest
+ * tile takes 24 accumulators + 2 vectors of A + broadcasts, of 32 registers. All loops over mv and nrr must unroll, so every
+ * function here is inlined with constant mv, nrr, form and masked. Strides count reals here, not elements. */
+
+#define WS_INLINE static inline __attribute__((always_inline))
+
+/* acc += a(:, p) b(p, :) */
+WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const R *b, int64_t b_ld, WS_M mask, const int mv,
+                             const int nrr, const int form, const bool masked) {
+  WS_V av[WS_MV_MAX];
+#pragma GCC unroll 4
+  for (int i = 0; i < mv; i++) av[i] = masked && i == mv - 1 ? WS_OP(load_a)(a + i * WS_VL, mask) : WS_OP(load)(a + i * WS_VL);
+#pragma GCC unroll 12
+  for (int j = 0; j < nrr; j++) {
+    const WS_V bv = WS_OP(set1)(form == WS_B_ROWS ? b[j] : b[(j / WS_UNIT) * b_ld + j % WS_UNIT]);
+#pragma GCC unroll 4
+    for (int i = 0; i < mv; i++)
+      acc[i][j] = masked && i == mv - 1 ? WS_OP(fma_m)(av[i], bv, acc[i][j], mask) : WS_OP(fma)(av[i], bv, acc[i][j]);
+  }
+}
+
+/* scalar * v; for a complex type by a complex scalar. */
+WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, const bool masked) {
+  const WS_V re = WS_OP(set1)(scalar[0]);
+#if WS_UNIT == 2
+  if (!real) return WS_OP(fmaddsub_m)(re, v, WS_OP(mul_m)(WS_OP(set1)(scalar[1]), WS_OP(swap)(v), mask), mask);
+#else
+  (void)real;
+#endif
+  return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
+}
+
+/* c = alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes time and changes nothing. */
+WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
+  const R *alpha = scale->alpha.WS_L, *beta = scale->beta.WS_L;
+#if WS_UNIT == 1
+  WS_V r = acc_re;
+  (void)acc_im;
+#else
+  /* acc_re = (ar br, ai br), acc_im = (ar bi, ai bi). Conjugating b turns bi; conj(a) b = conj(a conj(b)). */
+  if (scale->conj_a != scale->conj_b) acc_im = WS_OP(xor)(acc_im, WS_OP(sign)());
+  WS_V r = WS_OP(fmaddsub_m)(WS_OP(set1)(1), acc_re, WS_OP(swap)(acc_im), mask);
+  if (scale->conj_a) r = WS_OP(xor)(r, WS_OP(sign_im)());
+#endif
+  if (!scale->beta_zero) {
+    WS_V old = masked ? WS_OP(load_a)(c, mask) : WS_OP(load)(c);
+    if (!scale->beta_one) old = WS_NAME(times)(beta, scale->beta_real, old, mask, masked);
+#if WS_UNIT == 1
+    if (!scale->alpha_one)
+      r = masked ? WS_OP(fma_m)(WS_OP(set1)(alpha[0]), r, old, mask) : WS_OP(fma)(WS_OP(set1)(alpha[0]), r, old);
+    else
+      r = masked ? WS_OP(add_m)(r, old, mask) : WS_OP(add)(r, old);
+#else
+    if (!scale->alpha_one) r = WS_NAME(times)(alpha, scale->alpha_real, r, mask, masked);
+    r = WS_OP(add_m)(r, old, mask);
+#endif
+  } else if (!scale->alpha_one) {
+    r = WS_NAME(times)(alpha, scale->alpha_real, r, mask, masked);
+  }
+  if (masked)
+    WS_OP(store_m)(c, r, mask);
+  else
+    WS_OP(store)(c, r);
+}
+
+WS_INLINE void WS_NAME(clear)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const int mv, const int nrr) {
+#pragma GCC unroll 4
+  for (int i = 0; i < mv; i++)
+#pragma GCC unroll 12
+    for (int j = 0; j < nrr; j++) acc[i][j] = WS_OP(zero)();
+}
+
+WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t ldc, const ws_scale *scale, WS_M mask,
+                                   const int mv, const int nrr, const bool masked) {
+  const ws_scale s = *scale; /* a copy that stores to C cannot change, for all the compiler knows */
+#pragma GCC unroll 12
+  for (int j = 0; j < nrr; j += WS_UNIT)
+#pragma GCC unroll 4
+    for (int i = 0; i < mv; i++) {
+      const bool last = masked && i == mv - 1;
+      WS_NAME(finish)
+      (c + (j / WS_UNIT) * ldc + i * WS_VL, acc[i][j], acc[i][j + WS_UNIT - 1], &s, last ? mask : WS_OP(mask)(WS_VL), last);
+    }
+}
+
+/* Any tile of mv vectors, the last one masked to the tile's rows. */
+WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
+                             const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(clear)(acc, mv, nrr);
+#pragma GCC unroll 2
+  for (int64_t p = 0; p < k; p++) {
+    WS_NAME(step)(acc, a, b, b_ld, mask, mv, nrr, form, true);
+    a += a_ld;
+    b += form == WS_B_ROWS ? b_ld : WS_UNIT;
+  }
+  WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
+}
+
+/* The full tile over packed panels. The next lines of A are asked for early: A's panel streams from L2 while B's stays in L1.
+ * C is asked for before the k loop, so that it is there at its end. */
+static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc, const ws_scale *scale,
+                          const void *next_lines) {
+  enum { MR = WS_MV * WS_VL, NRR = WS_NR * WS_UNIT, AHEAD = 16 * MR, LINE = 64 };
+  const R *a = a_panel, *b = b_panel;
+  R *c = c_tile;
+  const char *next = next_lines;
+  const WS_M mask = WS_OP(mask)(WS_VL);
+  WS_V acc[WS_MV_MAX][WS_NR_MAX];
+  WS_NAME(clear)(acc, WS_MV, NRR);
+  for (int j = 0; j < WS_NR; j++)
+    for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(c + j * ldc * WS_UNIT + i, 1);
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    __builtin_prefetch(next, 0, 2);
+    next += LINE;
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; u++) {
+      for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(a + AHEAD + u * MR + i);
+      WS_NAME(step)(acc, a + u * MR, b + u * NRR, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+    }
+    a += 4 * MR;
+    b += 4 * NRR;
+  }
+  for (; p < k; p++) {
+    WS_NAME(step)(acc, a, b, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
+    a += MR;
+    b += NRR;
+  }
+  WS_NAME(finish_all)(acc, c, ldc * WS_UNIT, scale, mask, WS_MV, NRR, false);
+}

@@ -1,0 +1,40 @@
+/* dispatch.c - the only way from a checked problem to a kernel, and the words for the way it takes. */
+#include "internal.h"
+#include "tile.h"
+
+void ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
+  if (ws_product_is_zero(p)) {
+    if (!p->scale.beta_one) ws_cpu_scale(p);
+    return;
+  }
+  const ws_cpu_row *row = ws_row_for(h, p->type);
+  if (ws_is_one_panel(p, row)) {
+    ws_cpu_one_panel(p, row);
+    return;
+  }
+  ws_plan plan;
+  ws_plan_make(h, p, &plan);
+  ws_cpu_gemm(p, &plan);
+}
+
+void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
+  ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->type].letter, p->a_trans ? 't' : 'n',
+              p->b_trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);
+  ws_text_add(t, "backend: cpu\n");
+  if (p->m == 0 || p->n == 0 || p->batch_count == 0) {
+    ws_text_add(t, "path: nothing to do\n");
+    return;
+  }
+  if (ws_product_is_zero(p)) {
+    ws_text_add(t, "path: scale C by beta\n");
+    return;
+  }
+  ws_plan plan;
+  ws_plan_make(h, p, &plan);
+  ws_text_add(t, "kernel: %s\nregister_tile: %dx%d\npath: %s%s\n", plan.row->name, plan.row->mr, plan.row->nr,
+              ws_path_name(plan.path), plan.path == WS_PATH_DIRECT && plan.pack_a ? " (panels of A packed)" : "");
+  ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
+  if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
+  ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\n", plan.coarse, ws_policy_name(plan.policy), plan.n_threads);
+  ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+}

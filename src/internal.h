@@ -1,0 +1,164 @@
+/* internal.h - what the rooms of the library tell each other: the problem, the plan, and who does what with them.
+ *
+ * Path of a call: api.c checks the arguments and makes a ws_problem > dispatch.c picks the backend and asks tune.c for a ws_plan
+ * > cpu/backend.c runs it. The problem is built once and never changed on its way; nothing here is visible outside. */
+#ifndef WS_INTERNAL_H
+#define WS_INTERNAL_H
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cpu/ukr.h"
+#include "wsgemm.h"
+
+/* ---- element types: one table -------------------------------------------------------------------------------------------- */
+
+enum { WS_N_TYPES = 4 };
+typedef struct ws_type_info {
+  char letter;       /* s d c z */
+  const char *name;  /* f32 ... */
+  int bytes, n_real; /* per element */
+} ws_type_info;
+extern const ws_type_info ws_types[WS_N_TYPES];
+
+/* ---- problem --------------------------------------------------------------------------------------------------------------
+ * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
+ * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
+typedef struct ws_problem {
+  wsgemm_type type;
+  bool a_trans, b_trans;
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t lda, ldb, ldc;
+  ws_scale scale; /* alpha, beta and what is known of them */
+  int64_t batch_count, stride_a, stride_b, stride_c;
+} ws_problem;
+
+/* ---- machine: context.c, cpu/cpuid.c ------------------------------------------------------------------------------------ */
+
+typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_N_ISAS } ws_isa;
+
+typedef struct ws_machine {
+  bool isa[WS_N_ISAS]; /* the processor and the operating system can run it */
+  char model[64];
+  char features[160];
+  int64_t l1d_bytes, l2_bytes, l3_bytes;
+  bool caches_measured;
+} ws_machine;
+
+const char *ws_isa_name(ws_isa isa);
+void ws_cpu_detect(ws_machine *machine);
+const ws_machine *ws_machine_get(void);
+/* Detects the machine and reads the environment, once; every WSGEMM_* variable is known to context.c alone. */
+void ws_context_init_once(void);
+extern _Atomic bool ws_context_ready;
+static inline void ws_context_init(void) {
+  if (!atomic_load_explicit(&ws_context_ready, memory_order_acquire)) ws_context_init_once();
+}
+
+/* ---- handle: context.c ---------------------------------------------------------------------------------------------------- */
+
+enum { WS_COARSE_MAX = 64 };
+struct wsgemm_handle {
+  _Atomic uint64_t magic;
+  _Atomic int n_threads, policy, coarse_factor, math, check; /* 0: automatic */
+  _Atomic int kernel[WS_N_TYPES];                            /* forced row + 1; 0: automatic */
+  _Atomic(void *) stream;
+  _Atomic(wsgemm_logger) logger;
+  _Atomic(void *) logger_user;
+  _Atomic unsigned logger_count; /* odd while the two are being set */
+};
+
+#define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
+extern wsgemm_handle ws_default_handle;
+
+/* The handle that a caller's pointer stands for; NULL if it is none of ours. Readies the library on the first call. */
+static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
+  ws_context_init();
+  if (!h) return &ws_default_handle;
+  return atomic_load_explicit(&h->magic, memory_order_relaxed) == WS_HANDLE_MAGIC ? h : NULL;
+}
+/* Threads that a call on this handle by this thread may use. */
+int ws_thread_limit(wsgemm_handle *h);
+/* Records and logs a failure for this thread; returns status. */
+wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- registry: registry.c ----------------------------------------------------------------------------------------------- */
+
+typedef struct ws_cpu_row {
+  const char *name; /* made from the row's values: "sgemm_avx512_32x12" */
+  wsgemm_type type;
+  ws_isa isa;
+  int mr, nr, kc; /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
+  const ws_ukr_set *ukr;
+} ws_cpu_row;
+
+int ws_row_count(void);
+const ws_cpu_row *ws_row(int row_idx);
+bool ws_row_usable(int row_idx);
+int ws_row_find(const char *name); /* -1: unknown */
+/* The row for a type: the handle's or the environment's if forced, else the first usable one of the table. */
+extern const ws_cpu_row *ws_default_row[WS_N_TYPES];
+static inline const ws_cpu_row *ws_row_for(const wsgemm_handle *h, wsgemm_type type) {
+  const int forced = atomic_load_explicit(&h->kernel[type], memory_order_relaxed);
+  return forced ? ws_row(forced - 1) : ws_default_row[type];
+}
+void ws_registry_init(ws_isa most, const char *forced_kernel);
+
+/* ---- plan: tune.c --------------------------------------------------------------------------------------------------------- */
+
+typedef enum ws_path {
+  WS_PATH_DIRECT, /* B as it stands, A as it stands or one panel at a time packed on the stack */
+  WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
+  WS_PATH_PACKED  /* B packed once for all workers, A by whoever works on its rows */
+} ws_path;
+
+typedef struct ws_plan {
+  const ws_cpu_row *row;
+  ws_path path;
+  bool pack_a;        /* DIRECT: pack panels of A */
+  bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
+  bool swap;          /* VECTOR: m = 1, computed as its transpose */
+  int64_t kc;         /* k block: a function of the row and of k alone */
+  int64_t bm, bn;     /* tile of the queue, in elements of C */
+  int64_t n_products; /* DIRECT: of a batch, in one work item */
+  int64_t nc;         /* PACKED: columns of B packed at a time */
+  int coarse, n_threads;
+  wsgemm_policy policy;
+} ws_plan;
+
+/* A product of one panel of rows, small enough that planning it would be felt: straight to the direct path. */
+static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
+  enum { SMALL_B = 64 * 64 };
+  return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&
+         p->k <= row->kc && !p->a_trans && p->m > 1 && p->n > 1 && p->batch_count == 1;
+}
+
+void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
+const char *ws_path_name(ws_path path);
+const char *ws_policy_name(wsgemm_policy policy);
+
+/* ---- text: text.c ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct ws_text {
+  char *at;
+  size_t bytes, length; /* capacity; length of the whole text, written or not */
+} ws_text;
+void ws_text_add(ws_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- running: dispatch.c, cpu/backend.c ------------------------------------------------------------------------------------- */
+
+/* Runs a checked problem; the handle is one that ws_handle gave. */
+void ws_dispatch(wsgemm_handle *h, const ws_problem *p);
+/* How ws_dispatch would run it, in words. */
+void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t);
+/* k = 0 or alpha = 0: C = beta C, A and B are not read. */
+static inline bool ws_product_is_zero(const ws_problem *p) { return p->k == 0 || p->scale.alpha_zero; }
+void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan);
+void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
+/* C = beta C for the whole batch. */
+void ws_cpu_scale(const ws_problem *p);
+#endif

@@ -1,0 +1,72 @@
+/* registry.c - the tables of element types and of kernel rows, and which row a call gets. */
+#include <string.h>
+
+#include "internal.h"
+
+const ws_type_info ws_types[WS_N_TYPES] = {
+    [WSGEMM_F32] = {'s', "f32", 4, 1},
+    [WSGEMM_F64] = {'d', "f64", 8, 1},
+    [WSGEMM_C32] = {'c', "c32", 8, 2},
+    [WSGEMM_C64] = {'z', "c64", 16, 2},
+};
+
+#if defined(__x86_64__)
+#define WS_CPU_ROWS_AVX512
+#define WS_CPU_ROWS_AVX2
+#elif defined(__aarch64__)
+#define WS_CPU_ROWS_NEON
+#endif
+#define WS_CPU_ROWS_REF
+
+#define TYPE_s WSGEMM_F32
+#define TYPE_d WSGEMM_F64
+#define TYPE_c WSGEMM_C32
+#define TYPE_z WSGEMM_C64
+#define ISA_avx512 WS_ISA_AVX512
+#define ISA_avx2 WS_ISA_AVX2
+#define ISA_neon WS_ISA_NEON
+#define ISA_ref WS_ISA_REF
+
+#define WS_CPU_ROW(t, isa, mr, nr, kc) extern const ws_ukr_set ws_ukr_##isa##_##t;
+#include "cpu/kernels.def"
+#undef WS_CPU_ROW
+
+static const ws_cpu_row rows[] = {
+#define WS_CPU_ROW(t, isa, mr, nr, kc) {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &ws_ukr_##isa##_##t},
+#include "cpu/kernels.def"
+#undef WS_CPU_ROW
+};
+
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static bool usable[N_ROWS];
+const ws_cpu_row *ws_default_row[WS_N_TYPES];
+
+int ws_row_count(void) { return N_ROWS; }
+const ws_cpu_row *ws_row(int row_idx) { return &rows[row_idx]; }
+bool ws_row_usable(int row_idx) { return usable[row_idx]; }
+
+int ws_row_find(const char *name) {
+  for (int r = 0; r < N_ROWS; r++)
+    if (strcmp(rows[r].name, name) == 0) return r;
+  return -1;
+}
+
+void ws_registry_init(ws_isa most, const char *forced_kernel) {
+  const ws_machine *machine = ws_machine_get();
+  for (int r = N_ROWS - 1; r >= 0; r--) {
+    usable[r] = machine->isa[rows[r].isa];
+    if (usable[r] && rows[r].isa <= most) ws_default_row[rows[r].type] = &rows[r];
+  }
+  const int forced = forced_kernel ? ws_row_find(forced_kernel) : -1;
+  if (forced >= 0 && usable[forced]) ws_default_row[rows[forced].type] = &rows[forced];
+}
+
+int wsgemm_kernel_count(void) { return N_ROWS; }
+
+const char *wsgemm_kernel_name(int row) { return row >= 0 && row < N_ROWS ? rows[row].name : NULL; }
+
+int wsgemm_kernel_usable(int row) {
+  ws_context_init();
+  return row >= 0 && row < N_ROWS && usable[row];
+}

@@ -1,0 +1,59 @@
+/* tile.h - from the number of a work item to the tiles it covers. Shared by C and CUDA; pure arithmetic, no state.
+ *
+ * C is cut into n_rows x n_cols tiles, for each of n_batch products. COARSE_FACTOR neighbouring tiles of one row of tiles make a
+ * work item, so that one load of A serves them all; the last item of a row may cover fewer. Items are numbered batch by batch,
+ * and inside a product in bands of `group` rows of tiles, down each column of a band before the next column:
+ *
+ *      group = 2, coarse = 2, 4 x 6 tiles             every item number below n_items is one item,
+ *        0 0 2 2 4 4                                  and every tile belongs to exactly one item
+ *        1 1 3 3 5 5
+ *        6 6 8 8 ..
+ *        7 7 9 9 ..
+ *
+ * A band keeps a working set of `group` A tiles and one B item alive in the cache that the workers share. */
+#ifndef WS_TILE_H
+#define WS_TILE_H
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define WS_HOST_DEVICE __host__ __device__
+#else
+#define WS_HOST_DEVICE
+#endif
+
+typedef struct ws_tile_grid {
+  int64_t n_batch, n_rows, n_cols; /* tiles */
+  int64_t coarse;                  /* COARSE_FACTOR >= 1 */
+  int64_t group;                   /* rows of tiles in a band, >= 1 */
+} ws_tile_grid;
+
+typedef struct ws_tile {
+  int64_t batch, row; /* row of tiles */
+  int64_t col, n_col; /* first column of tiles, and how many: 1 .. coarse */
+} ws_tile;
+
+static inline WS_HOST_DEVICE int64_t ws_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static inline WS_HOST_DEVICE int64_t ws_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline WS_HOST_DEVICE int64_t ws_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static inline WS_HOST_DEVICE int64_t ws_tile_items(const ws_tile_grid *g) {
+  return g->n_batch * g->n_rows * ws_ceil_div(g->n_cols, g->coarse);
+}
+
+static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t item_idx) {
+  const int64_t n_strips = ws_ceil_div(g->n_cols, g->coarse);
+  const int64_t per_product = g->n_rows * n_strips;
+  const int64_t in_product = item_idx % per_product;
+  const int64_t band = in_product / (g->group * n_strips);
+  const int64_t band_rows = ws_min(g->group, g->n_rows - band * g->group);
+  const int64_t in_band = in_product - band * g->group * n_strips;
+  ws_tile t;
+  t.batch = item_idx / per_product;
+  t.row = band * g->group + in_band % band_rows;
+  t.col = in_band / band_rows * g->coarse;
+  t.n_col = ws_min(g->coarse, g->n_cols - t.col);
+  return t;
+}
+#endif

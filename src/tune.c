@@ -1,0 +1,141 @@
+/* tune.c - how a call is cut up: path, tile, COARSE_FACTOR, policy, threads. Today the model alone decides; its numbers carry their
+ * origin. Only kc is part of the numerics, and it follows from the row and k. */
+#include "internal.h"
+#include "tile.h"
+
+const char *ws_path_name(ws_path path) {
+  static const char *const names[] = {"direct", "vector", "packed"};
+  return names[path];
+}
+
+const char *ws_policy_name(wsgemm_policy policy) {
+  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal"};
+  return names[policy];
+}
+
+/* Multiply-adds for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
+#define WORK_PER_THREAD (80.0 * 80 * 80)
+/* Bytes of matrix for each thread of a matrix-vector product. */
+#define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
+/* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
+#define VECTOR_LEAST 1024.0
+/* Items for each thread and step: more balance better, fewer cost less. */
+enum { ITEMS_PER_THREAD = 8 };
+/* Columns of a queue tile, in panels of nr. */
+enum { PANELS_PER_TILE = 4 };
+
+static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
+
+/* Blocks of nearly equal length, so that none is short; a multiple of 4, the unrolling of the kernels. */
+static int64_t k_block(int64_t k, int64_t longest) {
+  return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
+}
+
+static int threads_for(wsgemm_handle *h, double work, double work_per_thread) {
+  if (work < 2 * work_per_thread) return 1;
+  const int limit = ws_thread_limit(h);
+  const double useful = work / work_per_thread;
+  return useful < limit ? (int)useful : limit;
+}
+
+/* COARSE_FACTOR that leaves each thread enough items, if the handle does not say. */
+static int coarse_for(wsgemm_handle *h, int n_threads, int64_t n_rows, int64_t n_cols) {
+  const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  if (forced > 0) return forced;
+  if (n_threads == 1) return WS_COARSE_MAX;
+  return (int)ws_max(1, ws_min(WS_COARSE_MAX, n_rows * n_cols / (n_threads * ITEMS_PER_THREAD)));
+}
+
+static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  plan->path = WS_PATH_DIRECT;
+  const double a_bytes = (double)p->m * (double)p->k * ws_types[p->type].bytes;
+  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->type].bytes;
+  const double l2_bytes = (double)ws_machine_get()->l2_bytes;
+  plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
+  plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->n_threads = threads_for(h, work, WORK_PER_THREAD);
+  if (plan->n_threads == 1) return;
+  if (plan->by_columns) {
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+    return;
+  }
+  if (p->batch_count > 1) {
+    /* Small products of a batch: several to an item, each whole. */
+    const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
+    const double work_each = work / (double)p->batch_count;
+    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WORK_PER_THREAD / 8 / work_each)));
+    if (plan->n_products > 1 || share > 1) return;
+  }
+  const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
+  if (p->m <= tall && p->batch_count == 1) {
+    /* One panel: cut by columns; into one strip each if A is too large to be read again for every strip. */
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    return;
+  }
+  const int64_t unit = p->m >= 2 * tall && !plan->pack_a ? tall : row->mr;
+  plan->bm = round_up(ws_ceil_div(p->m, plan->n_threads * ITEMS_PER_THREAD), unit);
+  const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
+  const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
+  plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
+  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn));
+}
+
+static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  plan->path = WS_PATH_VECTOR;
+  plan->swap = p->n != 1;
+  const int64_t m = plan->swap ? p->n : p->m;
+  plan->n_threads = threads_for(h, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
+  plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
+  plan->bn = 1;
+  plan->coarse = 1;
+}
+
+static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  const ws_machine *machine = ws_machine_get();
+  const int bytes = ws_types[p->type].bytes;
+  plan->path = WS_PATH_PACKED;
+  plan->n_threads = threads_for(h, work / (double)p->batch_count, WORK_PER_THREAD);
+  /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
+  const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
+  int64_t n_rows = ws_ceil_div(p->m, most_rows);
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
+  plan->bm = round_up(ws_ceil_div(p->m, n_rows), row->mr);
+  n_rows = ws_ceil_div(p->m, plan->bm);
+  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
+  const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
+  plan->nc = round_up(ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
+  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn));
+}
+
+/* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
+ * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
+ * faster packed). */
+static bool direct_pays(const ws_problem *p) {
+  const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
+  const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
+  return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
+}
+
+void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+  const double work = (double)p->m * (double)p->n * (double)p->k;
+  plan->row = ws_row_for(h, p->type);
+  plan->kc = k_block(p->k, plan->row->kc);
+  plan->pack_a = plan->by_columns = plan->swap = false;
+  plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
+  plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
+  plan->n_products = 1;
+  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
+  plan->policy = policy == WSGEMM_POLICY_AUTO ? WSGEMM_POLICY_STEAL : (wsgemm_policy)policy;
+  plan->n_threads = 1;
+  if (ws_is_one_panel(p, plan->row))
+    plan->path = WS_PATH_DIRECT;
+  else if ((p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST)
+    plan_vector(h, p, work * (double)p->batch_count, plan);
+  else if (direct_pays(p) || p->m <= 2 * plan->row->mr || p->k < 4)
+    plan_direct(h, p, work * (double)p->batch_count, plan);
+  else
+    plan_packed(h, p, work, plan);
+}
