@@ -1,0 +1,35 @@
+// header_cxx.cpp - the header as C++17 sees it: it compiles, links, and its structs are those of C++'s complex types.
+#include "wsgemm.h"
+
+#include <complex>
+#include <cstdio>
+#include <type_traits>
+
+static_assert(sizeof(wsgemm_cfloat) == sizeof(std::complex<float>) && alignof(wsgemm_cfloat) == alignof(std::complex<float>));
+static_assert(sizeof(wsgemm_cdouble) == sizeof(std::complex<double>) && alignof(wsgemm_cdouble) == alignof(std::complex<double>));
+static_assert(std::is_standard_layout_v<wsgemm_gemm_desc> && std::is_trivially_copyable_v<wsgemm_gemm_desc>);
+
+int main() {
+  const std::complex<double> a[2] = {{1, 2}, {3, 4}}, b[2] = {{5, 6}, {7, 8}};
+  std::complex<double> c(100, 100);
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  d.type_a = d.type_b = d.type_c = d.type_scalar = WSGEMM_C64;
+  d.transb = WSGEMM_CONJ_TRANS;
+  d.m = d.n = 1;
+  d.k = 2;
+  d.alpha.z = wsgemm_cdouble{1, 0};
+  d.beta.z = wsgemm_cdouble{1, 0};
+  d.a = a;
+  d.b = b;
+  d.c = &c;
+  d.lda = d.ldb = d.ldc = 1;
+  const wsgemm_status status = wsgemm_gemm(nullptr, &d);
+  const std::complex<double> expected = 100.0 + std::complex<double>(0, 100) + a[0] * std::conj(b[0]) + a[1] * std::conj(b[1]);
+  if (status != WSGEMM_SUCCESS || c != expected) {
+    std::fprintf(stderr, "%s: (%g, %g), expected (%g, %g)\n", wsgemm_status_name(status), c.real(), c.imag(), expected.real(),
+                 expected.imag());
+    return 1;
+  }
+  std::puts("header_cxx: 1 product, right");
+  return 0;
+}

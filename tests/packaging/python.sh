@@ -1,0 +1,18 @@
+#!/bin/sh
+# Installs the Python package as a user would, by `pip install .`, then runs its tests against the installed wheel.
+#   python.sh SOURCE_DIR SCRATCH_DIR
+# Uses .venv of the sources, which tools/setup.sh makes; WSGEMM_TEST_PYTHON names another Python that has the test packages.
+set -eu
+source=$1 scratch=$2
+python=${WSGEMM_TEST_PYTHON:-$source/.venv/bin/python}
+"$python" -c 'import numpy, hypothesis, pytest, scikit_build_core, threadpoolctl' 2>/dev/null || {
+  echo "skipped: $python lacks the test packages; tools/setup.sh installs them"
+  exit 77
+}
+# A library named by hand would be tested in place of the wheel's.
+unset WSGEMM_LIBRARY PYTHONPATH || true
+rm -rf "$scratch"
+mkdir -p "$scratch"
+"$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall "$source"
+cd "$scratch"
+exec "$python" -m pytest -q -c "$source/pyproject.toml" -p no:cacheprovider "$source/python/tests"

@@ -1,0 +1,70 @@
+/* process.c - threads, affinity and control register of this process: see process.h. */
+#define _GNU_SOURCE
+#include "process.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif !defined(__aarch64__)
+#include <fenv.h>
+#endif
+
+int process_n_threads(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  int n = 0;
+  if (!tasks) return -1;
+  for (const struct dirent *task = readdir(tasks); task; task = readdir(tasks)) n += task->d_name[0] != '.';
+  closedir(tasks);
+  return n;
+}
+
+static void *nothing(void *argument) { return argument; }
+
+void process_start_first_thread(void) {
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, nothing, NULL) == 0, "thread");
+  pthread_join(thread, NULL);
+}
+
+int process_n_processors(void) {
+  cpu_set_t set;
+  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0, "affinity");
+  return CPU_COUNT(&set);
+}
+
+bool process_keep_processors(int n) {
+  cpu_set_t set, kept;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
+  CPU_ZERO(&kept);
+  for (int cpu = 0; cpu < CPU_SETSIZE && n > 0; cpu++)
+    if (CPU_ISSET(cpu, &set)) {
+      CPU_SET(cpu, &kept);
+      n--;
+    }
+  return n == 0 && sched_setaffinity(0, sizeof kept, &kept) == 0;
+}
+
+unsigned long long process_control_register(void) {
+#if defined(__x86_64__)
+  return _mm_getcsr() & ~0x3fu;
+#elif defined(__aarch64__)
+  unsigned long long fpcr;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+  return fpcr;
+#else
+  return (unsigned long long)fegetround();
+#endif
+}
+
+void process_flush_to_zero(bool enabled) {
+#if defined(__x86_64__)
+  _mm_setcsr(enabled ? _mm_getcsr() | 0x8040u : _mm_getcsr() & ~0x8040u);
+#elif defined(__aarch64__)
+  const unsigned long long bit = 1ULL << 24, fpcr = process_control_register();
+  __asm__ volatile("msr fpcr, %0" : : "r"(enabled ? fpcr | bit : fpcr & ~bit));
+#else
+  (void)enabled;
+#endif
+}

@@ -1,0 +1,23 @@
+/* process.h - what the suites ask of the process they run in: its threads, its affinity, its vector control register. */
+#ifndef WSGEMM_TESTS_PROCESS_H
+#define WSGEMM_TESTS_PROCESS_H
+
+#include "check.h"
+
+/* Threads of this process by /proc/self/task; -1 if the system does not say. */
+int process_n_threads(void);
+
+/* Starts and ends a thread: a sanitizer's own helper thread comes with the first one, and would be counted as the library's. */
+void process_start_first_thread(void);
+
+/* Processors that this thread may run on. */
+int process_n_processors(void);
+
+/* Leaves this thread on n of its processors; false if it has fewer or the system refuses. */
+bool process_keep_processors(int n);
+
+/* Control register of the vector unit: rounding, flush-to-zero, denormals-are-zero, masks; without the exception flags. */
+unsigned long long process_control_register(void);
+void process_flush_to_zero(bool enabled);
+
+#endif

@@ -1,0 +1,176 @@
+/* rows.c - rows of the registry and the plans of cases run on them: see rows.h. What is right is judged in gemm_call.c. */
+#include "rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int usable_rows(struct kernel_row rows[MAX_ROWS]) {
+  int n_rows = 0, n_of_type[4] = {0};
+  REQUIRE(wsgemm_kernel_count() > 0 && wsgemm_kernel_count() <= MAX_ROWS, "%d rows in the registry", wsgemm_kernel_count());
+  for (int i = 0; i < wsgemm_kernel_count(); i++) {
+    const char *name = wsgemm_kernel_name(i);
+    REQUIRE(name != NULL, "row %d has no name", i);
+    if (!wsgemm_kernel_usable(i)) continue;
+    const char *letter = strchr("sdcz", name[0]), *tile = strrchr(name, '_');
+    struct kernel_row row = {name, WSGEMM_F32, 0, 0};
+    REQUIRE(letter && tile && sscanf(tile, "_%dx%d", &row.mr, &row.nr) == 2, "row name %s", name);
+    row.type = (wsgemm_type)(letter - "sdcz");
+    n_of_type[row.type]++;
+    rows[n_rows++] = row;
+  }
+  for (int type = 0; type < 4; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", "sdcz"[type]);
+  return n_rows;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The value of a line "key: value" in wsgemm_explain's text, in `value`; false if there is no such line. */
+static bool explained(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char value[128]) {
+  char text[4096];
+  const size_t length = wsgemm_explain(handle, d, text, sizeof text), key_length = strlen(key);
+  REQUIRE(length < sizeof text, "wsgemm_explain wants %zu bytes", length);
+  for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    if (strncmp(line, key, key_length) == 0 && line[key_length] == ':')
+      return sscanf(line + key_length + 1, " %127[^\n]", value) == 1;
+  return false;
+}
+
+long long explained_number(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, long long fallback) {
+  char value[128];
+  return explained(handle, d, key, value) ? atoll(value) : fallback;
+}
+
+bool explained_is(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, const char *value) {
+  char found[128];
+  return explained(handle, d, key, found) && strcmp(found, value) == 0;
+}
+
+int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k) {
+  int64_t direct = 1, packed = INT64_C(1) << 22;
+  while (packed - direct > 1) {
+    const int64_t n = (direct + packed) / 2;
+    const wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, n, k);
+    *(explained_is(handle, &d, "path", "packed") ? &packed : &direct) = n;
+  }
+  REQUIRE(packed < INT64_C(1) << 22, "no product of %lld rows and k = %lld is packed", (long long)m, (long long)k);
+  return packed;
+}
+
+/* The largest k that is summed in one block: beyond it, wsgemm_explain names a block shorter than k. */
+static int64_t longest_k_block(wsgemm_handle *handle, wsgemm_type type) {
+  int64_t one_block = 1, several = INT64_C(1) << 24;
+  while (several - one_block > 1) {
+    const int64_t k = (one_block + several) / 2;
+    const wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 300, 300, k);
+    const long long block = explained_number(handle, &d, "k_block", 0);
+    REQUIRE(block > 0, "wsgemm_explain names no k_block for k = %lld", (long long)k);
+    *(block < k ? &several : &one_block) = k;
+  }
+  return one_block;
+}
+
+void rows_open(struct rows_of_type *rows, wsgemm_type type) {
+  static struct kernel_row all[MAX_ROWS];
+  const int n_all = usable_rows(all);
+  *rows = (struct rows_of_type){.type = type};
+  for (int i = 0; i < n_all; i++) {
+    if (all[i].type != type) continue;
+    wsgemm_handle *handle = NULL;
+    REQUIRE(wsgemm_create(&handle) == WSGEMM_SUCCESS, "handle");
+    REQUIRE(wsgemm_set_kernel(handle, all[i].name) == WSGEMM_SUCCESS, "%s: %s", all[i].name, wsgemm_last_error());
+    const int64_t kc = longest_k_block(handle, type);
+    rows->row[rows->n_rows] = all[i];
+    rows->handle[rows->n_rows] = handle;
+    rows->kc[rows->n_rows++] = kc;
+    rows->widest = larger(rows->widest, 2 * larger(all[i].mr, all[i].nr) + 1);
+    rows->max_kc = larger(rows->max_kc, kc);
+  }
+}
+
+void rows_close(struct rows_of_type *rows) {
+  for (int i = 0; i < rows->n_rows; i++) CHECK(wsgemm_destroy(rows->handle[i]) == WSGEMM_SUCCESS, "destroy");
+}
+
+wsgemm_op draw_op(wsgemm_type type, struct check_random *dice) { return all_ops[check_random_in(dice, 0, n_ops(type) - 1)]; }
+wsgemm_layout draw_layout(struct check_random *dice) { return all_layouts[check_random_in(dice, 0, 1)]; }
+
+static wsgemm_scalar draw_scalar(wsgemm_type type, enum judge how, struct check_random *dice) {
+  switch (check_random_in(dice, 0, 3)) {
+  case 0:
+    return scalar_make(type, 0, 0);
+  case 1:
+    return scalar_make(type, 1, 0);
+  case 2:
+    return scalar_make(type, -1, 0);
+  default:
+    if (how == JUDGE_EXACT) return scalar_make(type, (double)check_random_in(dice, -2, 3), (double)check_random_in(dice, -2, 2));
+    return scalar_make(type, 2 * check_random_unit(dice), 2 * check_random_unit(dice));
+  }
+}
+
+bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsgemm_layout layout, wsgemm_op transa,
+               wsgemm_op transb, int64_t down, int64_t across, enum judge how, struct check_random *dice) {
+  const bool swapped = layout == WSGEMM_ROW_MAJOR;
+  wsgemm_gemm_desc d =
+      gemm_desc(rows->type, layout, transa, transb, swapped ? across : down, swapped ? down : across, stage->product.k);
+  const struct layout_of_case where = layout_drawn(dice);
+  d.alpha = draw_scalar(rows->type, how, dice);
+  d.beta = draw_scalar(rows->type, how, dice);
+  return run_case(stage, rows->handle[i], &d, &where, check_random_in(dice, 0, 1), how, rows->row[i].name);
+}
+
+/* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its neighbours. */
+enum { MAX_EDGES = 20 };
+static int edges_of(int tile, int edges[MAX_EDGES]) {
+  const int marks[] = {2, tile / 4, tile / 2, tile, 2 * tile};
+  int n_edges = 0;
+  for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+    for (int edge = marks[i] - 1; edge <= marks[i] + 1; edge++) {
+      bool is_known = edge < 1;
+      for (int j = 0; j < n_edges; j++) is_known |= edges[j] == edge;
+      if (!is_known) edges[n_edges++] = edge;
+    }
+  return n_edges;
+}
+
+void cross_edges(struct stage *stage, const struct rows_of_type *rows, int i, enum judge how, int part,
+                 struct check_random *dice) {
+  int down[MAX_EDGES], across[MAX_EDGES];
+  const int n_down = edges_of(rows->row[i].mr, down), n_across = edges_of(rows->row[i].nr, across);
+  for (int op_a = 0; op_a < n_ops(rows->type); op_a++)
+    for (int op_b = 0; op_b < n_ops(rows->type); op_b++)
+      for (int layout = 0; layout < 2; layout++)
+        for (int e = 0; e < n_down * n_across; e++)
+          if (check_random_in(dice, 1, part) == 1)
+            run_drawn(stage, rows, i, all_layouts[layout], all_ops[op_a], all_ops[op_b], down[e % n_down], across[e / n_down],
+                      how, dice);
+}
+
+static int compare_k(const void *x, const void *y) {
+  const int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+  return (a > b) - (a < b);
+}
+
+void cross_edges_and_k(wsgemm_type type, enum fill fill, enum judge how, int small_k_part, int kc_part,
+                       struct check_random *dice) {
+  static struct rows_of_type rows;
+  rows_open(&rows, type);
+  int64_t ks[10 + 3 * MAX_ROWS] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 17};
+  int n_ks = 10;
+  for (int i = 0; i < rows.n_rows; i++)
+    for (int64_t k = rows.kc[i] - 1; k <= rows.kc[i] + 1; k++) ks[n_ks++] = k;
+  qsort(ks, (size_t)n_ks, sizeof ks[0], compare_k);
+  struct stage stage = stage_new(type, rows.widest, rows.widest, ks[n_ks - 1], fill, dice);
+  for (int ki = 0; ki < n_ks; ki++) {
+    if (ki > 0 && ks[ki] == ks[ki - 1]) continue;
+    product_extend(&stage.product, &stage.a, &stage.b, ks[ki]);
+    for (int i = 0; i < rows.n_rows; i++)
+      if (ks[ki] <= 17)
+        cross_edges(&stage, &rows, i, how, small_k_part, dice);
+      else if (llabs((long long)(ks[ki] - rows.kc[i])) <= 1)
+        cross_edges(&stage, &rows, i, how, kc_part, dice);
+  }
+  stage_free(&stage);
+  rows_close(&rows);
+}
