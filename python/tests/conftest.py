@@ -1,0 +1,6 @@
+"""Hypothesis without chance or clock: every run tries the same cases, and no case has a time limit."""
+
+import hypothesis
+
+hypothesis.settings.register_profile("wsgemm", derandomize=True, deadline=None, database=None, max_examples=150)
+hypothesis.settings.load_profile("wsgemm")

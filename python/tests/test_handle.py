@@ -1,0 +1,233 @@
+"""Handles, thread limits, threadpoolctl, and what the library says of itself."""
+
+import gc
+import re
+import threading
+
+import numpy as np
+import pytest
+import threadpoolctl
+import wsgemm
+from wsgemm import _lib
+from wsgemm_reference import DTYPES, assert_product, random_array
+
+POLICIES = ["auto", "fixed_work", "fixed_blocks", "steal"]
+
+
+@pytest.fixture
+def operands():
+    rng = np.random.default_rng(41)
+    return random_array(rng, (257, 301), "float32"), random_array(rng, (301, 263), "float32")
+
+
+# ---- Handles -------------------------------------------------------------------------------------------------------------
+
+
+def test_defaults():
+    handle = wsgemm.Handle()
+    assert (handle.threads, handle.policy, handle.coarse_factor, handle.kernel, handle.math) == (0, "auto", 0, (), "default")
+    assert "threads=0" in repr(handle) and "policy='auto'" in repr(handle)
+
+
+def test_settings_are_kept_and_apart():
+    handle, other = wsgemm.Handle(3, "fixed_blocks", 4, math="pedantic"), wsgemm.Handle()
+    assert (handle.threads, handle.policy, handle.coarse_factor, handle.math) == (3, "fixed_blocks", 4, "pedantic")
+    assert (other.threads, other.policy, other.coarse_factor, other.math) == (0, "auto", 0, "default")
+    handle.threads, handle.policy, handle.coarse_factor, handle.math = 2, "steal", 0, "default"
+    assert (handle.threads, handle.policy, handle.coarse_factor, handle.math) == (2, "steal", 0, "default")
+
+
+def test_settings_reach_the_call(operands):
+    told = wsgemm.explain(*operands, handle=wsgemm.Handle(threads=1, policy="fixed_work", coarse_factor=3))
+    assert told["threads"] == "1" and told["coarse_factor"] == "3" and re.search("fixed.work", told["policy"])
+
+
+def test_default_handle(operands):
+    assert wsgemm.default_handle.threads == 0
+    wsgemm.default_handle.threads = 1
+    try:
+        assert wsgemm.explain(*operands)["threads"] == "1"
+        assert "default_handle threads=1" in repr(wsgemm.default_handle)
+    finally:
+        wsgemm.default_handle.threads = 0
+    with pytest.raises(wsgemm.WsgemmError):
+        wsgemm.default_handle.threads = -1
+
+
+def test_bits_depend_on_no_setting(operands):
+    for dtype in DTYPES:
+        a, b = operands[0].astype(dtype), operands[1].astype(dtype)
+        expected = wsgemm.matmul(a, b, handle=wsgemm.Handle(threads=1))
+        assert_product(expected, a, b)
+        for policy in POLICIES:
+            for threads in (1, 2, 3, 5, 16):
+                for coarse_factor in (0, 1, 7):
+                    handle = wsgemm.Handle(threads, policy, coarse_factor)
+                    assert wsgemm.matmul(a, b, handle=handle).tobytes() == expected.tobytes(), handle
+
+
+def test_every_usable_kernel_row():
+    rng = np.random.default_rng(42)
+    rows = wsgemm.kernels()
+    types = dict(zip("sdcz", DTYPES))
+    assert {name[0] for name, is_usable in rows.items() if is_usable} == set(types)
+    for name, is_usable in rows.items():
+        if not is_usable:
+            with pytest.raises(wsgemm.WsgemmError) as caught:
+                wsgemm.Handle(kernel=name)
+            assert caught.value.status == wsgemm.Status.NOT_SUPPORTED
+            continue
+        handle = wsgemm.Handle(kernel=name)
+        assert handle.kernel == (name,)
+        dtype = types[name[0]]
+        a, b = random_array(rng, (45, 67), dtype), random_array(rng, (67, 39), dtype)
+        assert wsgemm.explain(a, b, handle=handle)["kernel"] == name
+        assert_product(wsgemm.matmul(a, b, handle=handle), a, b)
+        handle.kernel = None
+        assert handle.kernel == ()
+
+
+def test_kernels_of_several_types_at_once():
+    rows = [name for name, is_usable in wsgemm.kernels().items() if is_usable and "_ref_" in name]
+    handle = wsgemm.Handle(kernel=rows)
+    assert handle.kernel == tuple(rows)
+    for name in rows:
+        x = np.ones((40, 40), dict(zip("sdcz", DTYPES))[name[0]])
+        assert wsgemm.explain(x, x, handle=handle)["kernel"] == name
+
+
+@pytest.mark.parametrize(
+    "keywords, exception, word",
+    [
+        ({"threads": -1}, wsgemm.WsgemmError, "-1"),
+        ({"threads": 2**40}, ValueError, str(2**40)),
+        ({"threads": 1.5}, TypeError, "float"),
+        ({"policy": "fair"}, ValueError, "'fair'.*'steal'"),
+        ({"math": "inherit"}, ValueError, "'inherit'.*'pedantic'"),
+        ({"coarse_factor": 65}, wsgemm.WsgemmError, "65"),
+        ({"kernel": "sgemm_abacus"}, wsgemm.WsgemmError, "sgemm_abacus"),
+    ],
+)
+def test_bad_settings(keywords, exception, word):
+    with pytest.raises(exception, match=word):
+        wsgemm.Handle(**keywords)
+    handle = wsgemm.Handle()
+    with pytest.raises(exception, match=word):
+        for name, value in keywords.items():
+            setattr(handle, name, value)
+    assert repr(handle) == repr(wsgemm.Handle())
+
+
+def test_handle_is_freed_with_its_last_reference(monkeypatch):
+    freed = []
+    monkeypatch.setattr(_lib.library, "wsgemm_destroy", freed.append)
+    handle = wsgemm.Handle()
+    pointer = handle.pointer
+    assert pointer and not freed
+    del handle
+    gc.collect()
+    assert freed == [pointer]
+    monkeypatch.undo()
+    assert _lib.library.wsgemm_destroy(pointer) == 0
+
+
+# ---- Threads -------------------------------------------------------------------------------------------------------------
+
+
+def limit_here():
+    return _lib.library.wsgemm_set_num_threads_local(-1)
+
+
+def test_num_threads_nests(operands):
+    assert limit_here() == 0
+    with wsgemm.num_threads(1):
+        assert limit_here() == 1
+        assert wsgemm.explain(*operands)["threads"] == "1"
+        with wsgemm.num_threads(4):
+            assert limit_here() == 4
+        assert limit_here() == 1
+    assert limit_here() == 0
+
+
+def test_num_threads_ends_with_an_exception():
+    with pytest.raises(KeyError), wsgemm.num_threads(1):
+        raise KeyError
+    assert limit_here() == 0
+
+
+def test_num_threads_is_of_one_thread():
+    seen = []
+    with wsgemm.num_threads(1):
+        other = threading.Thread(target=lambda: seen.append(limit_here()))
+        other.start()
+        other.join()
+    assert seen == [0]
+
+
+def test_num_threads_as_decorator():
+    @wsgemm.num_threads(1)
+    def inside():
+        return limit_here()
+
+    assert [inside(), inside(), limit_here()] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("n, exception", [(-1, ValueError), (2**31, ValueError), (1.0, TypeError), ("2", TypeError)])
+def test_num_threads_refuses(n, exception):
+    with pytest.raises(exception), wsgemm.num_threads(n):
+        pass
+    assert limit_here() == 0
+
+
+def controllers():
+    return [info for info in threadpoolctl.threadpool_info() if info["internal_api"] == "wsgemm"]
+
+
+def test_threadpoolctl_sees_and_limits(operands):
+    (info,) = controllers()
+    assert info["user_api"] == "blas" and info["version"] == wsgemm.__version__ and info["prefix"] == "libwsgemm"
+    before = info["num_threads"]
+    assert before == _lib.library.wsgemm_default_num_threads()
+    try:
+        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+            assert controllers()[0]["num_threads"] == 1
+            assert wsgemm.explain(*operands)["threads"] == "1"
+        assert controllers()[0]["num_threads"] == before
+    finally:
+        wsgemm.default_handle.threads = 0
+
+
+# ---- Information ---------------------------------------------------------------------------------------------------------
+
+
+def test_config_and_machine():
+    assert wsgemm.config()["version"] == wsgemm.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+", wsgemm.__version__)
+    assert int(re.match(r"\d+", wsgemm.machine()["threads"]).group()) == _lib.library.wsgemm_default_num_threads()
+
+
+def test_explain_names_the_problem():
+    told = wsgemm.explain(np.ones((30, 20), "complex64"), np.ones((20, 10), "complex64"))
+    assert told["kernel"].startswith("cgemm_") and told["calls"] == "1" and told["copies"] == ""
+    assert wsgemm.explain(np.ones((0, 20)), np.ones((20, 10))) == {"calls": "0", "copies": ""}
+
+
+def test_explain_does_not_run():
+    out = np.full((3, 3), 7.0)
+    wsgemm.explain(np.ones((3, 3)), np.ones((3, 3)), out, beta=1)
+    assert (out == 7).all()
+
+
+def test_long_texts_come_whole():
+    # Longer than the first guess at its length: another thread may change a setting between two calls.
+    lengths = []
+
+    def grows(buffer, n_bytes):
+        text = b"key: " + b"x" * (10 * len(lengths))
+        lengths.append(n_bytes)
+        if buffer is not None:
+            buffer.raw = (text + b"\0")[:n_bytes].ljust(len(buffer), b"\0")
+        return len(text) if len(lengths) < 4 else 25
+
+    assert _lib.text(grows)["key"].strip("x") == ""
+    assert len(lengths) >= 3

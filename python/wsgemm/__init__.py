@@ -1,0 +1,55 @@
+"""wsgemm: matrix multiplication for NumPy arrays.
+
+>>> import numpy as np
+>>> import wsgemm
+>>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+>>> b = np.ones((3, 2), dtype=np.float32)
+>>> wsgemm.matmul(a, b)
+array([[ 3.,  3.],
+       [12., 12.]], dtype=float32)
+
+Add to what is there, on at most two threads:
+
+>>> c = np.ones((2, 2), dtype=np.float32)
+>>> with wsgemm.num_threads(2):
+...     wsgemm.matmul(a, b, out=c, alpha=2, beta=10) is c
+True
+>>> c
+array([[16., 16.],
+       [34., 34.]], dtype=float32)
+
+Arrays are float32, float64, complex64 or complex128, and never converted. Transposes, slices and stacks are read where they
+lie if BLAS can express them. The GIL is released during a product, and the result's bits depend neither on the number of
+threads nor on who did which part.
+"""
+
+from ._blas import cgemm, dgemm, gemm, sgemm, zgemm
+from ._handle import Handle, default_handle, num_threads
+from ._info import config, explain, kernels, machine
+from ._lib import Status, WsgemmError, library
+from ._product import matmul
+
+try:
+    from . import _threadpoolctl  # noqa: F401 (registers itself)
+except ImportError:  # threadpoolctl is not installed, or too old to be told of other libraries
+    pass
+
+__version__: str = library.wsgemm_version_string().decode()
+
+__all__ = [
+    "Handle",
+    "Status",
+    "WsgemmError",
+    "cgemm",
+    "config",
+    "default_handle",
+    "dgemm",
+    "explain",
+    "gemm",
+    "kernels",
+    "machine",
+    "matmul",
+    "num_threads",
+    "sgemm",
+    "zgemm",
+]

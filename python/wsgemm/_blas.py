@@ -1,0 +1,128 @@
+"""gemm, sgemm, dgemm, cgemm, zgemm: BLAS arguments in the order of scipy.linalg.blas.
+
+A transposed operand is the transposed view, so everything below the arguments is _product.py's. Differences from SciPy: no
+type is converted, and no operand is copied that BLAS can read where it lies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._arrays import LETTERS, Array, as_array, check_out, kind_of, scalars_of
+from ._handle import Handle
+from ._product import Options, prepare, run, run_matrix
+
+
+def gemm(
+    alpha: complex,
+    a: ArrayLike,
+    b: ArrayLike,
+    beta: complex = 0,
+    c: Array | None = None,
+    trans_a: int = 0,
+    trans_b: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Array:
+    """alpha * op(a) @ op(b) + beta * c, for matrices of any one of the four types.
+
+    Args:
+        alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
+        a, b: 2-D, of one type: float32, float64, complex64 or complex128; op(a) is (m, k), op(b) is (k, n).
+        c: (m, n), of the same type.
+        trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
+        overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
+        handle: as for matmul.
+
+    Returns:
+        `c` if it is overwritten, else a new Fortran-ordered array, as SciPy's functions do.
+
+    Raises:
+        TypeError, ValueError, OverflowError, WsgemmError: as matmul does.
+    """
+    return _gemm(alpha, as_array(a, "a"), as_array(b, "b"), beta, c, trans_a, trans_b, overwrite_c, handle)
+
+
+def _gemm(
+    alpha: complex,
+    a: Array,
+    b: Array,
+    beta: complex,
+    c: Array | None,
+    trans_a: int,
+    trans_b: int,
+    overwrite_c: int,
+    handle: Handle | None,
+) -> Array:
+    kind = kind_of(a, b)
+    scalars = scalars_of(kind, alpha, beta)
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(f"a has shape {a.shape} and b has shape {b.shape}, but gemm takes matrices")
+    for name, trans in (("trans_a", trans_a), ("trans_b", trans_b)):
+        if trans not in (0, 1, 2):
+            raise ValueError(f"{name} is {trans!r}, but it must be 0 (no), 1 (transpose) or 2 (conjugate transpose)")
+    op_a = a.T if trans_a else a
+    op_b = b.T if trans_b else b
+    if op_a.shape[1] != op_b.shape[0]:
+        raise ValueError(
+            f"op(a) has shape {op_a.shape} and op(b) has shape {op_b.shape}, which do not fit: "
+            f"{op_a.shape[1]} columns of op(a) against {op_b.shape[0]} rows of op(b)"
+        )
+    shape = (op_a.shape[0], op_b.shape[1])
+    if c is not None:
+        check_out(c, a, shape, "c", "op(a) @ op(b)", is_written=bool(overwrite_c))
+    elif beta != 0:
+        raise ValueError(f"beta = {beta} needs c, the matrix that it scales")
+    pointer = None if handle is None else handle.pointer
+    conj_a, conj_b = trans_a == 2, trans_b == 2
+    in_place = c is not None and bool(overwrite_c)
+    if not in_place and beta == 0 and not ((conj_a or conj_b) and kind.is_complex):
+        # The C-ordered product of the transposes is the Fortran-ordered product.
+        done = run_matrix(kind, op_b.T, op_a.T, None, scalars, pointer)
+        if done is not None:
+            return done.T
+    result: Array
+    if c is not None and in_place:
+        result = c
+    elif c is not None and beta != 0:
+        result = np.array(c, order="F", copy=True)
+    else:
+        result = np.empty(shape, a.dtype, order="F")
+    if result.size:
+        run(prepare(kind, op_a, op_b, result, not in_place, Options(scalars, beta != 0, conj_a, conj_b)), pointer)
+    return result
+
+
+def _typed(letter: str) -> Any:
+    dtype = LETTERS[letter]
+
+    def typed_gemm(
+        alpha: complex,
+        a: ArrayLike,
+        b: ArrayLike,
+        beta: complex = 0,
+        c: Array | None = None,
+        trans_a: int = 0,
+        trans_b: int = 0,
+        overwrite_c: int = 0,
+        *,
+        handle: Handle | None = None,
+    ) -> Array:
+        array_a, array_b = as_array(a, "a"), as_array(b, "b")
+        if array_a.dtype != dtype or array_b.dtype != dtype:
+            raise TypeError(f"{letter}gemm takes {dtype}, but a is {array_a.dtype} and b is {array_b.dtype}")
+        return _gemm(alpha, array_a, array_b, beta, c, trans_a, trans_b, overwrite_c, handle)
+
+    typed_gemm.__name__ = typed_gemm.__qualname__ = f"{letter}gemm"
+    typed_gemm.__doc__ = f"gemm() for {dtype} matrices only; any other type is a TypeError."
+    return typed_gemm
+
+
+sgemm = _typed("s")
+dgemm = _typed("d")
+cgemm = _typed("c")
+zgemm = _typed("z")

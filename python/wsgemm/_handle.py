@@ -1,0 +1,168 @@
+"""Handles: the settings of calls (threads, policy, COARSE_FACTOR, kernel rows, numerics), and num_threads().
+
+A Handle owns one wsgemm_handle and frees it when the last reference goes, so that a call in flight on another thread keeps it
+alive. The library holds the settings; only the names of forced kernel rows, which it does not give back, are kept here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import operator
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from . import _lib
+
+POLICIES = {policy.name[len("POLICY_") :].lower(): policy for policy in _lib.Policy}
+MATHS = {math.name[len("MATH_") :].lower(): math for math in _lib.Math if math is not _lib.Math.MATH_INHERIT}
+_INT_MAX = 2**31 - 1
+
+
+def _c_int(value: Any, name: str) -> int:
+    number = operator.index(value)
+    if not -_INT_MAX <= number <= _INT_MAX:
+        raise ValueError(f"{name} is {number}, beyond any sensible number")
+    return number
+
+
+def _choice(table: dict[str, Any], value: str, name: str) -> int:
+    if value not in table:
+        raise ValueError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, table))}")
+    return int(table[value])
+
+
+def _name_of(table: dict[str, Any], value: int) -> str:
+    return next(name for name, member in table.items() if member == value)
+
+
+class Handle:
+    """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``.
+
+    Args:
+        threads: most threads that a call may use; 0: as many as the machine allows (affinity, cgroup quota,
+            WSGEMM_NUM_THREADS).
+        policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal".
+        coarse_factor: neighbouring tiles of one work item, 1 to 64; 0: chosen per call.
+        kernel: names of kernel rows to force (see kernels()): one, or several for different element types; None: automatic.
+        math: numerics class: "default" or "pedantic".
+
+    All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
+
+    Raises:
+        ValueError: an unknown policy or math.
+        WsgemmError: a number out of range, or a kernel row that does not exist (INVALID_VALUE) or that this machine cannot run
+            (NOT_SUPPORTED).
+    """
+
+    __slots__ = ("pointer", "_kernels", "__weakref__")
+
+    pointer: int | None
+
+    def __init__(
+        self,
+        threads: int = 0,
+        policy: str = "auto",
+        coarse_factor: int = 0,
+        kernel: str | tuple[str, ...] | list[str] | None = None,
+        math: str = "default",
+    ) -> None:
+        created = ctypes.c_void_p()
+        _lib.check(_lib.library.wsgemm_create(ctypes.byref(created)))
+        self._adopt(created.value)
+        # Not at exit: daemon threads may still be multiplying then.
+        weakref.finalize(self, _lib.library.wsgemm_destroy, created.value).atexit = False
+        self.threads = threads
+        self.policy = policy
+        self.coarse_factor = coarse_factor
+        self.kernel = kernel
+        self.math = math
+
+    def _adopt(self, pointer: int | None) -> None:
+        self.pointer = pointer
+        self._kernels: tuple[str, ...] = ()
+
+    def _get(self, name: str) -> int:
+        value = ctypes.c_int()
+        _lib.check(getattr(_lib.library, "wsgemm_get_" + name)(self.pointer, ctypes.byref(value)))
+        return value.value
+
+    def _set(self, name: str, value: int) -> None:
+        _lib.check(getattr(_lib.library, "wsgemm_set_" + name)(self.pointer, value))
+
+    @property
+    def threads(self) -> int:
+        return self._get("num_threads")
+
+    @threads.setter
+    def threads(self, value: int) -> None:
+        self._set("num_threads", _c_int(value, "threads"))
+
+    @property
+    def policy(self) -> str:
+        return _name_of(POLICIES, self._get("policy"))
+
+    @policy.setter
+    def policy(self, value: str) -> None:
+        self._set("policy", _choice(POLICIES, value, "policy"))
+
+    @property
+    def coarse_factor(self) -> int:
+        return self._get("coarse_factor")
+
+    @coarse_factor.setter
+    def coarse_factor(self, value: int) -> None:
+        self._set("coarse_factor", _c_int(value, "coarse_factor"))
+
+    @property
+    def math(self) -> str:
+        return _name_of(MATHS, self._get("math"))
+
+    @math.setter
+    def math(self, value: str) -> None:
+        self._set("math", _choice(MATHS, value, "math"))
+
+    @property
+    def kernel(self) -> tuple[str, ...]:
+        """The kernel rows that were forced through this object; () if none was."""
+        return self._kernels
+
+    @kernel.setter
+    def kernel(self, value: str | tuple[str, ...] | list[str] | None) -> None:
+        names = () if not value else (value,) if isinstance(value, str) else tuple(value)
+        _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, None))
+        self._kernels = ()
+        for name in names:
+            _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, name.encode()))
+            self._kernels += (name,)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(
+            f"{name}={getattr(self, name)!r}" for name in ("threads", "policy", "coarse_factor", "kernel", "math")
+        )
+        return f"<wsgemm.Handle {settings}>" if self.pointer else f"<wsgemm.default_handle {settings}>"
+
+
+default_handle = Handle.__new__(Handle)  # what calls without a handle use
+default_handle._adopt(None)
+
+
+@contextlib.contextmanager
+def num_threads(n: int) -> Iterator[None]:
+    """Limits the threads of calls made by this Python thread inside the ``with`` block, on top of the handle's own limit.
+
+    Args:
+        n: most threads, the calling one included; 0: no limit.
+
+    Raises:
+        ValueError: n is negative.
+    """
+    limit = _c_int(n, "n")
+    if limit < 0:
+        raise ValueError(f"n is {limit}, but the least number of threads is 1 (or 0: no limit)")
+    before = _lib.library.wsgemm_set_num_threads_local(limit)
+    try:
+        yield
+    finally:
+        _lib.library.wsgemm_set_num_threads_local(before)

@@ -1,0 +1,61 @@
+"""Questions: how the library was built, what it found on this machine, and what it would do with a product."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _lib
+from ._arrays import Array, as_array, check_out, kind_of, scalars_of
+from ._handle import Handle
+from ._product import Options, matmul_shapes, prepare
+
+
+def config() -> dict[str, str]:
+    """How the library was built: version, compiler, backends, kernel families."""
+    return _lib.text(_lib.library.wsgemm_config)
+
+
+def machine() -> dict[str, str]:
+    """What the library found here: CPU features, caches, thread count and why, WSGEMM_* variables in force or ignored."""
+    return _lib.text(_lib.library.wsgemm_machine)
+
+
+def kernels() -> dict[str, bool]:
+    """The kernel rows by name, and whether this machine can run each."""
+    library = _lib.library
+    return {
+        library.wsgemm_kernel_name(row).decode(): bool(library.wsgemm_kernel_usable(row))
+        for row in range(library.wsgemm_kernel_count())
+    }
+
+
+def explain(
+    a: ArrayLike,
+    b: ArrayLike,
+    out: Array | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    *,
+    handle: Handle | None = None,
+) -> dict[str, str]:
+    """How matmul would do this product, without doing it: the library's kernel row, tile, blocking, COARSE_FACTOR, policy and
+    threads; under "calls" the number of library calls that a stack takes, and under "copies" which arrays would be copied first.
+
+    Arguments and errors are matmul's; a product without elements takes no call and is told by {"calls": "0", "copies": ""}.
+    """
+    array_a, array_b = as_array(a, "a"), as_array(b, "b")
+    kind = kind_of(array_a, array_b)
+    scalars = scalars_of(kind, alpha, beta)
+    full_a, full_b, full_shape, shape = matmul_shapes(array_a, array_b)
+    if out is not None:
+        check_out(out, array_a, shape)
+    elif beta != 0:
+        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+    result = np.empty(full_shape, array_a.dtype) if out is None else np.asarray(out).reshape(full_shape)
+    if not result.size:
+        return {"calls": "0", "copies": ""}
+    prepared = prepare(kind, full_a, full_b, result, out is None, Options(scalars, beta != 0))
+    descs = list(prepared.descs)
+    answer = _lib.text(_lib.library.wsgemm_explain, None if handle is None else handle.pointer, descs[0])
+    return {**answer, "calls": str(len(descs)), "copies": ", ".join(prepared.copies)}

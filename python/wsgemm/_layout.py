@@ -1,0 +1,115 @@
+"""Strides: what BLAS can express of a NumPy array, and what must be copied.
+
+A BLAS matrix has one unit stride and one leading dimension. leading() finds them in a pair of strides; BatchPlan turns a stack
+of products, given by its strides, into the fewest strided-batch calls. All strides here count elements. Nothing here touches
+data or knows about element types.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+
+def leading(rows: int, cols: int, row_stride: int, col_stride: int) -> int:
+    """The leading dimension of a rows x cols matrix (both >= 1): positive if it is row-major, negative if it is column-major,
+    0 if BLAS cannot express it. A single row or column is row-major where it can be either."""
+    if (col_stride == 1 or cols == 1) and (row_stride >= cols or rows == 1):
+        return row_stride if rows > 1 else cols
+    if (row_stride == 1 or rows == 1) and (col_stride >= rows or cols == 1):
+        return -(col_stride if cols > 1 else rows)
+    return 0
+
+
+def may_overlap_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """False only if no two elements of the array share memory. Units of the strides do not matter, as long as an element's
+    size is 1."""
+    extent = 1
+    for stride, size in sorted((abs(stride), size) for size, stride in zip(shape, strides) if size > 1):
+        if stride < extent:
+            return True
+        extent += (size - 1) * stride
+    return False
+
+
+class BatchPlan:
+    """C_i = A_i B_i for every i of a stack: sizes, strides and the loops round them.
+
+    After merge() the product is m x n x k with leading dimensions lda, ldb, ldc (signed as leading() gives them), of which a
+    call does `count`, stepping by (step_a, step_b, step_c); offsets() are the starting points of the calls.
+    """
+
+    __slots__ = ("m", "n", "k", "a", "b", "c", "loops")
+
+    def __init__(self, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
+        """a, b, c: (row stride, column stride) of one product's matrices."""
+        self.m, self.n, self.k = m, n, k
+        self.a, self.b, self.c = a, b, c
+        self.loops: list[tuple[int, int, int, int]] = []
+
+    def leadings(self) -> tuple[int, int, int]:
+        return leading(self.m, self.k, *self.a), leading(self.k, self.n, *self.b), leading(self.m, self.n, *self.c)
+
+    def merge(self, sizes: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
+        """Takes in the stack's dimensions, outermost first, with the strides of each array (longer lists will do). Each is
+        folded into the matrices, or joined to the loop inside it, where the strides allow, or else becomes a loop of its own.
+        """
+        for count, step_a, step_b, step_c in reversed(list(zip(sizes, a, b, c))):
+            if count == 1:
+                continue
+            if self._fold_rows(count, step_a, step_b, step_c) or self._fold_cols(count, step_a, step_b, step_c):
+                continue
+            if self.loops:
+                inner, inner_a, inner_b, inner_c = self.loops[-1]
+                if (step_a, step_b, step_c) == (inner * inner_a, inner * inner_b, inner * inner_c):
+                    self.loops[-1] = (inner * count, inner_a, inner_b, inner_c)
+                    continue
+            self.loops.append((count, step_a, step_b, step_c))
+
+    def _fold_rows(self, count: int, step_a: int, step_b: int, step_c: int) -> bool:
+        # A stack of A's against one B is one taller A, if A's and C's next matrix begins where the next row would.
+        if step_b != 0:
+            return False
+        if self.m > 1 and (step_a != self.m * self.a[0] or step_c != self.m * self.c[0]):
+            return False
+        a = (self.a[0] if self.m > 1 else step_a, self.a[1])
+        c = (self.c[0] if self.m > 1 else step_c, self.c[1])
+        m = self.m * count
+        if not (leading(m, self.k, *a) and leading(m, self.n, *c)):
+            return False
+        self.m, self.a, self.c = m, a, c
+        return True
+
+    def _fold_cols(self, count: int, step_a: int, step_b: int, step_c: int) -> bool:
+        # The same for one A against a stack of B's.
+        if step_a != 0:
+            return False
+        if self.n > 1 and (step_b != self.n * self.b[1] or step_c != self.n * self.c[1]):
+            return False
+        b = (self.b[0], self.b[1] if self.n > 1 else step_b)
+        c = (self.c[0], self.c[1] if self.n > 1 else step_c)
+        n = self.n * count
+        if not (leading(self.k, n, *b) and leading(self.m, n, *c)):
+            return False
+        self.n, self.b, self.c = n, b, c
+        return True
+
+    def calls(self) -> tuple[tuple[int, int, int, int], Iterable[tuple[int, int, int]]]:
+        """(count, step_a, step_b, step_c) of the strided batch that one call does, and the offsets of A, B and C in the first
+        product of each call."""
+        forward = [loop for loop in self.loops if min(loop[1:]) >= 0]
+        inside = max(forward) if forward else (1, 0, 0, 0)
+        outside = [loop for loop in self.loops if loop is not inside]
+        return inside, _offsets(outside) if outside else _START
+
+
+_START = ((0, 0, 0),)
+
+
+def _offsets(loops: list[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    for idxs in itertools.product(*(range(loop[0]) for loop in loops)):
+        yield (
+            sum(idx * loop[1] for idx, loop in zip(idxs, loops)),
+            sum(idx * loop[2] for idx, loop in zip(idxs, loops)),
+            sum(idx * loop[3] for idx, loop in zip(idxs, loops)),
+        )

@@ -1,0 +1,282 @@
+"""The C library: finding it, and its interface in ctypes.
+
+Mirrors include/wsgemm.h name by name (python/tests/test_header.py compares every value, offset and signature) and turns a
+status into an exception. What the numbers mean for arrays is left to _layout.py and _product.py.
+
+Searched in this order: the file named by WSGEMM_LIBRARY, the package's own folder, the system's library path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+import struct
+import sys
+from ctypes import c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from typing import Any
+
+API_VERSION = (0, 1)  # of the header that this file mirrors: major, minor
+
+
+class Status(enum.IntEnum):
+    SUCCESS = 0
+    INVALID_HANDLE = 1
+    INVALID_VALUE = 2
+    INVALID_POINTER = 3
+    ALLOC_FAILED = 4
+    NOT_SUPPORTED = 5
+    NO_DEVICE = 6
+    INSUFFICIENT_DRIVER = 7
+    ARCH_MISMATCH = 8
+    CAPTURE_UNSAFE = 9
+    WORKSPACE_TOO_SMALL = 10
+    DEVICE_ERROR = 11
+    INTERNAL_ERROR = 12
+
+
+class Layout(enum.IntEnum):
+    ROW_MAJOR = 101
+    COL_MAJOR = 102
+
+
+class Op(enum.IntEnum):
+    NO_TRANS = 111
+    TRANS = 112
+    CONJ_TRANS = 113
+    CONJ_NO_TRANS = 114
+
+
+class Uplo(enum.IntEnum):
+    UPPER = 121
+    LOWER = 122
+
+
+class Diag(enum.IntEnum):
+    NON_UNIT = 131
+    UNIT = 132
+
+
+class Side(enum.IntEnum):
+    LEFT = 141
+    RIGHT = 142
+
+
+class Type(enum.IntEnum):
+    F32 = 0
+    F64 = 1
+    C32 = 2
+    C64 = 3
+
+
+class Math(enum.IntEnum):
+    MATH_INHERIT = 0
+    MATH_DEFAULT = 1
+    MATH_PEDANTIC = 2
+
+
+class Policy(enum.IntEnum):
+    POLICY_AUTO = 0
+    POLICY_FIXED_WORK = 1
+    POLICY_FIXED_BLOCKS = 2
+    POLICY_STEAL = 3
+
+
+class ScalarMode(enum.IntEnum):
+    SCALAR_VALUE = 0
+    SCALAR_DEVICE = 1
+
+
+class Epilogue(enum.IntEnum):
+    EPILOGUE_NONE = 0
+
+
+class CFloat(ctypes.Structure):
+    _fields_ = [("re", c_float), ("im", c_float)]
+
+
+class CDouble(ctypes.Structure):
+    _fields_ = [("re", c_double), ("im", c_double)]
+
+
+class Scalar(ctypes.Union):
+    _fields_ = [("s", c_float), ("d", c_double), ("c", CFloat), ("z", CDouble), ("device", c_void_p)]
+
+
+class GemmDesc(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("layout", c_int),
+        ("transa", c_int),
+        ("transb", c_int),
+        ("type_a", c_int),
+        ("type_b", c_int),
+        ("type_c", c_int),
+        ("type_scalar", c_int),
+        ("math", c_int),
+        ("scalar_mode", c_int),
+        ("epilogue", c_int),
+        ("m", c_int64),
+        ("n", c_int64),
+        ("k", c_int64),
+        ("alpha", Scalar),
+        ("beta", Scalar),
+        ("a", c_void_p),
+        ("lda", c_int64),
+        ("b", c_void_p),
+        ("ldb", c_int64),
+        ("c", c_void_p),
+        ("ldc", c_int64),
+        ("batch_count", c_int64),
+        ("stride_a", c_int64),
+        ("stride_b", c_int64),
+        ("stride_c", c_int64),
+    ]
+
+
+DESC_BYTES = ctypes.sizeof(GemmDesc)
+
+# GemmDesc again, as a struct format per element type: packing all fields at once into a fresh bytes object takes a quarter of
+# the time of setting them one by one, and leaves nothing shared between threads or re-entrant calls. A scalar is always two
+# numbers here: a real one has an imaginary part that nobody reads. "=", for a struct without padding, and because "@" would
+# turn a scalar too large for a float into infinity instead of an OverflowError.
+DESC_FORMAT = {
+    kind: struct.Struct(f"=Q10i3q{scalar}{scalar}QqQqQq4q")
+    for kind, scalar in ((Type.F32, "ff8x"), (Type.F64, "dd"), (Type.C32, "ff8x"), (Type.C64, "dd"))
+}
+
+Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+_out_int = ctypes.POINTER(c_int)
+_out_pointer = ctypes.POINTER(c_void_p)
+
+
+def _typed_gemm(scalar: Any) -> tuple[Any, list[Any]]:
+    sizes = [c_int64] * 3
+    return c_int, [c_void_p, c_int, c_int, c_int, *sizes, scalar, c_void_p, c_int64, c_void_p, c_int64, scalar, c_void_p, c_int64]
+
+
+# Name without "wsgemm_": (result, arguments). A descriptor goes in as bytes, and so as c_char_p.
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "status_name": (c_char_p, [c_int]),
+    "status_text": (c_char_p, [c_int]),
+    "last_error": (c_char_p, []),
+    "create": (c_int, [_out_pointer]),
+    "destroy": (c_int, [c_void_p]),
+    "set_num_threads": (c_int, [c_void_p, c_int]),
+    "get_num_threads": (c_int, [c_void_p, _out_int]),
+    "set_num_threads_local": (c_int, [c_int]),
+    "default_num_threads": (c_int, []),
+    "set_policy": (c_int, [c_void_p, c_int]),
+    "get_policy": (c_int, [c_void_p, _out_int]),
+    "set_coarse_factor": (c_int, [c_void_p, c_int]),
+    "get_coarse_factor": (c_int, [c_void_p, _out_int]),
+    "set_math": (c_int, [c_void_p, c_int]),
+    "get_math": (c_int, [c_void_p, _out_int]),
+    "set_kernel": (c_int, [c_void_p, c_char_p]),
+    "set_stream": (c_int, [c_void_p, c_void_p]),
+    "get_stream": (c_int, [c_void_p, _out_pointer]),
+    "set_check": (c_int, [c_void_p, c_int]),
+    "get_check": (c_int, [c_void_p, _out_int]),
+    "set_logger": (c_int, [c_void_p, Logger, c_void_p]),
+    "sgemm": _typed_gemm(c_float),
+    "dgemm": _typed_gemm(c_double),
+    "cgemm": _typed_gemm(CFloat),
+    "zgemm": _typed_gemm(CDouble),
+    "gemm": (c_int, [c_void_p, c_char_p]),
+    "explain": (c_size_t, [c_void_p, c_char_p, c_char_p, c_size_t]),
+    "config": (c_size_t, [c_char_p, c_size_t]),
+    "machine": (c_size_t, [c_char_p, c_size_t]),
+    "version": (c_int, []),
+    "version_string": (c_char_p, []),
+    "kernel_count": (c_int, []),
+    "kernel_name": (c_char_p, [c_int]),
+    "kernel_usable": (c_int, [c_int]),
+}
+
+_SYSTEM_NAMES = ("libwsgemm.so.0", "libwsgemm.so")
+
+
+def _open() -> ctypes.CDLL:
+    # ctypes.CDLL, not PyDLL: it releases the GIL for the length of every call.
+    named = os.environ.get("WSGEMM_LIBRARY")
+    if named:
+        try:
+            return ctypes.CDLL(named)
+        except OSError as error:
+            raise ImportError(f"WSGEMM_LIBRARY names {named!r}, which cannot be loaded: {error}") from error
+    # An editable install has two folders: the sources' and the one that the library was built into.
+    for folder in sys.modules[__package__].__path__:
+        path = os.path.join(folder, "libwsgemm.so")
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
+    failures = []
+    for name in _SYSTEM_NAMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            failures.append(str(error))
+    raise ImportError(
+        "the wsgemm library is neither in the package's folder nor on the system's library path "
+        f"({'; '.join(failures)}); set WSGEMM_LIBRARY to the path of libwsgemm.so"
+    )
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (result, arguments) in SIGNATURES.items():
+        try:
+            function = getattr(library, "wsgemm_" + name)
+        except AttributeError as error:
+            raise ImportError(f"{library._name} has no wsgemm_{name}: it is not a wsgemm library of this version") from error
+        function.restype = result
+        function.argtypes = arguments
+    number = library.wsgemm_version()
+    found = (number // 10000, number // 100 % 100)
+    if found != API_VERSION:
+        raise ImportError(
+            f"{library._name} is wsgemm {found[0]}.{found[1]}, but this package needs {API_VERSION[0]}.{API_VERSION[1]}"
+        )
+    return library
+
+
+library = _declared(_open())
+
+
+class WsgemmError(RuntimeError):
+    """A call of the C library failed.
+
+    Attributes:
+        status: the library's status code (an int; named in wsgemm.h as WSGEMM_...).
+    """
+
+    status: int
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def check(status: int) -> None:
+    """Raises WsgemmError if `status`, the answer of a call just made by this thread, is not SUCCESS."""
+    if status:
+        name = library.wsgemm_status_name(status).decode()
+        detail = library.wsgemm_last_error().decode(errors="replace") or library.wsgemm_status_text(status).decode()
+        known = Status(status) if status in Status._value2member_map_ else status
+        raise WsgemmError(known, f"{name}: {detail}")
+
+
+def text(function: Any, *arguments: Any) -> dict[str, str]:
+    """The "key: value" lines that one of the library's asking functions writes, as a dict in their order."""
+    n_bytes = function(*arguments, None, 0) + 1
+    while True:
+        buffer = ctypes.create_string_buffer(n_bytes)
+        needed = function(*arguments, buffer, n_bytes) + 1
+        if needed <= n_bytes:
+            break
+        n_bytes = needed  # the text grew in between: another thread changed a setting
+    pairs: dict[str, str] = {}
+    for line in buffer.value.decode(errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        key, value = key.strip(), value.strip()
+        pairs[key] = f"{pairs[key]}\n{value}" if key in pairs else value
+    return pairs

@@ -1,0 +1,291 @@
+"""matmul: from NumPy arrays to descriptors of the C library.
+
+Decides which operand can be used where it lies and which must be copied, and calls wsgemm_gemm: run_matrix() for two matrices
+that BLAS can express as they are, prepare() and run() for stacks and all the rest. The arithmetic of strides is left to
+_layout.py, the product to the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _lib
+from ._arrays import (
+    KINDS,
+    Array,
+    Kind,
+    Scalars,
+    address,
+    as_array,
+    check_out,
+    element_strides,
+    kind_of,
+    locate,
+    scalars_of,
+)
+from ._handle import Handle
+from ._layout import BatchPlan, leading, may_overlap_itself
+
+# Plain ints: quicker to pack than enum members.
+ROW_MAJOR, COL_MAJOR = int(_lib.Layout.ROW_MAJOR), int(_lib.Layout.COL_MAJOR)
+NO_TRANS, TRANS = int(_lib.Op.NO_TRANS), int(_lib.Op.TRANS)
+CONJUGATED = {NO_TRANS: int(_lib.Op.CONJ_NO_TRANS), TRANS: int(_lib.Op.CONJ_TRANS)}
+INHERIT, BY_VALUE = int(_lib.Math.MATH_INHERIT), int(_lib.ScalarMode.SCALAR_VALUE)
+NO_EPILOGUE = int(_lib.Epilogue.EPILOGUE_NONE)
+DESC_BYTES = _lib.DESC_BYTES
+
+_gemm = _lib.library.wsgemm_gemm
+_ndarray, _empty = np.ndarray, np.empty
+
+
+# ---- Two matrices ----------------------------------------------------------------------------------------------------------
+
+
+def run_matrix(kind: Kind, a: Array, b: Array, out: Array | None, scalars: Scalars, handle: int | None) -> Array | None:
+    """The short way for two matrices whose shapes fit: the product; None if something is empty, must be copied or may overlap."""
+    m, k = a.shape
+    n = b.shape[1]
+    if not (m and n and k):
+        return None
+    at_a = locate(a, m, k)
+    at_b = locate(b, k, n)
+    if at_a is None or at_b is None:
+        return None
+    a_is_row, lda, address_a = at_a
+    b_is_row, ldb, address_b = at_b
+    if out is None:
+        out = _empty((m, n), a.dtype)
+        c_is_row, ldc, address_c = True, n, address(out)
+    else:
+        at_c = locate(out, m, n)
+        if at_c is None:
+            return None
+        c_is_row, ldc, address_c = at_c
+        itemsize = kind.itemsize
+        end_c = address_c + _span(c_is_row, m, n, ldc) * itemsize
+        if address_a < end_c and address_c < address_a + _span(a_is_row, m, k, lda) * itemsize:
+            return None
+        if address_b < end_c and address_c < address_b + _span(b_is_row, k, n, ldb) * itemsize:
+            return None
+    code = kind.code
+    alpha, alpha_im, beta, beta_im = scalars
+    status = _gemm(
+        handle,
+        kind.pack(
+            DESC_BYTES, ROW_MAJOR if c_is_row else COL_MAJOR,
+            NO_TRANS if a_is_row is c_is_row else TRANS, NO_TRANS if b_is_row is c_is_row else TRANS,
+            code, code, code, code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            m, n, k, alpha, alpha_im, beta, beta_im, address_a, lda, address_b, ldb, address_c, ldc, 1, 0, 0, 0,
+        ),
+    )  # fmt: skip
+    if status:
+        _lib.check(status)
+    return out
+
+
+def _span(is_row: bool, rows: int, cols: int, ld: int) -> int:
+    # Elements from the first of a matrix to behind its last.
+    return (rows - 1) * ld + cols if is_row else (cols - 1) * ld + rows
+
+
+# ---- Stacks, copies, overlap -----------------------------------------------------------------------------------------------
+
+
+class Options(NamedTuple):
+    scalars: Scalars
+    has_beta: bool
+    conj_a: bool = False
+    conj_b: bool = False
+
+
+class Prepared(NamedTuple):
+    """A product ready to run: the descriptors of its calls, and what had to be copied for them."""
+
+    descs: Iterator[bytes]  # each a wsgemm_gemm_desc
+    copies: tuple[str, ...]
+    arrays: tuple[Array, ...]  # keeps the memory that descs point to
+    out: Array  # where C goes
+    temporary: Array | None  # to be copied to out at the end, if out itself cannot be expressed
+
+
+def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options: Options) -> Prepared:
+    """Plans out = alpha a b + beta out for arrays of two or more dimensions whose shapes fit; out holds one element or more.
+    is_fresh: nobody else has seen out yet."""
+    m, n = out.shape[-2:]
+    k = a.shape[-1]
+    stack = out.shape[:-2]
+    copies = []
+    temporary = None
+    target = out
+    strides_c = element_strides(out)
+    if (
+        strides_c is None
+        or not leading(m, n, strides_c[-2], strides_c[-1])
+        or (not is_fresh and may_overlap_itself(out.shape, strides_c))
+    ):
+        copies.append("out")
+        target = temporary = np.array(out, order="C", copy=True) if options.has_beta else _empty(out.shape, out.dtype)
+        strides_c = _packed_strides(target)
+    if k == 0:  # C = beta C: a and b have no elements, and any strides will do
+        strides_a = strides_b = [0] * len(stack) + [1, 1]
+        address_a = address_b = 0
+    else:
+        avoid = None if is_fresh or temporary is not None else out
+        a, strides_a, a_is_copy = _operand(a, stack, avoid)
+        b, strides_b, b_is_copy = _operand(b, stack, avoid)
+        copies += ["a"] * a_is_copy + ["b"] * b_is_copy
+        address_a, address_b = address(a), address(b)
+    plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], strides_c[-2:])
+    if stack:
+        plan.merge(stack, strides_a, strides_b, strides_c)
+    descs = _descs(kind, plan, k, options, (address_a, address_b, address(target)))
+    return Prepared(descs, tuple(copies), (a, b, target), out, temporary)
+
+
+def _operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Array, list[int], bool]:
+    """(x, or a copy that BLAS can express and that shares no memory with avoid; its strides, broadcast to the stack; whether it
+    is a copy)"""
+    strides = element_strides(x)
+    is_copy = (
+        strides is None
+        or not leading(x.shape[-2], x.shape[-1], strides[-2], strides[-1])
+        or (avoid is not None and np.may_share_memory(x, avoid, max_work=1))  # type: ignore[arg-type]
+    )
+    if strides is None or is_copy:
+        # A broadcast dimension (stride 0) of the stack is copied once, and broadcast again below.
+        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides[:-2])
+        x = np.array(x[once], order="C", copy=True)
+        strides = _packed_strides(x)
+    if stack:
+        steps = [0 if size == 1 else stride for size, stride in zip(x.shape[:-2], strides)]
+        strides = [0] * (len(stack) - len(steps)) + steps + strides[-2:]
+    return x, strides, is_copy
+
+
+def _packed_strides(x: Array) -> list[int]:
+    strides = element_strides(x)
+    assert strides is not None  # x was just made by NumPy, in C order
+    return strides
+
+
+def _descs(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: tuple[int, int, int]) -> Iterator[bytes]:
+    lda, ldb, ldc = plan.leadings()
+    transa = NO_TRANS if (lda > 0) == (ldc > 0) else TRANS
+    transb = NO_TRANS if (ldb > 0) == (ldc > 0) else TRANS
+    if kind.is_complex:
+        transa = CONJUGATED[transa] if options.conj_a else transa
+        transb = CONJUGATED[transb] if options.conj_b else transb
+    layout = ROW_MAJOR if ldc > 0 else COL_MAJOR
+    code, itemsize = kind.code, kind.itemsize
+    batch, offsets = plan.calls()
+    for offset_a, offset_b, offset_c in offsets:
+        yield kind.pack(
+            DESC_BYTES, layout, transa, transb, code, code, code, code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            plan.m, plan.n, k, *options.scalars,
+            addresses[0] + offset_a * itemsize, abs(lda),
+            addresses[1] + offset_b * itemsize, abs(ldb),
+            addresses[2] + offset_c * itemsize, abs(ldc),
+            *batch,
+        )  # fmt: skip
+
+
+def run(prepared: Prepared, handle: int | None) -> None:
+    for desc in prepared.descs:
+        status = _gemm(handle, desc)
+        if status:
+            _lib.check(status)
+    if prepared.temporary is not None:
+        np.copyto(prepared.out, prepared.temporary)
+
+
+# ---- matmul ----------------------------------------------------------------------------------------------------------------
+
+
+def matmul_shapes(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """(a, b as matrices or stacks of them, the product's full shape, its shape as NumPy returns it)."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(f"a has shape {a.shape} and b has shape {b.shape}, but both need at least one dimension")
+    full_a = a[np.newaxis, :] if a.ndim == 1 else a
+    full_b = b[:, np.newaxis] if b.ndim == 1 else b
+    n_cols, n_rows = full_a.shape[-1], full_b.shape[-2]
+    if n_cols != n_rows:
+        raise ValueError(
+            f"a has shape {a.shape} and b has shape {b.shape}, which do not fit: {n_cols} columns of a, {n_rows} rows of b"
+        )
+    stack_a, stack_b = full_a.shape[:-2], full_b.shape[:-2]
+    stack = stack_a
+    if stack_a != stack_b:
+        try:
+            stack = np.broadcast_shapes(stack_a, stack_b)
+        except ValueError:
+            raise ValueError(
+                f"a has shape {a.shape} and b has shape {b.shape}, whose stacks {stack_a} and {stack_b} do not broadcast"
+            ) from None
+    matrix = (full_a.shape[-2], full_b.shape[-1])
+    visible = (matrix[:1] if a.ndim > 1 else ()) + (matrix[1:] if b.ndim > 1 else ())
+    return full_a, full_b, stack + matrix, stack + visible
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    out: Array | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules.
+
+    Args:
+        a, b: float32, float64, complex64 or complex128, both the same; (..., m, k) and (..., k, n), whose leading dimensions
+            broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is dropped from the result. Anything
+            that numpy.asarray makes an array of will do. Rows, columns, transposes and slices with one unit stride and a
+            longer other one are read where they lie; negative, repeated or two non-unit strides are copied first.
+        out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or
+            `b`, which are then copied first.
+        alpha, beta: numbers, real if the arrays are. beta != 0 needs `out`; beta = 0 never reads it.
+        handle: threads, policy and kernel of this call; None: the process's default handle.
+
+    Returns:
+        out, or a new C-ordered array; a scalar if both operands are 1-D and there is no out.
+
+    Raises:
+        TypeError: types are mixed or not among the four, or a masked array is given.
+        ValueError: shapes do not fit, out is read-only, or beta without out.
+        OverflowError: alpha or beta is beyond the arrays' type.
+        WsgemmError: the library could not do it.
+    """
+    if type(a) is not _ndarray:
+        a = as_array(a, "a")
+    if type(b) is not _ndarray:
+        b = as_array(b, "b")
+    kind = KINDS.get(a.dtype)
+    if kind is None or b.dtype is not a.dtype:
+        kind = kind_of(a, b)
+    scalars = scalars_of(kind, alpha, beta)
+    pointer = None if handle is None else handle.pointer
+    if out is None and beta != 0:
+        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+    if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
+        if out is not None:
+            check_out(out, a, (a.shape[0], b.shape[1]))
+        done = run_matrix(kind, a, b, out, scalars, pointer)
+        if done is not None:
+            return done
+    full_a, full_b, full_shape, shape = matmul_shapes(a, b)
+    if out is None:
+        result = _empty(shape, a.dtype)
+    else:
+        check_out(out, a, shape)
+        result = out
+    if result.size:
+        full_out = np.asarray(result).reshape(full_shape)  # inserts dimensions of 1: never a copy
+        is_vector = len(full_shape) == 2 and len(shape) < 2
+        if not is_vector or run_matrix(kind, full_a, full_b, full_out, scalars, pointer) is None:
+            run(prepare(kind, full_a, full_b, full_out, out is None, Options(scalars, beta != 0)), pointer)
+    return result[()] if out is None and not shape else result
