@@ -1,0 +1,28 @@
+# Install rules: library, header, command, licence, CMake package (with its version file) and pkg-config file.
+# All paths inside them are relative to where they are found, so that an installed tree may be moved.
+include(CMakePackageConfigHelpers)
+
+set(wsgemm_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wsgemm)
+
+install(TARGETS wsgemm EXPORT wsgemm_targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/wsgemm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+if(WSGEMM_BUILD_CLI)
+  file(RELATIVE_PATH wsgemm_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(wsgemm_cli PROPERTIES INSTALL_RPATH $ORIGIN/${wsgemm_bin_to_lib})
+  install(TARGETS wsgemm_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+install(EXPORT wsgemm_targets NAMESPACE wsgemm:: DESTINATION ${wsgemm_package_dir})
+configure_package_config_file(tools/package/wsgemmConfig.cmake.in wsgemmConfig.cmake INSTALL_DESTINATION ${wsgemm_package_dir})
+# Before 1.0 a new minor version may break callers.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/wsgemmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemmConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/wsgemmConfigVersion.cmake
+  DESTINATION ${wsgemm_package_dir})
+
+file(RELATIVE_PATH wsgemm_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(tools/package/wsgemm.pc.in wsgemm.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

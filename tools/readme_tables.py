@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes the speed tables of README.md from bench/results/<device>/<suite>.jsonl.
+
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite. Nothing else in README.md is touched,
+and no figure is written by hand. `--check` changes nothing and exits 1 if README.md is not what the files say.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MARKED = re.compile(r"(<!-- table:([a-z_]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def unique(values):
+    return list(dict.fromkeys(values))
+
+
+def table(heads, rows):
+    """A Markdown table; the first column to the left, the others to the right."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+class Case:
+    """The records of one case: one for each peer."""
+
+    def __init__(self, records):
+        self.records = records
+        first = records[0]
+        self.routine, self.name, self.threads = first["routine"], first["case"], first["threads"]
+        self.rate, self.peak_fraction = first["ours"], first.get("peak_fraction")
+        ratios = [r["ratio"] for r in records if "ratio" in r]
+        self.ratio = min(ratios) if ratios else None  # against the better peer
+        rates = [r["theirs"] for r in records if "theirs" in r]
+        self.best_peer_rate = max(rates) if rates else None
+
+
+def cases_of(records):
+    groups = {}
+    for record in records:
+        groups.setdefault((record["routine"], record["case"], record["threads"]), []).append(record)
+    return [Case(group) for group in groups.values()]
+
+
+def ratio_text(case):
+    return "-" if case.ratio is None else f"{case.ratio:.3f}"
+
+
+def threads_text(count):
+    return f"{count} thread" + ("" if count == 1 else "s")
+
+
+def size_of(case):
+    return int(case.name.removeprefix("n="))
+
+
+def by_routine(cases):
+    """One row for each routine and thread count: ratios and share of the peak over all sizes."""
+    rows = []
+    for routine, threads in unique((c.routine, c.threads) for c in cases):
+        group = [c for c in cases if (c.routine, c.threads) == (routine, threads)]
+        rated = [c for c in group if c.ratio is not None]
+        least = min(rated, key=lambda c: c.ratio) if rated else None
+        sizes = [size_of(c) for c in group]
+        rows.append([
+            f"`{routine}`", f"{min(sizes)}-{max(sizes)}",
+            f"{geometric_mean([c.ratio for c in rated]):.3f}" if rated else "-",
+            f"{least.ratio:.3f} (n = {size_of(least)})" if least else "-",
+            f"{max(c.rate for c in group):.0f}",
+            f"{geometric_mean([c.peak_fraction for c in group]):.2f}",
+        ])
+    heads = ["routine", "n", "ratio, geometric mean", "least ratio", "best GF/s", "of peak, geometric mean"]
+    return table(heads, rows)
+
+
+def by_shape(cases):
+    """One row for each shape and routine, one column of ratios for each thread count."""
+    threads = unique(c.threads for c in cases)
+    rows = []
+    for name, routine in unique((c.name, c.routine) for c in cases):
+        row = [name, f"`{routine}`"]
+        for count in threads:
+            found = [c for c in cases if (c.name, c.routine, c.threads) == (name, routine, count)]
+            row += [f"{found[0].rate:.1f}", ratio_text(found[0])] if found else ["-", "-"]
+        rows.append(row)
+    heads = ["shape", "routine"]
+    for count in threads:
+        heads += [f"GF/s, {threads_text(count)}", "ratio"]
+    return table(heads, rows)
+
+
+def steal_table(records):
+    rows = [[r["case"].replace("=", " = "), r["peer"], f"{r['idle_s']:.3f}", f"{r['busy_s']:.3f}", f"{r['busy_share']:.2f}",
+             f"{r['over_ideal']:.2f}"] for r in records]
+    return table(["size", "who", "idle, s", "one core half busy, s", "share taken", "time over ideal"], rows)
+
+
+def policies_table(records):
+    sizes = unique((r["routine"], r["case"]) for r in records)
+    arms = unique((r["policy"], r.get("coarse_factor")) for r in records)
+    rows = []
+    for policy, factor in arms:
+        row = [f"`{policy}`" + (f", COARSE_FACTOR {factor}" if factor else "")]
+        for routine, case in sizes:
+            found = [r for r in records if (r["routine"], r["case"], r["policy"], r.get("coarse_factor")) ==
+                     (routine, case, policy, factor)]
+            row += [f"{found[0]['ours']:.0f}", f"{found[0]['ratio']:.3f}"] if found else ["-", "-"]
+        rows.append(row)
+    heads = ["policy"]
+    for routine, case in sizes:
+        heads += [f"{routine} {case}, GF/s", "to `fixed_blocks`"]
+    return table(heads, rows)
+
+
+def neighbours_table(records):
+    """Suites that compare wsgemm with itself, summed up in one row."""
+    least = min(records, key=lambda r: r["ratio"])
+    return table(["compared with", "sizes", "ratio, geometric mean", "least ratio"],
+                 [[records[0]["peer"], str(len(records)), f"{geometric_mean([r['ratio'] for r in records]):.3f}",
+                   f"{least['ratio']:.3f} ({least['case'].replace('=', ' = ')})"]])
+
+
+TABLES = {
+    "square": lambda records: by_routine(cases_of(records)),
+    "small": lambda records: by_routine(cases_of(records)),
+    "threads": lambda records: by_routine(cases_of(records)),
+    "odd": lambda records: by_shape(cases_of(records)),
+    "ops": lambda records: by_shape(cases_of(records)),
+    "steal": steal_table,
+    "policies": policies_table,
+    "scan": neighbours_table,
+    "dips": neighbours_table,
+}
+
+
+def read_results(path):
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            sys.exit(f"readme_tables.py: {path}:{number}: {error}")
+    if not records:
+        sys.exit(f"readme_tables.py: {path} is empty")
+    return records
+
+
+def caption(records):
+    first = records[0]
+    peers = [p for p in unique(r["peer"] for r in records) if not p.startswith("wsgemm") and p != "none"]
+    text = f"{first['device']}; {first['date'][:10]}, commit {first['commit']}"
+    return text + (f"; peers {' and '.join(peers)}" if peers else "") + "."
+
+
+def make_table(name, results):
+    if name not in TABLES:
+        sys.exit(f"readme_tables.py: no table is called {name}; there are {', '.join(TABLES)}")
+    files = sorted(results.glob(f"*/{name}.jsonl"))
+    if not files:
+        sys.exit(f"readme_tables.py: {results} holds no {name}.jsonl")
+    parts = []
+    for path in files:
+        records = read_results(path)
+        try:
+            parts.append(f"{caption(records)}\n\n{TABLES[name](records)}\n")
+        except (KeyError, ValueError) as error:
+            sys.exit(f"readme_tables.py: {path}: a record lacks what its table needs: {error}")
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if README.md is out of date")
+    parser.add_argument("--readme", type=pathlib.Path, default=ROOT / "README.md")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
+    options = parser.parse_args()
+
+    old = options.readme.read_text(encoding="utf-8")
+    # A mark that lost its partner would swallow text up to the next table.
+    if len(MARKED.findall(old)) != old.count("<!-- table:") or old.count("<!-- table:") != old.count("<!-- /table -->"):
+        sys.exit(f"readme_tables.py: {options.readme}: a '<!-- table:NAME -->' has no '<!-- /table -->'")
+    new = MARKED.sub(lambda m: m[1] + make_table(m[2], options.results) + m[4], old)
+    names = ", ".join(m[1] for m in MARKED.findall(new)) or "none"
+    if new == old:
+        print(f"{options.readme} is up to date (tables: {names})")
+    elif options.check:
+        sys.exit(f"readme_tables.py: {options.readme} is out of date; run tools/readme_tables.py")
+    else:
+        options.readme.write_text(new, encoding="utf-8")
+        print(f"{options.readme} rewritten (tables: {names})")
+
+
+if __name__ == "__main__":
+    main()
