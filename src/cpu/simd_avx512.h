@@ -3,7 +3,8 @@
  * Each simd_*.h offers the same operations for float (suffix s) and double (suffix d); ukr_tile.h is written over them. A mask
  * selects the first m lanes of a vector. load_m fills the others with zero; load_a fills them with anything that raises no
  * floating-point exception in the _m operations which the first lanes do not raise. Here those leave the others out of the
- * arithmetic altogether, so that zero will do. */
+ * arithmetic altogether, so that zero will do. They are written as instructions because gcc may turn the intrinsics into an
+ * unmasked operation and a masked move (12.2 does under -fsanitize=thread), and 0 * Inf in a lane left out then raises FE_INVALID. */
 #ifndef WS_SIMD_AVX512_H
 #define WS_SIMD_AVX512_H
 #include <immintrin.h>
@@ -11,6 +12,11 @@
 
 #define WS_ISA avx512
 #define WS_BYTES 64
+
+/* r = the operation of the three-operand instruction on x, y in the lanes of m, zero in the others */
+#define WS_ZEROING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}%{z%}" : "=v"(r) : "v"(x), "v"(y), "Yk"(m))
+/* r = the operation of the fused instruction on r, x, y in the lanes of m, as before in the others */
+#define WS_MERGING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}" : "+v"(r) : "v"(x), "v"(y), "Yk"(m))
 
 typedef __m512 ws_vs;
 typedef __m512d ws_vd;
@@ -26,15 +32,29 @@ static inline ws_vs ws_load_a_s(const float *p, ws_ms m) { return ws_load_m_s(p,
 static inline void ws_store_s(float *p, ws_vs v) { _mm512_storeu_ps(p, v); }
 static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) { _mm512_mask_storeu_ps(p, m, v); }
 static inline ws_vs ws_mul_s(ws_vs a, ws_vs b) { return _mm512_mul_ps(a, b); }
-static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) { return _mm512_maskz_mul_ps(m, a, b); }
+static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  ws_vs r;
+  WS_ZEROING("vmulps", r, m, a, b);
+  return r;
+}
 static inline ws_vs ws_add_s(ws_vs a, ws_vs b) { return _mm512_add_ps(a, b); }
-static inline ws_vs ws_add_m_s(ws_vs a, ws_vs b, ws_ms m) { return _mm512_maskz_add_ps(m, a, b); }
+static inline ws_vs ws_add_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  ws_vs r;
+  WS_ZEROING("vaddps", r, m, a, b);
+  return r;
+}
 static inline ws_vs ws_fma_s(ws_vs a, ws_vs b, ws_vs c) { return _mm512_fmadd_ps(a, b, c); }
-static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) { return _mm512_mask3_fmadd_ps(a, b, c, m); }
+static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  WS_MERGING("vfmadd231ps", c, m, a, b);
+  return c;
+}
 /* (x0, x1, x2, x3, ..) -> (x1, x0, x3, x2, ..): swaps re and im. */
 static inline ws_vs ws_swap_s(ws_vs v) { return _mm512_permute_ps(v, 0xb1); }
 /* even lanes a * b - c, odd lanes a * b + c */
-static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) { return _mm512_maskz_fmaddsub_ps(m, a, b, c); }
+static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  WS_MERGING("vfmaddsub231ps", c, m, a, b);
+  return c;
+}
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) {
   return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
@@ -51,13 +71,27 @@ static inline ws_vd ws_load_a_d(const double *p, ws_md m) { return ws_load_m_d(p
 static inline void ws_store_d(double *p, ws_vd v) { _mm512_storeu_pd(p, v); }
 static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) { _mm512_mask_storeu_pd(p, m, v); }
 static inline ws_vd ws_mul_d(ws_vd a, ws_vd b) { return _mm512_mul_pd(a, b); }
-static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) { return _mm512_maskz_mul_pd(m, a, b); }
+static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) {
+  ws_vd r;
+  WS_ZEROING("vmulpd", r, m, a, b);
+  return r;
+}
 static inline ws_vd ws_add_d(ws_vd a, ws_vd b) { return _mm512_add_pd(a, b); }
-static inline ws_vd ws_add_m_d(ws_vd a, ws_vd b, ws_md m) { return _mm512_maskz_add_pd(m, a, b); }
+static inline ws_vd ws_add_m_d(ws_vd a, ws_vd b, ws_md m) {
+  ws_vd r;
+  WS_ZEROING("vaddpd", r, m, a, b);
+  return r;
+}
 static inline ws_vd ws_fma_d(ws_vd a, ws_vd b, ws_vd c) { return _mm512_fmadd_pd(a, b, c); }
-static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) { return _mm512_mask3_fmadd_pd(a, b, c, m); }
+static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  WS_MERGING("vfmadd231pd", c, m, a, b);
+  return c;
+}
 static inline ws_vd ws_swap_d(ws_vd v) { return _mm512_permute_pd(v, 0x55); }
-static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) { return _mm512_maskz_fmaddsub_pd(m, a, b, c); }
+static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  WS_MERGING("vfmaddsub231pd", c, m, a, b);
+  return c;
+}
 static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) {
   return _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(a), _mm512_castpd_si512(b)));
 }
