@@ -15,10 +15,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { THREADED_BLOCK = 3, MAX_SAMPLES = 10000, PARK_N_QUIET = 3 };
-#define WARM_CALL_S 0.05     /* longer calls have no warm-up: cold caches are below 1 % of them */
-#define PARK_WINDOW_S 0.001  /* a window counts as quiet ... */
-#define PARK_QUIET_S 0.00005 /* ... if the process used less CPU time than this in it */
+enum { THREADED_BLOCK = 3, MAX_SAMPLES = 10000, PARK_N_QUIET = 16 };
+#define WARM_CALL_S 0.05 /* longer calls have no warm-up: cold caches are below 1 % of them */
+/* A window counts as quiet if the process used less CPU time than this in it. What a thread uses on another processor shows up
+ * in the process's clock only at its timer ticks, 4 ms apart (HZ = 250) or even 10: the quiet windows must outlast a tick. */
+#define PARK_WINDOW_S 0.001
+#define PARK_QUIET_S 0.00005
 #define PARK_LIMIT_S 1.0
 #define TYPICAL_PARK_S 0.1 /* for the budget only */
 
