@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "cpu/place.h"
 #include "cpu/queue.h"
 #include "cpu/workspace.h"
 
@@ -35,6 +36,7 @@ static struct {
   int n_workers;
   ws_worker_fn *fn;
   void *context;
+  ws_places places;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .entry = CLOSED};
 
 static int64_t now_ns(void) {
@@ -89,7 +91,10 @@ static void *worker_main(void *arg) {
     if (!enter_job()) continue;
     /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can start before we leave. */
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
-    if (worker < pool.n_workers) pool.fn(pool.context, worker);
+    if (worker < pool.n_workers) {
+      ws_places_claim(&pool.places);
+      pool.fn(pool.context, worker);
+    }
     atomic_fetch_sub_explicit(&pool.entry, 1, memory_order_release);
   }
   return NULL;
@@ -141,12 +146,15 @@ static void publish(int n_workers, ws_worker_fn *fn, void *context) {
   pool.n_workers = n_workers;
   pool.fn = fn;
   pool.context = context;
+  ws_places_clear(&pool.places);
+  ws_places_claim(&pool.places);
   atomic_store_explicit(&pool.entry, 0, memory_order_release); /* pairs with the acquire in enter_job */
   atomic_fetch_add(&pool.generation, 1);
   if (atomic_load(&pool.n_asleep) > 0) {
     pthread_mutex_lock(&pool.lock);
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.lock);
+    sched_yield(); /* a worker woken on this processor gets it at once, and moves away (place.c) */
   }
 }
 
@@ -164,7 +172,6 @@ void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *con
   if (n_workers > 1) publish(n_workers, fn, context);
   fn(context, 0);
   if (n_workers > 1) {
-
     atomic_fetch_or_explicit(&pool.entry, CLOSED, memory_order_acq_rel);
     while (atomic_load_explicit(&pool.entry, memory_order_acquire) != CLOSED) ws_relax(&round);
   }

@@ -1,0 +1,39 @@
+/* place.c - keeps the workers of one job on processors of their own.
+ *
+ * A kernel that packs threads on few processors wakes a worker on the processor of the thread that calls it, and may leave both
+ * there for whole seconds while the next processor sleeps: two threads then take as long as one (bench/NOTES.md). So each worker
+ * looks, as it enters a job, whether its processor is taken already, and if so asks once to be moved. Threads are never bound:
+ * the scheduler is free to move them again. */
+#define _GNU_SOURCE
+#include "cpu/place.h"
+
+#include <sched.h>
+#include <stdbool.h>
+
+void ws_places_clear(ws_places *places) {
+  for (int w = 0; w < WS_PLACE_CPUS / 64; w++) atomic_store_explicit(&places->claimed[w], 0, memory_order_relaxed);
+}
+
+#if defined(__linux__)
+static bool claim(ws_places *places, int cpu) {
+  const uint64_t bit = UINT64_C(1) << cpu % 64;
+  return !(atomic_fetch_or_explicit(&places->claimed[cpu / 64], bit, memory_order_relaxed) & bit);
+}
+
+void ws_places_claim(ws_places *places) {
+  const int here = sched_getcpu();
+  if (here < 0 || here >= WS_PLACE_CPUS || claim(places, here)) return;
+  cpu_set_t allowed, one;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  for (int cpu = 0; cpu < WS_PLACE_CPUS; cpu++) {
+    if (!CPU_ISSET(cpu, &allowed) || !claim(places, cpu)) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) continue; /* it went offline, say */
+    sched_setaffinity(0, sizeof allowed, &allowed);
+    return;
+  }
+}
+#else
+void ws_places_claim(ws_places *places) { (void)places; }
+#endif
