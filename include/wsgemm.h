@@ -101,12 +101,15 @@ typedef enum wsgemm_math {
   WSGEMM_MATH_PEDANTIC = 2 /* the same bound by fused multiply-adds in the data's own type only */
 } wsgemm_math;
 
-/* Who works on which tile; the result's bits never depend on it. */
+/* Who works on which tile; the result's bits never depend on it. "Worker" is a thread on the CPU, a block on a GPU. */
 typedef enum wsgemm_policy {
-  WSGEMM_POLICY_AUTO = 0,         /* steal */
+  WSGEMM_POLICY_AUTO = 0,         /* on GPUs with Cluster Launch Control CLC, else STEAL */
   WSGEMM_POLICY_FIXED_WORK = 1,   /* one shared ticket: whoever is free takes the next item */
   WSGEMM_POLICY_FIXED_BLOCKS = 2, /* every worker has an equal share and keeps to it */
-  WSGEMM_POLICY_STEAL = 3         /* every worker has a share, then takes from the one furthest behind */
+  WSGEMM_POLICY_STEAL = 3,        /* CPU: every worker has a share, then takes from the one furthest behind; GPU: ticket queue */
+  WSGEMM_POLICY_CLC = 4,          /* GPUs of compute capability >= 10.0: Cluster Launch Control; elsewhere as STEAL. Compiled and
+                                     model-checked, never run on hardware */
+  WSGEMM_POLICY_FOREACH = 5       /* the same through cuda::for_each_canceled_block; elsewhere as STEAL */
 } wsgemm_policy;
 
 /* ---- Handle ------------------------------------------------------------------------------------------------------------- */
@@ -140,11 +143,17 @@ WSGEMM_API wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *poli
 WSGEMM_API wsgemm_status wsgemm_set_coarse_factor(wsgemm_handle *h, int coarse_factor);
 WSGEMM_API wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor);
 
+/* GPU, policy STEAL: work items after which a block leaves, so that a kernel of higher priority can take its place; 0 (default): a
+ * block works until nothing is left. 0 .. 2^20. Ignored on the CPU and by the other policies. */
+WSGEMM_API wsgemm_status wsgemm_set_quantum(wsgemm_handle *h, int quantum);
+WSGEMM_API wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum);
+
 WSGEMM_API wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math); /* DEFAULT or PEDANTIC */
 WSGEMM_API wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math);
 
-/* Forces a kernel row by its full name ("sgemm_avx512_32x12"), for the element type that the name begins with; NULL or "": back
- * to automatic for all types. INVALID_VALUE: no such row; NOT_SUPPORTED: this machine cannot run it. */
+/* Forces a kernel row by its full name ("sgemm_avx512_32x12", "sgemm_simt_128x64x16_c2"), for the element type that the name begins
+ * with and the row's backend; NULL or "": back to automatic for all. INVALID_VALUE: no such row; NOT_SUPPORTED: this machine cannot
+ * run it. */
 WSGEMM_API wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name);
 
 /* CUDA stream (a cudaStream_t) of calls on device memory; NULL: the default stream. Kept, not used, by calls on host memory. */
@@ -169,10 +178,14 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * beta = 0: C is written without being read. alpha = 0 or k = 0: C = beta C, A and B are not read and may be NULL. m = 0 or
  * n = 0: nothing happens. A complex alpha or beta whose imaginary part is 0 multiplies as a real number. C must not overlap A or B (undefined; refused in check mode).
  *
- * Calls on host memory are done when they return. Small products neither allocate nor lock nor wake a thread.
+ * The pointers decide who works. Host memory: the CPU, and the call is done when it returns; small products neither allocate nor
+ * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
+ * handle's stream, and the call returns at once; it can be captured into a CUDA graph. Two graphs captured from one handle may run at
+ * the same time; two instances of the same captured graph may not. alpha and beta are always host values.
  *
- * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER. Only
- * after SUCCESS has C been written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
+ * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER (NULL, or
+ * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, DEVICE_ERROR. Only after SUCCESS has C been
+ * written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -241,7 +254,7 @@ WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d
  * its NUL, as snprintf does; (NULL, 0) asks for it. */
 
 /* Which kernel row, tile, blocking, COARSE_FACTOR, policy and thread count the call would use, one "key: value" a line. The
- * pointers in desc are not read. For a bad desc: the one line "error: ...". */
+ * pointers in desc tell which backend it would be; nothing is read through them. For a bad desc: the one line "error: ...". */
 WSGEMM_API size_t wsgemm_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc, char *text, size_t bytes);
 
 /* How this library was built: version, compiler, backends, kernel families; one "key: value" a line. */
@@ -257,6 +270,7 @@ WSGEMM_API const char *wsgemm_version_string(void); /* "0.1.0" */
 /* The kernel registry: names of rows 0 .. count - 1 (NULL beyond), and whether this machine can run a row. */
 WSGEMM_API int wsgemm_kernel_count(void);
 WSGEMM_API const char *wsgemm_kernel_name(int row);
+WSGEMM_API const char *wsgemm_kernel_backend(int row); /* "cpu" or "cuda" */
 WSGEMM_API int wsgemm_kernel_usable(int row);
 
 #ifdef __cplusplus

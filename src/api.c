@@ -190,8 +190,7 @@ WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const sa
   if (p->m == 0 || p->n == 0 || p->batch_count == 0) return WSGEMM_SUCCESS;
   if ((!p->a || !p->b || !p->c || atomic_load_explicit(&h->check, memory_order_relaxed)) && (status = check_pointers(h, p, s)))
     return status;
-  ws_dispatch(h, p);
-  return WSGEMM_SUCCESS;
+  return ws_dispatch(h, p);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */

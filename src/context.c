@@ -15,6 +15,7 @@
 
 #include "cpu/queue.h"
 #include "cpu/threads.h"
+#include "cuda/backend.h"
 #include "internal.h"
 
 _Atomic bool ws_context_ready;
@@ -22,7 +23,7 @@ wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
 
 static ws_machine machine;
 static int affinity_threads, quota_threads, env_threads, default_threads; /* 0: no such limit */
-static int env_policy, env_coarse, env_check;
+static int env_policy, env_coarse, env_quantum, env_check;
 static char env_report[512]; /* lines for wsgemm_machine */
 static _Thread_local char last_error[256];
 static _Thread_local int thread_limit;
@@ -82,10 +83,11 @@ static bool parse_int(const char *text, int least, int most, int *value) {
 
 static bool read_threads(const char *text) { return parse_int(text, 1, WS_MAX_WORKERS, &env_threads); }
 static bool read_coarse(const char *text) { return parse_int(text, 1, WS_COARSE_MAX, &env_coarse); }
+static bool read_quantum(const char *text) { return parse_int(text, 0, WS_QUANTUM_MAX, &env_quantum); }
 static bool read_check(const char *text) { return parse_int(text, 0, 1, &env_check); }
 
 static bool read_policy(const char *text) {
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_STEAL; policy++)
+  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
     if (strcmp(text, ws_policy_name((wsgemm_policy)policy)) == 0) {
       env_policy = policy;
       return true;
@@ -115,8 +117,9 @@ static const struct {
   const char *legal;
 } variables[] = {
     {"WSGEMM_NUM_THREADS", read_threads, "1 .. 256"},
-    {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks or steal"},
+    {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks, steal, clc or foreach"},
     {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
+    {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: avx512, avx2, neon or ref"},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
     {"WSGEMM_CHECK", read_check, "0 or 1"},
@@ -225,11 +228,13 @@ static void set_defaults(wsgemm_handle *h) {
   atomic_store(&h->math, WSGEMM_MATH_DEFAULT);
   atomic_store(&h->policy, env_policy);
   atomic_store(&h->coarse_factor, env_coarse);
+  atomic_store(&h->quantum, env_quantum);
   atomic_store(&h->check, env_check);
 }
 
 static void init(void) {
   ws_pool_watch_forks();
+  ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
   ws_registry_init(env_isa, env_kernel);
@@ -261,6 +266,7 @@ size_t wsgemm_machine(char *text, size_t bytes) {
     ws_text_add(&t, "cgroup quota: none\n");
   ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", default_threads, quota_threads > 0 ? ", cgroup quota" : "",
               env_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
+  ws_cuda_describe(&t);
   ws_text_add(&t, "%s", env_report);
   return t.length;
 }
@@ -315,7 +321,7 @@ wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads) {
 
 wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy) {
   if (!(h = ws_handle(h))) return bad_handle();
-  return set_int(h, &h->policy, "policy", (int)policy, WSGEMM_POLICY_AUTO, WSGEMM_POLICY_STEAL);
+  return set_int(h, &h->policy, "policy", (int)policy, WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FOREACH);
 }
 
 wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *policy) {
@@ -336,6 +342,16 @@ wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor) {
   return get_int(h, &h->coarse_factor, "coarse_factor", coarse_factor);
 }
 
+wsgemm_status wsgemm_set_quantum(wsgemm_handle *h, int quantum) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->quantum, "quantum", quantum, 0, WS_QUANTUM_MAX);
+}
+
+wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return get_int(h, &h->quantum, "quantum", quantum);
+}
+
 wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math) {
   if (!(h = ws_handle(h))) return bad_handle();
   return set_int(h, &h->math, "math", (int)math, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC);
@@ -352,10 +368,16 @@ wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math) {
 wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name) {
   if (!(h = ws_handle(h))) return bad_handle();
   if (!name || !*name) {
-    for (int type = 0; type < WS_N_TYPES; type++) atomic_store(&h->kernel[type], 0);
+    for (int type = 0; type < WS_N_TYPES; type++) atomic_store(&h->kernel[type], 0), atomic_store(&h->cuda_kernel[type], 0);
     return WSGEMM_SUCCESS;
   }
-  const int row = ws_row_find(name);
+  const int row = ws_row_find(name), cuda_row = row < 0 ? ws_cuda_kernel_find(name) : -1;
+  if (cuda_row >= 0) {
+    if (!ws_cuda_may_have_devices)
+      return ws_fail(h, WSGEMM_NOT_SUPPORTED, "kernel %s needs a GPU, which this machine lacks", name);
+    atomic_store(&h->cuda_kernel[ws_cuda_kernel_type(cuda_row)], cuda_row + 1);
+    return WSGEMM_SUCCESS;
+  }
   if (row < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "name is \"%.60s\"; no kernel row is called so", name);
   if (!ws_row_usable(row))
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "kernel %s needs %s, which this machine lacks", name, ws_isa_name(ws_row(row)->isa));

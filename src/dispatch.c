@@ -1,8 +1,9 @@
 /* dispatch.c - the only way from a checked problem to a kernel, and the words for the way it takes. */
+#include "cuda/backend.h"
 #include "internal.h"
 #include "tile.h"
 
-void ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
+static void run_on_cpu(wsgemm_handle *h, const ws_problem *p) {
   if (ws_product_is_zero(p)) {
     if (!p->scale.beta_one) ws_cpu_scale(p);
     return;
@@ -17,16 +18,39 @@ void ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
   ws_cpu_gemm(p, &plan);
 }
 
+wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
+  if (ws_cuda_may_have_devices) {
+    int device;
+    wsgemm_status status = WSGEMM_SUCCESS;
+    const ws_place place = ws_cuda_place(h, p, &device, &status);
+    if (place == WS_PLACE_DEVICE) return ws_cuda_gemm(h, p, device);
+    if (place == WS_PLACE_BAD) return status;
+  }
+  run_on_cpu(h, p);
+  return WSGEMM_SUCCESS;
+}
+
 void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
   ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->type].letter, p->a_trans ? 't' : 'n',
               p->b_trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);
-  ws_text_add(t, "backend: cpu\n");
+  int device = 0;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_place place = ws_cuda_may_have_devices ? ws_cuda_place(h, p, &device, &status) : WS_PLACE_HOST;
+  if (place == WS_PLACE_BAD) {
+    ws_text_add(t, "error: %s\n", wsgemm_last_error());
+    return;
+  }
+  ws_text_add(t, "backend: %s\n", place == WS_PLACE_DEVICE ? "cuda" : "cpu");
   if (p->m == 0 || p->n == 0 || p->batch_count == 0) {
     ws_text_add(t, "path: nothing to do\n");
     return;
   }
   if (ws_product_is_zero(p)) {
     ws_text_add(t, "path: scale C by beta\n");
+    return;
+  }
+  if (place == WS_PLACE_DEVICE) {
+    ws_cuda_explain(h, p, device, t);
     return;
   }
   ws_plan plan;

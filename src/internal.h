@@ -61,11 +61,11 @@ static inline void ws_context_init(void) {
 
 /* ---- handle: context.c ---------------------------------------------------------------------------------------------------- */
 
-enum { WS_COARSE_MAX = 64 };
+enum { WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 struct wsgemm_handle {
   _Atomic uint64_t magic;
-  _Atomic int n_threads, policy, coarse_factor, math, check; /* 0: automatic */
-  _Atomic int kernel[WS_N_TYPES];                            /* forced row + 1; 0: automatic */
+  _Atomic int n_threads, policy, coarse_factor, quantum, math, check; /* 0: automatic */
+  _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES];            /* forced row + 1 of each backend; 0: automatic */
   _Atomic(void *) stream;
   _Atomic(wsgemm_logger) logger;
   _Atomic(void *) logger_user;
@@ -96,7 +96,7 @@ typedef struct ws_cpu_row {
   const ws_ukr_set *ukr;
 } ws_cpu_row;
 
-int ws_row_count(void);
+int ws_row_count(void); /* CPU rows; wsgemm_kernel_count counts those of all backends, CPU rows first */
 const ws_cpu_row *ws_row(int row_idx);
 bool ws_row_usable(int row_idx);
 int ws_row_find(const char *name); /* -1: unknown */
@@ -152,7 +152,7 @@ void ws_text_add(ws_text *t, const char *format, ...) __attribute__((format(prin
 /* ---- running: dispatch.c, cpu/backend.c ------------------------------------------------------------------------------------- */
 
 /* Runs a checked problem; the handle is one that ws_handle gave. */
-void ws_dispatch(wsgemm_handle *h, const ws_problem *p);
+wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p);
 /* How ws_dispatch would run it, in words. */
 void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t);
 /* k = 0 or alpha = 0: C = beta C, A and B are not read. */

@@ -1,6 +1,7 @@
 /* registry.c - the tables of element types and of kernel rows, and which row a call gets. */
 #include <string.h>
 
+#include "cuda/backend.h"
 #include "internal.h"
 
 const ws_type_info ws_types[WS_N_TYPES] = {
@@ -62,11 +63,22 @@ void ws_registry_init(ws_isa most, const char *forced_kernel) {
   if (forced >= 0 && usable[forced]) ws_default_row[rows[forced].type] = &rows[forced];
 }
 
-int wsgemm_kernel_count(void) { return N_ROWS; }
+/* ---- rows of all backends, CPU rows first ------------------------------------------------------------------------------------- */
 
-const char *wsgemm_kernel_name(int row) { return row >= 0 && row < N_ROWS ? rows[row].name : NULL; }
+int wsgemm_kernel_count(void) { return N_ROWS + ws_cuda_kernel_count(); }
+
+const char *wsgemm_kernel_name(int row) {
+  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
+  return row < N_ROWS ? rows[row].name : ws_cuda_kernel_name(row - N_ROWS);
+}
+
+const char *wsgemm_kernel_backend(int row) {
+  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
+  return row < N_ROWS ? "cpu" : "cuda";
+}
 
 int wsgemm_kernel_usable(int row) {
   ws_context_init();
-  return row >= 0 && row < N_ROWS && usable[row];
+  if (row < 0 || row >= wsgemm_kernel_count()) return 0;
+  return row < N_ROWS ? usable[row] : ws_cuda_may_have_devices;
 }

@@ -1,6 +1,7 @@
 /* text.c - texts that grow into a caller's buffer, and the one about how the library was built. */
 #include <stdio.h>
 
+#include "cuda/backend.h"
 #include "internal.h"
 
 void ws_text_add(ws_text *t, const char *format, ...) {
@@ -44,7 +45,7 @@ size_t wsgemm_config(char *text, size_t bytes) {
 #else
   ws_text_add(&t, "assertions: on\n");
 #endif
-  ws_text_add(&t, "backends: cpu\n");
+  ws_text_add(&t, "backends: cpu%s\n", ws_cuda_kernel_count() > 0 ? " cuda" : "");
   ws_text_add(&t, "kernels: %d rows\n", wsgemm_kernel_count());
   return t.length;
 }

@@ -9,7 +9,7 @@ const char *ws_path_name(ws_path path) {
 }
 
 const char *ws_policy_name(wsgemm_policy policy) {
-  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal"};
+  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal", "clc", "foreach"};
   return names[policy];
 }
 
@@ -128,7 +128,8 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
   plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
   plan->n_products = 1;
   const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
-  plan->policy = policy == WSGEMM_POLICY_AUTO ? WSGEMM_POLICY_STEAL : (wsgemm_policy)policy;
+  plan->policy =
+      policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
   plan->n_threads = 1;
   if (ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;

@@ -190,13 +190,20 @@ bool case_judge(const struct stage *stage, const wsgemm_gemm_desc *d, enum judge
          intact;
 }
 
+wsgemm_status call_on_host(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
+  (void)stage;
+  return typed ? gemm_typed(handle, d) : wsgemm_gemm(handle, d);
+}
+
+gemm_caller *run_case_caller = call_on_host;
+
 bool run_case(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d, const struct layout_of_case *layout, bool typed,
               enum judge how, const char *who) {
   char text[DESCRIPTION_BYTES];
   case_store(stage, d, layout);
   const unsigned long long digest_a = matrix_digest(&stage->stored[0]), digest_b = matrix_digest(&stage->stored[1]);
   feclearexcept(FE_ALL_EXCEPT);
-  const wsgemm_status status = typed ? gemm_typed(handle, d) : wsgemm_gemm(handle, d);
+  const wsgemm_status status = run_case_caller(stage, handle, d, typed);
   const int raised = fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW);
   if (raised != 0)
     CHECK(false, "%s: %s: floating-point exceptions %#x were raised", who, gemm_describe(d, text), (unsigned)raised);

@@ -57,6 +57,12 @@ bool case_guards_intact(const struct stage *stage, const wsgemm_gemm_desc *d, co
 enum judge { JUDGE_BOUND, JUDGE_EXACT };
 bool case_judge(const struct stage *stage, const wsgemm_gemm_desc *d, enum judge how, const char *who);
 
+/* Makes the call that d says, typed or by descriptor. Suites of another backend put their own in place, which takes the arenas of the
+ * stage to where the backend works and back. */
+typedef wsgemm_status gemm_caller(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed);
+gemm_caller call_on_host;
+extern gemm_caller *run_case_caller; /* call_on_host at first */
+
 /* case_store, the call (typed or by descriptor), case_judge; also that A and B are unchanged, and that this
  * thread's floating-point exception flags (inexact apart) stay down: none of the values of a stage calls for one. `who` goes into
  * messages. */

@@ -5,16 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *rows_backend = "cpu";
+
+/* "_32x12" of a CPU row; "_128x64x16_c2" of a GPU row, whose work item is 128 x (64 * 2). */
+static bool parse_tile(const char *name, struct kernel_row *row) {
+  int bk, coarse;
+  const char *tile = strpbrk(name, "0123456789");
+  for (; tile && sscanf(tile, "%dx%d", &row->mr, &row->nr) != 2; tile = strpbrk(tile, "0123456789"))
+    tile += strspn(tile, "0123456789");
+  if (!tile) return false;
+  if (sscanf(tile, "%dx%dx%d_c%d", &row->mr, &row->nr, &bk, &coarse) == 4) row->nr *= coarse;
+  return true;
+}
+
 int usable_rows(struct kernel_row rows[MAX_ROWS]) {
   int n_rows = 0, n_of_type[4] = {0};
   REQUIRE(wsgemm_kernel_count() > 0 && wsgemm_kernel_count() <= MAX_ROWS, "%d rows in the registry", wsgemm_kernel_count());
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
     const char *name = wsgemm_kernel_name(i);
     REQUIRE(name != NULL, "row %d has no name", i);
-    if (!wsgemm_kernel_usable(i)) continue;
-    const char *letter = strchr("sdcz", name[0]), *tile = strrchr(name, '_');
+    if (!wsgemm_kernel_usable(i) || strcmp(wsgemm_kernel_backend(i), rows_backend) != 0) continue;
+    const char *letter = strchr("sdcz", name[0]);
     struct kernel_row row = {name, WSGEMM_F32, 0, 0};
-    REQUIRE(letter && tile && sscanf(tile, "_%dx%d", &row.mr, &row.nr) == 2, "row name %s", name);
+    REQUIRE(letter && parse_tile(name, &row), "row name %s", name);
     row.type = (wsgemm_type)(letter - "sdcz");
     n_of_type[row.type]++;
     rows[n_rows++] = row;
@@ -59,6 +72,7 @@ int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k) 
 
 /* The largest k that is summed in one block: beyond it, wsgemm_explain names a block shorter than k. */
 static int64_t longest_k_block(wsgemm_handle *handle, wsgemm_type type) {
+  if (strcmp(rows_backend, "cuda") == 0) return 64; /* a few blocks of k: the pipeline is full, and its edges are near */
   int64_t one_block = 1, several = INT64_C(1) << 24;
   while (several - one_block > 1) {
     const int64_t k = (one_block + several) / 2;

@@ -9,11 +9,12 @@
 struct kernel_row {
   const char *name;
   wsgemm_type type;
-  int mr, nr; /* from the name */
+  int mr, nr; /* from the name; of a GPU row, the extents of a work item */
 };
 
 /* Fills rows with the usable rows of the registry and returns how many there are; at least one for each type, or the check fails. */
 enum { MAX_ROWS = 256 };
+extern const char *rows_backend; /* whose rows: "cpu" at first, or "cuda" */
 int usable_rows(struct kernel_row rows[MAX_ROWS]);
 
 struct rows_of_type {

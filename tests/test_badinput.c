@@ -315,8 +315,9 @@ static wsgemm_status get_math(wsgemm_handle *h, int *value) {
 static void settings(void) {
   static const struct int_setting int_settings[] = {
       {"n_threads", wsgemm_set_num_threads, wsgemm_get_num_threads, {1, 2, 64, 0}, {-1, -100, INT32_MIN, INT32_MAX}},
-      {"policy", set_policy, get_policy, {3, 2, 1, 0}, {-1, 4, 99, INT32_MIN}},
+      {"policy", set_policy, get_policy, {5, 4, 2, 0}, {-1, 6, 99, INT32_MIN}},
       {"coarse_factor", wsgemm_set_coarse_factor, wsgemm_get_coarse_factor, {1, 3, 64, 0}, {-1, 65, INT32_MAX, INT32_MIN}},
+      {"quantum", wsgemm_set_quantum, wsgemm_get_quantum, {1, 7, 1 << 20, 0}, {-1, (1 << 20) + 1, INT32_MAX, INT32_MIN}},
       {"math", set_math, get_math, {2, 1, 2, 1}, {-1, 0, 3, INT32_MAX}},
       {"enabled", wsgemm_set_check, wsgemm_get_check, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
   };

@@ -22,11 +22,12 @@ def machine() -> dict[str, str]:
 
 
 def kernels() -> dict[str, bool]:
-    """The kernel rows by name, and whether this machine can run each."""
+    """The kernel rows for arrays in host memory by name, and whether this machine can run each."""
     library = _lib.library
     return {
         library.wsgemm_kernel_name(row).decode(): bool(library.wsgemm_kernel_usable(row))
         for row in range(library.wsgemm_kernel_count())
+        if library.wsgemm_kernel_backend(row) == b"cpu"
     }
 
 

@@ -80,6 +80,8 @@ class Policy(enum.IntEnum):
     POLICY_FIXED_WORK = 1
     POLICY_FIXED_BLOCKS = 2
     POLICY_STEAL = 3
+    POLICY_CLC = 4
+    POLICY_FOREACH = 5
 
 
 class ScalarMode(enum.IntEnum):
@@ -169,6 +171,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "default_num_threads": (c_int, []),
     "set_policy": (c_int, [c_void_p, c_int]),
     "get_policy": (c_int, [c_void_p, _out_int]),
+    "set_quantum": (c_int, [c_void_p, c_int]),
+    "get_quantum": (c_int, [c_void_p, _out_int]),
     "set_coarse_factor": (c_int, [c_void_p, c_int]),
     "get_coarse_factor": (c_int, [c_void_p, _out_int]),
     "set_math": (c_int, [c_void_p, c_int]),
@@ -191,6 +195,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "version_string": (c_char_p, []),
     "kernel_count": (c_int, []),
     "kernel_name": (c_char_p, [c_int]),
+    "kernel_backend": (c_char_p, [c_int]),
     "kernel_usable": (c_int, [c_int]),
 }
 

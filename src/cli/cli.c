@@ -104,6 +104,8 @@ bool ws_cli_complex(const char *text, wsgemm_cdouble *out) {
   return true;
 }
 
+bool ws_cli_row_takes_host_memory(int row) { return wsgemm_kernel_usable(row) && strcmp(wsgemm_kernel_backend(row), "cpu") == 0; }
+
 static const struct {
   const char *name;
   wsgemm_policy policy;
@@ -112,6 +114,8 @@ static const struct {
     {"fixed_work", WSGEMM_POLICY_FIXED_WORK},
     {"fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS},
     {"steal", WSGEMM_POLICY_STEAL},
+    {"clc", WSGEMM_POLICY_CLC},
+    {"foreach", WSGEMM_POLICY_FOREACH},
 };
 
 bool ws_cli_policy(const char *text, wsgemm_policy *out) {
@@ -123,7 +127,7 @@ bool ws_cli_policy(const char *text, wsgemm_policy *out) {
   return false;
 }
 
-const char *ws_cli_policy_names(void) { return "auto, fixed_work, fixed_blocks, steal"; }
+const char *ws_cli_policy_names(void) { return "auto, fixed_work, fixed_blocks, steal, clc, foreach"; }
 
 bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out) {
   for (int i = 0; i < WS_N_TYPES; i++) {

@@ -43,6 +43,9 @@ bool ws_cli_double(const char *text, double *out);
 bool ws_cli_complex(const char *text, wsgemm_cdouble *out);
 
 /* Command-line names of schedule policies: "auto", "fixed_work", "fixed_blocks", "steal". */
+/* Whether a registry row works on matrices in host memory, and on this machine. */
+bool ws_cli_row_takes_host_memory(int row);
+
 bool ws_cli_policy(const char *text, wsgemm_policy *out);
 const char *ws_cli_policy_names(void);
 

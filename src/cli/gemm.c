@@ -46,7 +46,7 @@ static void print_help(void) {
          "      --verify           check the product against a reference before it is written\n"
          "      --explain          tell which kernel, tile, policy and threads are used\n"
          "      --threads N        use at most N threads\n"
-         "      --policy P         who works on which tile: %s\n"
+         "      --policy P         who works on which tile: one of\n                         %s\n"
          "      --coarse N         tiles that share one load of A: 1 to 64\n"
          "      --kernel NAME      a kernel row by name ('wsgemm info' lists them)\n",
          ws_cli_policy_names());

@@ -48,7 +48,7 @@ cmake_consumer() { # NAME, then further arguments of cmake
 
 # Debug builds, where one is enough, save most of this test's time.
 static_library() {
-  cmake_build "$source" static_library -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF -DWSGEMM_BUILD_TESTS=OFF -DWSGEMM_BUILD_CLI=OFF
+  cmake_build "$source" static_library -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF -DWSGEMM_BUILD_TESTS=OFF -DWSGEMM_BUILD_CLI=OFF -DWSGEMM_CUDA=OFF
 }
 
 # Installs to one place and moves the tree, so that a path of the build machine left in it is found out.
@@ -105,11 +105,11 @@ case "$way" in
     check_run "$scratch/static_consumer" static
     ;;
   add_subdirectory | fetch_content)
-    cmake_consumer shared -DWSGEMM_SOURCE="$source"
+    cmake_consumer shared -DWSGEMM_SOURCE="$source" -DWSGEMM_CUDA=OFF
     check_run "$scratch/shared/consumer_c" shared
     check_run "$scratch/shared/consumer_cxx" shared
     [ "$(cd "$scratch/shared" && ctest -N | sed -n 's/^Total Tests: //p')" = 0 ] || fail "wsgemm's tests run in its parent"
-    cmake_consumer static -DCMAKE_BUILD_TYPE=Debug -DWSGEMM_SOURCE="$source" -DBUILD_SHARED_LIBS=OFF
+    cmake_consumer static -DCMAKE_BUILD_TYPE=Debug -DWSGEMM_SOURCE="$source" -DWSGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF
     check_run "$scratch/static/consumer_c" static
     ;;
   *) fail "unknown way: $way" ;;

@@ -13,6 +13,7 @@ python=${WSGEMM_TEST_PYTHON:-$source/.venv/bin/python}
 unset WSGEMM_LIBRARY PYTHONPATH || true
 rm -rf "$scratch"
 mkdir -p "$scratch"
-"$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall "$source"
+"$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+  --config-settings=cmake.define.WSGEMM_CUDA=OFF "$source"
 cd "$scratch"
 exec "$python" -m pytest -q -c "$source/pyproject.toml" -p no:cacheprovider "$source/python/tests"

@@ -1,0 +1,57 @@
+/* cublas.c - loads cuBLAS at run time: see cublas.h. Its types are ints and pointers here; the values are those of its manual. */
+#include "cublas.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 };
+typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
+                    const void *, void *, int64_t);
+
+static void *handle;
+static gemm_fn *gemm[4];
+static char version[48];
+
+static void find(void *library, const char *name, void *function) {
+  void *symbol = dlsym(library, name);
+  memcpy(function, &symbol, sizeof symbol);
+}
+
+bool cublas_open(cudaStream_t stream) {
+  static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+  static const char *const routines[] = {"cublasSgemm_v2_64", "cublasDgemm_v2_64", "cublasCgemm_v2_64", "cublasZgemm_v2_64"};
+  void *library = NULL;
+  int (*create)(void **), (*set_stream)(void *, cudaStream_t), (*set_math)(void *, int), (*property)(int, int *);
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    printf("no peer: %s\n", dlerror());
+    return false;
+  }
+  find(library, "cublasCreate_v2", &create);
+  find(library, "cublasSetStream_v2", &set_stream);
+  find(library, "cublasSetMathMode", &set_math);
+  find(library, "cublasGetProperty", &property);
+  for (int t = 0; t < 4; t++) find(library, routines[t], &gemm[t]);
+  if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || create(&handle) != 0 ||
+      set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
+    puts("no peer: this libcublas cannot be used");
+    return false;
+  }
+  int part[3] = {0};
+  for (int i = 0; i < 3; i++) property(i, &part[i]);
+  snprintf(version, sizeof version, "cuBLAS %d.%d.%d", part[0], part[1], part[2]);
+  return true;
+}
+
+const char *cublas_version(void) { return version; }
+
+bool cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
+                 int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+  static const float one_s[2] = {1, 0}, zero_s[2] = {0, 0};
+  static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
+  const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;
+  const void *one = wide ? (const void *)one_d : one_s, *zero = wide ? (const void *)zero_d : zero_s;
+  return gemm[type](handle, transa == WSGEMM_NO_TRANS ? OP_N : OP_T, transb == WSGEMM_NO_TRANS ? OP_N : OP_T, m, n, k, one, a,
+                    lda, b, ldb, zero, c, ldc) == 0;
+}

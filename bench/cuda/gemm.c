@@ -1,0 +1,338 @@
+/* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
+ * timings; results compared. Suites: square (the issue's shapes), ops, skinny, rows (each row at a few sizes), policies.
+ *
+ *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--json FILE] [--commit ID] [--samples N] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cublas.h"
+
+#define GPU(call) check((call), __LINE__, #call)
+static void check(cudaError_t result, int line, const char *call) {
+  if (result == cudaSuccess) return;
+  fprintf(stderr, "gemm.c:%d: %s: %s\n", line, call, cudaGetErrorString(result));
+  exit(1);
+}
+
+typedef struct shape {
+  const char *ops; /* "NN" */
+  int64_t m, n, k;
+} shape;
+
+static const shape square[] = {
+    {"NN", 256, 256, 256},     {"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
+    {"NN", 2304, 2304, 2304},  {"NN", 3000, 3000, 3000}, {"NN", 4096, 4096, 4096}, {"NN", 5120, 5120, 5120},
+    {"NN", 8192, 8192, 8192},  {"NN", 4097, 4095, 4093}, {"NN", 128, 8192, 8192},  {"NN", 8192, 128, 8192},
+    {"NN", 4096, 11008, 4096}, {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
+static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"NN", 1, 4096, 4096}};
+static const shape few[] = {{"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
+                            {"NT", 4096, 4096, 4096}, {"NN", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}};
+enum {
+  SQUARE_COUNT = sizeof square / sizeof square[0],
+  SKINNY_COUNT = sizeof skinny / sizeof skinny[0],
+  FEW_COUNT = sizeof few / sizeof few[0]
+};
+
+typedef struct arm {
+  char label[96];
+  const char *policy;
+  wsgemm_handle *handle; /* NULL: cuBLAS */
+  double ms[200], median;
+} arm;
+enum { MAX_ARMS = 24 };
+
+static struct {
+  const char *suites, *types, *json, *commit;
+  int samples;
+} options = {"square", "sdcz", NULL, "", 15};
+
+static cudaStream_t stream;
+static cudaEvent_t before, after;
+static void *flush;
+static const size_t flush_bytes = 256u << 20; /* several times the L2 */
+static float *random_pool;                    /* host */
+static const size_t pool_floats = 1u << 24;
+static char device_name[256];
+
+static const char letters[] = "sdcz";
+static size_t type_bytes(wsgemm_type t) { return t == WSGEMM_F32 ? 4 : t == WSGEMM_C64 ? 16 : 8; }
+static bool is_wide(wsgemm_type t) { return t == WSGEMM_F64 || t == WSGEMM_C64; }
+
+static uint64_t state = 88172645463325252ull;
+static double uniform(void) {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (double)(int64_t)state * 0x1p-63;
+}
+
+/* Device memory full of uniform(-1, 1) in the type's reals. */
+static void *random_matrix(wsgemm_type type, int64_t elements) {
+  const size_t bytes = (size_t)elements * type_bytes(type), piece = pool_floats * sizeof(float);
+  unsigned char *device;
+  GPU(cudaMalloc((void **)&device, bytes));
+  if (is_wide(type))
+    for (size_t i = 0; i < pool_floats / 2; i++) ((double *)(void *)random_pool)[i] = uniform();
+  else
+    for (size_t i = 0; i < pool_floats; i++) random_pool[i] = (float)uniform();
+  for (size_t done = 0; done < bytes; done += piece)
+    GPU(cudaMemcpy(device + done, random_pool, bytes - done < piece ? bytes - done : piece, cudaMemcpyHostToDevice));
+  return device;
+}
+
+typedef struct problem {
+  wsgemm_type type;
+  wsgemm_op op_a, op_b;
+  int64_t m, n, k, lda, ldb;
+  void *a, *b, *c;
+} problem;
+
+static bool run(const arm *x, const problem *p) {
+  if (!x->handle) return cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->m);
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  d.transa = p->op_a, d.transb = p->op_b;
+  d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
+  d.m = p->m, d.n = p->n, d.k = p->k;
+  if (is_wide(p->type))
+    d.alpha.z = (wsgemm_cdouble){1, 0};
+  else
+    d.alpha.c = (wsgemm_cfloat){1, 0};
+  d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->m;
+  if (wsgemm_gemm(x->handle, &d) == WSGEMM_SUCCESS) return true;
+  fprintf(stderr, "%s: %s\n", x->label, wsgemm_last_error());
+  return false;
+}
+
+static double time_once(const arm *x, const problem *p) {
+  float ms = 0;
+  GPU(cudaMemsetAsync(flush, 0, flush_bytes, stream));
+  GPU(cudaEventRecord(before, stream));
+  if (!run(x, p)) exit(1);
+  GPU(cudaEventRecord(after, stream));
+  GPU(cudaEventSynchronize(after));
+  GPU(cudaEventElapsedTime(&ms, before, after));
+  return ms;
+}
+
+static int compare_doubles(const void *x, const void *y) {
+  const double a = *(const double *)x, b = *(const double *)y;
+  return (a > b) - (a < b);
+}
+
+/* Largest difference of the two arms' C over a sample of its columns, relative to sqrt(k). */
+static double difference(const arm *x, const arm *y, const problem *p) {
+  const int64_t columns = p->n < 64 ? p->n : 64, reals = columns * p->m * (p->type >= WSGEMM_C32 ? 2 : 1);
+  const size_t bytes = (size_t)(columns * p->m) * type_bytes(p->type);
+  const char *from = (const char *)p->c + (size_t)((p->n - columns) * p->m) * type_bytes(p->type);
+  void *host[2] = {malloc(bytes), malloc(bytes)};
+  const arm *arms[2] = {x, y};
+  double largest = 0;
+  for (int i = 0; i < 2; i++) {
+    GPU(cudaMemsetAsync(p->c, 0xff, (size_t)(p->m * p->n) * type_bytes(p->type), stream));
+    if (!run(arms[i], p)) exit(1);
+    GPU(cudaMemcpyAsync(host[i], from, bytes, cudaMemcpyDeviceToHost, stream));
+    GPU(cudaStreamSynchronize(stream));
+  }
+  for (int64_t i = 0; i < reals; i++) {
+    const double d = is_wide(p->type) ? fabs(((double *)host[0])[i] - ((double *)host[1])[i])
+                                      : fabs((double)((float *)host[0])[i] - (double)((float *)host[1])[i]);
+    if (!(d <= largest)) largest = d;
+  }
+  free(host[0]), free(host[1]);
+  return largest / sqrt((double)p->k);
+}
+
+static void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs, bool peer) {
+  const double work = 2.0 * (double)p->m * (double)p->n * (double)p->k * (p->type >= WSGEMM_C32 ? 4 : 1);
+  const double a = work / ours->median * 1e-9, b = work / theirs->median * 1e-9;
+  char date[16];
+  const time_t now = time(NULL);
+  strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+  printf("%-9s %cgemm %-24s %-34s %8.2f %8.2f %7.3f\n", suite, letters[p->type], case_name, ours->label, a, b, a / b);
+  if (!options.json) return;
+  FILE *f = fopen(options.json, "a");
+  if (!f) return;
+  fprintf(
+      f,
+      "{\"suite\": \"%s\", \"routine\": \"%cgemm\", \"case\": \"%s\", \"policy\": \"%s\", \"kernel\": \"%s\", \"device\": "
+      "\"%s\", "
+      "\"peer\": \"%s\", \"ours\": %.4f, \"theirs\": %.4f, \"unit\": \"TFLOP/s\", \"ratio\": %.4f, \"commit\": \"%s\", \"date\": "
+      "\"%s\"}\n",
+      suite, letters[p->type], case_name, ours->policy, ours->label, device_name, peer ? cublas_version() : theirs->label, a, b,
+      a / b, options.commit, date);
+  fclose(f);
+}
+
+static void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum, const char *kernel) {
+  snprintf(x->label, sizeof x->label, "%s", label);
+  x->policy = policy_name;
+  if (wsgemm_create(&x->handle) || wsgemm_set_stream(x->handle, stream) || wsgemm_set_policy(x->handle, policy) ||
+      wsgemm_set_quantum(x->handle, quantum) || wsgemm_set_kernel(x->handle, kernel)) {
+    fprintf(stderr, "%s: %s\n", label, wsgemm_last_error());
+    exit(1);
+  }
+}
+
+/* Which kernel the call takes, for the report. */
+static void name_kernel(arm *x, const problem *p) {
+  char text[1024];
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  d.transa = p->op_a, d.transb = p->op_b, d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
+  d.m = p->m, d.n = p->n, d.k = p->k, d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->m;
+  if (is_wide(p->type))
+    d.alpha.d = 1;
+  else
+    d.alpha.s = 1;
+  wsgemm_explain(x->handle, &d, text, sizeof text);
+  const char *at = strstr(text, "kernel: ");
+  if (at) sscanf(at, "kernel: %90s", x->label);
+}
+
+/* All arms in turn; arm 0 is the one the others are compared with. */
+static void measure(arm *arms, int n_arms, const problem *p) {
+  for (int i = 0; i < n_arms; i++) time_once(&arms[i], p), time_once(&arms[i], p);
+  for (int s = 0; s < options.samples; s++)
+    for (int i = 0; i < n_arms; i++) {
+      arm *x = &arms[(i + s) % n_arms];
+      x->ms[s] = time_once(x, p);
+    }
+  for (int i = 0; i < n_arms; i++) {
+    qsort(arms[i].ms, (size_t)options.samples, sizeof arms[i].ms[0], compare_doubles);
+    arms[i].median = arms[i].ms[options.samples / 2];
+  }
+}
+
+static problem make_problem(wsgemm_type type, const shape *s) {
+  problem p = {.type = type,
+               .op_a = s->ops[0] == 'N' ? WSGEMM_NO_TRANS : WSGEMM_TRANS,
+               .op_b = s->ops[1] == 'N' ? WSGEMM_NO_TRANS : WSGEMM_TRANS,
+               .m = s->m,
+               .n = s->n,
+               .k = s->k};
+  p.lda = p.op_a == WSGEMM_NO_TRANS ? p.m : p.k;
+  p.ldb = p.op_b == WSGEMM_NO_TRANS ? p.k : p.n;
+  p.a = random_matrix(type, p.m * p.k), p.b = random_matrix(type, p.k * p.n), p.c = random_matrix(type, p.m * p.n);
+  return p;
+}
+
+static void free_problem(problem *p) { GPU(cudaFree(p->a)), GPU(cudaFree(p->b)), GPU(cudaFree(p->c)); }
+
+static void free_arms(arm *arms, int n_arms) {
+  for (int i = 0; i < n_arms; i++)
+    if (arms[i].handle) wsgemm_destroy(arms[i].handle);
+}
+
+static double beside_cublas(const char *suite, wsgemm_type type, const shape *s, arm *arms, int n_arms) {
+  char case_name[64];
+  double last = 0;
+  problem p = make_problem(type, s);
+  snprintf(case_name, sizeof case_name, "%s %lldx%lldx%lld", s->ops, (long long)s->m, (long long)s->n, (long long)s->k);
+  const double tolerance = (is_wide(type) ? 0x1p-53 : 0x1p-24) * 512; /* orders of summation differ; a wrong element is far off */
+  for (int i = 1; i < n_arms; i++) {
+    const double d = difference(&arms[0], &arms[i], &p);
+    if (!(d <= tolerance)) printf("WRONG: %s %s differs from cuBLAS by %.3g sqrt(k)\n", case_name, arms[i].label, d);
+  }
+  measure(arms, n_arms, &p);
+  for (int i = 1; i < n_arms; i++) {
+    if (strcmp(arms[i].label, "auto") == 0) {
+      name_kernel(&arms[i], &p);
+      report(suite, case_name, &p, &arms[i], &arms[0], true);
+      strcpy(arms[i].label, "auto");
+    } else {
+      report(suite, case_name, &p, &arms[i], &arms[0], true);
+    }
+    last = arms[0].median / arms[i].median;
+  }
+  free_problem(&p);
+  return last;
+}
+
+static void run_against_cublas(const char *suite, wsgemm_type type, const shape *shapes, int n_shapes) {
+  arm arms[2] = {{.label = "cuBLAS", .policy = "none"}};
+  double product = 1, least = 1e9;
+  set_arm(&arms[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  for (int i = 0; i < n_shapes; i++) {
+    const double ratio = beside_cublas(suite, type, &shapes[i], arms, 2);
+    product *= pow(ratio, 1.0 / n_shapes);
+    if (ratio < least) least = ratio;
+  }
+  printf("%s %cgemm: geometric mean %.3f, least %.3f\n", suite, letters[type], product, least);
+  free_arms(arms, 2);
+}
+
+static void run_rows(wsgemm_type type) {
+  arm arms[MAX_ARMS] = {{.label = "cuBLAS", .policy = "none"}};
+  int n_arms = 1;
+  for (int r = 0; r < wsgemm_kernel_count() && n_arms < MAX_ARMS; r++) {
+    const char *name = wsgemm_kernel_name(r);
+    if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[type]) continue;
+    set_arm(&arms[n_arms++], name, "auto", WSGEMM_POLICY_AUTO, 0, name);
+  }
+  for (int i = 0; i < FEW_COUNT; i++) beside_cublas("rows", type, &few[i], arms, n_arms);
+  free_arms(arms, n_arms);
+}
+
+static void run_policies(wsgemm_type type) {
+  arm arms[6] = {{.label = "cuBLAS", .policy = "none"}};
+  set_arm(&arms[1], "fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0, NULL);
+  set_arm(&arms[2], "fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0, NULL);
+  set_arm(&arms[3], "steal", "steal", WSGEMM_POLICY_STEAL, 0, NULL);
+  set_arm(&arms[4], "steal quantum 1", "steal quantum 1", WSGEMM_POLICY_STEAL, 1, NULL);
+  set_arm(&arms[5], "steal quantum 4", "steal quantum 4", WSGEMM_POLICY_STEAL, 4, NULL);
+  for (int i = 1; i < FEW_COUNT; i++) beside_cublas("policies", type, &few[i], arms, 6);
+  free_arms(arms, 6);
+}
+
+static bool parse(int argc, char **argv) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--suite") == 0)
+      options.suites = argv[i + 1];
+    else if (strcmp(argv[i], "--types") == 0)
+      options.types = argv[i + 1];
+    else if (strcmp(argv[i], "--json") == 0)
+      options.json = argv[i + 1];
+    else if (strcmp(argv[i], "--commit") == 0)
+      options.commit = argv[i + 1];
+    else if (strcmp(argv[i], "--samples") == 0)
+      options.samples = atoi(argv[i + 1]);
+    else
+      return false;
+  }
+  return argc % 2 == 1 && options.samples >= 1 && options.samples <= 200;
+}
+
+int main(int argc, char **argv) {
+  struct cudaDeviceProp properties;
+  int n_devices = 0;
+  if (!parse(argc, argv)) {
+    fputs(
+        "usage: bench_gpu_gemm [--suite square,skinny,rows,policies] [--types sdcz] [--json FILE] [--commit ID] [--samples N]\n",
+        stderr);
+    return 2;
+  }
+  if (cudaGetDeviceCount(&n_devices) != cudaSuccess || n_devices == 0) {
+    puts("skipped: no GPU");
+    return 77;
+  }
+  GPU(cudaGetDeviceProperties(&properties, 0));
+  snprintf(device_name, sizeof device_name, "%s", properties.name);
+  GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  GPU(cudaEventCreate(&before));
+  GPU(cudaEventCreate(&after));
+  GPU(cudaMalloc(&flush, flush_bytes));
+  random_pool = malloc(pool_floats * sizeof(float));
+  if (!random_pool || !cublas_open(stream)) return 1;
+  printf("%s, %s; TFLOP/s, L2 flushed, medians of %d\n", device_name, cublas_version(), options.samples);
+  printf("%-9s %5s %-24s %-34s %8s %8s %7s\n", "suite", "", "case", "kernel or policy", "ours", "theirs", "ratio");
+  for (const char *t = options.types; *t; t++) {
+    const char *at = strchr(letters, *t);
+    if (!at) continue;
+    const wsgemm_type type = (wsgemm_type)(at - letters);
+    if (strstr(options.suites, "square")) run_against_cublas("square", type, square, SQUARE_COUNT);
+    if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, skinny, SKINNY_COUNT);
+    if (strstr(options.suites, "rows")) run_rows(type);
+    if (strstr(options.suites, "policies")) run_policies(type);
+  }
+  return 0;
+}

@@ -1,0 +1,50 @@
+/* backend.h - the GPU backend as dispatch.c sees it. */
+#ifndef WS_CUDA_BACKEND_H
+#define WS_CUDA_BACKEND_H
+#include "internal.h"
+
+typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
+
+#ifdef WS_WITH_CUDA
+/* Looks for a driver, initialises nothing. Once. */
+void ws_cuda_init(void);
+extern bool ws_cuda_may_have_devices; /* no: every pointer is host memory, and nothing else here is called */
+/* Where the matrices lie that the problem reads or writes; on BAD the status says what is wrong. */
+ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status);
+wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device);
+void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text *t);
+void ws_cuda_describe(ws_text *t); /* lines for wsgemm_machine */
+int ws_cuda_kernel_count(void);
+const char *ws_cuda_kernel_name(int row_idx);
+wsgemm_type ws_cuda_kernel_type(int row_idx);
+int ws_cuda_kernel_find(const char *name); /* -1: unknown */
+#else
+enum { ws_cuda_may_have_devices = 0 };
+static inline void ws_cuda_init(void) {}
+static inline ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
+  (void)h, (void)p, (void)device, (void)status;
+  return WS_PLACE_HOST;
+}
+static inline wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) {
+  (void)h, (void)p, (void)device;
+  return WSGEMM_NO_DEVICE;
+}
+static inline void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text *t) {
+  (void)h, (void)p, (void)device, (void)t;
+}
+static inline void ws_cuda_describe(ws_text *t) { ws_text_add(t, "gpu: not built in\n"); }
+static inline int ws_cuda_kernel_count(void) { return 0; }
+static inline const char *ws_cuda_kernel_name(int row_idx) {
+  (void)row_idx;
+  return NULL;
+}
+static inline wsgemm_type ws_cuda_kernel_type(int row_idx) {
+  (void)row_idx;
+  return WSGEMM_F32;
+}
+static inline int ws_cuda_kernel_find(const char *name) {
+  (void)name;
+  return -1;
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* device.h - what the library keeps for each GPU: its limits, its kernels, and the ticket queues of its streams. All of it is made on
+ * first need, kept to the end of the process, and read without a lock afterwards. */
+#ifndef WS_CUDA_DEVICE_H
+#define WS_CUDA_DEVICE_H
+#include <stdint.h>
+
+#include "driver.h"
+#include "internal.h"
+#include "sched.h"
+
+typedef struct ws_cuda_row {
+  const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  wsgemm_type type;
+  int bm, bn, coarse;
+  int n_threads, shared_bytes;
+  double rate; /* relative speed on large products: see kernels.def */
+} ws_cuda_row;
+
+int ws_cuda_row_count(void);
+const ws_cuda_row *ws_cuda_row_at(int row_idx);
+
+enum { WS_MAX_DEVICES = 64 };
+
+typedef struct ws_device_kernel {
+  CUkernel kernel; /* NULL: not for this device */
+  int blocks_per_sm;
+} ws_device_kernel;
+
+typedef struct ws_device {
+  int ordinal, n_sms, cc; /* cc: 10 * major + minor */
+  char name[64];
+  CUcontext context; /* the primary one */
+} ws_device;
+
+/* The record of a device, made on the first call. On failure NULL, with the status and its words recorded. */
+ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
+
+/* The entry point of a row for a scheduler, loaded on the first call; the device's context must be current. NULL: this device has
+ * none. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_sched sched);
+/* C = beta C, for one type. */
+CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type);
+
+/* A ticket queue that no other launch uses which may run at the same time: one for each stream, and one for each launch that is being
+ * captured into a graph. NULL: all are taken. */
+ws_ticket_queue *ws_device_queue(ws_device *device, CUstream stream, bool is_capturing);
+#endif

@@ -1,0 +1,48 @@
+/* driver.h - the CUDA driver, found at run time: the table of its entry points that this library calls, and what state it is in.
+ *
+ * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
+ * so, and until then every pointer is host memory. */
+#ifndef WS_CUDA_DRIVER_H
+#define WS_CUDA_DRIVER_H
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <stdbool.h>
+
+/* X(name, version of the interface as cuda_version * 10 in cudaTypedefs.h) */
+#define WS_DRIVER_ENTRIES(X)                           \
+  X(cuDriverGetVersion, 2020)                          \
+  X(cuDeviceGet, 2000)                                 \
+  X(cuDeviceGetAttribute, 2000)                        \
+  X(cuDeviceGetName, 2000)                             \
+  X(cuDevicePrimaryCtxRetain, 7000)                    \
+  X(cuCtxGetCurrent, 4000)                             \
+  X(cuCtxGetDevice, 2000)                              \
+  X(cuCtxPushCurrent, 4000)                            \
+  X(cuCtxPopCurrent, 4000)                             \
+  X(cuPointerGetAttributes, 7000)                      \
+  X(cuLibraryLoadData, 12000)                          \
+  X(cuLibraryGetKernel, 12000)                         \
+  X(cuLibraryGetGlobal, 12000)                         \
+  X(cuKernelGetFunction, 12000)                        \
+  X(cuKernelSetAttribute, 12000)                       \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+  X(cuLaunchKernelEx, 11060)                           \
+  X(cuStreamIsCapturing, 10000)                        \
+  X(cuStreamGetId, 12000)                              \
+  X(cuThreadExchangeStreamCaptureMode, 10010)          \
+  X(cuGetErrorName, 6000)                              \
+  X(cuGetErrorString, 6000)
+
+typedef struct ws_driver {
+#define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;
+  WS_DRIVER_ENTRIES(WS_DRIVER_MEMBER)
+#undef WS_DRIVER_MEMBER
+  bool is_loaded;      /* there is a driver in this process */
+  const char *missing; /* an entry point that it lacks, being too old; NULL: none */
+} ws_driver;
+
+extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
+
+/* Looks for libcuda.so.1 without initialising it. Once. */
+void ws_driver_load(void);
+#endif

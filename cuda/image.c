@@ -1,0 +1,19 @@
+/* image.c - the bytes that nvcc made (CMakeLists.txt: WS_IMAGE_DIR), put into the read-only data of the library. No constructor runs
+ * and no driver is called for them. */
+#include "image.h"
+
+#define IMAGE(name)                                                                                  \
+  __asm__(".pushsection .rodata\n.balign 64\nws_image_" #name ":\n.incbin \"" WS_IMAGE_DIR "/" #name \
+          ".fatbin\"\n.popsection\n");                                                               \
+  extern const unsigned char ws_image_##name[] __attribute__((visibility("hidden")));
+
+IMAGE(instantiate_s)
+IMAGE(instantiate_d)
+IMAGE(instantiate_c)
+IMAGE(instantiate_z)
+IMAGE(queues)
+
+const void *const ws_images[WS_N_IMAGES] = {
+    [WSGEMM_F32] = ws_image_instantiate_s, [WSGEMM_F64] = ws_image_instantiate_d, [WSGEMM_C32] = ws_image_instantiate_c,
+    [WSGEMM_C64] = ws_image_instantiate_z, [WS_IMAGE_QUEUES] = ws_image_queues,
+};

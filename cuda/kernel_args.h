@@ -1,0 +1,39 @@
+/* kernel_args.h - what a GEMM kernel is told at its launch. Shared by C and CUDA; one constant parameter. */
+#ifndef WS_CUDA_KERNEL_ARGS_H
+#define WS_CUDA_KERNEL_ARGS_H
+#include <stdint.h>
+
+#include "sched.h"
+#include "tile.h"
+
+/* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and stride allow. */
+typedef enum ws_copy_mode {
+  WS_COPY_VECTORS,  /* 16 bytes along the contiguous m or n */
+  WS_COPY_ALONG_MN, /* single elements, m or n contiguous */
+  WS_COPY_ALONG_K   /* single elements, k contiguous */
+} ws_copy_mode;
+
+/* Element (x, p) of an operand, x along m or n, p along k, stands at data[x * step_mn + p * step_k]; one of the steps is 1. */
+typedef struct ws_operand {
+  const void *data;
+  int64_t step_mn, step_k, stride; /* stride: from product to product of a batch */
+  int32_t mode;                    /* ws_copy_mode */
+  int32_t whole_elements;          /* complex: aligned to an element, not only to its real parts */
+  int32_t conj;
+} ws_operand;
+
+typedef struct ws_gemm_args {
+  ws_sched_args sched;
+  ws_tile_grid grid;
+  int64_t m, n, k;
+  ws_operand a, b;
+  void *c;
+  int64_t ldc, stride_c;
+  union {
+    float s[2];
+    double d[2];
+  } alpha, beta; /* re, im */
+  int32_t beta_zero;
+  int32_t c_vectors; /* columns of C may be written 16 bytes at a time */
+} ws_gemm_args;
+#endif

@@ -1,0 +1,126 @@
+/* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
+ *
+ * A step is one p of k: one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
+ * bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or
+ * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of `vec`
+ * elements that lie threads_m * vec (threads_n * vec) apart, so that neighbouring threads read neighbouring vectors:
+ *
+ *            tile 0          tile 1                 A fragment: TM elements, read once for each p,
+ *        |n0 n1 ..|n0 n1 ..|n0 n1 ..|n0 n1 ..|      used against COARSE B fragments of TN elements
+ *     m0   t0 t8    t0 t8    t0 t8    t0 t8
+ *     m1   t1 t9    t1 t9    t1 t9    t1 t9         COARSE * TM * TN accumulators, each one chain
+ *     ..                                            of multiply-adds in the order of k
+ *
+ * Registers: the accumulators and two sets of fragments. */
+#ifndef WS_CUDA_MAINLOOP_SIMT_CUH
+#define WS_CUDA_MAINLOOP_SIMT_CUH
+#include "copy_tile.cuh"
+#include "epilogue.cuh"
+
+namespace ws {
+
+/* sum += a * b, fused; conjugation has been applied to a and b. */
+__device__ __forceinline__ void multiply_add(float &sum, float a, float b) { sum = fmaf(a, b, sum); }
+__device__ __forceinline__ void multiply_add(float2 &sum, float2 a, float2 b) {
+  sum.x = fmaf(a.x, b.x, sum.x);
+  sum.y = fmaf(a.x, b.y, sum.y);
+  sum.x = fmaf(-a.y, b.y, sum.x);
+  sum.y = fmaf(a.y, b.x, sum.y);
+}
+
+template <class Config> struct mainloop_simt {
+  using element = typename Config::element;
+  static constexpr int vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
+  static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
+  static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
+  static_assert(tm % vec == 0 && tn % vec == 0, "a fragment is whole vectors");
+
+  struct alignas(copy_bytes) vector {
+    element e[vec];
+  };
+
+  static constexpr int n_steps = Config::bk;
+
+  int m_first, n_first; /* of this thread's first vector */
+  bool conj_a, conj_b;
+  element a[2][tm], b[2][coarse][tn];
+  element sum[coarse][tm][tn];
+
+  __device__ mainloop_simt(bool conjugate_a, bool conjugate_b) : conj_a(conjugate_a), conj_b(conjugate_b) {
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    constexpr int warps_m = threads_m / 8;
+    const int lane_m = (lane >> 1 & 3) | (lane >> 4 & 1) << 2, lane_n = (lane & 1) | (lane >> 3 & 1) << 1;
+    m_first = (warp % warps_m * 8 + lane_m) * vec;
+    n_first = (warp / warps_m * 4 + lane_n) * vec;
+#pragma unroll
+    for (int c = 0; c < coarse; c++)
+#pragma unroll
+      for (int i = 0; i < tm; i++)
+#pragma unroll
+        for (int j = 0; j < tn; j++) sum[c][i][j] = element{};
+  }
+
+  /* A fragment of COUNT elements, as vectors APART elements from each other. */
+  template <int COUNT, int APART>
+  static __device__ __forceinline__ void read_vectors(element (&fragment)[COUNT], const element *first, bool conj) {
+#pragma unroll
+    for (int v = 0; v < COUNT / vec; v++) {
+      const vector x = *reinterpret_cast<const vector *>(first + v * APART);
+#pragma unroll
+      for (int i = 0; i < vec; i++) fragment[v * vec + i] = x.e[i];
+    }
+    if constexpr (Config::unit == 2) {
+      if (conj) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) fragment[i].y = -fragment[i].y;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void read(int set, const element *stage, int p) {
+    read_vectors<tm, threads_m * vec>(a[set], stage + p * Config::a_pitch + m_first, conj_a);
+    const element *b_row = stage + Config::bk * Config::a_pitch + p * Config::b_pitch + n_first;
+#pragma unroll
+    for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn, conj_b);
+  }
+
+  __device__ __forceinline__ void multiply(int set) {
+#pragma unroll
+    for (int c = 0; c < coarse; c++)
+#pragma unroll
+      for (int i = 0; i < tm; i++)
+#pragma unroll
+        for (int j = 0; j < tn; j++) multiply_add(sum[c][i][j], a[set][i], b[set][c][j]);
+  }
+
+  /* n_m x n_n elements of the item exist; c is its first. */
+  __device__ __forceinline__ void finish(const ws_gemm_args &args, element *c_item, int64_t n_m, int64_t n_n) const {
+    const scaling<Config> scale(args);
+#pragma unroll
+    for (int c = 0; c < coarse; c++)
+#pragma unroll
+      for (int j = 0; j < tn; j++) {
+        const int n_at = c * Config::bn + j / vec * (threads_n * vec) + n_first + j % vec;
+        if (n_at >= n_n) continue;
+        element *column = c_item + n_at * args.ldc;
+#pragma unroll
+        for (int v = 0; v < tm / vec; v++) {
+          const int m_at = v * (threads_m * vec) + m_first;
+          if (args.c_vectors && m_at + vec <= n_m) {
+            vector old{}, result;
+            if (!scale.beta_zero) old = *reinterpret_cast<const vector *>(column + m_at);
+#pragma unroll
+            for (int i = 0; i < vec; i++) result.e[i] = scale(sum[c][v * vec + i][j], old.e[i]);
+            *reinterpret_cast<vector *>(column + m_at) = result;
+          } else {
+#pragma unroll
+            for (int i = 0; i < vec; i++)
+              if (m_at + i < n_m) finish_element<Config>(scale, column + m_at + i, sum[c][v * vec + i][j]);
+          }
+        }
+      }
+  }
+};
+
+} // namespace ws
+#endif

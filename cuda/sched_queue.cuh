@@ -1,0 +1,53 @@
+/* sched_queue.cuh - stealing on GPUs without Cluster Launch Control: whoever is free draws the next ticket.
+ *
+ * One thread draws for its block, one item ahead, so that the answer has come when the item before is done; it is handed over in
+ * shared memory. Also the first item is drawn: a block that the hardware cannot place yet must hold nothing back. The last block to
+ * leave sets the queue back to zero for the next launch. With a quantum a block leaves after so many items, holding no ticket. */
+#ifndef WS_CUDA_SCHED_QUEUE_CUH
+#define WS_CUDA_SCHED_QUEUE_CUH
+#include <cuda/atomic>
+
+#include "sched.h"
+
+namespace ws {
+
+struct sched_queue {
+  const ws_sched_args &args;
+  __device__ explicit sched_queue(const ws_sched_args &sched_args) : args(sched_args) {}
+
+  using counter = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
+
+  /* Tickets order nothing but themselves. They stay below n_items + gridDim.x < 2^32. */
+  __device__ uint32_t draw() const { return counter(args.queue->next).fetch_add(1, cuda::memory_order_relaxed); }
+
+  /* Every block has drawn for the last time before it leaves (release), so the one that sees all others gone (acquire) writes last. */
+  __device__ void leave() const {
+    if (counter(args.queue->n_left).fetch_add(1, cuda::memory_order_acq_rel) != gridDim.x - 1) return;
+    counter(args.queue->next).store(0, cuda::memory_order_relaxed);
+    counter(args.queue->n_left).store(0, cuda::memory_order_relaxed);
+  }
+
+  /* What must outlive body is kept in shared memory, where it costs the mainloop no registers; only the ticket on its way is not. */
+  template <class Body> __device__ __forceinline__ void for_each_item(Body body) {
+    __shared__ uint32_t drawn, n_left;
+    const auto draws = [] { return threadIdx.x == 0; };
+    if (draws()) {
+      drawn = draw();
+      n_left = args.quantum > 0 ? args.quantum : ~uint32_t(0);
+    }
+    __syncthreads();
+    while (drawn < args.n_items) {
+      const uint32_t item_idx = drawn;
+      uint32_t ticket = ~uint32_t(0); /* the block leaves, holding none */
+      if (draws() && --n_left > 0) ticket = draw();
+      body(int64_t(item_idx));
+      __syncthreads(); /* drawn has been read, and body's shared memory is free */
+      if (draws()) drawn = ticket;
+      __syncthreads();
+    }
+    if (draws()) leave();
+  }
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,24 @@
+/* gpu.h - what the suites of the GPU backend need of the CUDA runtime: device memory, mirrors of the arenas, streams, graphs. */
+#ifndef WSGEMM_TESTS_GPU_H
+#define WSGEMM_TESTS_GPU_H
+#include <cuda_runtime_api.h>
+
+#include "../rows.h"
+
+/* Ends the process with 77 (skipped) if there is no GPU. Makes run_case work on device memory and rows_open open GPU rows. */
+void gpu_open(void);
+
+/* CUDA call that must succeed. */
+#define GPU(call) gpu_check((call), __FILE__, __LINE__, #call)
+void gpu_check(cudaError_t result, const char *file, int line, const char *call);
+
+/* run_case's caller: whole arenas, guards and all, go to the device and come back. */
+gemm_caller call_on_device;
+
+/* Device memory with the bytes of host memory. */
+void *gpu_copy(const void *host, size_t bytes);
+void *gpu_alloc(size_t bytes);
+void gpu_free(void *device);
+/* 64-bit digest of device memory. */
+unsigned long long gpu_digest(const void *device, size_t bytes);
+#endif

@@ -1,0 +1,190 @@
+/* test_gpu_gemm.c - every GPU row against the reference: exact on small whole numbers and within the componentwise bound, round the
+ * edges of its work item and over whole shapes, all op pairs, layouts, lds and alignments, guard bands round every matrix; NaN, Inf
+ * and beta = 0; bits equal over policies, quanta, COARSE_FACTORs and runs. */
+#include "gpu.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct check_random dice;
+static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL,
+                                         WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
+enum { N_POLICIES = sizeof policies / sizeof policies[0] };
+
+/* Each row on its own, so that the reference is no larger than its work item asks for. */
+static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum judge how, int part) {
+  static const int64_t ks[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 100};
+  const int64_t side = 2 * (rows->row[i].mr > rows->row[i].nr ? rows->row[i].mr : rows->row[i].nr) + 1;
+  struct stage stage = stage_new(rows->type, side, side, 100, fill, &dice);
+  for (size_t ki = 0; ki < sizeof ks / sizeof ks[0]; ki++) {
+    product_extend(&stage.product, &stage.a, &stage.b, ks[ki]);
+    cross_edges(&stage, rows, i, how, part, &dice);
+  }
+  stage_free(&stage);
+}
+
+static void edges(enum fill fill, enum judge how, int salt) {
+  static struct rows_of_type rows;
+  dice = check_random_from((unsigned long long)salt);
+  for (int type = 0; type < 4; type++) {
+    rows_open(&rows, (wsgemm_type)type);
+    for (int i = 0; i < rows.n_rows; i++)
+      edges_of_row(&rows, i, fill, how, (type_is_complex(rows.type) ? 160 : 40) * check_scale());
+    rows_close(&rows);
+  }
+}
+
+static void edges_exact(void) { edges(FILL_INTEGER, JUDGE_EXACT, 101); }
+static void edges_bound(void) { edges(FILL_SPREAD, JUDGE_BOUND, 102); }
+
+/* Whole shapes of all proportions on every row under drawn policies and quanta. */
+static void shapes(void) {
+  static const int64_t all[][3] = {{300, 200, 100}, {257, 513, 300}, {1, 700, 90},    {700, 1, 90},
+                                   {1, 1, 5000},    {2, 900, 50},    {1000, 130, 40}, {129, 65, 1000},
+                                   {512, 512, 64},  {64, 64, 4096},  {33, 1000, 17},  {640, 384, 256}};
+  static struct rows_of_type rows;
+  dice = check_random_from(103);
+  for (int type = 0; type < 4; type++) {
+    rows_open(&rows, (wsgemm_type)type);
+    for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
+      const int64_t m = all[s][0], n = all[s][1], k = all[s][2];
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+      product_extend(&stage.product, &stage.a, &stage.b, k);
+      for (int i = 0; i < rows.n_rows; i++)
+        for (int turn = 0; turn < 4; turn++) {
+          const wsgemm_policy policy = policies[check_random_in(&dice, 0, N_POLICIES - 1)];
+          const int quantum = (int)check_random_in(&dice, 0, 3);
+          REQUIRE(wsgemm_set_policy(rows.handle[i], policy) == WSGEMM_SUCCESS &&
+                      wsgemm_set_quantum(rows.handle[i], quantum) == WSGEMM_SUCCESS,
+                  "settings: %s", wsgemm_last_error());
+          wsgemm_gemm_desc d =
+              gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
+          d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
+          d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 3 ? 0.5 : 0);
+          const struct layout_of_case where = layout_drawn(&dice);
+          if (!run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name))
+            CHECK(false, "that was with policy %d, quantum %d", (int)policy, quantum);
+        }
+      stage_free(&stage);
+    }
+    rows_close(&rows);
+  }
+}
+
+/* alpha = 0 and k = 0 never read A and B; beta = 0 never reads C (case_store fills it with NaN). */
+static void nothing_added(void) {
+  static struct rows_of_type rows;
+  dice = check_random_from(104);
+  for (int type = 0; type < 4; type++) {
+    rows_open(&rows, (wsgemm_type)type);
+    struct stage stage = stage_new(rows.type, 130, 70, 9, FILL_UNIFORM, &dice);
+    for (int turn = 0; turn < 24; turn++) {
+      const int64_t k = turn < 12 ? 0 : 9; /* the product only grows */
+      wsgemm_gemm_desc d = gemm_desc(rows.type, draw_layout(&dice), WSGEMM_NO_TRANS, WSGEMM_TRANS, 130, 70, k);
+      product_extend(&stage.product, &stage.a, &stage.b, k);
+      d.alpha = scalar_make(rows.type, turn < 12 ? 2 : 0, 0);
+      d.beta = scalar_make(rows.type, turn % 3 == 0 ? 0 : turn % 3 == 1 ? 1 : -0.5, turn % 6 == 5 ? 0.25 : 0);
+      const struct layout_of_case where = layout_drawn(&dice);
+      run_case(&stage, rows.handle[0], &d, &where, turn % 2, JUDGE_BOUND, "scale");
+    }
+    stage_free(&stage);
+    rows_close(&rows);
+  }
+}
+
+static void sow(struct values *values, int n_seeds) {
+  static const double seeds[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
+  for (int i = 0; i < n_seeds; i++)
+    values->re[check_random_in(&dice, 0, values->rows * values->cols - 1)] = seeds[check_random_in(&dice, 0, 3)];
+}
+
+/* A few NaN, Inf and 0 in A, B and C: every component of C is of the reference's class. */
+static void spreading(void) {
+  static struct rows_of_type rows;
+  dice = check_random_from(105);
+  for (int type = 0; type < 4; type++) {
+    rows_open(&rows, (wsgemm_type)type);
+    for (int turn = 0; turn < 40; turn++) {
+      const int64_t m = check_random_in(&dice, 1, 140), n = check_random_in(&dice, 1, 140), k = check_random_in(&dice, 1, 40);
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+      sow(&stage.a, (int)check_random_in(&dice, 0, 3));
+      sow(&stage.b, (int)check_random_in(&dice, 0, 3));
+      sow(&stage.c, (int)check_random_in(&dice, 0, 2));
+      product_extend(&stage.product, &stage.a, &stage.b, k);
+      for (int i = 0; i < rows.n_rows; i++) {
+        wsgemm_gemm_desc d =
+            gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
+        d.alpha = scalar_make(rows.type, turn % 3 ? 1 : -0.5, 0);
+        d.beta = scalar_make(rows.type, turn % 4 == 0 ? 0 : turn % 4 == 1 ? 1 : 2, 0);
+        const struct layout_of_case where = layout_drawn(&dice);
+        char text[DESCRIPTION_BYTES];
+        int64_t i_bad = -1, j_bad = -1;
+        case_store(&stage, &d, &where);
+        CHECK(call_on_device(&stage, rows.handle[i], &d, turn % 2) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        CHECK(reference_same_class(&d, &stage.product, &stage.c, &stage.stored[2], &i_bad, &j_bad),
+              "%s: %s: element (%lld, %lld) is of another class than the reference's", rows.row[i].name, gemm_describe(&d, text),
+              (long long)i_bad, (long long)j_bad);
+        case_guards_intact(&stage, &d, rows.row[i].name);
+      }
+      stage_free(&stage);
+    }
+    rows_close(&rows);
+  }
+}
+
+/* All rows of one mainloop sum in the same order: one digest for all of them, whatever policy, quantum, run. */
+static void bits(void) {
+  static struct rows_of_type rows;
+  static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 1000}};
+  dice = check_random_from(106);
+  for (int type = 0; type < 4; type++) {
+    rows_open(&rows, (wsgemm_type)type);
+    for (int s = 0; s < 3; s++) {
+      const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+      unsigned long long first = 0;
+      int n_calls = 0;
+      for (int i = 0; i < rows.n_rows; i++)
+        for (int policy = 0; policy < N_POLICIES; policy++)
+          for (int turn = 0; turn < 3; turn++) {
+            wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
+            const struct layout_of_case where = layout_drawn(&dice);
+            case_store(&stage, &d, &where);
+            wsgemm_set_policy(rows.handle[i], policies[policy]);
+            wsgemm_set_quantum(rows.handle[i], turn);
+            CHECK(call_on_device(&stage, rows.handle[i], &d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+            const unsigned long long digest = matrix_digest(&stage.stored[2]);
+            if (n_calls++ == 0) first = digest;
+            CHECK(digest == first, "%s, policy %d, quantum %d: other bits than %s", rows.row[i].name, (int)policies[policy], turn,
+                  rows.row[0].name);
+          }
+      stage_free(&stage);
+    }
+    rows_close(&rows);
+  }
+}
+
+static void batches(void) {
+  enum { M = 70, N = 33, K = 21, COUNT = 37 };
+  static float a[COUNT * M * K], b[COUNT * K * N], c[COUNT * M * N], expected[COUNT * M * N];
+  dice = check_random_from(107);
+  for (size_t i = 0; i < sizeof a / sizeof a[0]; i++) a[i] = (float)check_random_in(&dice, -3, 3);
+  for (size_t i = 0; i < sizeof b / sizeof b[0]; i++) b[i] = (float)check_random_in(&dice, -3, 3);
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, N, K);
+  d.batch_count = COUNT, d.stride_a = M * K, d.stride_b = K * N, d.stride_c = M * N;
+  d.a = a, d.b = b, d.c = expected;
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "on the CPU: %s", wsgemm_last_error());
+  d.a = gpu_copy(a, sizeof a), d.b = gpu_copy(b, sizeof b), d.c = gpu_copy(c, sizeof c);
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "on the GPU: %s", wsgemm_last_error());
+  GPU(cudaMemcpy(c, d.c, sizeof c, cudaMemcpyDeviceToHost));
+  CHECK(memcmp(c, expected, sizeof c) == 0, "a batch of whole numbers differs from the CPU's");
+}
+
+int main(int argc, char **argv) {
+  static const struct check_case cases[] = {{"edges_exact", edges_exact}, {"edges_bound", edges_bound},
+                                            {"shapes", shapes},           {"nothing_added", nothing_added},
+                                            {"spreading", spreading},     {"bits", bits},
+                                            {"batches", batches}};
+  gpu_open();
+  return check_main("gpu_gemm", cases, sizeof cases / sizeof cases[0], argc, argv);
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Builds the GPU backend for the GPU of this machine and runs one of:
+#   test      the suites with label gpu
+#   bench     the GPU benches beside cuBLAS; arguments go to bench_gpu_gemm; without any also intensity and strategies
+#   sanitize  the small suites under compute-sanitizer (memcheck, racecheck, synccheck, initcheck)
+# Output: a short table last. With $OUT set, logs and JSON lines go there, else to build/gpu. Needs nvcc, CMake, ninja, a GPU.
+set -eu
+cd "$(dirname "$0")/.."
+what=${1:-test}
+[ $# -gt 0 ] && shift
+out=${OUT:-build/gpu}
+mkdir -p "$out"
+
+# cuBLAS: the toolkit's, else the one that a Python package brought.
+for lib in "${CUDA_HOME:-/usr/local/cuda}/lib64" \
+  $(python3 -c 'import glob, site; print(*[d for s in site.getsitepackages() for d in glob.glob(s + "/nvidia/*/lib")])' 2>/dev/null); do
+  ls "$lib"/libcublas.so.1? >/dev/null 2>&1 && LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+done
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
+
+cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O3 -g -DNDEBUG" \
+  "-DWSGEMM_CUDA_ARCHITECTURES=${WSGEMM_CUDA_ARCHITECTURES:-90a}" >"$out/cmake.log"
+cmake --build build/gpu >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
+
+case $what in
+test)
+  ctest --test-dir build/gpu -L gpu --output-on-failure "$@" >"$out/test.log" 2>&1 && rc=0 || rc=$?
+  grep -E "not so:|worst at|that was" "$out/test.log" | cut -c1-400 | head -40
+  grep -E "Test *#|tests passed|tests failed" "$out/test.log"
+  exit $rc
+  ;;
+bench)
+  if [ $# -eq 0 ]; then
+    build/gpu/bench/cuda/intensity --json "$out/intensity.jsonl" || echo "intensity: exit $?"
+    build/gpu/bench/cuda/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
+    set -- --suite square,skinny,policies
+  fi
+  build/gpu/bench/cuda/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" "$@"
+  ;;
+sanitize)
+  rc=0
+  for tool in memcheck racecheck synccheck initcheck; do
+    WSGEMM_TEST_SCALE=${WSGEMM_TEST_SCALE:-50} compute-sanitizer --tool $tool --error-exitcode 9 \
+      build/gpu/tests/gpu/test_gpu_gemm edges_exact nothing_added batches >"$out/$tool.log" 2>&1 || rc=1
+    echo "$tool: $(tail -1 "$out/$tool.log")"
+  done
+  exit $rc
+  ;;
+*)
+  echo "usage: sh tools/gpu.sh test|bench|sanitize" >&2
+  exit 2
+  ;;
+esac
