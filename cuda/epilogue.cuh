@@ -47,6 +47,13 @@ template <class Config> struct scaling {
   }
 };
 
+/* Sums of re a (re b, im b) and of im a (im b, re b) to the complex sum of a b, conj(a) b, .. */
+template <class Element>
+__device__ __forceinline__ Element combine_products(Element by_re, Element by_im, bool conj_a, bool conj_b) {
+  const auto minus_if = [](bool negate, auto x) { return negate ? -x : x; };
+  return {by_re.x - minus_if(conj_a != conj_b, by_im.x), minus_if(conj_b, by_re.y) + minus_if(conj_a, by_im.y)};
+}
+
 /* Complex elements are aligned to their real parts only, so that no wider access may touch them. */
 template <class Config> __device__ __forceinline__ typename Config::element load_element(const typename Config::element *p) {
   if constexpr (Config::unit == 1) {

@@ -40,7 +40,7 @@ __device__ __forceinline__ void run_item(const ws_gemm_args &args, typename Conf
     __syncthreads();
   };
 
-  Mainloop mainloop(args.a.conj, args.b.conj);
+  Mainloop mainloop;
   element *const last_stage = shared + (Config::n_stages - 1) * Config::stage_elements;
   element *stage = shared;
   for (int ahead = 0; ahead < Config::n_stages - 1; ahead++) copy_next(shared + ahead * Config::stage_elements, n_blocks - ahead);

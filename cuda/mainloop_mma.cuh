@@ -2,7 +2,7 @@
  *
  * A step is 4 of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 16 x 8; it reads its A pieces once a
  * step and uses them against all B pieces. A complex product is four real ones on the
- * same pieces:  re += ar br, re += (-ai) bi, im += ar bi, im += ai br.
+ * same pieces, each with a sum of its own (see products in mainloop_simt.cuh): ar br, ar bi, ai bi, ai br.
  *
  * Banks: the 32 lanes of a read stand at (lane % 4) rows of k times (lane / 4) elements; a pitch of 4 (d: 8-byte elements) or 2
  * (z: 16-byte elements) beyond a multiple of 16 puts those of one phase of the read into different banks. */
@@ -16,7 +16,7 @@ namespace ws {
 
 template <class Config> struct mainloop_mma {
   using element = typename Config::element;
-  static constexpr int unit = Config::unit, coarse = Config::coarse;
+  static constexpr int unit = Config::unit, coarse = Config::coarse, n_sums = unit * unit;
   static constexpr int pieces_m = Config::tm / 16, pieces_n = Config::tn / 8, warps_m = Config::bm / Config::tm;
   static_assert(Config::tm % 16 == 0 && Config::tn % 8 == 0, "a warp's tile is whole pieces of 16 x 8");
 
@@ -24,11 +24,10 @@ template <class Config> struct mainloop_mma {
 
   int group, member;    /* lane / 4, lane % 4 */
   int m_first, n_first; /* of this warp */
-  bool conj_a, conj_b;
   double a[2][unit][pieces_m][2], b[2][unit][coarse][pieces_n];
-  double sum[unit][coarse][pieces_m][pieces_n][4];
+  double sum[n_sums][coarse][pieces_m][pieces_n][4];
 
-  __device__ mainloop_mma(bool conjugate_a, bool conjugate_b) : conj_a(conjugate_a), conj_b(conjugate_b) {
+  __device__ mainloop_mma() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     group = lane / 4, member = lane % 4;
     m_first = warp % warps_m * Config::tm;
@@ -51,7 +50,7 @@ template <class Config> struct mainloop_mma {
       for (int r = 0; r < 2; r++) {
         const element x = a_row[i * 16 + r * 8];
 #pragma unroll
-        for (int u = 0; u < unit; u++) a[set][u][i][r] = u == 1 && conj_a ? -part(x, u) : part(x, u);
+        for (int u = 0; u < unit; u++) a[set][u][i][r] = part(x, u);
       }
 #pragma unroll
     for (int c = 0; c < coarse; c++)
@@ -59,7 +58,7 @@ template <class Config> struct mainloop_mma {
       for (int j = 0; j < pieces_n; j++) {
         const element x = b_row[c * Config::bn + j * 8];
 #pragma unroll
-        for (int u = 0; u < unit; u++) b[set][u][c][j] = u == 1 && conj_b ? -part(x, u) : part(x, u);
+        for (int u = 0; u < unit; u++) b[set][u][c][j] = part(x, u);
       }
   }
 
@@ -72,25 +71,25 @@ template <class Config> struct mainloop_mma {
 #pragma unroll
           for (int j = 0; j < pieces_n; j++) mma_f64_16x8x4(sum[0][c][i][j], a[set][0][i], b[set][0][c][j]);
       } else {
-        const double minus[2] = {-a[set][1][i][0], -a[set][1][i][1]};
 #pragma unroll
         for (int c = 0; c < coarse; c++)
 #pragma unroll
           for (int j = 0; j < pieces_n; j++) {
             mma_f64_16x8x4(sum[0][c][i][j], a[set][0][i], b[set][0][c][j]);
-            mma_f64_16x8x4(sum[1][c][i][j], a[set][0][i], b[set][1][c][j]);
-            mma_f64_16x8x4(sum[0][c][i][j], minus, b[set][1][c][j]);
-            mma_f64_16x8x4(sum[1][c][i][j], a[set][1][i], b[set][0][c][j]);
+            mma_f64_16x8x4(sum[1][c][i][j], a[set][0][i], b[set][unit - 1][c][j]);
+            mma_f64_16x8x4(sum[n_sums - 2][c][i][j], a[set][unit - 1][i], b[set][unit - 1][c][j]);
+            mma_f64_16x8x4(sum[n_sums - 1][c][i][j], a[set][unit - 1][i], b[set][0][c][j]);
           }
       }
     }
   }
 
-  __device__ __forceinline__ element value(int c, int i, int j, int r) const {
+  __device__ __forceinline__ element value(const ws_gemm_args &args, int c, int i, int j, int r) const {
     if constexpr (unit == 1)
       return sum[0][c][i][j][r];
     else
-      return {sum[0][c][i][j][r], sum[1][c][i][j][r]};
+      return combine_products(element{sum[0][c][i][j][r], sum[1][c][i][j][r]}, element{sum[2][c][i][j][r], sum[3][c][i][j][r]},
+                              args.a.conj, args.b.conj);
   }
 
   /* n_m x n_n elements of the item exist; c is its first. */
@@ -107,7 +106,7 @@ template <class Config> struct mainloop_mma {
 #pragma unroll
           for (int i = 0; i < pieces_m; i++) {
             const int m_at = m_first + i * 16 + group + r / 2 * 8;
-            if (m_at < n_m) finish_element<Config>(scale, c_item + n_at * args.ldc + m_at, value(c, i, j, r));
+            if (m_at < n_m) finish_element<Config>(scale, c_item + n_at * args.ldc + m_at, value(args, c, i, j, r));
           }
         }
   }

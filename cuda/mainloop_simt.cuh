@@ -8,8 +8,8 @@
  *            tile 0          tile 1                 A fragment: TM elements, read once for each p,
  *        |n0 n1 ..|n0 n1 ..|n0 n1 ..|n0 n1 ..|      used against COARSE B fragments of TN elements
  *     m0   t0 t8    t0 t8    t0 t8    t0 t8
- *     m1   t1 t9    t1 t9    t1 t9    t1 t9         COARSE * TM * TN accumulators, each one chain
- *     ..                                            of multiply-adds in the order of k
+ *     m1   t1 t9    t1 t9    t1 t9    t1 t9         COARSE * TM * TN sums, each one chain (complex:
+ *     ..                                            four) of multiply-adds in the order of k
  *
  * Registers: the accumulators and two sets of fragments. */
 #ifndef WS_CUDA_MAINLOOP_SIMT_CUH
@@ -19,14 +19,29 @@
 
 namespace ws {
 
-/* sum += a * b, fused; conjugation has been applied to a and b. */
-__device__ __forceinline__ void multiply_add(float &sum, float a, float b) { sum = fmaf(a, b, sum); }
-__device__ __forceinline__ void multiply_add(float2 &sum, float2 a, float2 b) {
-  sum.x = fmaf(a.x, b.x, sum.x);
-  sum.y = fmaf(a.x, b.y, sum.y);
-  sum.x = fmaf(-a.y, b.y, sum.x);
-  sum.y = fmaf(a.y, b.x, sum.y);
-}
+/* The products of one element: its own sum for a real type. A complex one keeps the products with re a and with im a apart, so that each
+ * is a chain of k multiply-adds (one chain for both would round twice for each step of k), and so that conjugation is a matter of
+ * signs at the end. */
+template <class Element> struct products {
+  Element sum;
+  __device__ __forceinline__ void clear() { sum = 0; }
+  __device__ __forceinline__ void add(Element a, Element b) { sum = fma(a, b, sum); }
+  __device__ __forceinline__ Element value(bool, bool) const { return sum; }
+};
+
+template <> struct products<float2> {
+  float2 by_re, by_im; /* re a (re b, im b), im a (im b, re b) */
+  __device__ __forceinline__ void clear() { by_re = by_im = {0, 0}; }
+  __device__ __forceinline__ void add(float2 a, float2 b) {
+    by_re.x = fmaf(a.x, b.x, by_re.x);
+    by_re.y = fmaf(a.x, b.y, by_re.y);
+    by_im.x = fmaf(a.y, b.y, by_im.x);
+    by_im.y = fmaf(a.y, b.x, by_im.y);
+  }
+  __device__ __forceinline__ float2 value(bool conj_a, bool conj_b) const {
+    return combine_products(by_re, by_im, conj_a, conj_b);
+  }
+};
 
 template <class Config> struct mainloop_simt {
   using element = typename Config::element;
@@ -42,11 +57,10 @@ template <class Config> struct mainloop_simt {
   static constexpr int n_steps = Config::bk;
 
   int m_first, n_first; /* of this thread's first vector */
-  bool conj_a, conj_b;
   element a[2][tm], b[2][coarse][tn];
-  element sum[coarse][tm][tn];
+  products<element> sum[coarse][tm][tn];
 
-  __device__ mainloop_simt(bool conjugate_a, bool conjugate_b) : conj_a(conjugate_a), conj_b(conjugate_b) {
+  __device__ mainloop_simt() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     constexpr int warps_m = threads_m / 8;
     const int lane_m = (lane >> 1 & 3) | (lane >> 4 & 1) << 2, lane_n = (lane & 1) | (lane >> 3 & 1) << 1;
@@ -57,31 +71,25 @@ template <class Config> struct mainloop_simt {
 #pragma unroll
       for (int i = 0; i < tm; i++)
 #pragma unroll
-        for (int j = 0; j < tn; j++) sum[c][i][j] = element{};
+        for (int j = 0; j < tn; j++) sum[c][i][j].clear();
   }
 
   /* A fragment of COUNT elements, as vectors APART elements from each other. */
   template <int COUNT, int APART>
-  static __device__ __forceinline__ void read_vectors(element (&fragment)[COUNT], const element *first, bool conj) {
+  static __device__ __forceinline__ void read_vectors(element (&fragment)[COUNT], const element *first) {
 #pragma unroll
     for (int v = 0; v < COUNT / vec; v++) {
       const vector x = *reinterpret_cast<const vector *>(first + v * APART);
 #pragma unroll
       for (int i = 0; i < vec; i++) fragment[v * vec + i] = x.e[i];
     }
-    if constexpr (Config::unit == 2) {
-      if (conj) {
-#pragma unroll
-        for (int i = 0; i < COUNT; i++) fragment[i].y = -fragment[i].y;
-      }
-    }
   }
 
   __device__ __forceinline__ void read(int set, const element *stage, int p) {
-    read_vectors<tm, threads_m * vec>(a[set], stage + p * Config::a_pitch + m_first, conj_a);
+    read_vectors<tm, threads_m * vec>(a[set], stage + p * Config::a_pitch + m_first);
     const element *b_row = stage + Config::bk * Config::a_pitch + p * Config::b_pitch + n_first;
 #pragma unroll
-    for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn, conj_b);
+    for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn);
   }
 
   __device__ __forceinline__ void multiply(int set) {
@@ -90,7 +98,7 @@ template <class Config> struct mainloop_simt {
 #pragma unroll
       for (int i = 0; i < tm; i++)
 #pragma unroll
-        for (int j = 0; j < tn; j++) multiply_add(sum[c][i][j], a[set][i], b[set][c][j]);
+        for (int j = 0; j < tn; j++) sum[c][i][j].add(a[set][i], b[set][c][j]);
   }
 
   /* n_m x n_n elements of the item exist; c is its first. */
@@ -110,12 +118,13 @@ template <class Config> struct mainloop_simt {
             vector old{}, result;
             if (!scale.beta_zero) old = *reinterpret_cast<const vector *>(column + m_at);
 #pragma unroll
-            for (int i = 0; i < vec; i++) result.e[i] = scale(sum[c][v * vec + i][j], old.e[i]);
+            for (int i = 0; i < vec; i++) result.e[i] = scale(sum[c][v * vec + i][j].value(args.a.conj, args.b.conj), old.e[i]);
             *reinterpret_cast<vector *>(column + m_at) = result;
           } else {
 #pragma unroll
             for (int i = 0; i < vec; i++)
-              if (m_at + i < n_m) finish_element<Config>(scale, column + m_at + i, sum[c][v * vec + i][j]);
+              if (m_at + i < n_m)
+                finish_element<Config>(scale, column + m_at + i, sum[c][v * vec + i][j].value(args.a.conj, args.b.conj));
           }
         }
       }

@@ -129,7 +129,39 @@ def neighbours_table(records):
                    f"{least['ratio']:.3f} ({least['case'].replace('=', ' = ')})"]])
 
 
+def gpu_gemm_table(records):
+    """One row for each case, a pair of columns for each routine."""
+    routines = unique(r["routine"] for r in records)
+    rows = []
+    for case in unique(r["case"] for r in records):
+        row = [case]
+        for routine in routines:
+            found = [r for r in records if (r["case"], r["routine"]) == (case, routine)]
+            row += [f"{found[0]['ours']:.1f}", f"{found[0]['ratio']:.2f}"] if found else ["-", "-"]
+        rows.append(row)
+    means = ["geometric mean of the ratios"]
+    for routine in routines:
+        means += ["", f"{geometric_mean([r['ratio'] for r in records if r['routine'] == routine]):.3f}"]
+    heads = ["ops, m x n x k"]
+    for routine in routines:
+        heads += [f"{routine}, TFLOP/s", "ratio"]
+    return table(heads, rows + [means])
+
+
+def gpu_strategies_table(records):
+    """The seeds' table in figures: one row for each case, one column for each policy."""
+    policies = unique(r["policy"] for r in records if r["policy"] != "idle")
+    rows = []
+    for case, unit in unique((r["case"], r["unit"]) for r in records):
+        found = {r["policy"]: r["value"] for r in records if (r["case"], r["unit"]) == (case, unit)}
+        rows.append([f"{case}, {unit}"] + [f"{found[p]:.4g}" if p in found else "-" for p in policies])
+    return table(["case"] + [f"`{p}`" for p in policies], rows)
+
+
 TABLES = {
+    "gpu_square": gpu_gemm_table,
+    "gpu_skinny": gpu_gemm_table,
+    "gpu_strategies": gpu_strategies_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
@@ -156,7 +188,7 @@ def read_results(path):
 
 def caption(records):
     first = records[0]
-    peers = [p for p in unique(r["peer"] for r in records) if not p.startswith("wsgemm") and p != "none"]
+    peers = [p for p in unique(r.get("peer", "none") for r in records) if not p.startswith("wsgemm") and p != "none"]
     text = f"{first['device']}; {first['date'][:10]}, commit {first['commit']}"
     return text + (f"; peers {' and '.join(peers)}" if peers else "") + "."
 

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Sorts the JSON lines of `tools/gpu.sh bench` into bench/results/<device>/gpu_<suite>.jsonl, replacing whole suites.
+
+    gpu_results.py COMMIT FILE...
+
+Adds what a line lacks: the commit that was measured and the date of this run.
+"""
+
+import datetime
+import json
+import pathlib
+import sys
+
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "bench" / "results"
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    commit, today = sys.argv[1], datetime.date.today().isoformat()
+    suites = {}
+    for name in sys.argv[2:]:
+        for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            record["suite"] = "gpu_" + record["suite"]
+            record["commit"] = commit
+            record.setdefault("date", today)
+            device = record["device"].lower().replace(" ", "-")
+            suites.setdefault((device, record["suite"]), []).append(record)
+    for (device, suite), records in suites.items():
+        path = RESULTS / device / f"{suite}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+        print(f"{path}: {len(records)} records")
+
+
+if __name__ == "__main__":
+    main()
