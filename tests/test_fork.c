@@ -52,6 +52,7 @@ static void generation(void *argument) {
   const int depth = *(const int *)argument;
   multiply_all(3, "before the fork");
   const int n_threads = process_n_threads();
+  CHECK(n_threads >= 3, "%d threads after a product with 3", n_threads);
   if (depth > 0) {
     int next = depth - 1;
     check_in_child("the next generation", generation, &next);
