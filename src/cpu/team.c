@@ -1,8 +1,10 @@
 /* team.c - steps of items over the tile queue and the thread pool.
  *
- * Invariant: `left` counts the items of the current step that are not done. Whoever finishes the last one opens the next step:
- * he writes step and left, fills the queues, then raises `opened`. A worker that has taken an item reads `step` afterwards: the
- * step cannot change before that item is done, so the two belong together even if the worker fell asleep on the way. */
+ * Invariant: `left` counts the items of the current step that are not done, and one more while the step is being opened. Whoever
+ * takes it to zero opens the next step: he writes step and left, fills the queues, raises `opened`, and only then gives up the one
+ * of his own; so a step whose items are all done by quick workers cannot be followed by the next one while its opener is still
+ * filling, and `opened` never falls. A worker that has taken an item reads `step` afterwards: the step cannot change before that
+ * item is done, so the two belong together even if the worker fell asleep on the way. */
 #include "cpu/team.h"
 
 #include <stdatomic.h>
@@ -20,18 +22,26 @@ typedef struct team {
   int n_workers;
 } team;
 
-/* Opens the first step from `step` on that has items. */
-static void open_step(team *t, int64_t step) {
-  int64_t n_items[WS_N_KINDS] = {0, 0};
-  for (; step < t->job->n_steps; step++) {
-    t->job->count(t->job->context, step, n_items);
-    if (n_items[0] + n_items[1] > 0) break;
-  }
-  atomic_store_explicit(&t->step, step, memory_order_relaxed);
-  atomic_store_explicit(&t->left, n_items[0] + n_items[1], memory_order_relaxed);
-  if (step < t->job->n_steps)
-    for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&t->queue[kind], n_items[kind]);
-  atomic_store_explicit(&t->opened, step + 1, memory_order_release); /* pairs with the acquire in work */
+/* Whether this was the last: acq_rel, so that he sees every item's writes, and hands them on by filling the queues. */
+static bool one_done(team *t) { return atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1; }
+
+/* Opens the first step from `step` on that has items; the following ones too, for as long as the others are done with each before
+ * we are. */
+static void open_steps(team *t, int64_t step) {
+  do {
+    int64_t n_items[WS_N_KINDS] = {0, 0};
+    for (; step < t->job->n_steps; step++) {
+      t->job->count(t->job->context, step, n_items);
+      if (n_items[0] + n_items[1] > 0) break;
+    }
+    const bool is_end = step >= t->job->n_steps;
+    atomic_store_explicit(&t->step, step, memory_order_relaxed);
+    atomic_store_explicit(&t->left, is_end ? 0 : n_items[0] + n_items[1] + 1, memory_order_relaxed);
+    if (!is_end)
+      for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&t->queue[kind], n_items[kind]);
+    atomic_store_explicit(&t->opened, ++step, memory_order_release); /* pairs with the acquire in work */
+    if (is_end) return;
+  } while (one_done(t));
 }
 
 static void begin(void *context, int n_workers) {
@@ -40,7 +50,7 @@ static void begin(void *context, int n_workers) {
   t->job->begin(t->job->context, n_workers);
   if (n_workers == 1) return;
   for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_init(&t->queue[kind], t->job->policy, n_workers);
-  open_step(t, 0);
+  open_steps(t, 0);
 }
 
 static void work_alone(const ws_team_job *job) {
@@ -70,8 +80,7 @@ static void work(void *context, int worker) {
       while (ws_queue_take(&t->queue[kind], worker, &item_idx)) {
         const int64_t step = atomic_load_explicit(&t->step, memory_order_relaxed);
         job->item(job->context, worker, step, kind, item_idx);
-        /* acq_rel: the last one sees every item's writes, and hands them on by filling the queues */
-        if (atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1) open_step(t, step + 1);
+        if (one_done(t)) open_steps(t, step + 1);
       }
     }
   }
