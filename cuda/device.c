@@ -1,4 +1,4 @@
-/* device.c - devices, their kernels and their ticket queues. Making them is behind one lock; what is made never changes. */
+/* device.c - devices, their kernels and their launch states. Making them is behind one lock; what is made never changes. */
 #include "device.h"
 
 #include <pthread.h>
@@ -21,6 +21,9 @@
 #define SHARED_BYTES(mainloop, unit_and_bytes, ...) SHARED_BYTES_EXPANDED(mainloop, unit_and_bytes, __VA_ARGS__)
 #define SHARED_BYTES_EXPANDED(mainloop, unit, bytes, ...) WS_ROW_SHARED_BYTES(mainloop, unit, bytes, __VA_ARGS__)
 
+#define TOTAL_BYTES(unit_and_bytes, ...) TOTAL_BYTES_EXPANDED(unit_and_bytes, __VA_ARGS__)
+#define TOTAL_BYTES_EXPANDED(unit, bytes, ...) WS_ROW_TOTAL_BYTES(bytes, __VA_ARGS__)
+
 static const ws_cuda_row rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
   {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                      \
@@ -30,6 +33,8 @@ static const ws_cuda_row rows[] = {
    coarse,                                                                         \
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
    SHARED_BYTES(mainloop, UNIT_##t, bm, bn, bk, coarse, stages),                   \
+   TOTAL_BYTES(UNIT_##t, bm, bn, coarse),                                          \
+   #mainloop[0] == 'v',                                                            \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW
@@ -45,14 +50,17 @@ typedef struct device_record {
   ws_device device;
   _Atomic bool is_ready;
   CUlibrary library[WS_N_IMAGES];
-  ws_device_kernel kernel[N_ROWS][WS_N_SCHEDS];
-  _Atomic bool is_looked_up[N_ROWS][WS_N_SCHEDS];
+  ws_device_kernel kernel[N_ROWS][WS_N_ENTRIES];
+  _Atomic bool is_looked_up[N_ROWS][WS_N_ENTRIES];
   CUkernel scale[WS_N_TYPES];
   _Atomic bool scale_is_looked_up[WS_N_TYPES];
-  /* Queues: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
-  ws_ticket_queue *queues;
-  uint64_t stream_id[WS_N_QUEUES];
+  /* States: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
+  ws_launch_state *states;
+  uint64_t stream_id[WS_N_STATES];
   _Atomic int n_streams, n_captured;
+  char *sums;
+  int n_sums;                           /* given away */
+  _Atomic int16_t sums_of[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
 } device_record;
 
 static device_record records[WS_MAX_DEVICES];
@@ -115,18 +123,25 @@ static CUkernel find_kernel(device_record *r, int image_idx, const char *name) {
   return ws_cuda.cuLibraryGetKernel(&kernel, r->library[image_idx], name) == CUDA_SUCCESS ? kernel : NULL;
 }
 
-static void look_up(device_record *r, int row_idx, ws_sched sched) {
-  static const char *const suffixes[WS_N_SCHEDS] = {"static", "queue", "clc", "foreach"};
+/* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
+static bool allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, int entry) {
+  const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  const int bytes = row->shared_bytes;
+  return (entry == WS_ENTRY_SPLIT &&
+          ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device) == CUDA_SUCCESS) ||
+         ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device) == CUDA_SUCCESS;
+}
+
+static void look_up(device_record *r, int row_idx, int entry) {
+  static const char *const suffixes[WS_N_ENTRIES] = {"static", "queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &rows[row_idx];
   char name[96];
-  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[sched]);
-  ws_device_kernel *found = &r->kernel[row_idx][sched];
+  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
+  ws_device_kernel *found = &r->kernel[row_idx][entry];
   CUkernel kernel = find_kernel(r, row->type, name);
   CUfunction function;
   CUdevice device;
-  if (!kernel || ws_cuda.cuDeviceGet(&device, r->device.ordinal) != CUDA_SUCCESS ||
-      ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, row->shared_bytes, kernel, device) !=
-          CUDA_SUCCESS ||
+  if (!kernel || ws_cuda.cuDeviceGet(&device, r->device.ordinal) != CUDA_SUCCESS || !allow_shared(kernel, device, row, entry) ||
       ws_cuda.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS ||
       ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
                                                           (size_t)row->shared_bytes) != CUDA_SUCCESS ||
@@ -135,15 +150,15 @@ static void look_up(device_record *r, int row_idx, ws_sched sched) {
   found->kernel = kernel;
 }
 
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_sched sched) {
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry) {
   device_record *r = record_of(device);
-  if (!atomic_load_explicit(&r->is_looked_up[row_idx][sched], memory_order_acquire)) {
+  if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&r->is_looked_up[row_idx][sched], memory_order_relaxed)) look_up(r, row_idx, sched);
-    atomic_store_explicit(&r->is_looked_up[row_idx][sched], true, memory_order_release);
+    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) look_up(r, row_idx, entry);
+    atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
     pthread_mutex_unlock(&lock);
   }
-  return r->kernel[row_idx][sched].kernel ? &r->kernel[row_idx][sched] : NULL;
+  return r->kernel[row_idx][entry].kernel ? &r->kernel[row_idx][entry] : NULL;
 }
 
 CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type) {
@@ -158,49 +173,62 @@ CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type) {
   return r->scale[type];
 }
 
-/* ---- ticket queues ------------------------------------------------------------------------------------------------------------ */
+/* ---- launch states ------------------------------------------------------------------------------------------------------------ */
 
-static ws_ticket_queue *find_stream(device_record *r, uint64_t id, int n_streams) {
+static void *find_global(device_record *r, int image_idx, const char *name) {
+  CUdeviceptr address;
+  size_t bytes;
+  if (load_image(r, image_idx) != CUDA_SUCCESS ||
+      ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name) != CUDA_SUCCESS)
+    return NULL;
+  return (void *)(uintptr_t)address;
+}
+
+static ws_launch_state *find_stream(device_record *r, uint64_t id, int n_streams) {
   for (int i = n_streams - 1; i >= 0; i--)
-    if (r->stream_id[i] == id) return &r->queues[i];
+    if (r->stream_id[i] == id) return &r->states[i];
   return NULL;
 }
 
-static bool find_queues(device_record *r) {
-  CUdeviceptr address;
-  size_t bytes;
-  if (r->queues) return true;
-  if (load_image(r, WS_IMAGE_QUEUES) != CUDA_SUCCESS ||
-      ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[WS_IMAGE_QUEUES], "ws_ticket_queues") != CUDA_SUCCESS)
-    return false;
-  r->queues = (ws_ticket_queue *)(uintptr_t)address;
-  return true;
-}
-
-ws_ticket_queue *ws_device_queue(ws_device *device, CUstream stream, bool is_capturing) {
+ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing) {
   device_record *r = record_of(device);
   unsigned long long id = 0;
   if (!is_capturing) {
     if (ws_cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS) return NULL;
     const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_acquire);
-    ws_ticket_queue *queue = n_streams > 0 ? find_stream(r, id, n_streams) : NULL;
-    if (queue) return queue;
+    ws_launch_state *state = n_streams > 0 ? find_stream(r, id, n_streams) : NULL;
+    if (state) return state;
   }
-  ws_ticket_queue *queue = NULL;
+  ws_launch_state *state = NULL;
   pthread_mutex_lock(&lock);
   const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_relaxed);
-  if (find_queues(r)) {
-    if (!is_capturing) queue = find_stream(r, id, n_streams);
-    if (!queue && n_streams + r->n_captured < WS_N_QUEUES) {
+  if (!r->states) r->states = find_global(r, WS_IMAGE_STATES, "ws_launch_states");
+  if (r->states) {
+    if (!is_capturing) state = find_stream(r, id, n_streams);
+    if (!state && n_streams + r->n_captured < WS_N_STATES) {
       if (is_capturing) {
-        queue = &r->queues[WS_N_QUEUES - ++r->n_captured];
+        state = &r->states[WS_N_STATES - ++r->n_captured];
       } else {
-        queue = &r->queues[n_streams];
+        state = &r->states[n_streams];
         r->stream_id[n_streams] = id;
         atomic_store_explicit(&r->n_streams, n_streams + 1, memory_order_release);
       }
     }
   }
   pthread_mutex_unlock(&lock);
-  return queue;
+  return state;
+}
+
+void *ws_device_sums(ws_device *device, const ws_launch_state *state) {
+  device_record *r = record_of(device);
+  _Atomic int16_t *which = &r->sums_of[state - r->states];
+  if (atomic_load_explicit(which, memory_order_acquire) == 0) {
+    pthread_mutex_lock(&lock);
+    if (!r->sums) r->sums = find_global(r, WS_IMAGE_SUMS, "ws_partial_sums");
+    if (atomic_load_explicit(which, memory_order_relaxed) == 0)
+      atomic_store_explicit(which, (int16_t)(r->sums && r->n_sums < WS_N_SUMS ? ++r->n_sums : -1), memory_order_release);
+    pthread_mutex_unlock(&lock);
+  }
+  const int found = atomic_load_explicit(which, memory_order_relaxed);
+  return found > 0 ? r->sums + (int64_t)(found - 1) * WS_SUMS_BYTES : NULL;
 }
