@@ -4,8 +4,9 @@
     intensity_bytes.py PROGRAM JSONL
 
 `PROGRAM --once` launches each case once, in the order of the lines. Added to each line:
-measured_operations_per_byte (bytes that the load instructions asked for), l1_, l2_ and dram_operations_per_byte (bytes that
-each level gave: the L1 whole sectors of 32 bytes, once for all threads of a warp that share one). Without ncu nothing is added.
+measured_operations_per_byte (load instructions executed, times the bytes that the threads of a warp ask for by one), distinct_ (the
+same, but bytes that threads of a warp share count once), l1_, l2_ and dram_operations_per_byte (bytes that each level gave, in whole
+sectors of 32). Without ncu nothing is added.
 """
 
 import csv
@@ -17,7 +18,8 @@ import sys
 
 # Metric: field, bytes of one unit.
 METRICS = {
-    "smsp__sass_data_bytes_mem_global_op_ld.sum": ("measured_operations_per_byte", 1),
+    "smsp__sass_inst_executed_op_global_ld.sum": ("measured_operations_per_byte", 32 * 4),  # whole warps, floats
+    "smsp__sass_data_bytes_mem_global_op_ld.sum": ("distinct_operations_per_byte", 1),
     "l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum": ("l1_operations_per_byte", 1),
     "lts__t_sectors_srcunit_tex_op_read.sum": ("l2_operations_per_byte", 32),
     "dram__bytes_read.sum": ("dram_operations_per_byte", 1),

@@ -174,8 +174,9 @@ unsigned long long read_found(const char *what) {
   return n;
 }
 
-/* C after x's run, which has ended. */
+/* C after x's run, which has ended. cuBLAS promises no bits where other streams are at work. */
 void verify(const arm &x, const product &p) {
+  if (!x.handle) return;
   const int64_t n_words = int64_t(p.bytes() / 4);
   must(cudaMemsetAsync(n_found, 0, sizeof *n_found, low), "cudaMemset");
   count_different<<<n_blocks_for(n_words), n_threads, 0, low>>>(
@@ -248,13 +249,13 @@ void free_product(product *p) {
   for (const auto &e : p->expected) must(cudaFree(e.second), "cudaFree");
 }
 
+/* "": none for this product. */
 std::string kernel_of(wsgemm_handle *handle, const product &p) {
   char text[1024], name[96];
   const wsgemm_gemm_desc d = describe(p);
   wsgemm_explain(handle, &d, text, sizeof text);
   const char *at = strstr(text, "kernel: ");
-  must_hold(at && sscanf(at, "kernel: %90s", name) == 1, std::string("no kernel: ") + text);
-  return name;
+  return at && sscanf(at, "kernel: %90s", name) == 1 ? name : "";
 }
 
 /* row: NULL for the library's own choice. */
@@ -284,10 +285,11 @@ std::vector<arm> row_arms(const product &p) {
   for (int r = 0; r < wsgemm_kernel_count(); r++) {
     const char *name = wsgemm_kernel_name(r);
     if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[p.type] || !wsgemm_kernel_usable(r)) continue;
-    arms.push_back(make_arm("steal_q1", WSGEMM_POLICY_STEAL, 1, name, p));
-    if (arms.back().kernel == name) continue;
-    wsgemm_destroy(arms.back().handle); /* not for this product */
-    arms.pop_back();
+    const arm x = make_arm("steal_q1", WSGEMM_POLICY_STEAL, 1, name, p);
+    if (x.kernel == name)
+      arms.push_back(x);
+    else
+      wsgemm_destroy(x.handle);
   }
   return arms;
 }
@@ -303,12 +305,9 @@ void warm_up_all(const std::vector<arm> &arms, product *p) {
   for (const arm &x : arms) warm_up(x, p, first);
 }
 
-/* One figure; theirs (0: none) is cuBLAS's, a ratio above 1 means that it is worse. */
-void report(const char *suite, const product &p, const std::string &name, const arm &x, double value, const char *unit,
+/* A line of JSON; theirs (0: none) is cuBLAS's value of the same, a ratio above 1 means that cuBLAS's is worse. */
+void record(const char *suite, const product &p, const std::string &name, const arm &x, double value, const char *unit,
             const char *more_name, double more, double theirs) {
-  printf("%cgemm %-22s %-13s %9.4g %s (%s %.4g) %s\n", letters[p.type], name.c_str(), x.policy.c_str(), value, unit, more_name,
-         more, x.kernel.c_str());
-  fflush(stdout);
   if (!json) return;
   char date[16];
   const time_t now = time(nullptr);
@@ -323,11 +322,26 @@ void report(const char *suite, const product &p, const std::string &name, const 
   fprintf(json, "\"commit\": \"%s\", \"date\": \"%s\"}\n", opts.commit.c_str(), date);
 }
 
-/* One figure for each arm; cuBLAS is the last. */
-void report_all(const product &p, const std::string &name, const std::vector<arm> &arms, const std::vector<double> &values,
-                const char *unit, const char *more_name, const std::vector<double> &more) {
+void print_head(const std::vector<arm> &arms) {
+  printf("%-32s", "");
+  for (const arm &x : arms) printf(" %12s", x.policy.c_str());
+  printf("\n");
+}
+
+/* A line of the table: a figure for each arm. */
+void print_line(const product &p, const std::string &name, const std::vector<double> &values, const char *unit) {
+  printf("%cgemm %-26s", letters[p.type], name.c_str());
+  for (const double v : values) printf(" %12.4g", v);
+  printf("  %s\n", unit);
+  fflush(stdout);
+}
+
+/* The line, and one of JSON for each arm; cuBLAS is the last. */
+void report(const product &p, const std::string &name, const std::vector<arm> &arms, const std::vector<double> &values,
+            const char *unit, const char *more_name, const std::vector<double> &more) {
+  print_line(p, name, values, unit);
   for (size_t i = 0; i < arms.size(); i++)
-    report("sharing", p, name, arms[i], values[i], unit, more_name, more[i], has_peer ? values.back() : 0);
+    record("sharing", p, name, arms[i], values[i], unit, more_name, more[i], has_peer ? values.back() : 0);
 }
 
 std::vector<double> scaled(std::vector<double> values, double by) {
@@ -355,8 +369,9 @@ void measure_idle(wsgemm_type type) {
     product p = make_product(type, n);
     const std::vector<arm> arms = policy_arms(p);
     warm_up_all(arms, &p);
+    if (n == 1024) print_head(arms);
     const std::vector<double> ms = time_in_turn(arms, p, n <= 2048 ? 101 : n <= 4096 ? 31 : 11);
-    report_all(p, "idle n=" + std::to_string(n), arms, scaled(ms, 1 / ms[fixed_blocks]), "times fixed_blocks", "ms", ms);
+    report(p, "idle n=" + std::to_string(n), arms, scaled(ms, 1 / ms[fixed_blocks]), "times fixed_blocks", "ms", ms);
     free_arms(arms);
     free_product(&p);
   }
@@ -397,6 +412,7 @@ void measure_priority(wsgemm_type type) {
   product p = make_product(type, n);
   std::vector<arm> policies = policy_arms(p), all = policies;
   const std::vector<arm> rows = row_arms(p);
+  print_head(policies);
   all.insert(all.end(), rows.begin(), rows.end());
   warm_up_all(all, &p);
   const std::vector<double> ms = time_in_turn(all, p, 7);
@@ -419,15 +435,21 @@ void measure_priority(wsgemm_type type) {
     most.push_back(*std::max_element(w.begin(), w.end()));
   }
   const std::string name = "priority n=" + std::to_string(n);
-  report("sharing", p, name, {"idle", "none", nullptr}, median_of(idle_waits), "ms", "max",
-         *std::max_element(idle_waits.begin(), idle_waits.end()), 0);
-  report_all(p, name, policies, medians, "ms", "max", most);
-  report_all(p, "cost n=" + std::to_string(n), policies, scaled(ms, 1 / best), "times the best", "ms", ms);
+  const std::string cost_name = "cost n=" + std::to_string(n);
+  const double idle_wait = median_of(idle_waits), idle_most = *std::max_element(idle_waits.begin(), idle_waits.end());
+  printf("%cgemm %s, beside nothing: %.4g ms (max %.4g)\n", letters[type], name.c_str(), idle_wait, idle_most);
+  record("sharing", p, name, {"idle", "none", nullptr}, idle_wait, "ms", "max", idle_most, 0);
+  report(p, name, policies, medians, "ms", "max", most);
+  print_line(p, name + ", max", {most.begin(), most.begin() + ptrdiff_t(policies.size())}, "ms");
+  report(p, cost_name, policies, scaled(ms, 1 / best), "times the best", "ms", ms);
   for (size_t i = policies.size(); i < all.size(); i++) {
-    report("sharing_rows", p, name, all[i], medians[i], "ms", "max", most[i], has_peer ? medians[policies.size() - 1] : 0);
-    report("sharing_rows", p, "cost n=" + std::to_string(n), all[i], ms[i] / best, "times the best", "ms", ms[i], 0);
+    printf("%-34s quantum 1: wait %.4g ms (max %.4g), %.4g ms alone, %.4g times the best\n", all[i].kernel.c_str(), medians[i],
+           most[i], ms[i], ms[i] / best);
+    record("sharing_rows", p, name, all[i], medians[i], "ms", "max", most[i], has_peer ? medians[policies.size() - 1] : 0);
+    record("sharing_rows", p, cost_name, all[i], ms[i] / best, "times the best", "ms", ms[i], 0);
   }
-  free_arms(all);
+  free_arms(policies);
+  free_arms(rows);
   free_product(&p);
 }
 
@@ -491,6 +513,7 @@ void measure_held(wsgemm_type type) {
         });
       }
     std::vector<double> idle_ms;
+    print_head(arms);
     for (const situation &s : situations) {
       const double ideal = double(device.multiProcessorCount) / (device.multiProcessorCount - s.n_held);
       std::vector<double> medians, ratios;
@@ -505,8 +528,8 @@ void measure_held(wsgemm_type type) {
         continue;
       }
       const std::string name = std::string(s.name) + " sms=" + std::to_string(s.n_held) + " n=" + std::to_string(n);
-      report_all(p, name, arms, ratios, "times idle", s.is_busy ? "ms" : "ideal",
-                 s.is_busy ? medians : std::vector<double>(arms.size(), ideal));
+      report(p, name, arms, ratios, "times idle", s.is_busy ? "ms" : "ideal",
+             s.is_busy ? medians : std::vector<double>(arms.size(), ideal));
     }
     free_arms(arms);
     free_product(&p);
