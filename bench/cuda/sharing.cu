@@ -314,8 +314,7 @@ void record(const char *suite, const product &p, const std::string &name, const 
   strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
   fprintf(json,
           "{\"suite\": \"%s\", \"routine\": \"%cgemm\", \"case\": \"%s\", \"policy\": \"%s\", \"kernel\": \"%s\", \"device\": "
-          "\"%s\", "
-          "\"peer\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"%s\": %.6g, ",
+          "\"%s\", \"peer\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"%s\": %.6g, ",
           suite, letters[p.type], name.c_str(), x.policy.c_str(), x.kernel.c_str(), device.name,
           has_peer ? cublas_version() : "none", value, unit, more_name, more);
   if (theirs > 0) fprintf(json, "\"theirs\": %.6g, \"ratio\": %.4f, ", theirs, theirs / value);
@@ -347,6 +346,10 @@ void report(const product &p, const std::string &name, const std::vector<arm> &a
 std::vector<double> scaled(std::vector<double> values, double by) {
   for (double &v : values) v *= by;
   return values;
+}
+
+std::vector<double> first_of(const std::vector<double> &values, size_t n) {
+  return {values.begin(), values.begin() + ptrdiff_t(n)};
 }
 
 /* Medians, the arms in turn. */
@@ -439,13 +442,14 @@ void measure_priority(wsgemm_type type) {
   const double idle_wait = median_of(idle_waits), idle_most = *std::max_element(idle_waits.begin(), idle_waits.end());
   printf("%cgemm %s, beside nothing: %.4g ms (max %.4g)\n", letters[type], name.c_str(), idle_wait, idle_most);
   record("sharing", p, name, {"idle", "none", nullptr}, idle_wait, "ms", "max", idle_most, 0);
-  report(p, name, policies, medians, "ms", "max", most);
-  print_line(p, name + ", max", {most.begin(), most.begin() + ptrdiff_t(policies.size())}, "ms");
-  report(p, cost_name, policies, scaled(ms, 1 / best), "times the best", "ms", ms);
-  for (size_t i = policies.size(); i < all.size(); i++) {
+  const size_t n_policies = policies.size();
+  report(p, name, policies, first_of(medians, n_policies), "ms", "max", first_of(most, n_policies));
+  print_line(p, name + ", max", first_of(most, n_policies), "ms");
+  report(p, cost_name, policies, first_of(scaled(ms, 1 / best), n_policies), "times the best", "ms", first_of(ms, n_policies));
+  for (size_t i = n_policies; i < all.size(); i++) {
     printf("%-34s quantum 1: wait %.4g ms (max %.4g), %.4g ms alone, %.4g times the best\n", all[i].kernel.c_str(), medians[i],
            most[i], ms[i], ms[i] / best);
-    record("sharing_rows", p, name, all[i], medians[i], "ms", "max", most[i], has_peer ? medians[policies.size() - 1] : 0);
+    record("sharing_rows", p, name, all[i], medians[i], "ms", "max", most[i], has_peer ? medians[n_policies - 1] : 0);
     record("sharing_rows", p, cost_name, all[i], ms[i] / best, "times the best", "ms", ms[i], 0);
   }
   free_arms(policies);
