@@ -60,10 +60,14 @@ static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row, int64_
                         .group = 8};
 }
 
-/* Time of the busiest multiprocessor, in no particular unit: whole items, at the row's rate. */
+/* Time of the busiest multiprocessor, in no particular unit: whole items, at the row's rate; which it reaches with some warps on each
+ * scheduler of the multiprocessor only. */
 static double row_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts, int n_sms) {
+  enum { ENOUGH_THREADS = 256 };
   const ws_tile_grid grid = grid_for(p, row, n_parts);
-  return (double)ws_ceil_div(ws_tile_items(&grid), n_sms) * row->bm * row->bn * row->coarse / row->rate;
+  const double n_items = (double)ws_ceil_div(ws_tile_items(&grid), n_sms), n_threads = n_items * row->n_threads;
+  const double share = n_threads < ENOUGH_THREADS ? n_threads / ENOUGH_THREADS : 1;
+  return n_items * row->bm * row->bn * row->coarse / (row->rate * share);
 }
 
 /* Matrix-vector products have rows of their own. */

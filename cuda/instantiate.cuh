@@ -35,11 +35,11 @@ template <class Config> using product_vec = vector_product<Config>;
     ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                        \
   }
 
-#define WS_CUDA_SPLIT_ENTRY(name, mainloop, ...)                                              \
-  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads) \
-      name##_split(const __grid_constant__ ws_gemm_args args) {                               \
-    using config = ws::config_##mainloop<__VA_ARGS__>;                                        \
-    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                             \
+#define WS_CUDA_SPLIT_ENTRY(name, mainloop, ...)                                                 \
+  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, 1) \
+      name##_split(const __grid_constant__ ws_gemm_args args) {                                  \
+    using config = ws::config_##mainloop<__VA_ARGS__>;                                           \
+    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                                \
   }
 
 #define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)          \

@@ -11,36 +11,46 @@
 
 namespace ws {
 
-/* parts[i * stride] for i = 0 .. n - 1, added in this order; so many are on their way at once that the L2's latency is paid seldom. */
+/* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared memory, as many as there is room for, so
+ * that the L2's latency is paid few times; then 32 threads add them in the order of the parts. */
 template <class Config>
-__device__ __forceinline__ typename Config::element add_parts(const typename Config::element *parts, int64_t stride, int n) {
+__device__ __forceinline__ void add_all_parts(const ws_gemm_args &args, typename Config::element *shared) {
   using element = typename Config::element;
-  constexpr int at_once = 64 / int(sizeof(element)); /* registers: 16 of 32 bits */
-  element total = *parts;
-  for (int first = 1; first < n; first += at_once) {
-    element part[at_once];
-#pragma unroll
-    for (int i = 0; i < at_once; i++)
-      if (first + i < n) part[i] = parts[(first + i) * stride];
-#pragma unroll
-    for (int i = 0; i < at_once; i++)
-      if (first + i < n) total = plus<Config>(total, part[i]);
-  }
-  return total;
-}
-
-template <class Config> __device__ __forceinline__ void add_all_parts(const ws_gemm_args &args) {
-  using element = typename Config::element;
+  constexpr int n_warps = Config::n_threads / 32,
+                most_parts = Config::shared_bytes / int(sizeof(element)) / 32 / n_warps * n_warps;
+  constexpr int at_once = 8 < most_parts / n_warps ? 8 : most_parts / n_warps; /* loads under way for each thread */
+  static_assert(most_parts > 0, "room for a part of each warp");
   const scaling<Config> scale(args);
-  const int n_parts = args.split.n_parts;
+  const int n_parts = args.split.n_parts, lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int64_t ld = args.split.ld, stride = ld * args.n;
   const uint32_t n_rows = uint32_t(args.m),
-                 n_elements = uint32_t(args.grid.n_batch / n_parts * args.n * args.m); /* they fit: split.c */
-  for (uint32_t e = blockIdx.x * blockDim.x + threadIdx.x; e < n_elements; e += gridDim.x * blockDim.x) {
+                 n_elements = uint32_t(args.grid.n_batch / n_parts * args.n * args.m); /* it fits: split.h */
+  for (uint32_t first = blockIdx.x * 32; first < n_elements; first += gridDim.x * 32) {
+    const uint32_t e = min(first + lane, n_elements - 1);
     const uint32_t i = e % n_rows, column = e / n_rows, j = column % uint32_t(args.n), product = column / uint32_t(args.n);
     const element *parts = static_cast<const element *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
+    element total{};
+    for (int begin = 0; begin < n_parts; begin += most_parts) {
+      const int end = min(n_parts, begin + most_parts);
+      for (int p = begin + warp; p < end; p += at_once * n_warps) {
+        element part[at_once];
+#pragma unroll
+        for (int u = 0; u < at_once; u++)
+          if (p + u * n_warps < end) part[u] = parts[(p + u * n_warps) * stride];
+#pragma unroll
+        for (int u = 0; u < at_once; u++)
+          if (p + u * n_warps < end) shared[(p + u * n_warps - begin) * 32 + lane] = part[u];
+      }
+      __syncthreads();
+      if (warp == 0) {
+        if (begin == 0) total = shared[lane];
+#pragma unroll 8
+        for (int p = begin == 0 ? 1 : begin; p < end; p++) total = plus<Config>(total, shared[(p - begin) * 32 + lane]);
+      }
+      __syncthreads();
+    }
+    if (warp > 0 || first + lane >= n_elements) continue;
     element *c = static_cast<element *>(args.c) + product * args.stride_c + j * args.ldc + i;
-    const element total = add_parts<Config>(parts, stride, n_parts);
     store_element<Config>(c, scale(total, scale.beta_zero ? element{} : load_element<Config>(c)));
   }
 }
@@ -89,7 +99,7 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
   }
   if (!sums) return;
   grid_sync(args.split.barrier, gridDim.x);
-  add_all_parts<Config>(args);
+  add_all_parts<Config>(args, reinterpret_cast<element *>(shared));
 }
 
 } // namespace ws

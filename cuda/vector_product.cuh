@@ -32,24 +32,12 @@ template <class Config> struct vector_product {
     int x_last; /* the last x that exists; those beyond repeat it, and are not stored */
   };
 
-  /* `is_wide`: 16 bytes from an address that allows it; else element by element, `whole` ones or their real parts. */
+  /* `whole`: complex elements may be accessed as such, not only by their real parts. */
   static __device__ __forceinline__ element load(const element *p, bool whole) {
     if constexpr (Config::unit == 1)
       return __ldg(p);
     else
       return whole ? __ldg(p) : load_element<Config>(p);
-  }
-
-  static __device__ __forceinline__ void load_run(element (&to)[vec], const element *from, int64_t n_left, bool is_wide,
-                                                  bool whole) {
-    if (is_wide && n_left >= vec) {
-      const vector16 x = *reinterpret_cast<const vector16 *>(from);
-#pragma unroll
-      for (int i = 0; i < vec; i++) to[i] = x.e[i];
-    } else {
-#pragma unroll
-      for (int i = 0; i < vec; i++) to[i] = i < n_left ? load(from + i, whole) : element{};
-    }
   }
 
   static __device__ __forceinline__ bool is_wide(const void *p, int64_t step) {
@@ -72,29 +60,34 @@ template <class Config> struct vector_product {
   template <class Finish>
   static __device__ __forceinline__ void along_k(const task &t, bool whole_m, bool whole_v, Finish finish) {
     const int lane = int(threadIdx.x) % 32, x_first = int(threadIdx.x) / 32 * x_of_warp;
-    const bool wide_m = is_wide(t.matrix, t.step_x), wide_v = t.step_v == 1 && is_wide(t.vector, 0);
     const element *row[x_of_warp];
     sum_type sum[x_of_warp];
 #pragma unroll
     for (int x = 0; x < x_of_warp; x++) row[x] = t.matrix + min(x_first + x, t.x_last) * t.step_x, sum[x].clear();
-#pragma unroll 1
-    for (int64_t p = lane * vec; p < t.n_k; p += 32 * vec) {
-      element v[vec], m[x_of_warp][vec];
+    int64_t p = lane * vec;
+    if (is_wide(t.matrix, t.step_x) && t.step_v == 1 && is_wide(t.vector, 0)) {
+#pragma unroll 2
+      for (; p + vec <= t.n_k; p += 32 * vec) {
+        vector16 m[x_of_warp];
 #pragma unroll
-      for (int x = 0; x < x_of_warp; x++) load_run(m[x], row[x] + p, t.n_k - p, wide_m, whole_m);
-      if (t.step_v == 1) {
-        load_run(v, t.vector + p, t.n_k - p, wide_v, whole_v);
-      } else {
+        for (int x = 0; x < x_of_warp; x++) m[x] = *reinterpret_cast<const vector16 *>(row[x] + p);
+        const vector16 v = *reinterpret_cast<const vector16 *>(t.vector + p);
 #pragma unroll
-        for (int i = 0; i < vec; i++) v[i] = p + i < t.n_k ? load(t.vector + (p + i) * t.step_v, whole_v) : element{};
+        for (int i = 0; i < vec; i++)
+#pragma unroll
+          for (int x = 0; x < x_of_warp; x++) multiply_add(sum[x], m[x].e[i], v.e[i]);
       }
-#pragma unroll
-      for (int i = 0; i < vec; i++)
-        if (p + i < t.n_k) {
-#pragma unroll
-          for (int x = 0; x < x_of_warp; x++) multiply_add(sum[x], m[x][i], v[i]);
-        }
     }
+    /* The same lanes take the same k: what is not aligned, or the end. */
+#pragma unroll 1
+    for (; p < t.n_k; p += 32 * vec)
+#pragma unroll
+      for (int i = 0; i < vec; i++) {
+        if (p + i >= t.n_k) break;
+        const element v = load(t.vector + (p + i) * t.step_v, whole_v);
+#pragma unroll
+        for (int x = 0; x < x_of_warp; x++) multiply_add(sum[x], load(row[x] + p + i, whole_m), v);
+      }
 #pragma unroll
     for (int x = 0; x < x_of_warp; x++) {
       const sum_type total = over_lanes(sum[x]);
@@ -143,7 +136,7 @@ template <class Config> struct vector_product {
       const auto out = along_m ? make_output(x_first, 0) : make_output(0, x_first);
       finish_element<Config>(out, out.first + (along_m ? x : x * out.ld), sum);
     };
-    if (t.step_k == 1)
+    if (matrix.mode == WS_COPY_ALONG_K)
       along_k(t, matrix.whole_elements, vector.whole_elements, finish);
     else
       along_x(t, matrix.whole_elements, vector.whole_elements, static_cast<sum_type *>(shared), finish);

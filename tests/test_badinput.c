@@ -281,6 +281,8 @@ static void handles(void) {
             wsgemm_get_math(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_set_kernel(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
             wsgemm_set_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_get_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
             wsgemm_set_check(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_check(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+            wsgemm_set_workspace(wrong, NULL, 0) == WSGEMM_INVALID_HANDLE &&
+            wsgemm_get_workspace_size(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE &&
             wsgemm_set_logger(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE,
         "a setter or getter takes what is no handle");
   char text[64] = "";
@@ -321,7 +323,9 @@ static void settings(void) {
       {"math", set_math, get_math, {2, 1, 2, 1}, {-1, 0, 3, INT32_MAX}},
       {"enabled", wsgemm_set_check, wsgemm_get_check, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
   };
+  static struct operands x;
   wsgemm_handle *own = NULL;
+  fill(&x);
   REQUIRE(wsgemm_create(&own) == WSGEMM_SUCCESS, "handle");
   for (int which = 0; which < 2; which++) {
     wsgemm_handle *h = which ? own : NULL;
@@ -344,6 +348,21 @@ static void settings(void) {
               stream == (void *)&stream_object && wsgemm_get_stream(h, NULL) == WSGEMM_INVALID_POINTER,
           "stream");
     wsgemm_set_stream(h, NULL);
+    /* host memory: refused as what it is, or because there is no GPU */
+    const wsgemm_status not_device = wsgemm_set_workspace(h, &stream_object, sizeof stream_object);
+    CHECK(not_device == WSGEMM_NO_DEVICE || not_device == WSGEMM_INVALID_POINTER || not_device == WSGEMM_INSUFFICIENT_DRIVER,
+          "host memory as workspace: status %d", (int)not_device);
+    CHECK(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS && wsgemm_set_workspace(h, NULL, 1) == WSGEMM_INVALID_POINTER,
+          "no workspace");
+    wsgemm_gemm_desc d = good_call(&x, WSGEMM_F32, WSGEMM_COL_MAJOR);
+    size_t bytes = 77;
+    CHECK(wsgemm_get_workspace_size(h, &d, NULL) == WSGEMM_INVALID_POINTER &&
+              wsgemm_get_workspace_size(h, NULL, &bytes) == WSGEMM_INVALID_POINTER &&
+              wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes == 0,
+          "the workspace of a call on host memory is %zu bytes", bytes);
+    d.m = -1;
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_INVALID_VALUE && names(wsgemm_last_error(), "m"), "%s",
+          wsgemm_last_error());
     CHECK(wsgemm_set_kernel(h, "sgemm_nonsense_1x1") == WSGEMM_INVALID_VALUE &&
               strstr(wsgemm_last_error(), "sgemm_nonsense_1x1") != NULL,
           "%s", wsgemm_last_error());
