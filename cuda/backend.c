@@ -40,25 +40,43 @@ static wsgemm_status fail_cuda(wsgemm_handle *h, const char *what, CUresult resu
 typedef struct location {
   bool is_device, is_managed;
   int device;
+  CUresult unknown; /* why the driver cannot say; SUCCESS: it says, or it is memory that this process can read */
 } location;
 
+/* Where the driver cannot be asked, or fails, memory that this process can read is host memory: CPU calls go on, come what may. */
 static location locate(const void *pointer) {
   unsigned int memory_type = 0, is_managed = 0;
   int device = -1;
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void *values[] = {&memory_type, &is_managed, &device};
-  location l = {false, false, -1};
-  if (ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) != CUDA_SUCCESS) return l;
+  location l = {false, false, -1, CUDA_SUCCESS};
+  const bool can_ask = !ws_cuda.missing && !ws_driver_is_lost();
+  const CUresult result =
+      can_ask ? ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) : CUDA_ERROR_NOT_PERMITTED;
+  if (can_ask && result == CUDA_ERROR_NOT_INITIALIZED) return l;
+  if (can_ask) ws_driver_note_use();
+  if (result != CUDA_SUCCESS) {
+    if (!ws_is_readable(pointer)) l.unknown = result;
+    return l;
+  }
   l.is_managed = is_managed != 0;
   l.is_device = memory_type == CU_MEMORYTYPE_DEVICE || l.is_managed;
   l.device = device;
   return l;
 }
 
+static wsgemm_status fail_unknown(wsgemm_handle *h, CUresult result) {
+  if (ws_cuda.missing)
+    return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "not host memory, and the GPU driver is too old: it has no %s",
+                   ws_cuda.missing);
+  if (ws_driver_is_lost())
+    return ws_fail(h, WSGEMM_NO_DEVICE, "not host memory, and no GPU can be used after fork(): CUDA stayed with the parent");
+  return fail_cuda(h, "not host memory, and the GPU driver cannot say whose", result);
+}
+
 /* Managed memory goes where the others are; on its own, to the GPU. */
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
-  if (ws_cuda.missing) return WS_PLACE_HOST; /* too old a driver: see ws_cuda_describe */
   const bool reads_ab = !ws_product_is_zero(p);
   const void *pointers[] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
   int n_device_only = 0, n_managed = 0, n_host = 0;
@@ -66,6 +84,10 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
   for (int i = 0; i < 3; i++) {
     if (!pointers[i]) continue;
     const location l = locate(pointers[i]);
+    if (l.unknown) {
+      *status = fail_unknown(h, l.unknown);
+      return WS_PLACE_BAD;
+    }
     if (!l.is_device) {
       n_host++;
     } else if (l.is_managed) {
@@ -148,16 +170,21 @@ static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
   return has_clc(device) ? WS_SCHED_CLC : WS_SCHED_QUEUE;
 }
 
+static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
+  if (!ws_device_lacks(result)) return fail_cuda(h, name, result);
+  return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
+                 device->ordinal, device->name, device->cc / 10, device->cc % 10);
+}
+
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   plan->row_idx = choose_row(h, p, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
-  plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched);
-  if (!plan->kernel)
-    return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", row->name,
-                   device->ordinal, device->name, device->cc / 10, device->cc % 10);
+  CUresult result;
+  plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched, &result);
+  if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   plan->grid = grid_for(p, row);
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS)
@@ -212,8 +239,9 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
 
 static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   enum { N_THREADS = 256, BLOCKS_PER_SM = 8 };
-  CUkernel kernel = ws_device_scale_kernel(device, p->type);
-  if (!kernel) return ws_fail(h, WSGEMM_ARCH_MISMATCH, "no kernel for device %d (%s)", device->ordinal, device->name);
+  CUresult result;
+  CUkernel kernel = ws_device_scale_kernel(device, p->type, &result);
+  if (!kernel) return fail_kernel(h, "scale", device, result);
   ws_gemm_args args = args_of(p);
   args.grid.n_batch = p->batch_count;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
@@ -231,14 +259,14 @@ static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_de
   args.sched.n_items = (uint32_t)plan.n_items;
   if (plan.sched == WS_SCHED_QUEUE) {
     CUstreamCaptureStatus capturing;
-    const CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
+    CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
     if (result != CUDA_SUCCESS) return fail_cuda(h, "stream", result);
     args.sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
     args.sched.queue = ws_device_queue(device, stream, capturing != CU_STREAM_CAPTURE_STATUS_NONE);
     if (!args.sched.queue) { /* all queues are taken: the same items in the same way, unstolen */
       plan.sched = WS_SCHED_STATIC;
-      plan.kernel = ws_device_kernel_get(device, plan.row_idx, plan.sched);
-      if (!plan.kernel) return ws_fail(h, WSGEMM_INTERNAL_ERROR, "kernel %s has no static form", row->name);
+      plan.kernel = ws_device_kernel_get(device, plan.row_idx, plan.sched, &result);
+      if (!plan.kernel) return fail_kernel(h, row->name, device, result);
     }
   }
   const int64_t n_resident = (int64_t)plan.kernel->blocks_per_sm * device->n_sms;
@@ -295,6 +323,8 @@ void ws_cuda_describe(ws_text *t) {
     ws_text_add(t, "gpu: no driver\n");
   else if (ws_cuda.missing)
     ws_text_add(t, "gpu: the driver is too old: it has no %s\n", ws_cuda.missing);
+  else if (ws_driver_is_lost())
+    ws_text_add(t, "gpu: lost by fork(); only the parent can use it\n");
   else
     ws_text_add(t, "gpu: driver found; used for device memory\n");
 }

@@ -1,7 +1,7 @@
 /* driver.h - the CUDA driver, found at run time: the table of its entry points that this library calls, and what state it is in.
  *
  * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
- * so, and until then every pointer is host memory. */
+ * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it. */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
@@ -43,6 +43,13 @@ typedef struct ws_driver {
 
 extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 
-/* Looks for libcuda.so.1 without initialising it. Once. */
+/* Looks for libcuda.so.1 without initialising it, and watches forks from then on. Once. */
 void ws_driver_load(void);
+
+/* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
+void ws_driver_note_use(void);
+bool ws_driver_is_lost(void);
+
+/* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
+bool ws_is_readable(const void *pointer);
 #endif
