@@ -1,5 +1,5 @@
 /* fake_driver.c - the driver of fake_driver.h. Only cuGetProcAddress_v2 and the traps are exported under the driver's names: the rest is
- * reached as in the real one, by asking. FAKE_IS_OLD leaves out that one too, as drivers before 12.0 do. */
+ * reached as in the real one, by asking. With FAKE_IS_OLD it lacks that one too, as drivers before 12.0 do. */
 #define _GNU_SOURCE
 #include "fake_driver.h"
 
@@ -390,7 +390,6 @@ static CUresult fake_cuGetErrorString(CUresult error, const char **text) {
 
 /* ---- what is exported --------------------------------------------------------------------------------------------------------------------- */
 
-#ifndef FAKE_IS_OLD
 /* Checked by the compiler against the types that the library calls them by. */
 static const ws_driver table = {
 #define MEMBER(name, version) .name = fake_##name,
@@ -406,6 +405,9 @@ static const struct {
 #undef ENTRY
 };
 
+#ifdef FAKE_IS_OLD
+#undef cuGetProcAddress /* without the _v2 at its end */
+#endif
 CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags,
                                   CUdriverProcAddressQueryResult *symbol_status) {
   (void)flags, (void)symbol_status;
@@ -419,7 +421,6 @@ CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, int version
   snprintf(fake.last_wanted, sizeof fake.last_wanted, "%s", name);
   return CUDA_ERROR_NOT_FOUND;
 }
-#endif
 
 /* What a library that initialises nothing, allocates nothing and waits for nothing cannot want. */
 static CUresult trap(const char *name) {

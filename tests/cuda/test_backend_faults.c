@@ -19,6 +19,7 @@ CHILD_CASE(nobody_has_initialised_it) {
   char text[1024];
   wsgemm_machine(text, sizeof text);
   CHECK(fake.n_calls == 0 && !fake.trapped, "a first need of the library is %d driver calls", fake.n_calls);
+  CHECK(!fake.last_wanted[0], "the library looked for %s", fake.last_wanted);
   expect_cpu_works("before cuInit");
   CHECK(!fake.trapped, "%s was called", fake.trapped);
   for (int f = 0; f < FAKE_N_FUNCTIONS; f++)
