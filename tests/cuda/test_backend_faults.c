@@ -249,6 +249,20 @@ CHILD_CASE(everything_fails) {
 
 /* ---- fork -------------------------------------------------------------------------------------------------------------------------------- */
 
+/* One element each, the last one before memory that is not there: whether it can be read must be asked of no byte beyond it. */
+static void expect_page_ends_work(const char *who) {
+  const struct arena arena = arena_new(1);
+  float *last = (float *)(void *)(arena.low + arena.bytes) - 3;
+  last[0] = 2, last[1] = 3;
+  for (int i = 0; i < 2; i++) {
+    last[2] = 5;
+    const wsgemm_status status = wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, 1,
+                                              &last[i ? 0 : 2], 1, &last[1], 1, 1, &last[i ? 2 : 0], 1);
+    CHECK(status == WSGEMM_SUCCESS, "%s: at the end of a page: %s", who, wsgemm_last_error());
+  }
+  CHECK(last[0] == 17 && last[2] == 56, "%s: %g and %g", who, (double)last[0], (double)last[2]);
+}
+
 static void expect_no_gpu(const char *who) {
   char text[1024];
   static float host[3][64];
@@ -267,6 +281,7 @@ static void expect_no_gpu(const char *who) {
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 0, 0);
   expect_failure(h, &d, WSGEMM_NO_DEVICE, "fork()");
   expect_cpu_works(who);
+  expect_page_ends_work(who);
   wsgemm_machine(text, sizeof text);
   CHECK(strstr(text, "fork()"), "%s: %s", who, text);
   wsgemm_destroy(h);

@@ -1,12 +1,14 @@
 /* test_backend_sched.c - which scheduler and grid a call on device memory gets, and which ticket queue: seen by a fake driver.
  *
  * Expected grids are worked out here from the numbers of the fake device: 131 multiprocessors of 2 blocks each. */
+#define _GNU_SOURCE
 #include "fake_calls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N_RESIDENT = 131 * 2 };
 
@@ -291,6 +293,34 @@ CHILD_CASE(threads) {
   wsgemm_destroy(h);
 }
 
+/* Two threads that are first on one stream: the second has looked for its queue, in vain, when the first is about to enter it. */
+static void hold_first(fake_function function) {
+  if (function == FAKE_cuStreamGetId) atomic_fetch_add(&n_ready, 1);
+  if (function != FAKE_cuLibraryGetGlobal) return;
+  while (atomic_load(&n_ready) < 2) usleep(1000);
+  usleep(50000); /* if this is too short, nothing is learnt, and nothing fails */
+}
+
+static void *call_once(void *handle) {
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, 0);
+  CHECK(wsgemm_gemm(handle, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+CHILD_CASE(two_threads_on_a_stream) {
+  (void)unused;
+  pthread_t thread[2];
+  wsgemm_handle *h = handle_with(gpu_row_named(steal_row), WSGEMM_POLICY_STEAL, 0);
+  wsgemm_set_stream(h, &fake.stream[3]);
+  device_memory(0);
+  fake.before_call = hold_first;
+  for (int t = 0; t < 2; t++) REQUIRE(pthread_create(&thread[t], NULL, call_once, h) == 0, "thread");
+  for (int t = 0; t < 2; t++) pthread_join(thread[t], NULL);
+  CHECK(fake.n_launches == 2 && fake.launch[0].args.sched.queue && queue_of(&fake.launch[0]) == queue_of(&fake.launch[1]),
+        "one stream got queues %d and %d", queue_of(&fake.launch[0]), queue_of(&fake.launch[1]));
+  wsgemm_destroy(h);
+}
+
 static const struct check_case cases[] = {{"grids", grids},
                                           {"grids_by_hand", grids_by_hand},
                                           {"cluster_launch_control", cluster_launch_control},
@@ -300,5 +330,6 @@ static const struct check_case cases[] = {{"grids", grids},
                                           {"no_queue_left_by_streams", no_queue_left_by_streams},
                                           {"no_queue_left_by_captures", no_queue_left_by_captures},
                                           {"first_calls_in_a_capture", first_calls_in_a_capture},
-                                          {"threads", threads}};
+                                          {"threads", threads},
+                                          {"two_threads_on_a_stream", two_threads_on_a_stream}};
 CHECK_MAIN("backend_sched", cases)
