@@ -39,6 +39,14 @@ const struct gpu_row *gpu_row_named(const char *name) {
   return NULL;
 }
 
+const struct gpu_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
+  for (int r = 0; r < n_gpu_rows; r++)
+    if (gpu_rows[r].type == type && gpu_rows[r].bm == bm && gpu_rows[r].bn == bn && gpu_rows[r].coarse == coarse)
+      return &gpu_rows[r];
+  REQUIRE(false, "no %cgemm row has tiles of %d x %d, %d to an item", type_letter(type), bm, bn, coarse);
+  return NULL;
+}
+
 int64_t gpu_row_items(const struct gpu_row *row, int64_t m, int64_t n, int64_t batch_count) {
   const int64_t n_columns = (n + row->bn - 1) / row->bn;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + row->coarse - 1) / row->coarse);

@@ -21,6 +21,7 @@ struct gpu_row {
 extern const struct gpu_row gpu_rows[];
 extern const int n_gpu_rows;
 const struct gpu_row *gpu_row_named(const char *name);
+const struct gpu_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
 int64_t gpu_row_items(const struct gpu_row *row, int64_t m, int64_t n, int64_t batch_count);
 wsgemm_handle *handle_of_row(const struct gpu_row *row);
 

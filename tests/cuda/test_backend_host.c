@@ -208,7 +208,7 @@ CHILD_CASE(alignment) {
 CHILD_CASE(batches) {
   (void)unused;
   for (int layout = 0; layout < 2; layout++) {
-    wsgemm_handle *h = handle_of_row(gpu_row_named("dgemm_mma_32x32x16_c1"));
+    wsgemm_handle *h = handle_of_row(gpu_row_with(WSGEMM_F64, 32, 32, 1));
     wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 33, 65, 7, 0);
     d.layout = all_layouts[layout];
     d.lda = d.ldb = d.ldc = 100;
@@ -261,7 +261,7 @@ CHILD_CASE(quick_paths) {
 /* A grid has at most 2^31 - 1 blocks. */
 CHILD_CASE(grid_limits) {
   (void)unused;
-  const struct gpu_row *row = gpu_row_named("sgemm_simt_64x32x16_c1");
+  const struct gpu_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
   wsgemm_handle *h = handle_of_row(row);
   for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
     wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 * WS_SCHED_MAX_ITEMS, 1, 1, 0);

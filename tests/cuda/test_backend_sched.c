@@ -87,7 +87,7 @@ CHILD_CASE(grids_by_hand) {
                   {WSGEMM_POLICY_FIXED_BLOCKS, 3, 1000, 1000, 64, 64},   {WSGEMM_POLICY_FIXED_WORK, 3, 128, 128, 1, 1},
                   {WSGEMM_POLICY_FIXED_WORK, 0, 129, 129, 4, 4}};
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-    wsgemm_handle *h = handle_with(gpu_row_named("sgemm_simt_128x64x16_c2"), expected[i].policy, expected[i].quantum);
+    wsgemm_handle *h = handle_with(gpu_row_with(WSGEMM_F32, 128, 64, 2), expected[i].policy, expected[i].quantum);
     const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, expected[i].m, expected[i].n, 10, 0);
     const fake_launch *l = launch_of(h, &d);
     CHECK(l->grid[0] == expected[i].n_blocks && l->args.sched.n_items == expected[i].n_items, "%zu: %u blocks, %u items", i,
@@ -100,7 +100,7 @@ CHILD_CASE(grids_by_hand) {
 static void on_devices(const int ccs[FAKE_N_DEVICES], const bool has_clc[FAKE_N_DEVICES]) {
   static const char *const with[] = {"clc", "static", "static", "queue", "clc", "foreach"};
   static const char *const without[] = {"queue", "static", "static", "queue", "queue", "queue"};
-  const struct gpu_row *row = gpu_row_named("zgemm_mma_32x32x8_c1");
+  const struct gpu_row *row = gpu_row_with(WSGEMM_C64, 32, 32, 1);
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
@@ -149,12 +149,12 @@ CHILD_CASE(coarse_factors) {
 
 /* ---- ticket queues -------------------------------------------------------------------------------------------------------------------- */
 
-static const char steal_row[] = "sgemm_simt_64x32x16_c1";
+static const struct gpu_row *steal_row(void) { return gpu_row_with(WSGEMM_F32, 64, 32, 1); }
 
 static int queue_on(wsgemm_handle *h, const wsgemm_gemm_desc *d, int stream) {
   wsgemm_set_stream(h, stream > 0 ? &fake.stream[stream] : NULL);
   const fake_launch *l = launch_of(h, d);
-  if (l->args.sched.queue) is_kernel(l, gpu_row_named(steal_row), "queue");
+  if (l->args.sched.queue) is_kernel(l, steal_row(), "queue");
   return queue_of(l);
 }
 
@@ -164,7 +164,7 @@ CHILD_CASE(queues) {
   enum { N = 40 };
   static bool is_taken[2][WS_N_QUEUES];
   int first[2][N];
-  wsgemm_handle *h = handle_with(gpu_row_named(steal_row), WSGEMM_POLICY_STEAL, 0);
+  wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   for (int device = 0; device < 2; device++)
     for (int stream = 0; stream < N; stream++) {
       const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, device);
@@ -190,7 +190,7 @@ CHILD_CASE(queues) {
 
 /* All are taken, by streams and captured launches: the static form with the same items; who has a queue keeps it. */
 static void take_all(int n_captured) {
-  wsgemm_handle *h = handle_with(gpu_row_named(steal_row), WSGEMM_POLICY_STEAL, 0);
+  wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 6400, 640, 10, 0); /* 2000 items */
   static bool is_taken[WS_N_QUEUES];
   for (int i = 0; i < FAKE_N_STREAMS - 1; i++) {
@@ -203,7 +203,7 @@ static void take_all(int n_captured) {
     } else {
       const fake_launch *l = &fake.launch[0];
       if (!CHECK(queue == -1, "launch %d: queue %d of %d", i, queue, WS_N_QUEUES)) return;
-      is_kernel(l, gpu_row_named(steal_row), "static");
+      is_kernel(l, steal_row(), "static");
       CHECK(l->grid[0] == N_RESIDENT && l->args.sched.n_items == 2000, "%u blocks for %u items", l->grid[0],
             l->args.sched.n_items);
     }
@@ -285,7 +285,7 @@ CHILD_CASE(threads) {
   CHECK(fake.n_loads == 2 * 5, "%d images loaded, not four types and the queues on two devices", fake.n_loads);
   CHECK(fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain] == 2, "%d contexts retained on two devices",
         fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain]);
-  wsgemm_handle *h = handle_with(gpu_row_named(steal_row), WSGEMM_POLICY_STEAL, 0);
+  wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   for (int device = 0; device < 2; device++) {
     const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, device);
     CHECK(queue_on(h, &d, 9) == 4, "4 streams took more than 4 queues of device %d", device);
@@ -310,7 +310,7 @@ static void *call_once(void *handle) {
 CHILD_CASE(two_threads_on_a_stream) {
   (void)unused;
   pthread_t thread[2];
-  wsgemm_handle *h = handle_with(gpu_row_named(steal_row), WSGEMM_POLICY_STEAL, 0);
+  wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   wsgemm_set_stream(h, &fake.stream[3]);
   device_memory(0);
   fake.before_call = hold_first;
