@@ -1,4 +1,4 @@
-/* backend.c - the GPU backend's host side: where the matrices lie, which row, scheduler and grid a call gets, and its launch.
+/* backend.c - the GPU backend's host side: which row, scheduler, grid and workspace a call gets, and its launch.
  *
  * A call allocates nothing and waits for nothing: one launch on the handle's stream. What a device needs once (its record, its kernels)
  * is device.c's business. Row, scheduler and grid never change the bits of C, except that a row sums in its own way. */
@@ -10,6 +10,8 @@
 
 #include "device.h"
 #include "kernel_args.h"
+#include "locate.h"
+#include "split.h"
 
 bool ws_cuda_may_have_devices;
 
@@ -28,85 +30,7 @@ int ws_cuda_kernel_find(const char *name) {
   return -1;
 }
 
-static wsgemm_status fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
-  const char *name = NULL, *text = NULL;
-  ws_cuda.cuGetErrorName(result, &name);
-  ws_cuda.cuGetErrorString(result, &text);
-  return ws_fail(h, WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error", text ? text : "?");
-}
-
-/* ---- where the matrices lie -------------------------------------------------------------------------------------------------- */
-
-typedef struct location {
-  bool is_device, is_managed;
-  int device;
-  CUresult unknown; /* why the driver cannot say; SUCCESS: it says, or it is memory that this process can read */
-} location;
-
-/* Where the driver cannot be asked, or fails, memory that this process can read is host memory: CPU calls go on, come what may. */
-static location locate(const void *pointer) {
-  unsigned int memory_type = 0, is_managed = 0;
-  int device = -1;
-  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-  void *values[] = {&memory_type, &is_managed, &device};
-  location l = {false, false, -1, CUDA_SUCCESS};
-  const bool can_ask = !ws_cuda.missing && !ws_driver_is_lost();
-  const CUresult result =
-      can_ask ? ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) : CUDA_ERROR_NOT_PERMITTED;
-  if (can_ask && result == CUDA_ERROR_NOT_INITIALIZED) return l;
-  if (can_ask) ws_driver_note_use();
-  if (result != CUDA_SUCCESS) {
-    if (!ws_is_readable(pointer)) l.unknown = result;
-    return l;
-  }
-  l.is_managed = is_managed != 0;
-  l.is_device = memory_type == CU_MEMORYTYPE_DEVICE || l.is_managed;
-  l.device = device;
-  return l;
-}
-
-static wsgemm_status fail_unknown(wsgemm_handle *h, CUresult result) {
-  if (ws_cuda.missing)
-    return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "not host memory, and the GPU driver is too old: it has no %s",
-                   ws_cuda.missing);
-  if (ws_driver_is_lost())
-    return ws_fail(h, WSGEMM_NO_DEVICE, "not host memory, and no GPU can be used after fork(): CUDA stayed with the parent");
-  return fail_cuda(h, "not host memory, and the GPU driver cannot say whose", result);
-}
-
-/* Managed memory goes where the others are; on its own, to the GPU. */
-ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
-  const bool reads_ab = !ws_product_is_zero(p);
-  const void *pointers[] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
-  int n_device_only = 0, n_managed = 0, n_host = 0;
-  *device = -1;
-  for (int i = 0; i < 3; i++) {
-    if (!pointers[i]) continue;
-    const location l = locate(pointers[i]);
-    if (l.unknown) {
-      *status = fail_unknown(h, l.unknown);
-      return WS_PLACE_BAD;
-    }
-    if (!l.is_device) {
-      n_host++;
-    } else if (l.is_managed) {
-      n_managed++;
-      if (*device < 0) *device = l.device;
-    } else {
-      if (n_device_only++ > 0 && l.device != *device) {
-        *status = ws_fail(h, WSGEMM_INVALID_POINTER, "the matrices lie on different devices (%d and %d)", *device, l.device);
-        return WS_PLACE_BAD;
-      }
-      *device = l.device;
-    }
-  }
-  if (n_host == 0) return WS_PLACE_DEVICE;
-  if (n_device_only == 0) return WS_PLACE_HOST;
-  *status =
-      ws_fail(h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);
-  return WS_PLACE_BAD;
-}
+enum { WS_WORKSPACE_ALIGN = 256 };
 
 /* ---- plan -------------------------------------------------------------------------------------------------------------------- */
 
@@ -115,12 +39,14 @@ typedef struct gpu_plan {
   const ws_device_kernel *kernel;
   ws_sched sched;
   bool fixed_work;
+  ws_split split;
   ws_tile_grid grid;
   int64_t n_items;
 } gpu_plan;
 
-static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row) {
-  return (ws_tile_grid){.n_batch = p->batch_count,
+/* Every part of a split product counts as a product. */
+static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts) {
+  return (ws_tile_grid){.n_batch = p->batch_count * n_parts,
                         .n_rows = ws_ceil_div(p->m, row->bm),
                         .n_cols = ws_ceil_div(p->n, row->bn),
                         .coarse = row->coarse,
@@ -128,25 +54,42 @@ static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row) {
 }
 
 /* Time of the busiest multiprocessor, in no particular unit: whole items, at the row's rate. */
-static double row_cost(const ws_problem *p, const ws_cuda_row *row, int n_sms) {
-  const ws_tile_grid grid = grid_for(p, row);
+static double row_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts, int n_sms) {
+  const ws_tile_grid grid = grid_for(p, row, n_parts);
   return (double)ws_ceil_div(ws_tile_items(&grid), n_sms) * row->bm * row->bn * row->coarse / row->rate;
 }
 
-/* The forced row, else the one with the least cost; of those with the COARSE_FACTOR that the handle asks for, if there are any. */
-static int choose_row(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+/* Matrix-vector products have rows of their own. */
+static bool can_run(const ws_cuda_row *row, const ws_problem *p) {
+  return row->type == p->type && (!row->is_vector || (row->bn == 1 ? p->n == 1 : p->m == 1));
+}
+
+/* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
+ * handle asks for, if there are any. */
+static int choose_row(wsgemm_handle *h, const ws_problem *p, int64_t n_parts, const ws_device *device) {
   const int forced = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
-  if (forced) return forced - 1;
+  if (forced && can_run(ws_cuda_row_at(forced - 1), p)) return forced - 1;
   const int coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   int best = -1;
   bool best_fits = false;
   double best_cost = 0;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (row->type != p->type) continue;
+    if (!can_run(row, p) || row->is_vector != ws_is_matrix_vector(p)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
-    const double cost = row_cost(p, row, device->n_sms);
+    const double cost = row_cost(p, row, n_parts, device->n_sms);
     if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
+  }
+  return best;
+}
+
+/* The row whose total takes the least shared memory. */
+static int smallest_row(const ws_problem *p) {
+  int best = -1;
+  for (int r = 0; r < ws_cuda_row_count(); r++) {
+    const ws_cuda_row *row = ws_cuda_row_at(r);
+    if (!can_run(row, p) || row->is_vector != ws_is_matrix_vector(p)) continue;
+    if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
   }
   return best;
 }
@@ -171,21 +114,23 @@ static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
 }
 
 static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
-  if (!ws_device_lacks(result)) return fail_cuda(h, name, result);
+  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
   return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
                  device->ordinal, device->name, device->cc / 10, device->cc % 10);
 }
 
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
-  plan->row_idx = choose_row(h, p, device);
+  plan->split = ws_split_for(p, device->n_sms);
+  plan->row_idx = choose_row(h, p, plan->split.n_parts, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
   CUresult result;
-  plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched, &result);
+  plan->kernel =
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : (int)plan->sched, &result);
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
-  plan->grid = grid_for(p, row);
+  plan->grid = grid_for(p, row, plan->split.n_parts);
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
@@ -222,8 +167,9 @@ static ws_gemm_args args_of(const ws_problem *p) {
   return args;
 }
 
-static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, CUstream stream,
-                            ws_gemm_args *args) {
+static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes,
+                            bool all_resident, CUstream stream, ws_gemm_args *args) {
+  CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
   CUlaunchConfig config = {.gridDimX = (unsigned)n_blocks,
                            .gridDimY = 1,
                            .gridDimZ = 1,
@@ -231,10 +177,12 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
                            .blockDimY = 1,
                            .blockDimZ = 1,
                            .sharedMemBytes = (unsigned)shared_bytes,
-                           .hStream = stream};
+                           .hStream = stream,
+                           .attrs = &cooperative,
+                           .numAttrs = all_resident};
   void *parameters[] = {args};
   const CUresult result = ws_cuda.cuLaunchKernelEx(&config, (CUfunction)kernel, parameters, NULL);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : fail_cuda(h, "launch", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "launch", result);
 }
 
 static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
@@ -246,32 +194,87 @@ static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_devi
   args.grid.n_batch = p->batch_count;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
   const double most = (double)device->n_sms * BLOCKS_PER_SM;
-  return launch(h, kernel, (int64_t)(blocks < most ? blocks : most), N_THREADS, 0, stream, &args);
+  return launch(h, kernel, (int64_t)(blocks < most ? blocks : most), N_THREADS, 0, false, stream, &args);
+}
+
+/* The state of this launch in device memory; NULL: all are taken, or none can be had. */
+static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream stream, ws_launch_state **state) {
+  CUstreamCaptureStatus capturing;
+  const CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "stream", result);
+  *state = ws_device_launch_state(device, stream, capturing != CU_STREAM_CAPTURE_STATUS_NONE);
+  return WSGEMM_SUCCESS;
+}
+
+/* The caller's workspace if it is large enough, else the library's own; NULL: there is none. */
+static void *find_sums(wsgemm_handle *h, ws_device *device, const ws_launch_state *state, int64_t bytes) {
+  void *given = atomic_load_explicit(&h->workspace, memory_order_relaxed);
+  if (!given) return ws_device_sums(device, state);
+  return atomic_load_explicit(&h->workspace_device, memory_order_relaxed) == device->ordinal &&
+                 atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) >= (size_t)bytes
+             ? given
+             : NULL;
+}
+
+static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan, ws_gemm_args *args) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
+  if (plan->sched == WS_SCHED_QUEUE) {
+    ws_launch_state *state = NULL;
+    if (plan->n_items > n_resident) { /* else every block has one item, and there is nothing to steal */
+      const wsgemm_status status = find_state(h, device, stream, &state);
+      if (status) return status;
+    }
+    args->sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
+    if (state) {
+      args->sched.queue = &state->queue;
+    } else { /* the same items in the same way, unstolen */
+      plan->sched = WS_SCHED_STATIC;
+      CUresult result;
+      plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched, &result);
+      if (!plan->kernel) return fail_kernel(h, row->name, device, result);
+    }
+  }
+  const int64_t n_blocks = ws_sched_grid(plan->sched, plan->n_items, n_resident, args->sched.quantum, plan->fixed_work);
+  return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, false, stream, args);
+}
+
+/* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
+ * streams cannot each hold half of it. Who may steal what is no question then. */
+static wsgemm_status launch_split(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, gpu_plan *plan,
+                                  ws_gemm_args *args) {
+  ws_launch_state *state;
+  const wsgemm_status status = find_state(h, device, stream, &state);
+  if (status) return status;
+  args->split = (ws_split_args){.n_parts = (int32_t)plan->split.n_parts, .part_k = plan->split.part_k, .ld = plan->split.ld};
+  args->split.sums = state ? find_sums(h, device, state, plan->split.bytes) : NULL;
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
+  if (args->split.sums) {
+    args->split.barrier = &state->barrier;
+    return launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, true, stream,
+                  args);
+  }
+  const int row_idx = smallest_row(p);
+  row = ws_cuda_row_at(row_idx);
+  CUresult result;
+  plan->kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
+  if (!plan->kernel) return fail_kernel(h, row->name, device, result);
+  args->grid = grid_for(p, row, 1);
+  args->sched.n_items = (uint32_t)ws_tile_items(&args->grid);
+  return launch(h, plan->kernel->kernel, args->sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, false, stream,
+                args);
 }
 
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   gpu_plan plan;
-  wsgemm_status status = make_plan(h, p, device, &plan);
+  const wsgemm_status status = make_plan(h, p, device, &plan);
   if (status) return status;
-  const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_gemm_args args = args_of(p);
   args.grid = plan.grid;
   args.sched.n_items = (uint32_t)plan.n_items;
-  if (plan.sched == WS_SCHED_QUEUE) {
-    CUstreamCaptureStatus capturing;
-    CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
-    if (result != CUDA_SUCCESS) return fail_cuda(h, "stream", result);
-    args.sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
-    args.sched.queue = ws_device_queue(device, stream, capturing != CU_STREAM_CAPTURE_STATUS_NONE);
-    if (!args.sched.queue) { /* all queues are taken: the same items in the same way, unstolen */
-      plan.sched = WS_SCHED_STATIC;
-      plan.kernel = ws_device_kernel_get(device, plan.row_idx, plan.sched, &result);
-      if (!plan.kernel) return fail_kernel(h, row->name, device, result);
-    }
-  }
-  const int64_t n_resident = (int64_t)plan.kernel->blocks_per_sm * device->n_sms;
-  const int64_t n_blocks = ws_sched_grid(plan.sched, plan.n_items, n_resident, args.sched.quantum, plan.fixed_work);
-  return launch(h, plan.kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, stream, &args);
+  return plan.split.n_parts > 1 ? launch_split(h, p, device, stream, &plan, &args)
+                                : launch_whole(h, device, stream, &plan, &args);
 }
 
 wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ordinal) {
@@ -283,7 +286,7 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
   if (ws_cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) ws_cuda.cuCtxGetDevice(&current_device);
   const bool pushes = current_device != device->ordinal;
   CUresult result = pushes ? ws_cuda.cuCtxPushCurrent(device->context) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return fail_cuda(h, "context", result);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "context", result);
   CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
   if (!ws_product_is_zero(p))
     status = launch_product(h, p, device, stream);
@@ -291,6 +294,32 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
     status = launch_scale(h, p, device, stream);
   if (pushes) ws_cuda.cuCtxPopCurrent(&current);
   return status;
+}
+
+/* ---- workspace --------------------------------------------------------------------------------------------------------------- */
+
+wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
+  wsgemm_status status;
+  ws_device *device = ws_device_get(h, device_ordinal, &status);
+  if (device) *bytes = (size_t)ws_split_for(p, device->n_sms).bytes;
+  return status;
+}
+
+wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+  int device = -1;
+  if (ws_cuda.missing) return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "the driver is too old: it has no %s", ws_cuda.missing);
+  if (workspace) {
+    const ws_location l = ws_locate(workspace);
+    if (l.unknown) return ws_fail_unknown(h, l.unknown);
+    if (!l.is_device) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is not device memory");
+    if ((uintptr_t)workspace % WS_WORKSPACE_ALIGN != 0)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "workspace is aligned to less than %d bytes", WS_WORKSPACE_ALIGN);
+    device = l.device;
+  }
+  atomic_store(&h->workspace, workspace);
+  atomic_store(&h->workspace_bytes, bytes);
+  atomic_store(&h->workspace_device, device);
+  return WSGEMM_SUCCESS;
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
@@ -311,10 +340,14 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
     return;
   }
   static const char *const scheds[WS_N_SCHEDS] = {"static", "queue", "clc", "foreach"};
+  const bool is_split = plan.split.n_parts > 1;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_text_add(t, "device: %d %s\nkernel: %s\ntile: %dx%d\ncoarse_factor: %d\nscheduler: %s\nitems: %lld\nblocks_per_sm: %d\n",
-              device->ordinal, device->name, row->name, row->bm, row->bn, row->coarse, scheds[plan.sched],
+              device->ordinal, device->name, row->name, row->bm, row->bn, row->coarse, is_split ? "split" : scheds[plan.sched],
               (long long)plan.n_items, plan.kernel->blocks_per_sm);
+  if (is_split)
+    ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
+                (long long)plan.split.bytes);
   ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }
 

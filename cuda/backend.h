@@ -13,6 +13,9 @@ extern bool ws_cuda_may_have_devices; /* no: every pointer is host memory, and n
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status);
 wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device);
 void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text *t);
+/* Device memory that the call works faster with. */
+wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes);
+wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 void ws_cuda_describe(ws_text *t); /* lines for wsgemm_machine */
 int ws_cuda_kernel_count(void);
 const char *ws_cuda_kernel_name(int row_idx);
@@ -31,6 +34,14 @@ static inline wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, 
 }
 static inline void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text *t) {
   (void)h, (void)p, (void)device, (void)t;
+}
+static inline wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes) {
+  (void)h, (void)p, (void)device, (void)bytes;
+  return WSGEMM_NO_DEVICE;
+}
+static inline wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+  (void)h, (void)workspace, (void)bytes;
+  return WSGEMM_NO_DEVICE;
 }
 static inline void ws_cuda_describe(ws_text *t) { ws_text_add(t, "gpu: not built in\n"); }
 static inline int ws_cuda_kernel_count(void) { return 0; }

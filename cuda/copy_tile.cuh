@@ -37,12 +37,12 @@ template <class Config, int X, int PITCH> struct operand_tile {
   uint32_t target_offset; /* where it goes in a stage, in bytes */
   int n_x;                /* elements along x that exist, at most X */
 
-  __device__ operand_tile(const ws_operand &operand, int64_t batch, int64_t first_x, int64_t size_x)
+  __device__ operand_tile(const ws_operand &operand, int64_t batch, int64_t first_x, int64_t size_x, int64_t first_p)
       : op(operand), n_x(int(ws_min(X, size_x - first_x))) {
     const bool is_vectors = op.mode == WS_COPY_VECTORS, is_along_k = op.mode == WS_COPY_ALONG_K;
     const int x = is_vectors ? vectors::x() : is_along_k ? along_k::x() : along_mn::x();
     const int p = is_vectors ? vectors::p() : is_along_k ? along_k::p() : along_mn::p();
-    from = static_cast<const element *>(op.data) + batch * op.stride + (first_x + x) * op.step_mn + p * op.step_k;
+    from = static_cast<const element *>(op.data) + batch * op.stride + (first_x + x) * op.step_mn + (first_p + p) * op.step_k;
     target_offset = uint32_t((p * PITCH + x) * element_bytes);
   }
 

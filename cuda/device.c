@@ -1,4 +1,4 @@
-/* device.c - devices, their kernels and their ticket queues. Making them is behind one lock; what is made never changes. */
+/* device.c - devices, their kernels and their launch states. Making them is behind one lock; what is made never changes. */
 #include "device.h"
 
 #include <pthread.h>
@@ -21,6 +21,9 @@
 #define SHARED_BYTES(mainloop, unit_and_bytes, ...) SHARED_BYTES_EXPANDED(mainloop, unit_and_bytes, __VA_ARGS__)
 #define SHARED_BYTES_EXPANDED(mainloop, unit, bytes, ...) WS_ROW_SHARED_BYTES(mainloop, unit, bytes, __VA_ARGS__)
 
+#define TOTAL_BYTES(unit_and_bytes, ...) TOTAL_BYTES_EXPANDED(unit_and_bytes, __VA_ARGS__)
+#define TOTAL_BYTES_EXPANDED(unit, bytes, ...) WS_ROW_TOTAL_BYTES(bytes, __VA_ARGS__)
+
 static const ws_cuda_row rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
   {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                      \
@@ -30,6 +33,8 @@ static const ws_cuda_row rows[] = {
    coarse,                                                                         \
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
    SHARED_BYTES(mainloop, UNIT_##t, bm, bn, bk, coarse, stages),                   \
+   TOTAL_BYTES(UNIT_##t, bm, bn, coarse),                                          \
+   #mainloop[0] == 'v',                                                            \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW
@@ -45,14 +50,17 @@ typedef struct device_record {
   ws_device device;
   _Atomic bool is_ready;
   CUlibrary library[WS_N_IMAGES];
-  ws_device_kernel kernel[N_ROWS][WS_N_SCHEDS];
-  _Atomic bool is_looked_up[N_ROWS][WS_N_SCHEDS];
+  ws_device_kernel kernel[N_ROWS][WS_N_ENTRIES];
+  _Atomic bool is_looked_up[N_ROWS][WS_N_ENTRIES];
   CUkernel scale[WS_N_TYPES];
   _Atomic bool scale_is_looked_up[WS_N_TYPES];
-  /* Queues: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
-  ws_ticket_queue *queues;
-  uint64_t stream_id[WS_N_QUEUES];
+  /* States: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
+  ws_launch_state *states;
+  uint64_t stream_id[WS_N_STATES];
   _Atomic int n_streams, n_captured;
+  char *sums;
+  int n_sums;                           /* given away */
+  _Atomic int16_t sums_of[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
 } device_record;
 
 static device_record records[WS_MAX_DEVICES];
@@ -87,10 +95,9 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
   pthread_mutex_unlock(&lock);
   if (result == CUDA_SUCCESS) return &r->device;
-  const char *name = NULL;
-  ws_cuda.cuGetErrorName(result, &name);
-  *status = ws_fail(h, result == CUDA_ERROR_NO_DEVICE ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR,
-                    "device %d cannot be used: %s (%d)", ordinal, name ? name : "unknown CUDA error", (int)result);
+  char what[32];
+  snprintf(what, sizeof what, "device %d", ordinal);
+  *status = ws_fail_cuda(h, what, result);
   return NULL;
 }
 
@@ -132,19 +139,29 @@ bool ws_device_lacks(CUresult result) {
   }
 }
 
-static CUresult look_up(device_record *r, int row_idx, ws_sched sched) {
-  static const char *const suffixes[WS_N_SCHEDS] = {"static", "queue", "clc", "foreach"};
+/* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
+static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, int entry) {
+  const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  const int bytes = row->shared_bytes;
+  if (entry == WS_ENTRY_SPLIT) {
+    const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
+    if (!ws_device_lacks(result)) return result;
+  }
+  return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
+}
+
+static CUresult look_up(device_record *r, int row_idx, int entry) {
+  static const char *const suffixes[WS_N_ENTRIES] = {"static", "queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &rows[row_idx];
   char name[96];
-  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[sched]);
-  ws_device_kernel *found = &r->kernel[row_idx][sched];
+  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
+  ws_device_kernel *found = &r->kernel[row_idx][entry];
   CUkernel kernel;
   CUfunction function;
   CUdevice device;
   CUresult result = find_kernel(r, row->type, name, &kernel);
   if (!result) result = ws_cuda.cuDeviceGet(&device, r->device.ordinal);
-  if (!result)
-    result = ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, row->shared_bytes, kernel, device);
+  if (!result) result = allow_shared(kernel, device, row, entry);
   if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
   if (!result)
     result = ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
@@ -155,18 +172,18 @@ static CUresult look_up(device_record *r, int row_idx, ws_sched sched) {
 }
 
 /* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_sched sched, CUresult *result) {
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result) {
   device_record *r = record_of(device);
   *result = CUDA_SUCCESS;
-  if (!atomic_load_explicit(&r->is_looked_up[row_idx][sched], memory_order_acquire)) {
+  if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&r->is_looked_up[row_idx][sched], memory_order_relaxed)) *result = look_up(r, row_idx, sched);
+    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
     if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
-      atomic_store_explicit(&r->is_looked_up[row_idx][sched], true, memory_order_release);
+      atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
     pthread_mutex_unlock(&lock);
     if (*result != CUDA_SUCCESS) return NULL;
   }
-  if (r->kernel[row_idx][sched].kernel) return &r->kernel[row_idx][sched];
+  if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
   *result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   return NULL;
 }
@@ -184,49 +201,62 @@ CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *r
   return *result == CUDA_SUCCESS ? r->scale[type] : NULL;
 }
 
-/* ---- ticket queues ------------------------------------------------------------------------------------------------------------ */
+/* ---- launch states ------------------------------------------------------------------------------------------------------------ */
 
-static ws_ticket_queue *find_stream(device_record *r, uint64_t id, int n_streams) {
+static void *find_global(device_record *r, int image_idx, const char *name) {
+  CUdeviceptr address;
+  size_t bytes;
+  if (load_image(r, image_idx) != CUDA_SUCCESS ||
+      ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name) != CUDA_SUCCESS)
+    return NULL;
+  return (void *)(uintptr_t)address;
+}
+
+static ws_launch_state *find_stream(device_record *r, uint64_t id, int n_streams) {
   for (int i = n_streams - 1; i >= 0; i--)
-    if (r->stream_id[i] == id) return &r->queues[i];
+    if (r->stream_id[i] == id) return &r->states[i];
   return NULL;
 }
 
-static bool find_queues(device_record *r) {
-  CUdeviceptr address;
-  size_t bytes;
-  if (r->queues) return true;
-  if (load_image(r, WS_IMAGE_QUEUES) != CUDA_SUCCESS ||
-      ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[WS_IMAGE_QUEUES], "ws_ticket_queues") != CUDA_SUCCESS)
-    return false;
-  r->queues = (ws_ticket_queue *)(uintptr_t)address;
-  return true;
-}
-
-ws_ticket_queue *ws_device_queue(ws_device *device, CUstream stream, bool is_capturing) {
+ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing) {
   device_record *r = record_of(device);
   unsigned long long id = 0;
   if (!is_capturing) {
     if (ws_cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS) return NULL;
     const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_acquire);
-    ws_ticket_queue *queue = n_streams > 0 ? find_stream(r, id, n_streams) : NULL;
-    if (queue) return queue;
+    ws_launch_state *state = n_streams > 0 ? find_stream(r, id, n_streams) : NULL;
+    if (state) return state;
   }
-  ws_ticket_queue *queue = NULL;
+  ws_launch_state *state = NULL;
   pthread_mutex_lock(&lock);
   const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_relaxed);
-  if (find_queues(r)) {
-    if (!is_capturing) queue = find_stream(r, id, n_streams);
-    if (!queue && n_streams + r->n_captured < WS_N_QUEUES) {
+  if (!r->states) r->states = find_global(r, WS_IMAGE_STATES, "ws_launch_states");
+  if (r->states) {
+    if (!is_capturing) state = find_stream(r, id, n_streams);
+    if (!state && n_streams + r->n_captured < WS_N_STATES) {
       if (is_capturing) {
-        queue = &r->queues[WS_N_QUEUES - ++r->n_captured];
+        state = &r->states[WS_N_STATES - ++r->n_captured];
       } else {
-        queue = &r->queues[n_streams];
+        state = &r->states[n_streams];
         r->stream_id[n_streams] = id;
         atomic_store_explicit(&r->n_streams, n_streams + 1, memory_order_release);
       }
     }
   }
   pthread_mutex_unlock(&lock);
-  return queue;
+  return state;
+}
+
+void *ws_device_sums(ws_device *device, const ws_launch_state *state) {
+  device_record *r = record_of(device);
+  _Atomic int16_t *which = &r->sums_of[state - r->states];
+  if (atomic_load_explicit(which, memory_order_acquire) == 0) {
+    pthread_mutex_lock(&lock);
+    if (!r->sums) r->sums = find_global(r, WS_IMAGE_SUMS, "ws_partial_sums");
+    if (atomic_load_explicit(which, memory_order_relaxed) == 0)
+      atomic_store_explicit(which, (int16_t)(r->sums && r->n_sums < WS_N_SUMS ? ++r->n_sums : -1), memory_order_release);
+    pthread_mutex_unlock(&lock);
+  }
+  const int found = atomic_load_explicit(which, memory_order_relaxed);
+  return found > 0 ? r->sums + (int64_t)(found - 1) * WS_SUMS_BYTES : NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "driver.h"
 #include "internal.h"
+#include "launch_state.h"
 #include "sched.h"
 
 typedef struct ws_cuda_row {
@@ -13,11 +14,16 @@ typedef struct ws_cuda_row {
   wsgemm_type type;
   int bm, bn, coarse;
   int n_threads, shared_bytes;
-  double rate; /* relative speed on large products: see kernels.def */
+  int total_bytes; /* of shared memory besides, for a split product without memory for its sums */
+  bool is_vector;  /* for m = 1 (bm = 1) or n = 1 (bn = 1) only */
+  double rate;     /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
+
+/* The entry points of a row: one for each scheduler (by its number), and the one for split products. */
+enum { WS_ENTRY_SPLIT = WS_N_SCHEDS, WS_N_ENTRIES };
 
 enum { WS_MAX_DEVICES = 64 };
 
@@ -35,15 +41,16 @@ typedef struct ws_device {
 /* The record of a device, made on the first call. On failure NULL, with the status and its words recorded. */
 ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 
-/* The entry point of a row for a scheduler, loaded on the first call; the device's context must be current. NULL: there is none, for
- * the given reason. */
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_sched sched, CUresult *result);
+/* An entry point of a row, loaded on the first call; the device's context must be current. NULL: there is none, for the given reason. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result);
 /* C = beta C, for one type. */
 CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result);
 /* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
 bool ws_device_lacks(CUresult result);
 
-/* A ticket queue that no other launch uses which may run at the same time: one for each stream, and one for each launch that is being
- * captured into a graph. NULL: all are taken. */
-ws_ticket_queue *ws_device_queue(ws_device *device, CUstream stream, bool is_capturing);
+/* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
+ * being captured into a graph. NULL: all are taken. */
+ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing);
+/* WS_SUMS_BYTES of memory that belong to such a state. NULL: there is no more. */
+void *ws_device_sums(ws_device *device, const ws_launch_state *state);
 #endif

@@ -8,6 +8,8 @@
 #include <cudaTypedefs.h>
 #include <stdbool.h>
 
+#include "internal.h"
+
 /* X(name, version of the interface as cuda_version * 10 in cudaTypedefs.h) */
 #define WS_DRIVER_ENTRIES(X)                           \
   X(cuDriverGetVersion, 2020)                          \
@@ -49,6 +51,9 @@ void ws_driver_load(void);
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
 void ws_driver_note_use(void);
 bool ws_driver_is_lost(void);
+
+/* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 
 /* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
 bool ws_is_readable(const void *pointer);

@@ -1,5 +1,6 @@
 /* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z) for its own
- * letter. An entry point is called <row's name>_<scheduler>, and is found by that name. */
+ * letter. An entry point is called <row's name>_<scheduler>, or _split,
+ * and is found by that name. */
 #include "gemm_kernel.cuh"
 #include "mainloop_mma.cuh"
 #include "mainloop_simt.cuh"
@@ -9,6 +10,8 @@
 #include "sched_foreach.cuh"
 #include "sched_queue.cuh"
 #include "sched_static.cuh"
+#include "split_kernel.cuh"
+#include "vector_product.cuh"
 
 namespace ws {
 
@@ -16,6 +19,12 @@ template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int ST
 using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD_simt(Type::unit)>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
 using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD_mma(Type::unit)>;
+template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
+using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD_vec(Type::unit)>;
+
+template <class Config> using product_simt = tiled_product<Config, mainloop_simt<Config>>;
+template <class Config> using product_mma = tiled_product<Config, mainloop_mma<Config>>;
+template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws
 
@@ -23,14 +32,22 @@ using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER
   extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, blocks) \
       name##_##sched(const __grid_constant__ ws_gemm_args args) {                                     \
     using config = ws::config_##mainloop<__VA_ARGS__>;                                                \
-    ws::gemm<config, ws::mainloop_##mainloop<config>, ws::sched_##sched>(args);                       \
+    ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                        \
   }
 
-#define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)         \
-  WS_CUDA_ENTRY(name, static, blocks, mainloop, __VA_ARGS__) \
-  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)  \
-  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__)    \
-  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__)
+#define WS_CUDA_SPLIT_ENTRY(name, mainloop, ...)                                              \
+  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads) \
+      name##_split(const __grid_constant__ ws_gemm_args args) {                               \
+    using config = ws::config_##mainloop<__VA_ARGS__>;                                        \
+    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                             \
+  }
+
+#define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)          \
+  WS_CUDA_ENTRY(name, static, blocks, mainloop, __VA_ARGS__)  \
+  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)   \
+  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__)     \
+  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__) \
+  WS_CUDA_SPLIT_ENTRY(name, mainloop, __VA_ARGS__)
 
 #define WS_CUDA_SCALE(letter) \
   extern "C" __global__ void letter##scale(const __grid_constant__ ws_gemm_args args) { ws::scale_c<ws::type_##letter>(args); }

@@ -3,6 +3,7 @@
 #define WS_CUDA_KERNEL_ARGS_H
 #include <stdint.h>
 
+#include "grid_barrier.h"
 #include "sched.h"
 #include "tile.h"
 
@@ -22,9 +23,20 @@ typedef struct ws_operand {
   int32_t conj;
 } ws_operand;
 
+/* k cut into parts (split_kernel.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
+ * sums[((b * n_parts + s) * n + j) * ld + i]. */
+typedef struct ws_split_args {
+  int32_t n_parts;
+  int64_t part_k;
+  int64_t ld;
+  void *sums;               /* NULL: no memory for them; each tile's parts are summed by its owner */
+  ws_grid_barrier *barrier; /* of this launch, if there are sums */
+} ws_split_args;
+
 typedef struct ws_gemm_args {
   ws_sched_args sched;
-  ws_tile_grid grid;
+  ws_tile_grid grid; /* split with sums: every part is a product of its own */
+  ws_split_args split;
   int64_t m, n, k;
   ws_operand a, b;
   void *c;

@@ -2,7 +2,7 @@
  *
  * A step is 4 of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 16 x 8; it reads its A pieces once a
  * step and uses them against all B pieces. A complex product is four real ones on the
- * same pieces, each with a sum of its own (see products in mainloop_simt.cuh): ar br, ar bi, ai bi, ai br.
+ * same pieces, each with a sum of its own (products.cuh): ar br, ar bi, ai bi, ai br.
  *
  * Banks: the 32 lanes of a read stand at (lane % 4) rows of k times (lane / 4) elements; a pitch of 4 (d: 8-byte elements) or 2
  * (z: 16-byte elements) beyond a multiple of 16 puts those of one phase of the read into different banks. */
@@ -84,17 +84,15 @@ template <class Config> struct mainloop_mma {
     }
   }
 
-  __device__ __forceinline__ element value(const ws_gemm_args &args, int c, int i, int j, int r) const {
+  __device__ __forceinline__ products<Config> sum_at(int c, int i, int j, int r) const {
     if constexpr (unit == 1)
-      return sum[0][c][i][j][r];
+      return {sum[0][c][i][j][r]};
     else
-      return combine_products(element{sum[0][c][i][j][r], sum[1][c][i][j][r]}, element{sum[2][c][i][j][r], sum[3][c][i][j][r]},
-                              args.a.conj, args.b.conj);
+      return {{sum[0][c][i][j][r], sum[1][c][i][j][r]}, {sum[2][c][i][j][r], sum[3][c][i][j][r]}};
   }
 
-  /* n_m x n_n elements of the item exist; c is its first. */
-  __device__ __forceinline__ void finish(const ws_gemm_args &args, element *c_item, int64_t n_m, int64_t n_n) const {
-    const scaling<Config> scale(args);
+  /* n_m x n_n elements of the item exist. */
+  template <class Output> __device__ __forceinline__ void finish(const Output &out, int64_t n_m, int64_t n_n) const {
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll
@@ -106,7 +104,7 @@ template <class Config> struct mainloop_mma {
 #pragma unroll
           for (int i = 0; i < pieces_m; i++) {
             const int m_at = m_first + i * 16 + group + r / 2 * 8;
-            if (m_at < n_m) finish_element<Config>(scale, c_item + n_at * args.ldc + m_at, value(args, c, i, j, r));
+            if (m_at < n_m) finish_element<Config>(out, out.first + n_at * out.ld + m_at, sum_at(c, i, j, r));
           }
         }
   }

@@ -19,30 +19,6 @@
 
 namespace ws {
 
-/* The products of one element: its own sum for a real type. A complex one keeps the products with re a and with im a apart, so that each
- * is a chain of k multiply-adds (one chain for both would round twice for each step of k), and so that conjugation is a matter of
- * signs at the end. */
-template <class Element> struct products {
-  Element sum;
-  __device__ __forceinline__ void clear() { sum = 0; }
-  __device__ __forceinline__ void add(Element a, Element b) { sum = fma(a, b, sum); }
-  __device__ __forceinline__ Element value(bool, bool) const { return sum; }
-};
-
-template <> struct products<float2> {
-  float2 by_re, by_im; /* re a (re b, im b), im a (im b, re b) */
-  __device__ __forceinline__ void clear() { by_re = by_im = {0, 0}; }
-  __device__ __forceinline__ void add(float2 a, float2 b) {
-    by_re.x = fmaf(a.x, b.x, by_re.x);
-    by_re.y = fmaf(a.x, b.y, by_re.y);
-    by_im.x = fmaf(a.y, b.y, by_im.x);
-    by_im.y = fmaf(a.y, b.x, by_im.y);
-  }
-  __device__ __forceinline__ float2 value(bool conj_a, bool conj_b) const {
-    return combine_products(by_re, by_im, conj_a, conj_b);
-  }
-};
-
 template <class Config> struct mainloop_simt {
   using element = typename Config::element;
   static constexpr int vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
@@ -58,7 +34,7 @@ template <class Config> struct mainloop_simt {
 
   int m_first, n_first; /* of this thread's first vector */
   element a[2][tm], b[2][coarse][tn];
-  products<element> sum[coarse][tm][tn];
+  products<Config> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
@@ -101,30 +77,28 @@ template <class Config> struct mainloop_simt {
         for (int j = 0; j < tn; j++) sum[c][i][j].add(a[set][i], b[set][c][j]);
   }
 
-  /* n_m x n_n elements of the item exist; c is its first. */
-  __device__ __forceinline__ void finish(const ws_gemm_args &args, element *c_item, int64_t n_m, int64_t n_n) const {
-    const scaling<Config> scale(args);
+  /* n_m x n_n elements of the item exist. */
+  template <class Output> __device__ __forceinline__ void finish(const Output &out, int64_t n_m, int64_t n_n) const {
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll
       for (int j = 0; j < tn; j++) {
         const int n_at = c * Config::bn + j / vec * (threads_n * vec) + n_first + j % vec;
         if (n_at >= n_n) continue;
-        element *column = c_item + n_at * args.ldc;
+        element *column = out.first + n_at * out.ld;
 #pragma unroll
         for (int v = 0; v < tm / vec; v++) {
           const int m_at = v * (threads_m * vec) + m_first;
-          if (args.c_vectors && m_at + vec <= n_m) {
+          if (out.vectors && m_at + vec <= n_m) {
             vector old{}, result;
-            if (!scale.beta_zero) old = *reinterpret_cast<const vector *>(column + m_at);
+            if (out.reads_old()) old = *reinterpret_cast<const vector *>(column + m_at);
 #pragma unroll
-            for (int i = 0; i < vec; i++) result.e[i] = scale(sum[c][v * vec + i][j].value(args.a.conj, args.b.conj), old.e[i]);
+            for (int i = 0; i < vec; i++) result.e[i] = out(sum[c][v * vec + i][j], old.e[i]);
             *reinterpret_cast<vector *>(column + m_at) = result;
           } else {
 #pragma unroll
             for (int i = 0; i < vec; i++)
-              if (m_at + i < n_m)
-                finish_element<Config>(scale, column + m_at + i, sum[c][v * vec + i][j].value(args.a.conj, args.b.conj));
+              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum[c][v * vec + i][j]);
           }
         }
       }

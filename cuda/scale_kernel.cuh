@@ -20,7 +20,7 @@ template <class Type> __device__ __forceinline__ void scale_c(const ws_gemm_args
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n_elements; i += int64_t(gridDim.x) * blockDim.x) {
     const int64_t column = i / args.m;
     element *c = static_cast<element *>(args.c) + column / args.n * args.stride_c + column % args.n * args.ldc + i % args.m;
-    store_element<config>(c, scale.beta_zero ? element{} : scale.times(scale.beta_re, scale.beta_im, load_element<config>(c)));
+    store_element<config>(c, scale.beta_zero ? element{} : scale.kept(load_element<config>(c)));
   }
 }
 

@@ -41,9 +41,6 @@ typedef struct ws_ticket_queue {
   uint32_t pad1[31];
 } ws_ticket_queue;
 
-/* Queues of a device: for so many streams and captured launches together (1 MiB). */
-enum { WS_N_QUEUES = 4096 };
-
 /* What the device half needs to know. */
 typedef struct ws_sched_args {
   uint32_t n_items; /* a multiple of the cluster's blocks is not needed: indices from n_items on are skipped */

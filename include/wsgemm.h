@@ -160,6 +160,14 @@ WSGEMM_API wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name);
 WSGEMM_API wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream);
 WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
 
+/* Device memory for the calls of this handle, `bytes` from `workspace` on, aligned to 256 bytes, in place of the library's own; NULL and
+ * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
+ * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
+ * another device, runs without, slower and with the same bits. The library's own is 8 MiB for each of the first 8 streams and captured
+ * launches of a device that need it.
+ * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
+WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
+
 /* Check mode: also refuse a C that overlaps A or B (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
@@ -249,6 +257,10 @@ typedef struct wsgemm_gemm_desc {
 /* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
  * this or an earlier version, or batch_count < 0. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
+
+/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing
+ * is read through them. Returns what wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
+WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
 /* ---- Asking --------------------------------------------------------------------------------------------------------------
  * Texts: at most `bytes` bytes are written, always closed with NUL if bytes > 0. Returns the length of the whole text without

@@ -269,6 +269,19 @@ wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   return run(h, &p, &s);
 }
 
+wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, size_t *bytes) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return bad_handle();
+  if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
+  wsgemm_status status = check_desc(h, desc);
+  if (status) return status;
+  const said s = {desc->layout, desc->transa, desc->transb};
+  ws_problem p;
+  make_problem(desc, &s, &p);
+  status = check_shape(h, &p, &s);
+  return status ? status : ws_workspace_bytes(h, &p, bytes);
+}
+
 size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char *text, size_t bytes) {
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';

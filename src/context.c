@@ -398,6 +398,13 @@ wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream) {
   return WSGEMM_SUCCESS;
 }
 
+wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  if (!workspace && bytes > 0) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is NULL, but bytes is %zu", bytes);
+  if (!ws_cuda_may_have_devices) return workspace ? ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver") : WSGEMM_SUCCESS;
+  return ws_cuda_set_workspace(h, workspace, bytes);
+}
+
 wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) {
   if (!(h = ws_handle(h))) return bad_handle();
   return set_int(h, &h->check, "enabled", enabled, 0, 1);

@@ -30,6 +30,15 @@ wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
   return WSGEMM_SUCCESS;
 }
 
+wsgemm_status ws_workspace_bytes(wsgemm_handle *h, const ws_problem *p, size_t *bytes) {
+  *bytes = 0;
+  if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p)) return WSGEMM_SUCCESS;
+  int device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_place place = ws_cuda_place(h, p, &device, &status);
+  return place == WS_PLACE_DEVICE ? ws_cuda_workspace_bytes(h, p, device, bytes) : status;
+}
+
 void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
   ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->type].letter, p->a_trans ? 't' : 'n',
               p->b_trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);

@@ -67,6 +67,9 @@ struct wsgemm_handle {
   _Atomic int n_threads, policy, coarse_factor, quantum, math, check; /* 0: automatic */
   _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES];            /* forced row + 1 of each backend; 0: automatic */
   _Atomic(void *) stream;
+  _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
+  _Atomic size_t workspace_bytes;
+  _Atomic int workspace_device;
   _Atomic(wsgemm_logger) logger;
   _Atomic(void *) logger_user;
   _Atomic unsigned logger_count; /* odd while the two are being set */
@@ -153,6 +156,8 @@ void ws_text_add(ws_text *t, const char *format, ...) __attribute__((format(prin
 
 /* Runs a checked problem; the handle is one that ws_handle gave. */
 wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p);
+/* See wsgemm_get_workspace_size. */
+wsgemm_status ws_workspace_bytes(wsgemm_handle *h, const ws_problem *p, size_t *bytes);
 /* How ws_dispatch would run it, in words. */
 void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t);
 /* k = 0 or alpha = 0: C = beta C, A and B are not read. */

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the GPU backend for the GPU of this machine and runs one of:
 #   test      the suites with label gpu
-#   bench     the GPU benches beside cuBLAS; arguments go to bench_gpu_gemm; without any also intensity and strategies
+#   bench     the GPU benches beside cuBLAS; arguments go to bench_gpu_gemm; without any also what `strategies` runs
+#   strategies  who works on what, and what it brings: intensity (with ncu's bytes), strategies, sharing
 #   sanitize  the small suites under compute-sanitizer (memcheck, racecheck, synccheck, initcheck)
 # Output: a short table last. With $OUT set, logs and JSON lines go there, else to build/gpu. Needs nvcc, CMake, ninja, a GPU.
 set -eu
@@ -22,6 +23,14 @@ cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FL
   "-DWSGEMM_CUDA_ARCHITECTURES=${WSGEMM_CUDA_ARCHITECTURES:-90a}" >"$out/cmake.log"
 cmake --build build/gpu >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
 
+commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+strategies() {
+  build/gpu/bench/cuda/intensity --json "$out/intensity.jsonl" &&
+    python3 tools/intensity_bytes.py build/gpu/bench/cuda/intensity "$out/intensity.jsonl" || echo "intensity: exit $?"
+  build/gpu/bench/cuda/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
+  build/gpu/bench/cuda/bench_gpu_sharing --json "$out/sharing.jsonl" --commit "$commit" || echo "sharing: exit $?"
+}
+
 case $what in
 test)
   ctest --test-dir build/gpu -L gpu --output-on-failure "$@" >"$out/test.log" 2>&1 && rc=0 || rc=$?
@@ -31,11 +40,13 @@ test)
   ;;
 bench)
   if [ $# -eq 0 ]; then
-    build/gpu/bench/cuda/intensity --json "$out/intensity.jsonl" || echo "intensity: exit $?"
-    build/gpu/bench/cuda/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
+    strategies
     set -- --suite square,skinny,policies
   fi
-  build/gpu/bench/cuda/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" "$@"
+  build/gpu/bench/cuda/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$commit" "$@"
+  ;;
+strategies)
+  strategies
   ;;
 sanitize)
   rc=0
@@ -47,7 +58,7 @@ sanitize)
   exit $rc
   ;;
 *)
-  echo "usage: sh tools/gpu.sh test|bench|sanitize" >&2
+  echo "usage: sh tools/gpu.sh test|bench|strategies|sanitize" >&2
   exit 2
   ;;
 esac

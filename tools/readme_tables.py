@@ -148,20 +148,76 @@ def gpu_gemm_table(records):
     return table(heads, rows + [means])
 
 
+# Of the seeds' table: the capability, and what shows it (the beginning of a case).
+CAPABILITIES = {
+    "reduced overheads": ("prologue", "idle", "cost"),
+    "preemption": ("priority",),
+    "load balancing": ("uneven", "held"),
+}
+# Cases for the files alone.
+UNSHOWN = {"prologue rounds=64", "prologue rounds=256", "prologue rounds=1024", "priority low kernel", "uneven none", "held sms=0"}
+
+
+def policy_order(policy):
+    """The seeds' columns, then stealing with a quantum, then cuBLAS."""
+    names = ["fixed_work", "fixed_blocks", "steal"]
+    quantum = re.fullmatch(r"steal_q(\d+)", policy)
+    return (names.index(policy) if policy in names else 3 if quantum else 4, int(quantum[1]) if quantum else 0)
+
+
+def in_ms(record):
+    """Waits are read best in one unit."""
+    if record["unit"] != "us":
+        return record
+    return {**record, "unit": "ms", "value": record["value"] / 1000, "max": record["max"] / 1000}
+
+
+def value_text(record):
+    most = f" (max {record['max']:.3g})" if "max" in record else ""
+    return f"{record['value']:.3g}{most}" if record["unit"] == "ms" else f"{record['value']:.3f}"
+
+
 def gpu_strategies_table(records):
     """The seeds' table in figures: one row for each case, one column for each policy."""
-    policies = unique(r["policy"] for r in records if r["policy"] != "idle")
+    records = [in_ms(r) for r in records]
+    policies = sorted(unique(r["policy"] for r in records if r["policy"] != "idle"), key=policy_order)
     rows = []
-    for case, unit in unique((r["case"], r["unit"]) for r in records):
-        found = {r["policy"]: r["value"] for r in records if (r["case"], r["unit"]) == (case, unit)}
-        rows.append([f"{case}, {unit}"] + [f"{found[p]:.4g}" if p in found else "-" for p in policies])
-    return table(["case"] + [f"`{p}`" for p in policies], rows)
+    for capability, beginnings in CAPABILITIES.items():
+        shown = [r for r in records if r["case"].startswith(beginnings) and r["case"] not in UNSHOWN]
+        for routine, case, unit in unique((r["routine"], r["case"], r["unit"]) for r in shown):
+            found = [r for r in shown if (r["routine"], r["case"], r["unit"]) == (routine, case, unit)]
+            ideal = f", ideal {found[0]['ideal']:.3f}" if "ideal" in found[0] else ""
+            texts = {r["policy"]: value_text(r) for r in found}
+            rows.append([capability, f"`{routine}` {case.replace('=', ' = ')}, {unit}{ideal}"] +
+                        [texts.get(p, "-") for p in policies])
+            capability = ""
+    return table(["", "case"] + [f"`{p}`" if policy_order(p)[0] < 4 else p for p in policies], rows)
+
+
+def gpu_sharing_rows_table(records):
+    """One row for each kernel: how long the other kernel waits, and what the kernel costs."""
+    rows = []
+    for kernel in unique(r["kernel"] for r in records):
+        wait, cost = (next(r for r in records if r["kernel"] == kernel and r["case"].startswith(c)) for c in ("priority", "cost"))
+        rows.append([f"`{kernel}`", f"{wait['value']:.3f}", f"{wait['max']:.3f}", f"{cost['ms']:.1f}", f"{cost['value']:.3f}"])
+    return table(["kernel", "wait, ms", "longest wait, ms", "alone, ms", "times the best"], rows)
+
+
+def gpu_intensity_table(records):
+    """One row for each kernel; ncu's columns where it ran."""
+    measured = {"measured": "asked, by ncu", "distinct": "distinct in a warp", "l1": "L1", "l2": "L2", "dram": "DRAM"}
+    measured = {f: head for f, head in measured.items() if all(f"{f}_operations_per_byte" in r for r in records)}
+    rows = [[f"`{r['case'].replace('=', ' = ')}`", f"{r['ops_per_byte_derived']:.4g}", f"{r['ops_per_byte_counted']:.4g}"] +
+            [f"{r[f'{f}_operations_per_byte']:.4g}" for f in measured] + [f"{r['gflops'] / 1000:.1f}"] for r in records]
+    return table(["kernel", "derived", "counted"] + list(measured.values()) + ["TFLOP/s"], rows)
 
 
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
     "gpu_strategies": gpu_strategies_table,
+    "gpu_sharing_rows": gpu_sharing_rows_table,
+    "gpu_intensity": gpu_intensity_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
@@ -172,6 +228,9 @@ TABLES = {
     "scan": neighbours_table,
     "dips": neighbours_table,
 }
+
+# Suites whose records a table takes in besides its own, where they have been measured.
+TAKEN_IN = {"gpu_strategies": ("gpu_sharing",)}
 
 
 def read_results(path):
@@ -189,7 +248,8 @@ def read_results(path):
 def caption(records):
     first = records[0]
     peers = [p for p in unique(r.get("peer", "none") for r in records) if not p.startswith("wsgemm") and p != "none"]
-    text = f"{first['device']}; {first['date'][:10]}, commit {first['commit']}"
+    commits = " and ".join(unique(r["commit"] for r in records))
+    text = f"{first['device']}; {first['date'][:10]}, commit {commits}"
     return text + (f"; peers {' and '.join(peers)}" if peers else "") + "."
 
 
@@ -198,10 +258,14 @@ def make_table(name, results):
         sys.exit(f"readme_tables.py: no table is called {name}; there are {', '.join(TABLES)}")
     files = sorted(results.glob(f"*/{name}.jsonl"))
     if not files:
-        sys.exit(f"readme_tables.py: {results} holds no {name}.jsonl")
+        print(f"readme_tables.py: {results} holds no {name}.jsonl yet", file=sys.stderr)
+        return "\nNot measured yet.\n\n"
     parts = []
     for path in files:
         records = read_results(path)
+        for other in TAKEN_IN.get(name, ()):
+            if (path.parent / f"{other}.jsonl").exists():
+                records += read_results(path.parent / f"{other}.jsonl")
         try:
             parts.append(f"{caption(records)}\n\n{TABLES[name](records)}\n")
         except (KeyError, ValueError) as error:

@@ -2,14 +2,9 @@
  * GFLOP/s. A case whose result is wrong, or whose count differs from the derivation, is an error and gives no figure.
  *
  *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I . -I src bench/cuda/intensity.cu -o intensity
- *   intensity [--json FILE] [--n N] [--only CASE [--once]]         --once: nothing but one launch, for a profiler
+ *   intensity [--json FILE] [--n N] [--only CASE] [--once]         --once: nothing but one launch of each case, for a profiler
  *
- * Bytes as the hardware counts them, for CASE of simple tiled32 tiled32_c1 tiled32_c2 tiled32_c4 tiled32_c8:
- *   ncu --clock-control none --metrics l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum,smsp__sass_inst_executed_op_global_ld.sum \
- *       ./intensity --only CASE --once
- * The first counts sectors of 32 bytes, so the element of A that a warp of `simple` shares counts 32 bytes, not 32 x 4: expect
- * 2 n^3 / bytes = 0.4 there, not 0.25; the tiled kernels read whole lines, and the derived figures are expected. The second counts
- * instructions of warps: times 32 x 4 bytes it is what the threads asked for, 0.25 for `simple`. */
+ * tools/intensity_bytes.py adds what ncu measures in the launches of --once to the lines of FILE. */
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -185,7 +180,7 @@ struct options {
 };
 
 int usage() {
-  fprintf(stderr, "usage: intensity [--json FILE] [--n N] [--only CASE [--once]]\ncases:");
+  fprintf(stderr, "usage: intensity [--json FILE] [--n N] [--only CASE] [--once]\ncases:");
   for (const kernel_case &k : cases) fprintf(stderr, " %s", k.name);
   fprintf(stderr, "\n");
   return 2;
@@ -205,7 +200,6 @@ bool read_options(int argc, char **argv, options *o) {
     else
       return false;
   }
-  if (o->once && !o->only) return false;
   return !o->only ||
          std::any_of(std::begin(cases), std::end(cases), [&](const kernel_case &k) { return !strcmp(k.name, o->only); });
 }
@@ -244,8 +238,8 @@ int main(int argc, char **argv) {
   if (o.once) {
     const problem p(o.n);
     for (const kernel_case &k : cases)
-      if (!strcmp(o.only, k.name)) launch(k.launch, p.o);
-    must(cudaDeviceSynchronize(), o.only);
+      if (!o.only || !strcmp(o.only, k.name)) launch(k.launch, p.o);
+    must(cudaDeviceSynchronize(), "--once");
     return 0;
   }
   cudaDeviceProp properties;

@@ -180,6 +180,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "set_kernel": (c_int, [c_void_p, c_char_p]),
     "set_stream": (c_int, [c_void_p, c_void_p]),
     "get_stream": (c_int, [c_void_p, _out_pointer]),
+    "set_workspace": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "get_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
     "set_check": (c_int, [c_void_p, c_int]),
     "get_check": (c_int, [c_void_p, _out_int]),
     "set_logger": (c_int, [c_void_p, Logger, c_void_p]),

@@ -19,14 +19,16 @@
 #define BYTES_c 8
 #define BYTES_z 16
 const struct gpu_row gpu_rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, ...) \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,             \
-   TYPE_##t,                                                              \
-   bm,                                                                    \
-   bn,                                                                    \
-   coarse,                                                                \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                              \
-   WS_ROW_SHARED_BYTES(mainloop, UNIT_##t, BYTES_##t, bm, bn, bk, coarse, stages)},
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, ...)          \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                      \
+   TYPE_##t,                                                                       \
+   bm,                                                                             \
+   bn,                                                                             \
+   coarse,                                                                         \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
+   WS_ROW_SHARED_BYTES(mainloop, UNIT_##t, BYTES_##t, bm, bn, bk, coarse, stages), \
+   WS_ROW_TOTAL_BYTES(BYTES_##t, bm, bn, coarse),                                  \
+   (bm) == 1 || (bn) == 1},
 #include "cuda/kernels.def"
 #undef WS_CUDA_ROW
 };
@@ -74,6 +76,10 @@ wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, 
   d.b = (char *)device_memory(device) + MATRIX_BYTES;
   d.c = (char *)device_memory(device) + 2 * MATRIX_BYTES;
   return d;
+}
+
+wsgemm_gemm_desc row_desc(const struct gpu_row *row, int64_t m, int64_t n, int64_t k, int device) {
+  return device_desc(row->type, row->is_vector && row->bm == 1 ? 1 : m, row->is_vector && row->bn == 1 ? 1 : n, k, device);
 }
 
 /* By the words of their names, so that none can come in by another door. */

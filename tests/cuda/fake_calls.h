@@ -16,7 +16,8 @@
 struct gpu_row {
   const char *name;
   wsgemm_type type;
-  int bm, bn, coarse, n_threads, shared_bytes;
+  int bm, bn, coarse, n_threads, shared_bytes, total_bytes; /* total: besides, for a split product without memory for its sums */
+  bool is_vector;                                           /* for m = 1 or n = 1 only */
 };
 extern const struct gpu_row gpu_rows[];
 extern const int n_gpu_rows;
@@ -27,6 +28,8 @@ wsgemm_handle *handle_of_row(const struct gpu_row *row);
 
 /* A problem with all matrices on one device, column-major, no transposes; its memory is large enough for 4 MiB each. */
 wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, int device);
+/* The same that the row can run: m or n becomes 1 where it must be. */
+wsgemm_gemm_desc row_desc(const struct gpu_row *row, int64_t m, int64_t n, int64_t k, int device);
 void *device_memory(int device); /* of this device, once and for all; with room for 3 matrices of 4 MiB */
 
 /* The watched call. What it launched is in fake.launch, and nothing from before it. */

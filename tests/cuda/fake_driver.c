@@ -264,11 +264,18 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
   ENTER(cuLibraryGetGlobal);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
-  if (strcmp(name, "ws_ticket_queues") != 0) return leave(CUDA_ERROR_NOT_FOUND);
   const int device = fake_current()->device;
-  if (!fake.queues[device]) fake.queues[device] = fake_alloc(FAKE_DEVICE, device, WS_N_QUEUES * sizeof(ws_ticket_queue));
-  *address = (CUdeviceptr)(uintptr_t)fake.queues[device];
-  *bytes = WS_N_QUEUES * sizeof(ws_ticket_queue);
+  if (strcmp(name, "ws_launch_states") == 0) {
+    *bytes = WS_N_STATES * sizeof(ws_launch_state);
+    if (!fake.states[device]) fake.states[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
+    *address = (CUdeviceptr)(uintptr_t)fake.states[device];
+  } else if (strcmp(name, "ws_partial_sums") == 0) {
+    *bytes = (size_t)WS_N_SUMS * WS_SUMS_BYTES;
+    if (!fake.sums[device]) fake.sums[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
+    *address = (CUdeviceptr)(uintptr_t)fake.sums[device];
+  } else {
+    result = CUDA_ERROR_NOT_FOUND;
+  }
   return leave(result);
 }
 
@@ -310,6 +317,12 @@ static bool is_launch_good(const CUlaunchConfig *c, const fake_kernel *kernel, i
          (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ <= 1024 && shared_fits(kernel, device, c->sharedMemBytes);
 }
 
+static bool is_cooperative(const CUlaunchConfig *c) {
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c->attrs[i].value.cooperative) return true;
+  return false;
+}
+
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   ENTER(cuLaunchKernelEx);
   const fake_kernel *kernel = (const fake_kernel *)function;
@@ -317,6 +330,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   if (kernel < kernels || kernel >= kernels + n_kernels) return leave(CUDA_ERROR_INVALID_HANDLE);
   const int device = fake_current()->device;
   if (!is_launch_good(config, kernel, device) || !parameters || extra) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (is_cooperative(config) && config->gridDimX > (unsigned)(fake.device[device].n_sms * fake.device[device].blocks_per_sm))
+    return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
   *l = (fake_launch){.device = device,
                      .context = fake_current(),
@@ -324,7 +339,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                      .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                      .shared_bytes = config->sharedMemBytes,
-                     .n_attributes = config->numAttrs,
+                     .is_cooperative = is_cooperative(config),
                      .planned_threads = kernel->planned_threads,
                      .planned_shared = kernel->planned_shared};
   memcpy(l->kernel, kernel->name, sizeof l->kernel);

@@ -8,6 +8,7 @@
 #define WSGEMM_TESTS_FAKE_DRIVER_H
 #include "cuda/driver.h"
 #include "cuda/kernel_args.h"
+#include "cuda/launch_state.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
 typedef enum fake_function { WS_DRIVER_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
@@ -33,7 +34,8 @@ typedef struct fake_launch {
   int device;
   CUcontext context;
   CUstream stream;
-  unsigned grid[3], block[3], shared_bytes, n_attributes;
+  unsigned grid[3], block[3], shared_bytes;
+  bool is_cooperative;                 /* all blocks at once, or none */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
 } fake_launch;
@@ -59,10 +61,11 @@ typedef struct fake_driver {
   int n_launches; /* refused ones are not counted */
   fake_launch launch[FAKE_N_LAUNCHES];
   int n_loads;                             /* images given to the driver with success */
-  ws_ticket_queue *queues[FAKE_N_DEVICES]; /* the global of that name, once somebody asked where it is */
-  bool is_capture_broken;                  /* a call came that a capturing stream does not survive */
-  const char *trapped;                     /* a function that the library has no business with was looked for or called */
-  char last_wanted[64];                    /* the last name that was looked for in vain */
+  ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
+  char *sums[FAKE_N_DEVICES];
+  bool is_capture_broken; /* a call came that a capturing stream does not survive */
+  const char *trapped;    /* a function that the library has no business with was looked for or called */
+  char last_wanted[64];   /* the last name that was looked for in vain */
 } fake_driver;
 extern fake_driver fake;
 

@@ -102,7 +102,7 @@ CHILD_CASE(shared_memory_too_small) {
   fake.device[0].max_shared = 32 << 10;
   for (int r = 0; r < n_gpu_rows; r++) {
     wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
-    const wsgemm_gemm_desc d = device_desc(gpu_rows[r].type, 300, 300, 30, 0);
+    const wsgemm_gemm_desc d = row_desc(&gpu_rows[r], 300, 300, 30, 0);
     if (gpu_rows[r].shared_bytes > 32 << 10)
       expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, gpu_rows[r].name);
     else
@@ -153,7 +153,9 @@ CHILD_CASE(launches_fail) {
 struct fault {
   CUresult failure;
   int number;
-  int k, context, captures; /* the path of the call */
+  const char *kernel; /* the path of the call */
+  int64_t side, k;
+  int context, captures;
   int *n_calls;
   atomic_int *n_failed;
 };
@@ -173,7 +175,7 @@ static void fault_child(void *argument) {
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[1]) == WSGEMM_SUCCESS, "handle");
   if (fault->captures) fake.stream[1].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (fault->context) fake_set_current(fake_primary(1));
-  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 300, 300, fault->k, 0);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, fault->side, fault->side, fault->k, 0);
   const CUcontext context = fake_current();
   fake_fail(FAKE_ANY, fault->number, fault->number, fault->failure);
   const wsgemm_status status = wsgemm_gemm(h, &d);
@@ -198,8 +200,7 @@ static void fault_child(void *argument) {
   if (fault->failure == CUDA_ERROR_INVALID_VALUE) return;
   for (int again = 0; again < 2; again++) {
     const fake_launch *l = launch_of(h, &d);
-    CHECK(l->device == 0 && l->block[0] > 0 && strstr(l->kernel, fault->k ? "_queue" : "sscale"), "%s fails, then %s", name,
-          l->kernel);
+    CHECK(l->device == 0 && l->block[0] > 0 && strstr(l->kernel, fault->kernel), "%s fails, then %s", name, l->kernel);
   }
   wsgemm_destroy(h);
 }
@@ -208,14 +209,17 @@ static void fault_child(void *argument) {
 static void each_call_fails(void) {
   static const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE,
                                       CUDA_ERROR_UNKNOWN};
+  static const char *const kernels[] = {"sscale", "_static", "_queue", "_split"};
   int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(shared != MAP_FAILED, "shared memory");
   int n_runs = 0;
   struct fault fault = {.n_calls = shared, .n_failed = (atomic_int *)(shared + 1)};
   for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
-    for (int path = 0; path < 8; path++) {
+    for (int path = 0; path < 16; path++) {
       fault.failure = failures[i];
-      fault.k = path & 1 ? 30 : 0, fault.context = path >> 1 & 1, fault.captures = path >> 2 & 1;
+      fault.kernel = kernels[path % 4];
+      fault.side = path % 4 == 2 ? 3000 : 64, fault.k = path % 4 == 0 ? 0 : path % 4 == 3 ? 5000 : 30;
+      fault.context = path >> 2 & 1, fault.captures = path >> 3 & 1;
       fault.number = 0;
       do {
         fault.number++;
@@ -280,6 +284,13 @@ static void expect_no_gpu(const char *who) {
   }
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 0, 0);
   expect_failure(h, &d, WSGEMM_NO_DEVICE, "fork()");
+  size_t bytes;
+  d = device_desc(WSGEMM_F32, 8, 8, 8, 0);
+  CHECK(wsgemm_set_workspace(h, d.c, 4096) == WSGEMM_NO_DEVICE && strstr(wsgemm_last_error(), "fork()"), "%s: workspace: %s", who,
+        wsgemm_last_error());
+  CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_NO_DEVICE && bytes == 0, "%s: size of the workspace: %s", who,
+        wsgemm_last_error());
+  CHECK(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s: no workspace: %s", who, wsgemm_last_error());
   expect_cpu_works(who);
   expect_page_ends_work(who);
   wsgemm_machine(text, sizeof text);

@@ -287,9 +287,9 @@ CHILD_CASE(explanations) {
     const struct gpu_row *row = gpu_row_named(wsgemm_kernel_name(i));
     CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
     wsgemm_handle *h = handle_of_row(row);
-    const wsgemm_gemm_desc d = device_desc(row->type, 300, 500, 20, 1);
+    const wsgemm_gemm_desc d = row_desc(row, 300, 500, 20, 1);
     char number[32], tile[32];
-    snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, 300, 500, 1));
+    snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, d.m, d.n, 1));
     snprintf(tile, sizeof tile, "%dx%d", row->bm, row->bn);
     fake_forget();
     CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", "1 Fake GPU 1") &&

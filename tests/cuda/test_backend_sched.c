@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,8 @@ static wsgemm_handle *handle_with(const struct gpu_row *row, wsgemm_policy polic
 }
 
 static int queue_of(const fake_launch *l) {
-  return l->args.sched.queue ? (int)(l->args.sched.queue - fake.queues[l->device]) : -1;
+  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue; /* its first member */
+  return state ? (int)(state - fake.states[l->device]) : -1;
 }
 
 /* ---- grids -------------------------------------------------------------------------------------------------------------------------- */
@@ -35,13 +37,14 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A device without Cluster Launch Control. */
 static void check_grid(const struct gpu_row *row, wsgemm_policy policy, int quantum, int64_t m, int64_t n) {
-  const int64_t n_items = gpu_row_items(row, m, n, 1);
-  const bool is_static = policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS;
+  const wsgemm_gemm_desc d = row_desc(row, m, n, 33, 0);
+  const int64_t n_items = gpu_row_items(row, d.m, d.n, 1);
+  /* an item for every block at most: nothing to steal */
+  const bool is_static = policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS || n_items <= N_RESIDENT;
   int64_t n_blocks = smaller(n_items, N_RESIDENT);
   if (policy == WSGEMM_POLICY_FIXED_WORK) n_blocks = n_items;
   if (!is_static && quantum > 0) n_blocks = larger(n_blocks, (n_items + quantum - 1) / quantum);
   wsgemm_handle *h = handle_with(row, policy, quantum);
-  wsgemm_gemm_desc d = device_desc(row->type, m, n, 33, 0);
   const fake_launch *l = launch_of(h, &d);
   is_kernel(l, row, is_static ? "static" : "queue");
   CHECK(l->grid[0] == n_blocks && l->grid[1] == 1 && l->grid[2] == 1,
@@ -53,10 +56,10 @@ static void check_grid(const struct gpu_row *row, wsgemm_policy policy, int quan
   CHECK(l->planned_threads == row->n_threads && l->planned_shared == row->shared_bytes,
         "%s: the occupancy was asked for %d threads and %d bytes", row->name, l->planned_threads, l->planned_shared);
   const ws_tile_grid *g = &l->args.grid;
-  CHECK(g->n_rows == (m + row->bm - 1) / row->bm && g->n_cols == (n + row->bn - 1) / row->bn && g->coarse == row->coarse &&
+  CHECK(g->n_rows == (d.m + row->bm - 1) / row->bm && g->n_cols == (d.n + row->bn - 1) / row->bn && g->coarse == row->coarse &&
             g->n_batch == 1 && g->group >= 1 && l->args.sched.n_items == n_items,
         "%s: tiles", row->name);
-  CHECK(is_static ? !l->args.sched.queue : queue_of(l) >= 0 && queue_of(l) < WS_N_QUEUES, "%s: queue", row->name);
+  CHECK(is_static ? !l->args.sched.queue : queue_of(l) >= 0 && queue_of(l) < WS_N_STATES, "%s: queue", row->name);
   if (!is_static) CHECK(l->args.sched.quantum == (unsigned)quantum, "%s: quantum %u", row->name, l->args.sched.quantum);
   wsgemm_destroy(h);
 }
@@ -162,23 +165,23 @@ static int queue_on(wsgemm_handle *h, const wsgemm_gemm_desc *d, int stream) {
 CHILD_CASE(queues) {
   (void)unused;
   enum { N = 40 };
-  static bool is_taken[2][WS_N_QUEUES];
+  static bool is_taken[2][WS_N_STATES];
   int first[2][N];
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   for (int device = 0; device < 2; device++)
     for (int stream = 0; stream < N; stream++) {
-      const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, device);
+      const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, device);
       const int queue = first[device][stream] = queue_on(h, &d, stream);
-      if (!CHECK(queue >= 0 && queue < WS_N_QUEUES && !is_taken[device][queue], "stream %d: queue %d", stream, queue)) return;
+      if (!CHECK(queue >= 0 && queue < WS_N_STATES && !is_taken[device][queue], "stream %d: queue %d", stream, queue)) return;
       is_taken[device][queue] = true;
     }
   for (int turn = 0; turn < 200; turn++) {
     const int device = turn % 2, stream = turn * 7 % N;
-    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, device);
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, device);
     fake.stream[stream].capture = turn % 3 == 1 ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     const int queue = queue_on(h, &d, stream);
     if (turn % 3 == 1) {
-      if (!CHECK(queue >= 0 && queue < WS_N_QUEUES && !is_taken[device][queue], "captured: queue %d", queue)) return;
+      if (!CHECK(queue >= 0 && queue < WS_N_STATES && !is_taken[device][queue], "captured: queue %d", queue)) return;
       is_taken[device][queue] = true;
     } else {
       CHECK(queue == first[device][stream], "stream %d: first queue %d, then %d", stream, first[device][stream], queue);
@@ -192,17 +195,17 @@ CHILD_CASE(queues) {
 static void take_all(int n_captured) {
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 6400, 640, 10, 0); /* 2000 items */
-  static bool is_taken[WS_N_QUEUES];
+  static bool is_taken[WS_N_STATES];
   for (int i = 0; i < FAKE_N_STREAMS - 1; i++) {
     const int stream = i < n_captured ? FAKE_N_STREAMS - 1 : i - n_captured;
     fake.stream[FAKE_N_STREAMS - 1].capture = i < n_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     const int queue = queue_on(h, &d, stream);
-    if (i < WS_N_QUEUES) {
-      if (!CHECK(queue >= 0 && queue < WS_N_QUEUES && !is_taken[queue], "launch %d: queue %d", i, queue)) return;
+    if (i < WS_N_STATES) {
+      if (!CHECK(queue >= 0 && queue < WS_N_STATES && !is_taken[queue], "launch %d: queue %d", i, queue)) return;
       is_taken[queue] = true;
     } else {
       const fake_launch *l = &fake.launch[0];
-      if (!CHECK(queue == -1, "launch %d: queue %d of %d", i, queue, WS_N_QUEUES)) return;
+      if (!CHECK(queue == -1, "launch %d: queue %d of %d", i, queue, WS_N_STATES)) return;
       is_kernel(l, steal_row(), "static");
       CHECK(l->grid[0] == N_RESIDENT && l->args.sched.n_items == 2000, "%u blocks for %u items", l->grid[0],
             l->args.sched.n_items);
@@ -231,15 +234,63 @@ CHILD_CASE(first_calls_in_a_capture) {
   fake.stream[7].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   for (int type = 0; type < 4; type++)
     for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
-      for (int k = 0; k < 2; k++) {
+      for (int path = 0; path < 3; path++) { /* the scaling, the product, the split product */
+        const int64_t side = path == 1 ? 3000 : 50;
         wsgemm_handle *h = NULL;
         REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[7]) == WSGEMM_SUCCESS &&
                     wsgemm_set_policy(h, (wsgemm_policy)policy) == WSGEMM_SUCCESS,
                 "handle");
-        const wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 100, 100, k, 0);
+        const wsgemm_gemm_desc d = device_desc((wsgemm_type)type, side, side, path == 2 ? 5000 : path, 0);
         CHECK(launch_of(h, &d)->stream == (CUstream)&fake.stream[7], "stream");
         wsgemm_destroy(h);
       }
+}
+
+/* ---- split products -------------------------------------------------------------------------------------------------------------------- */
+
+/* Few tiles and a long k: one launch of blocks that are all there at once, with memory of the library's for 8 streams, of the caller's, or
+ * none; then the row that wants the least shared memory works alone. */
+CHILD_CASE(split_products) {
+  (void)unused;
+  enum { N = 64, K = 8192 };
+  wsgemm_handle *h = NULL;
+  char *own = fake_alloc(FAKE_DEVICE, 0, 16 << 20);
+  REQUIRE(own && wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int type = 0; type < 4; type++)
+    for (int turn = 0; turn < 12; turn++) {
+      const wsgemm_gemm_desc d = device_desc((wsgemm_type)type, N, N, K, 0);
+      const bool is_own = turn == 10, is_short = turn == 11;
+      size_t bytes = 0;
+      wsgemm_set_stream(h, &fake.stream[turn]);
+      fake.stream[turn].capture = CU_STREAM_CAPTURE_STATUS_NONE;
+      CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes > 0, "no workspace is wanted: %zu", bytes);
+      REQUIRE(wsgemm_set_workspace(h, is_own || is_short ? own : NULL,
+                                   is_own     ? bytes
+                                   : is_short ? bytes - 1
+                                              : 0) == WSGEMM_SUCCESS,
+              "%s", wsgemm_last_error());
+      const fake_launch *l = launch_of(h, &d);
+      const ws_split_args *split = &l->args.split;
+      const bool has_sums = turn < WS_N_SUMS || is_own;
+      CHECK(strstr(l->kernel, "_split") && split->n_parts > 1 && split->part_k * split->n_parts >= K &&
+                split->part_k * (split->n_parts - 1) < K,
+            "%s: %d parts of %lld", l->kernel, split->n_parts, (long long)split->part_k);
+      CHECK(l->is_cooperative == has_sums && (split->sums != NULL) == has_sums && (split->barrier != NULL) == has_sums,
+            "turn %d: sums %p, cooperative %d", turn, split->sums, l->is_cooperative);
+      const long place = has_sums && !is_own ? (char *)split->sums - fake.sums[0] : 0;
+      CHECK(is_own ? split->sums == own : place == (has_sums ? turn * (long)WS_SUMS_BYTES : 0), "turn %d: sums at %ld", turn,
+            place);
+      if (has_sums) {
+        CHECK((const char *)split->barrier - (const char *)fake.states[0] ==
+                  turn * (long)sizeof(ws_launch_state) + (long)offsetof(ws_launch_state, barrier),
+              "turn %d: the barrier of another stream", turn);
+        CHECK(l->grid[0] == (unsigned)smaller(l->args.sched.n_items, N_RESIDENT), "%u blocks", l->grid[0]);
+      } else {
+        CHECK(l->grid[0] == l->args.sched.n_items && l->args.grid.n_batch == 1, "%u blocks", l->grid[0]);
+        CHECK(l->shared_bytes > (unsigned)l->planned_shared, "no shared memory for the total");
+      }
+    }
+  wsgemm_destroy(h);
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------------------------------- */
@@ -259,7 +310,7 @@ static void *call_many(void *argument) {
   if (wsgemm_create(&h) != WSGEMM_SUCCESS) return NULL;
   wsgemm_set_stream(h, &fake.stream[1 + self->number % 4]); /* two threads to a stream */
   for (int turn = 0; turn < N_TURNS; turn++) {
-    wsgemm_gemm_desc d = device_desc((wsgemm_type)(turn % 4), 100, 100, turn % 5, turn / 4 % 2);
+    wsgemm_gemm_desc d = device_desc((wsgemm_type)(turn % 4), 3000, 3000, turn % 5, turn / 4 % 2);
     wsgemm_set_policy(h, (wsgemm_policy)(turn % 6));
     self->n_failed += wsgemm_gemm(h, &d) != WSGEMM_SUCCESS || fake_depth() != 0;
   }
@@ -287,7 +338,7 @@ CHILD_CASE(threads) {
         fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain]);
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   for (int device = 0; device < 2; device++) {
-    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, device);
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, device);
     CHECK(queue_on(h, &d, 9) == 4, "4 streams took more than 4 queues of device %d", device);
   }
   wsgemm_destroy(h);
@@ -302,7 +353,7 @@ static void hold_first(fake_function function) {
 }
 
 static void *call_once(void *handle) {
-  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 100, 100, 10, 0);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0);
   CHECK(wsgemm_gemm(handle, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   return NULL;
 }
@@ -330,6 +381,7 @@ static const struct check_case cases[] = {{"grids", grids},
                                           {"no_queue_left_by_streams", no_queue_left_by_streams},
                                           {"no_queue_left_by_captures", no_queue_left_by_captures},
                                           {"first_calls_in_a_capture", first_calls_in_a_capture},
+                                          {"split_products", split_products},
                                           {"threads", threads},
                                           {"two_threads_on_a_stream", two_threads_on_a_stream}};
 CHECK_MAIN("backend_sched", cases)
