@@ -243,7 +243,7 @@ static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream 
  * streams cannot each hold half of it. Who may steal what is no question then. */
 static wsgemm_status launch_split(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, gpu_plan *plan,
                                   ws_gemm_args *args) {
-  ws_launch_state *state;
+  ws_launch_state *state = NULL;
   const wsgemm_status status = find_state(h, device, stream, &state);
   if (status) return status;
   args->split = (ws_split_args){.n_parts = (int32_t)plan->split.n_parts, .part_k = plan->split.part_k, .ld = plan->split.ld};

@@ -85,8 +85,9 @@ static void beside_peer(struct stage *stage, const struct kernel_row *row, wsgem
   compare(stage, d, sizes, c[0], c[1], row->name);
 }
 
-/* Near an edge of a work item, or anywhere. */
+/* Near an edge of a work item, or anywhere; a row for vectors works on nothing else. */
 static int64_t draw_extent(int item) {
+  if (item == 1) return 1;
   const int64_t marks[] = {2, item / 2, item, 2 * item, check_random_in(&dice, 2, 2 * item)};
   return marks[check_random_in(&dice, 0, 4)] + check_random_in(&dice, -1, 1);
 }
