@@ -11,18 +11,35 @@ static struct check_random dice;
 
 /* ---- products to be made again and again -------------------------------------------------------------------------------------- */
 
-enum { MAX_SIDE = 300, MAX_LD = MAX_SIDE + 4, MATRIX_BYTES = MAX_LD * MAX_LD * 16 };
+/* LARGE: more items of the smallest row than blocks fit, so that there is something to steal; SPLIT: few items and a long k. */
+enum shape { SMALL, LARGE, SPLIT, SCALE, N_SHAPES };
+enum { MAX_SIDE = 1210, MATRIX_BYTES = MAX_SIDE * MAX_SIDE * 8 };
 struct job {
   wsgemm_gemm_desc d; /* with A and B in place; C is the caller's */
+  const char *row;    /* to be forced; NULL: none */
   size_t c_bytes;
   unsigned long long expected;
 };
 
 static unsigned char *operands[4][2]; /* device: A and B of each type */
+static const char *smallest_row[4];
+
+static void find_smallest_rows(void) {
+  static struct kernel_row rows[MAX_ROWS];
+  const int n_rows = usable_rows(rows);
+  int extent[4] = {0};
+  for (int r = 0; r < n_rows; r++) {
+    const int type = (int)rows[r].type, mn = rows[r].mr * rows[r].nr;
+    if (rows[r].mr == 1 || rows[r].nr == 1 || (extent[type] > 0 && extent[type] <= mn)) continue;
+    extent[type] = mn;
+    smallest_row[type] = rows[r].name;
+  }
+}
 
 static void make_operands(void) {
   double *host = malloc(MATRIX_BYTES);
   REQUIRE(host != NULL, "memory");
+  find_smallest_rows();
   for (int type = 0; type < 4; type++)
     for (int x = 0; x < 2; x++) {
       for (size_t i = 0; i < MATRIX_BYTES / sizeof *host; i++)
@@ -40,9 +57,16 @@ static void free_operands(void) {
     for (int x = 0; x < 2; x++) gpu_free(operands[type][x]);
 }
 
-static struct job draw_job(wsgemm_type type, int64_t k) {
-  struct job job = {.d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice),
-                                   check_random_in(&dice, 1, MAX_SIDE), check_random_in(&dice, 1, MAX_SIDE), k)};
+static int64_t draw_side(wsgemm_type type, enum shape shape) {
+  const int64_t large = type == WSGEMM_C64 ? 800 : 1200;
+  return shape == LARGE ? large - check_random_in(&dice, 0, 9) : check_random_in(&dice, 1, shape == SPLIT ? 64 : 300);
+}
+
+static struct job draw_job(wsgemm_type type, enum shape shape) {
+  const int64_t m = draw_side(type, shape), n = draw_side(type, shape);
+  const int64_t k = shape == SCALE ? 0 : shape == SPLIT ? check_random_in(&dice, 1000, 5000) : check_random_in(&dice, 1, 300);
+  struct job job = {.d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k),
+                    .row = shape == LARGE ? smallest_row[type] : NULL};
   wsgemm_gemm_desc *d = &job.d;
   const size_t bytes = type_bytes(type);
   d->lda += check_random_in(&dice, 0, 3), d->ldb += check_random_in(&dice, 0, 3), d->ldc += check_random_in(&dice, 0, 3);
@@ -57,6 +81,7 @@ static struct job draw_job(wsgemm_type type, int64_t k) {
 static wsgemm_status begin_job(wsgemm_handle *h, const struct job *job, void *c, cudaStream_t stream) {
   wsgemm_gemm_desc d = job->d;
   d.c = c;
+  REQUIRE(wsgemm_set_kernel(h, job->row) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   GPU(cudaMemsetAsync(c, 0xa5, job->c_bytes, stream));
   return wsgemm_gemm(h, &d);
 }
@@ -64,9 +89,8 @@ static wsgemm_status begin_job(wsgemm_handle *h, const struct job *job, void *c,
 static unsigned long long digest_on(const void *device, size_t bytes, void *host, cudaStream_t stream) {
   GPU(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
   GPU(cudaStreamSynchronize(stream));
-  const unsigned char *x = host;
-  unsigned long long digest = 1469598103934665603ull; /* FNV-1a */
-  for (size_t i = 0; i < bytes; i++) digest = (digest ^ x[i]) * 1099511628211ull;
+  unsigned long long digest = 1469598103934665603ull; /* FNV-1a, by words; all sizes are multiples of 4 */
+  for (size_t i = 0; i < bytes / sizeof(unsigned); i++) digest = (digest ^ ((const unsigned *)host)[i]) * 1099511628211ull;
   return digest;
 }
 
@@ -128,7 +152,7 @@ static void threads_and_streams(void) {
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
   for (int i = 0; i < N_JOBS; i++) {
-    jobs[i] = draw_job((wsgemm_type)(i % 4), check_random_in(&dice, 0, MAX_SIDE));
+    jobs[i] = draw_job((wsgemm_type)(i % 4), i / 4 % 8 == 0 ? LARGE : i / 4 % 8 < 3 ? SPLIT : i / 4 % 8 < 4 ? SCALE : SMALL);
     expect_job(&jobs[i], c, host);
   }
   for (int t = 0; t < N_THREADS; t++) {
@@ -194,7 +218,7 @@ static void memory_is_full(void) {
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
   for (int i = 0; i < N; i++) {
-    some[i] = draw_job((wsgemm_type)(i % 3), check_random_in(&dice, 0, MAX_SIDE)); /* z is not loaded */
+    some[i] = draw_job((wsgemm_type)(i % 3), (enum shape)(i / 3 % N_SHAPES)); /* z is not loaded */
     expect_job(&some[i], c, host);
   }
   struct block *all = take_all(&bytes_taken);
@@ -204,7 +228,7 @@ static void memory_is_full(void) {
     CHECK(begin_job(NULL, job, c, 0) == WSGEMM_SUCCESS, "on a full device: %s", wsgemm_last_error());
     CHECK(digest_on(c, job->c_bytes, host, 0) == job->expected, "on a full device: other bits");
   }
-  struct job late = draw_job(WSGEMM_C64, 20);
+  struct job late = draw_job(WSGEMM_C64, SMALL);
   for (int turn = 0; turn < 3; turn++) {
     const wsgemm_status status = begin_job(NULL, &late, c, 0);
     GPU(cudaStreamSynchronize(0));
@@ -236,13 +260,13 @@ static void first_call_in_capture(void) {
   c = gpu_alloc(MATRIX_BYTES);
   GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   REQUIRE(wsgemm_set_stream(h, stream) == WSGEMM_SUCCESS, "stream");
-  for (int turn = 0; turn < 4 * 6 * 2; turn++) { /* types, policies, the product and the scaling */
-    struct job job = draw_job((wsgemm_type)(turn / 12), turn % 2 ? 30 : 0);
+  for (int turn = 0; turn < 4 * 6 * N_SHAPES; turn++) { /* types, policies, shapes */
+    struct job job = draw_job((wsgemm_type)(turn / N_SHAPES / 6), (enum shape)(turn % N_SHAPES));
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     enum cudaStreamCaptureStatus capture;
     size_t n_nodes = 0;
-    wsgemm_set_policy(h, (wsgemm_policy)(turn / 2 % 6));
+    wsgemm_set_policy(h, (wsgemm_policy)(turn / N_SHAPES % 6));
     GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     CHECK(begin_job(h, &job, c, stream) == WSGEMM_SUCCESS, "turn %d: %s", turn, wsgemm_last_error());
     GPU(cudaStreamIsCapturing(stream, &capture));
@@ -285,7 +309,7 @@ static void bad_pointers(void) {
   for (int turn = 0; turn < 4 * 2 * 3; turn++) {
     const wsgemm_type type = (wsgemm_type)(turn % 4);
     void *other = turn / 4 % 2 ? pinned : host;
-    struct job job = draw_job(type, check_random_in(&dice, 1, 100));
+    struct job job = draw_job(type, SMALL);
     expect_job(&job, c, host);
     wsgemm_gemm_desc d = job.d;
     d.c = c;
@@ -293,7 +317,7 @@ static void bad_pointers(void) {
     if (turn / 8 == 1) d.b = other;
     if (turn / 8 == 2) d.c = other;
     expect_refusal(&d, WSGEMM_INVALID_POINTER, "host memory", "host memory among device memory");
-    d.batch_count = 3, d.stride_c = MAX_LD * MAX_LD;
+    d.batch_count = 3, d.stride_c = MAX_SIDE * MAX_SIDE;
     expect_refusal(&d, WSGEMM_INVALID_POINTER, "host memory", "host memory in a batch");
     if (turn / 8 == 0) d.a = NULL;
     if (turn / 8 == 1) d.b = NULL;
@@ -321,7 +345,7 @@ static void two_gpus(void) {
   dice = check_random_from(304);
   REQUIRE(host != NULL, "memory");
   make_operands();
-  struct job job = draw_job(WSGEMM_F64, 40);
+  struct job job = draw_job(WSGEMM_F64, SMALL);
   const size_t a_offset = (size_t)((const unsigned char *)job.d.a - operands[WSGEMM_F64][0]);
   const size_t b_offset = (size_t)((const unsigned char *)job.d.b - operands[WSGEMM_F64][1]);
   for (int device = 0; device < 2; device++) {
@@ -345,7 +369,7 @@ static void two_gpus(void) {
       CHECK(current == now, "device %d was current, now %d", now, current);
       GPU(cudaSetDevice(device));
       GPU(cudaDeviceSynchronize());
-      CHECK(gpu_digest(c[device], job.c_bytes) == job.expected, "device %d from %d: other bits", device, now);
+      CHECK(digest_on(c[device], job.c_bytes, host, 0) == job.expected, "device %d from %d: other bits", device, now);
       if (now == 0) d.a = (unsigned char *)a[1 - device] + a_offset;
       if (now == 1) d.c = c[1 - device];
       expect_refusal(&d, WSGEMM_INVALID_POINTER, "different devices", "matrices on two GPUs");
