@@ -232,6 +232,21 @@ static void each_call_fails(void) {
   munmap(shared, 4096);
 }
 
+/* The kernel of a split product may use more shared memory than usual; if the driver is once too short of memory to say yes, it is asked
+ * again. */
+CHILD_CASE(shared_memory_refused_once) {
+  (void)unused;
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_workspace(h, device_memory(0), 256) == WSGEMM_SUCCESS, "handle");
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_C64, 64, 64, 5000, 0);
+  fake_fail(FAKE_cuKernelSetAttribute, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  expect_failure(h, &d, WSGEMM_DEVICE_ERROR, "CUDA_ERROR_OUT_OF_MEMORY");
+  const fake_launch *l = launch_of(h, &d);
+  CHECK(strstr(l->kernel, "_split") && l->shared_bytes > (unsigned)l->planned_shared, "%s with %u bytes", l->kernel,
+        l->shared_bytes);
+  wsgemm_destroy(h);
+}
+
 /* A device that a kernel has broken: every call of the driver answers with that kernel's error. */
 CHILD_CASE(everything_fails) {
   (void)unused;
@@ -383,6 +398,7 @@ static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_h
                                           {"no_scaling", no_scaling},
                                           {"launches_fail", launches_fail},
                                           {"each_call_fails", each_call_fails},
+                                          {"shared_memory_refused_once", shared_memory_refused_once},
                                           {"everything_fails", everything_fails},
                                           {"fork_after_use", fork_after_use},
                                           {"fork_after_host_calls", fork_after_host_calls},

@@ -74,6 +74,10 @@ CHILD_CASE(grids) {
       for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
         for (int quantum = 0; quantum < 6; quantum += quantum ? 4 : 1)
           check_grid(&gpu_rows[r], policies[p], quantum, shapes[s][0], shapes[s][1]);
+  for (int r = 0; r < n_gpu_rows; r++) /* as many items as blocks fit, and one more */
+    for (int n_items = N_RESIDENT; n_items <= N_RESIDENT + 1; n_items++)
+      if (!gpu_rows[r].is_vector)
+        check_grid(&gpu_rows[r], WSGEMM_POLICY_STEAL, 0, (int64_t)n_items * gpu_rows[r].bm, gpu_rows[r].bn);
 }
 
 /* Some in plain numbers: tiles of 128 x 64, two to an item. */
@@ -290,6 +294,12 @@ CHILD_CASE(split_products) {
         CHECK(l->shared_bytes > (unsigned)l->planned_shared, "no shared memory for the total");
       }
     }
+  wsgemm_destroy(h);
+  h = handle_of_row(gpu_row_with(WSGEMM_F32, 32, 64, 1));
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 256, 512, 4096, 0);
+  const fake_launch *l = launch_of(h, &d);
+  CHECK(l->args.sched.n_items > N_RESIDENT && l->grid[0] == N_RESIDENT && l->is_cooperative, "%u blocks for %u items", l->grid[0],
+        l->args.sched.n_items);
   wsgemm_destroy(h);
 }
 
