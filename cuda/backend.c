@@ -32,13 +32,6 @@ int ws_cuda_kernel_find(const char *name) {
 
 enum { WS_WORKSPACE_ALIGN = 256 };
 
-static wsgemm_status fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
-  const char *name = NULL, *text = NULL;
-  ws_cuda.cuGetErrorName(result, &name);
-  ws_cuda.cuGetErrorString(result, &text);
-  return ws_fail(h, WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error", text ? text : "?");
-}
-
 /* ---- plan -------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct gpu_plan {
@@ -124,6 +117,12 @@ static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
   return has_clc(device) ? WS_SCHED_CLC : WS_SCHED_QUEUE;
 }
 
+static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
+  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
+  return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
+                 device->ordinal, device->name, device->cc / 10, device->cc % 10);
+}
+
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   plan->split = ws_split_for(p, device->n_sms);
@@ -131,10 +130,10 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
-  plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : (int)plan->sched);
-  if (!plan->kernel)
-    return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", row->name,
-                   device->ordinal, device->name, device->cc / 10, device->cc % 10);
+  CUresult result;
+  plan->kernel =
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : (int)plan->sched, &result);
+  if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   plan->grid = grid_for(p, row, plan->split.n_parts);
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS)
@@ -187,13 +186,14 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
                            .numAttrs = all_resident};
   void *parameters[] = {args};
   const CUresult result = ws_cuda.cuLaunchKernelEx(&config, (CUfunction)kernel, parameters, NULL);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : fail_cuda(h, "launch", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "launch", result);
 }
 
 static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   enum { N_THREADS = 256, BLOCKS_PER_SM = 8 };
-  CUkernel kernel = ws_device_scale_kernel(device, p->type);
-  if (!kernel) return ws_fail(h, WSGEMM_ARCH_MISMATCH, "no kernel for device %d (%s)", device->ordinal, device->name);
+  CUresult result;
+  CUkernel kernel = ws_device_scale_kernel(device, p->type, &result);
+  if (!kernel) return fail_kernel(h, "scale", device, result);
   ws_gemm_args args = args_of(p);
   args.grid.n_batch = p->batch_count;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
@@ -205,7 +205,7 @@ static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_devi
 static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream stream, ws_launch_state **state) {
   CUstreamCaptureStatus capturing;
   const CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
-  if (result != CUDA_SUCCESS) return fail_cuda(h, "stream", result);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "stream", result);
   *state = ws_device_launch_state(device, stream, capturing != CU_STREAM_CAPTURE_STATUS_NONE);
   return WSGEMM_SUCCESS;
 }
@@ -234,8 +234,9 @@ static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream 
       args->sched.queue = &state->queue;
     } else { /* the same items in the same way, unstolen */
       plan->sched = WS_SCHED_STATIC;
-      plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched);
-      if (!plan->kernel) return ws_fail(h, WSGEMM_INTERNAL_ERROR, "kernel %s has no static form", row->name);
+      CUresult result;
+      plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched, &result);
+      if (!plan->kernel) return fail_kernel(h, row->name, device, result);
     }
   }
   const int64_t n_blocks = ws_sched_grid(plan->sched, plan->n_items, n_resident, args->sched.quantum, plan->fixed_work);
@@ -246,7 +247,7 @@ static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream 
  * streams cannot each hold half of it. Who may steal what is no question then. */
 static wsgemm_status launch_split(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, gpu_plan *plan,
                                   ws_gemm_args *args) {
-  ws_launch_state *state;
+  ws_launch_state *state = NULL;
   const wsgemm_status status = find_state(h, device, stream, &state);
   if (status) return status;
   args->split = (ws_split_args){.n_parts = (int32_t)plan->split.n_parts, .part_k = plan->split.part_k, .ld = plan->split.ld};
@@ -260,8 +261,9 @@ static wsgemm_status launch_split(wsgemm_handle *h, const ws_problem *p, ws_devi
   }
   const int row_idx = smallest_row(p);
   row = ws_cuda_row_at(row_idx);
-  plan->kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT);
-  if (!plan->kernel) return ws_fail(h, WSGEMM_INTERNAL_ERROR, "kernel %s has no split form", row->name);
+  CUresult result;
+  plan->kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
+  if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   args->grid = grid_for(p, row, 1);
   args->sched.n_items = (uint32_t)ws_tile_items(&args->grid);
   return launch(h, plan->kernel->kernel, args->sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, false, stream,
@@ -288,7 +290,7 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
   if (ws_cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) ws_cuda.cuCtxGetDevice(&current_device);
   const bool pushes = current_device != device->ordinal;
   CUresult result = pushes ? ws_cuda.cuCtxPushCurrent(device->context) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return fail_cuda(h, "context", result);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "context", result);
   CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
   if (!ws_product_is_zero(p))
     status = launch_product(h, p, device, stream);
@@ -312,6 +314,7 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
   if (ws_cuda.missing) return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "the driver is too old: it has no %s", ws_cuda.missing);
   if (workspace) {
     const ws_location l = ws_locate(workspace);
+    if (l.unknown) return ws_fail_unknown(h, l.unknown);
     if (!l.is_device) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is not device memory");
     if ((uintptr_t)workspace % WS_WORKSPACE_ALIGN != 0)
       return ws_fail(h, WSGEMM_INVALID_VALUE, "workspace is aligned to less than %d bytes", WS_WORKSPACE_ALIGN);
@@ -357,6 +360,8 @@ void ws_cuda_describe(ws_text *t) {
     ws_text_add(t, "gpu: no driver\n");
   else if (ws_cuda.missing)
     ws_text_add(t, "gpu: the driver is too old: it has no %s\n", ws_cuda.missing);
+  else if (ws_driver_is_lost())
+    ws_text_add(t, "gpu: lost by fork(); only the parent can use it\n");
   else
     ws_text_add(t, "gpu: driver found; used for device memory\n");
 }

@@ -66,22 +66,19 @@ typedef struct device_record {
 static device_record records[WS_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int attribute(CUdevice device, CUdevice_attribute which) {
-  int value = 0;
-  return ws_cuda.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
-}
-
+/* The context last, so that a failure leaves nothing to give back. */
 static CUresult make_record(device_record *r, int ordinal) {
+  int major = 0, minor = 0;
   CUdevice device;
   CUresult result = ws_cuda.cuDeviceGet(&device, ordinal);
-  if (result == CUDA_SUCCESS) result = ws_cuda.cuDevicePrimaryCtxRetain(&r->device.context, device);
-  if (result != CUDA_SUCCESS) return result;
-  ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, device);
+  if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, device);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&r->device.context, device);
   r->device.ordinal = ordinal;
-  r->device.n_sms = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  r->device.cc = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                 attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  return CUDA_SUCCESS;
+  r->device.cc = 10 * major + minor;
+  return result;
 }
 
 ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
@@ -98,7 +95,9 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
   pthread_mutex_unlock(&lock);
   if (result == CUDA_SUCCESS) return &r->device;
-  *status = ws_fail(h, WSGEMM_DEVICE_ERROR, "device %d cannot be used: CUDA error %d", ordinal, (int)result);
+  char what[32];
+  snprintf(what, sizeof what, "device %d", ordinal);
+  *status = ws_fail_cuda(h, what, result);
   return NULL;
 }
 
@@ -110,67 +109,96 @@ static device_record *record_of(ws_device *device) { return (device_record *)dev
 static CUresult load_image(device_record *r, int image_idx) {
   if (r->library[image_idx]) return CUDA_SUCCESS;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
-  const CUresult result = ws_cuda.cuLibraryLoadData(&r->library[image_idx], ws_images[image_idx], NULL, NULL, 0, NULL, NULL, 0);
+  CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) return result;
+  result = ws_cuda.cuLibraryLoadData(&r->library[image_idx], ws_images[image_idx], NULL, NULL, 0, NULL, NULL, 0);
   ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
   if (result != CUDA_SUCCESS) r->library[image_idx] = NULL;
   return result;
 }
 
-static CUkernel find_kernel(device_record *r, int image_idx, const char *name) {
-  CUkernel kernel;
-  if (load_image(r, image_idx) != CUDA_SUCCESS) return NULL;
-  return ws_cuda.cuLibraryGetKernel(&kernel, r->library[image_idx], name) == CUDA_SUCCESS ? kernel : NULL;
+static CUresult find_kernel(device_record *r, int image_idx, const char *name, CUkernel *kernel) {
+  const CUresult result = load_image(r, image_idx);
+  return result == CUDA_SUCCESS ? ws_cuda.cuLibraryGetKernel(kernel, r->library[image_idx], name) : result;
+}
+
+bool ws_device_lacks(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_NO_BINARY_FOR_GPU:
+  case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+  case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+  case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+  case CUDA_ERROR_INVALID_IMAGE:
+  case CUDA_ERROR_INVALID_PTX:
+  case CUDA_ERROR_NOT_FOUND:
+  case CUDA_ERROR_NOT_SUPPORTED:
+  case CUDA_ERROR_INVALID_VALUE: /* more shared memory than a block of this device can have */
+    return true;
+  default:
+    return false;
+  }
 }
 
 /* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
-static bool allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, int entry) {
+static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, int entry) {
   const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const int bytes = row->shared_bytes;
-  return (entry == WS_ENTRY_SPLIT &&
-          ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device) == CUDA_SUCCESS) ||
-         ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device) == CUDA_SUCCESS;
+  if (entry == WS_ENTRY_SPLIT) {
+    const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
+    if (!ws_device_lacks(result)) return result;
+  }
+  return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
 
-static void look_up(device_record *r, int row_idx, int entry) {
+static CUresult look_up(device_record *r, int row_idx, int entry) {
   static const char *const suffixes[WS_N_ENTRIES] = {"static", "queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
   ws_device_kernel *found = &r->kernel[row_idx][entry];
-  CUkernel kernel = find_kernel(r, row->type, name);
+  CUkernel kernel;
   CUfunction function;
   CUdevice device;
-  if (!kernel || ws_cuda.cuDeviceGet(&device, r->device.ordinal) != CUDA_SUCCESS || !allow_shared(kernel, device, row, entry) ||
-      ws_cuda.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS ||
-      ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
-                                                          (size_t)row->shared_bytes) != CUDA_SUCCESS ||
-      found->blocks_per_sm < 1)
-    return;
-  found->kernel = kernel;
+  CUresult result = find_kernel(r, row->type, name, &kernel);
+  if (!result) result = ws_cuda.cuDeviceGet(&device, r->device.ordinal);
+  if (!result) result = allow_shared(kernel, device, row, entry);
+  if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
+  if (!result)
+    result = ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
+                                                                 (size_t)row->shared_bytes);
+  if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
+  if (!result) found->kernel = kernel;
+  return result;
 }
 
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry) {
+/* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result) {
   device_record *r = record_of(device);
+  *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) look_up(r, row_idx, entry);
-    atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
+    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
+    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
+      atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
     pthread_mutex_unlock(&lock);
+    if (*result != CUDA_SUCCESS) return NULL;
   }
-  return r->kernel[row_idx][entry].kernel ? &r->kernel[row_idx][entry] : NULL;
+  if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
+  *result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return NULL;
 }
 
-CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type) {
+CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result) {
   device_record *r = record_of(device);
+  *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->scale_is_looked_up[type], memory_order_acquire)) {
     const char name[] = {ws_types[type].letter, 's', 'c', 'a', 'l', 'e', '\0'};
     pthread_mutex_lock(&lock);
-    if (!r->scale[type]) r->scale[type] = find_kernel(r, type, name);
-    atomic_store_explicit(&r->scale_is_looked_up[type], true, memory_order_release);
+    if (!r->scale[type]) *result = find_kernel(r, type, name, &r->scale[type]);
+    if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->scale_is_looked_up[type], true, memory_order_release);
     pthread_mutex_unlock(&lock);
   }
-  return r->scale[type];
+  return *result == CUDA_SUCCESS ? r->scale[type] : NULL;
 }
 
 /* ---- launch states ------------------------------------------------------------------------------------------------------------ */

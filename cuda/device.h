@@ -41,10 +41,12 @@ typedef struct ws_device {
 /* The record of a device, made on the first call. On failure NULL, with the status and its words recorded. */
 ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 
-/* An entry point of a row, loaded on the first call; the device's context must be current. NULL: this device has none. */
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry);
+/* An entry point of a row, loaded on the first call; the device's context must be current. NULL: there is none, for the given reason. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result);
 /* C = beta C, for one type. */
-CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type);
+CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result);
+/* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
+bool ws_device_lacks(CUresult result);
 
 /* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
  * being captured into a graph. NULL: all are taken. */

@@ -1,9 +1,16 @@
-/* driver.c - finds the CUDA driver's entry points. */
+/* driver.c - finds the CUDA driver's entry points, and knows when they must not be called. */
+#define _GNU_SOURCE
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 ws_driver ws_cuda;
 
@@ -19,12 +26,43 @@ static const struct {
 #undef WS_DRIVER_ROW
 };
 
+static _Atomic bool is_used, is_lost;
+
+void ws_driver_note_use(void) {
+  if (!atomic_load_explicit(&is_used, memory_order_relaxed)) atomic_store_explicit(&is_used, true, memory_order_relaxed);
+}
+
+bool ws_driver_is_lost(void) { return atomic_load_explicit(&is_lost, memory_order_relaxed); }
+
+static void after_fork_child(void) { atomic_store_explicit(&is_lost, atomic_load(&is_used), memory_order_relaxed); }
+
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
+  const char *name = NULL, *text = NULL;
+  ws_cuda.cuGetErrorName(result, &name);
+  ws_cuda.cuGetErrorString(result, &text);
+  return ws_fail(h, result == CUDA_ERROR_NO_DEVICE ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what,
+                 name ? name : "unknown CUDA error", text ? text : "?");
+}
+
+/* rt_sigprocmask copies the new mask in before it looks at `how`: with a `how` that does not exist it answers EFAULT or EINVAL, and
+ * changes nothing. The mask is aligned down, so that it lies in the pointer's page. */
+bool ws_is_readable(const void *pointer) {
+  enum { NO_SUCH_HOW = -1, MASK_BYTES = 8 };
+  const int errno_before = errno;
+  const bool is_bad =
+      syscall(SYS_rt_sigprocmask, NO_SUCH_HOW, (uintptr_t)pointer & ~(uintptr_t)(MASK_BYTES - 1), NULL, MASK_BYTES) != 0 &&
+      errno == EFAULT;
+  errno = errno_before;
+  return !is_bad;
+}
+
 /* ISO C has no cast from an object pointer to a function pointer; their bytes are copied. */
 void ws_driver_load(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
   if (!library) return;
   ws_cuda.is_loaded = true;
+  pthread_atfork(NULL, NULL, after_fork_child);
   if (!symbol) {
     ws_cuda.missing = "cuGetProcAddress_v2";
     return;

@@ -1,12 +1,14 @@
 /* driver.h - the CUDA driver, found at run time: the table of its entry points that this library calls, and what state it is in.
  *
  * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
- * so, and until then every pointer is host memory. */
+ * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it. */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <stdbool.h>
+
+#include "internal.h"
 
 /* X(name, version of the interface as cuda_version * 10 in cudaTypedefs.h) */
 #define WS_DRIVER_ENTRIES(X)                           \
@@ -43,6 +45,16 @@ typedef struct ws_driver {
 
 extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 
-/* Looks for libcuda.so.1 without initialising it. Once. */
+/* Looks for libcuda.so.1 without initialising it, and watches forks from then on. Once. */
 void ws_driver_load(void);
+
+/* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
+void ws_driver_note_use(void);
+bool ws_driver_is_lost(void);
+
+/* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
+
+/* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
+bool ws_is_readable(const void *pointer);
 #endif

@@ -1,25 +1,39 @@
 /* locate.c - where memory lies, and so who works: the pointers decide. */
 #include "locate.h"
 
-#include "driver.h"
-
 ws_location ws_locate(const void *pointer) {
   unsigned int memory_type = 0, is_managed = 0;
   int device = -1;
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void *values[] = {&memory_type, &is_managed, &device};
-  ws_location l = {false, false, -1};
-  if (ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) != CUDA_SUCCESS) return l;
+  ws_location l = {false, false, -1, CUDA_SUCCESS};
+  const bool can_ask = !ws_cuda.missing && !ws_driver_is_lost();
+  const CUresult result =
+      can_ask ? ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) : CUDA_ERROR_NOT_PERMITTED;
+  if (can_ask && result == CUDA_ERROR_NOT_INITIALIZED) return l;
+  if (can_ask) ws_driver_note_use();
+  if (result != CUDA_SUCCESS) {
+    if (!ws_is_readable(pointer)) l.unknown = result;
+    return l;
+  }
   l.is_managed = is_managed != 0;
   l.is_device = memory_type == CU_MEMORYTYPE_DEVICE || l.is_managed;
   l.device = device;
   return l;
 }
 
+wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown) {
+  if (ws_cuda.missing)
+    return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "not host memory, and the GPU driver is too old: it has no %s",
+                   ws_cuda.missing);
+  if (ws_driver_is_lost())
+    return ws_fail(h, WSGEMM_NO_DEVICE, "not host memory, and no GPU can be used after fork(): CUDA stayed with the parent");
+  return ws_fail_cuda(h, "not host memory, and the GPU driver cannot say whose", unknown);
+}
+
 /* Managed memory goes where the others are; on its own, to the GPU. */
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
-  if (ws_cuda.missing) return WS_PLACE_HOST; /* too old a driver: see ws_cuda_describe */
   const bool reads_ab = !ws_product_is_zero(p);
   const void *pointers[] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
   int n_device_only = 0, n_managed = 0, n_host = 0;
@@ -27,6 +41,10 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
   for (int i = 0; i < 3; i++) {
     if (!pointers[i]) continue;
     const ws_location l = ws_locate(pointers[i]);
+    if (l.unknown) {
+      *status = ws_fail_unknown(h, l.unknown);
+      return WS_PLACE_BAD;
+    }
     if (!l.is_device) {
       n_host++;
     } else if (l.is_managed) {

@@ -192,7 +192,8 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * the same time; two instances of the same captured graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER (NULL, or
- * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, DEVICE_ERROR. Only after SUCCESS has C been
+ * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, DEVICE_ERROR, and
+ * NO_DEVICE (also in a process forked from one that used CUDA: there only host memory can be worked on). Only after SUCCESS has C been
  * written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,

@@ -60,14 +60,18 @@ static void *to_mirror(int i, const struct arena *arena, const void *pointer) {
   return mirror[i] + ((const unsigned char *)pointer - arena->low);
 }
 
-wsgemm_status call_on_device(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
+wsgemm_status call_mirrored(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, device_gemm *gemm) {
   wsgemm_gemm_desc there = *d;
   there.a = to_mirror(0, &stage->arena[0], d->a);
   there.b = to_mirror(1, &stage->arena[1], d->b);
   there.c = to_mirror(2, &stage->arena[2], d->c);
-  const wsgemm_status status = typed ? gemm_typed(handle, &there) : wsgemm_gemm(handle, &there);
+  const wsgemm_status status = gemm(handle, &there);
   for (int i = 0; i < 3; i++)
     GPU(cudaMemcpyAsync(stage->arena[i].low, mirror[i], stage->arena[i].bytes, cudaMemcpyDeviceToHost, 0));
   GPU(cudaStreamSynchronize(0));
   return status;
+}
+
+wsgemm_status call_on_device(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
+  return call_mirrored(stage, handle, d, typed ? gemm_typed : wsgemm_gemm);
 }

@@ -14,6 +14,9 @@ void gpu_check(cudaError_t result, const char *file, int line, const char *call)
 
 /* run_case's caller: whole arenas, guards and all, go to the device and come back. */
 gemm_caller call_on_device;
+/* The same for somebody else's product, who works on the default stream; d's pointers are of the device. */
+typedef wsgemm_status device_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *d);
+wsgemm_status call_mirrored(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, device_gemm *gemm);
 
 /* Device memory with the bytes of host memory. */
 void *gpu_copy(const void *host, size_t bytes);

@@ -1,0 +1,449 @@
+/* fake_driver.c - the driver of fake_driver.h. Only cuGetProcAddress_v2 and the traps are exported under the driver's names: the rest is
+ * reached as in the real one, by asking. With FAKE_IS_OLD it lacks that one too, as drivers before 12.0 do. */
+#define _GNU_SOURCE
+#include "fake_driver.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NAME(name, version) #name,
+const char *const fake_function_names[FAKE_N_FUNCTIONS] = {WS_DRIVER_ENTRIES(NAME)};
+#undef NAME
+
+struct CUctx_st {
+  int device;
+};
+typedef struct fake_library {
+  const void *image;
+} fake_library;
+typedef struct fake_kernel {
+  char name[96];
+  const fake_library *library;
+  int max_shared[FAKE_N_DEVICES];
+  int planned_threads, planned_shared;
+} fake_kernel;
+typedef struct fake_range {
+  uintptr_t low, high;
+  fake_memory kind;
+  int device;
+} fake_range;
+
+enum { N_LIBRARIES = 64, N_KERNELS = 512, N_RANGES = 256, MAX_DEPTH = 16, PLAIN_SHARED = 48 << 10 };
+static fake_library libraries[N_LIBRARIES];
+static fake_kernel kernels[N_KERNELS];
+static fake_range ranges[N_RANGES];
+static int n_libraries, n_kernels, n_ranges;
+static struct CUctx_st primary[FAKE_N_DEVICES] = {{0}, {1}, {2}}, other[FAKE_N_DEVICES] = {{0}, {1}, {2}};
+static _Thread_local CUcontext stack[MAX_DEPTH];
+static _Thread_local int depth;
+static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* over all above that is not a thread's own, and over what is written down */
+
+/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for. */
+#define DEVICE \
+  { 90, 131, 2, 227 << 10 }
+fake_driver fake = {.is_initialised = true, .n_devices = 2, .device = {DEVICE, DEVICE, DEVICE}, .failing = FAKE_ANY};
+
+void fake_forget(void) {
+  pthread_mutex_lock(&lock);
+  fake.n_calls = fake.n_launches = fake.n_loads = 0;
+  memset(fake.n_calls_of, 0, sizeof fake.n_calls_of);
+  memset(fake.launch, 0, sizeof fake.launch);
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_fail(fake_function function, int first, int last, CUresult failure) {
+  pthread_mutex_lock(&lock);
+  fake.failing = function;
+  fake.first_failing = first;
+  fake.last_failing = last;
+  fake.failure = failure;
+  fake.n_watched = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+void *fake_alloc(fake_memory kind, int device, size_t bytes) {
+  void *low = mmap(NULL, bytes, kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (low == MAP_FAILED || n_ranges == N_RANGES) return NULL;
+  ranges[n_ranges++] = (fake_range){(uintptr_t)low, (uintptr_t)low + bytes, kind, device};
+  return low;
+}
+
+CUcontext fake_primary(int device) { return &primary[device]; }
+CUcontext fake_other(int device) { return &other[device]; }
+CUcontext fake_current(void) { return depth > 0 ? stack[depth - 1] : NULL; }
+int fake_depth(void) { return depth; }
+CUstreamCaptureMode fake_capture_mode(void) { return capture_mode; }
+void fake_set_current(CUcontext context) {
+  depth = context != NULL;
+  stack[0] = context;
+}
+
+/* ---- every call comes through here ---------------------------------------------------------------------------------------------- */
+
+static CUresult enter(fake_function function) {
+  CUresult result = CUDA_SUCCESS;
+  if (fake.is_forbidden) {
+    fprintf(stderr, "the driver was called: %s\n", fake_function_names[function]);
+    _exit(FAKE_EXIT_FORBIDDEN);
+  }
+  if (fake.before_call) fake.before_call(function);
+  pthread_mutex_lock(&lock);
+  if (fake.n_calls < FAKE_N_CALLS) fake.calls[fake.n_calls] = function;
+  fake.n_calls++;
+  fake.n_calls_of[function]++;
+  if (fake.failing == FAKE_ANY || fake.failing == function) {
+    fake.n_watched++;
+    if (fake.n_watched >= fake.first_failing && fake.n_watched <= fake.last_failing) result = fake.failure;
+  }
+  const bool is_always_there =
+      function == FAKE_cuDriverGetVersion || function == FAKE_cuGetErrorName || function == FAKE_cuGetErrorString;
+  if (!result && !fake.is_initialised && !is_always_there) result = CUDA_ERROR_NOT_INITIALIZED;
+  return result; /* with the lock held */
+}
+
+static CUresult leave(CUresult result) {
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+/* `result` is for what follows. */
+#define ENTER(name)                     \
+  CUresult result = enter(FAKE_##name); \
+  if (result != CUDA_SUCCESS) return leave(result)
+
+static bool is_device(CUdevice device) { return device >= 0 && device < fake.n_devices; }
+
+/* ---- devices and contexts ---------------------------------------------------------------------------------------------------------- */
+
+static CUresult fake_cuDriverGetVersion(int *version) {
+  ENTER(cuDriverGetVersion);
+  *version = CUDA_VERSION;
+  return leave(result);
+}
+
+static CUresult fake_cuDeviceGet(CUdevice *device, int ordinal) {
+  ENTER(cuDeviceGet);
+  if (fake.n_devices == 0) return leave(CUDA_ERROR_NO_DEVICE);
+  if (!is_device(ordinal)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  *device = ordinal;
+  return leave(result);
+}
+
+static CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  ENTER(cuDeviceGetAttribute);
+  if (!is_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  const fake_device *d = &fake.device[device];
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    *value = d->n_sms;
+    break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *value = d->cc / 10;
+    break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    *value = d->cc % 10;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+    *value = d->max_shared;
+    break;
+  default:
+    result = CUDA_ERROR_INVALID_VALUE;
+  }
+  return leave(result);
+}
+
+static CUresult fake_cuDeviceGetName(char *name, int length, CUdevice device) {
+  ENTER(cuDeviceGetName);
+  if (!is_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  snprintf(name, (size_t)length, "Fake GPU %d", device);
+  return leave(result);
+}
+
+static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  ENTER(cuDevicePrimaryCtxRetain);
+  if (!is_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  *context = &primary[device];
+  return leave(result);
+}
+
+static CUresult fake_cuCtxGetCurrent(CUcontext *context) {
+  ENTER(cuCtxGetCurrent);
+  *context = fake_current();
+  return leave(result);
+}
+
+static CUresult fake_cuCtxGetDevice(CUdevice *device) {
+  ENTER(cuCtxGetDevice);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *device = fake_current()->device;
+  return leave(result);
+}
+
+static CUresult fake_cuCtxPushCurrent(CUcontext context) {
+  ENTER(cuCtxPushCurrent);
+  if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (depth == MAX_DEPTH) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  stack[depth++] = context;
+  return leave(result);
+}
+
+static CUresult fake_cuCtxPopCurrent(CUcontext *context) {
+  ENTER(cuCtxPopCurrent);
+  if (depth == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *context = stack[--depth];
+  return leave(result);
+}
+
+/* ---- pointers: memory that the driver does not know is not an error ------------------------------------------------------------- */
+
+static CUresult fake_cuPointerGetAttributes(unsigned int n_attributes, CUpointer_attribute *attributes, void **values,
+                                            CUdeviceptr pointer) {
+  ENTER(cuPointerGetAttributes);
+  const fake_range *range = NULL;
+  for (int i = 0; i < n_ranges; i++)
+    if (pointer >= ranges[i].low && pointer < ranges[i].high) range = &ranges[i];
+  for (unsigned i = 0; i < n_attributes; i++) switch (attributes[i]) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *(unsigned *)values[i] = !range ? 0 : range->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *(unsigned *)values[i] = range && range->kind == FAKE_MANAGED;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *(int *)values[i] = range ? range->device : CU_DEVICE_INVALID;
+      break;
+    default:
+      result = CUDA_ERROR_INVALID_VALUE;
+    }
+  return leave(result);
+}
+
+/* ---- libraries and kernels ----------------------------------------------------------------------------------------------------------- */
+
+static CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit_options, void **jit_values,
+                                       unsigned int n_jit_options, CUlibraryOption *options, void **values,
+                                       unsigned int n_options) {
+  (void)jit_options, (void)jit_values, (void)options, (void)values;
+  ENTER(cuLibraryLoadData);
+  for (int i = 0; i < FAKE_N_STREAMS && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; i++)
+    if (fake.stream[i].capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+      fake.is_capture_broken = true;
+      return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+  if (!image || n_jit_options > 0 || n_options > 0) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (n_libraries == N_LIBRARIES) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  libraries[n_libraries].image = image;
+  *library = (CUlibrary)&libraries[n_libraries++];
+  fake.n_loads++;
+  return leave(result);
+}
+
+static CUresult fake_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+  ENTER(cuLibraryGetKernel);
+  if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
+  int i = 0;
+  while (i < n_kernels && !(kernels[i].library == (const fake_library *)library && strcmp(kernels[i].name, name) == 0)) i++;
+  if (i == N_KERNELS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  if (i == n_kernels) {
+    snprintf(kernels[i].name, sizeof kernels[i].name, "%s", name);
+    kernels[i].library = (const fake_library *)library;
+    n_kernels++;
+  }
+  *kernel = (CUkernel)&kernels[i];
+  return leave(result);
+}
+
+static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name) {
+  ENTER(cuLibraryGetGlobal);
+  if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  const int device = fake_current()->device;
+  if (strcmp(name, "ws_launch_states") == 0) {
+    *bytes = WS_N_STATES * sizeof(ws_launch_state);
+    if (!fake.states[device]) fake.states[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
+    *address = (CUdeviceptr)(uintptr_t)fake.states[device];
+  } else if (strcmp(name, "ws_partial_sums") == 0) {
+    *bytes = (size_t)WS_N_SUMS * WS_SUMS_BYTES;
+    if (!fake.sums[device]) fake.sums[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
+    *address = (CUdeviceptr)(uintptr_t)fake.sums[device];
+  } else {
+    result = CUDA_ERROR_NOT_FOUND;
+  }
+  return leave(result);
+}
+
+static CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
+  ENTER(cuKernelGetFunction);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *function = (CUfunction)kernel;
+  return leave(result);
+}
+
+static CUresult fake_cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
+  ENTER(cuKernelSetAttribute);
+  if (!is_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > fake.device[device].max_shared)
+    return leave(CUDA_ERROR_INVALID_VALUE);
+  ((fake_kernel *)kernel)->max_shared[device] = value;
+  return leave(result);
+}
+
+static bool shared_fits(const fake_kernel *kernel, int device, size_t bytes) {
+  return bytes <= PLAIN_SHARED || bytes <= (size_t)kernel->max_shared[device];
+}
+
+static CUresult fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, CUfunction function, int n_threads,
+                                                                 size_t shared_bytes) {
+  ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  fake_kernel *kernel = (fake_kernel *)function;
+  const int device = fake_current()->device;
+  kernel->planned_threads = n_threads;
+  kernel->planned_shared = (int)shared_bytes;
+  *n_blocks = shared_fits(kernel, device, shared_bytes) ? fake.device[device].blocks_per_sm : 0;
+  return leave(result);
+}
+
+static bool is_launch_good(const CUlaunchConfig *c, const fake_kernel *kernel, int device) {
+  return c->gridDimX >= 1 && c->gridDimX <= WS_SCHED_MAX_ITEMS && c->gridDimY >= 1 && c->gridDimY <= 65535 && c->gridDimZ >= 1 &&
+         c->gridDimZ <= 65535 && c->blockDimX >= 1 && c->blockDimY >= 1 && c->blockDimZ >= 1 &&
+         (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ <= 1024 && shared_fits(kernel, device, c->sharedMemBytes);
+}
+
+static bool is_cooperative(const CUlaunchConfig *c) {
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c->attrs[i].value.cooperative) return true;
+  return false;
+}
+
+static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+  ENTER(cuLaunchKernelEx);
+  const fake_kernel *kernel = (const fake_kernel *)function;
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (kernel < kernels || kernel >= kernels + n_kernels) return leave(CUDA_ERROR_INVALID_HANDLE);
+  const int device = fake_current()->device;
+  if (!is_launch_good(config, kernel, device) || !parameters || extra) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (is_cooperative(config) && config->gridDimX > (unsigned)(fake.device[device].n_sms * fake.device[device].blocks_per_sm))
+    return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
+  *l = (fake_launch){.device = device,
+                     .context = fake_current(),
+                     .stream = config->hStream,
+                     .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                     .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                     .shared_bytes = config->sharedMemBytes,
+                     .is_cooperative = is_cooperative(config),
+                     .planned_threads = kernel->planned_threads,
+                     .planned_shared = kernel->planned_shared};
+  memcpy(l->kernel, kernel->name, sizeof l->kernel);
+  memcpy(&l->args, parameters[0], sizeof l->args);
+  return leave(result);
+}
+
+/* ---- streams --------------------------------------------------------------------------------------------------------------------------- */
+
+static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
+
+static CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  ENTER(cuStreamIsCapturing);
+  *status = stream_of(stream)->capture;
+  return leave(result);
+}
+
+/* Numbers that are neither the place in the table nor small. */
+static CUresult fake_cuStreamGetId(CUstream stream, unsigned long long *id) {
+  ENTER(cuStreamGetId);
+  *id = (1ull << 40) + 3 * (unsigned long long)(stream_of(stream) - fake.stream);
+  return leave(result);
+}
+
+static CUresult fake_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  ENTER(cuThreadExchangeStreamCaptureMode);
+  const CUstreamCaptureMode before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return leave(result);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------------------------------ */
+
+static const char *error_name(CUresult error) {
+  switch (error) {
+  case CUDA_ERROR_OUT_OF_MEMORY:
+    return "CUDA_ERROR_OUT_OF_MEMORY";
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+    return "CUDA_ERROR_ILLEGAL_ADDRESS";
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return "CUDA_ERROR_LAUNCH_FAILED";
+  case CUDA_ERROR_INVALID_DEVICE:
+    return "CUDA_ERROR_INVALID_DEVICE";
+  case CUDA_ERROR_NO_DEVICE:
+    return "CUDA_ERROR_NO_DEVICE";
+  default:
+    return NULL; /* as the real one for a number that it does not know */
+  }
+}
+
+static CUresult fake_cuGetErrorName(CUresult error, const char **name) {
+  ENTER(cuGetErrorName);
+  *name = error_name(error);
+  return leave(*name ? result : CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult fake_cuGetErrorString(CUresult error, const char **text) {
+  ENTER(cuGetErrorString);
+  *text = error_name(error) ? "as the test wanted it" : NULL;
+  return leave(*text ? result : CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- what is exported --------------------------------------------------------------------------------------------------------------------- */
+
+/* Checked by the compiler against the types that the library calls them by. */
+static const ws_driver table = {
+#define MEMBER(name, version) .name = fake_##name,
+    WS_DRIVER_ENTRIES(MEMBER)
+#undef MEMBER
+};
+static const struct {
+  int version;
+  size_t offset;
+} entries[FAKE_N_FUNCTIONS] = {
+#define ENTRY(name, version) {version, offsetof(ws_driver, name)},
+    WS_DRIVER_ENTRIES(ENTRY)
+#undef ENTRY
+};
+
+#ifdef FAKE_IS_OLD
+#undef cuGetProcAddress /* without the _v2 at its end */
+#endif
+CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags,
+                                  CUdriverProcAddressQueryResult *symbol_status) {
+  (void)flags, (void)symbol_status;
+  *function = NULL;
+  for (int i = 0; i < FAKE_N_FUNCTIONS; i++)
+    if (strcmp(name, fake_function_names[i]) == 0 && entries[i].version == version &&
+        !(fake.missing && strcmp(name, fake.missing) == 0)) {
+      memcpy(function, (const char *)&table + entries[i].offset, sizeof *function);
+      return CUDA_SUCCESS;
+    }
+  snprintf(fake.last_wanted, sizeof fake.last_wanted, "%s", name);
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+/* What a library that initialises nothing, allocates nothing and waits for nothing cannot want. */
+static CUresult trap(const char *name) {
+  fake.trapped = name;
+  return CUDA_ERROR_NOT_PERMITTED;
+}
+CUresult CUDAAPI cuInit(unsigned int flags) { return (void)flags, trap("cuInit"); }
+CUresult CUDAAPI cuCtxSynchronize(void) { return trap("cuCtxSynchronize"); }
+CUresult CUDAAPI cuStreamSynchronize(CUstream stream) { return (void)stream, trap("cuStreamSynchronize"); }
+CUresult CUDAAPI cuMemAlloc(CUdeviceptr *pointer, size_t bytes) { return (void)pointer, (void)bytes, trap("cuMemAlloc"); }
+CUresult CUDAAPI cuMemFree(CUdeviceptr pointer) { return (void)pointer, trap("cuMemFree"); }

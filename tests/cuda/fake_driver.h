@@ -1,0 +1,90 @@
+/* fake_driver.h - a CUDA driver for machines without a GPU: libcuda.so.1 with the entry points of cuda/driver.h, which does what the
+ * test has written into `fake`, and writes down what it was asked.
+ *
+ * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has to: no answer before it is
+ * initialised, contexts in a stack for each thread, no loading while somebody captures unless the thread is in the relaxed mode, no
+ * launch that a device would refuse. Device memory is address space without access, so that a read on the CPU ends the test. */
+#ifndef WSGEMM_TESTS_FAKE_DRIVER_H
+#define WSGEMM_TESTS_FAKE_DRIVER_H
+#include "cuda/driver.h"
+#include "cuda/kernel_args.h"
+#include "cuda/launch_state.h"
+
+#define FAKE_FUNCTION(name, version) FAKE_##name,
+typedef enum fake_function { WS_DRIVER_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
+#undef FAKE_FUNCTION
+extern const char *const fake_function_names[FAKE_N_FUNCTIONS];
+
+enum { FAKE_N_DEVICES = 3, FAKE_N_STREAMS = 5000, FAKE_N_LAUNCHES = 64, FAKE_N_CALLS = 4096 };
+
+typedef enum fake_memory { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED } fake_memory;
+
+typedef struct fake_device {
+  int cc, n_sms, blocks_per_sm; /* cc: 10 * major + minor */
+  int max_shared;               /* of one block, bytes */
+} fake_device;
+
+typedef struct fake_stream {
+  CUstreamCaptureStatus capture;
+} fake_stream;
+
+/* A launch as the device would have seen it. */
+typedef struct fake_launch {
+  char kernel[96];
+  int device;
+  CUcontext context;
+  CUstream stream;
+  unsigned grid[3], block[3], shared_bytes;
+  bool is_cooperative;                 /* all blocks at once, or none */
+  int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
+  ws_gemm_args args;
+} fake_launch;
+
+typedef struct fake_driver {
+  /* ---- what it is to do ---- */
+  bool is_initialised; /* somebody has called cuInit */
+  int n_devices;
+  fake_device device[FAKE_N_DEVICES];
+  fake_stream stream[FAKE_N_STREAMS]; /* the handle is the element's address; NULL is the default stream, numbered 0 */
+  const char *missing;                /* this entry point does not exist */
+  /* The first_failing-th call of the function (FAKE_ANY: of all together) up to the last_failing-th answer so, and do nothing. */
+  fake_function failing;
+  int first_failing, last_failing;
+  CUresult failure;
+  int n_watched;                               /* calls of that function since it was named */
+  bool is_forbidden;                           /* any call ends the process with FAKE_EXIT_FORBIDDEN */
+  void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
+
+  /* ---- what it was asked ---- */
+  int n_calls, n_calls_of[FAKE_N_FUNCTIONS];
+  fake_function calls[FAKE_N_CALLS];
+  int n_launches; /* refused ones are not counted */
+  fake_launch launch[FAKE_N_LAUNCHES];
+  int n_loads;                             /* images given to the driver with success */
+  ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
+  char *sums[FAKE_N_DEVICES];
+  bool is_capture_broken; /* a call came that a capturing stream does not survive */
+  const char *trapped;    /* a function that the library has no business with was looked for or called */
+  char last_wanted[64];   /* the last name that was looked for in vain */
+} fake_driver;
+extern fake_driver fake;
+
+#define FAKE_EXIT_FORBIDDEN 98
+
+/* Forgets all calls and launches; what is to fail, memory, libraries and contexts stay. */
+void fake_forget(void);
+
+/* From now on the first .. last call of the function fails; none if last is 0. */
+void fake_fail(fake_function function, int first, int last, CUresult failure);
+
+/* Memory of whole pages; device memory without access. */
+void *fake_alloc(fake_memory kind, int device, size_t bytes);
+
+/* The calling thread's contexts. */
+CUcontext fake_primary(int device);
+CUcontext fake_other(int device); /* one that a program made for itself */
+CUcontext fake_current(void);
+int fake_depth(void);
+void fake_set_current(CUcontext context); /* NULL: none */
+CUstreamCaptureMode fake_capture_mode(void);
+#endif

@@ -1,0 +1,331 @@
+/* test_backend_host.c - what a call on device memory tells the driver, seen by a fake one: which device and context, which stream, what
+ * the kernel is told of its operands, and when there is nothing to launch. Schedulers and queues: test_backend_sched.c. */
+#include "fake_calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- pointers decide ------------------------------------------------------------------------------------------------------------ */
+
+CHILD_CASE(all_on_one_device) {
+  (void)unused;
+  for (int type = 0; type < 4; type++)
+    for (int device = 1; device >= 0; device--)
+      for (int layout = 0; layout < 2; layout++) {
+        wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 20, 30, 10, device);
+        d.layout = all_layouts[layout];
+        d.lda = d.ldb = d.ldc = 30;
+        d.a = (const char *)d.a + 4096; /* inside an allocation */
+        const fake_launch *l = launch_of(NULL, &d);
+        CHECK(l->device == device && l->context == fake_primary(device), "launched on device %d", l->device);
+        CHECK(l->kernel[0] == type_letter((wsgemm_type)type), "kernel %s", l->kernel);
+      }
+  expect_cpu_works("beside device memory");
+}
+
+/* Every mix of host, pinned, managed and device memory for A, B and C. */
+CHILD_CASE(mixes_of_memory) {
+  (void)unused;
+  enum { HOST, PINNED, MANAGED, DEVICE, N_KINDS };
+  static float host[3][64];
+  char *pinned = fake_alloc(FAKE_PINNED, 0, 1 << 20), *managed = fake_alloc(FAKE_MANAGED, 0, 1 << 20);
+  REQUIRE(pinned && managed, "memory");
+  for (int mix = 0; mix < N_KINDS * N_KINDS * N_KINDS; mix++) {
+    const int kind[3] = {mix % N_KINDS, mix / N_KINDS % N_KINDS, mix / N_KINDS / N_KINDS};
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, 0);
+    void *pointer[3];
+    int n_of[N_KINDS] = {0};
+    for (int i = 0; i < 3; i++) {
+      void *places[N_KINDS] = {host[i], pinned + i * 4096, managed + i * 4096, (char *)device_memory(0) + i * 4096};
+      pointer[i] = places[kind[i]];
+      n_of[kind[i]]++;
+    }
+    d.a = pointer[0], d.b = pointer[1], d.c = pointer[2];
+    const bool has_host = n_of[HOST] + n_of[PINNED] > 0;
+    if (has_host && n_of[DEVICE] > 0) {
+      expect_failure(NULL, &d, WSGEMM_INVALID_POINTER, "host memory");
+    } else {
+      CHECK(watched_gemm(NULL, &d) == WSGEMM_SUCCESS, "mix %d: %s", mix, wsgemm_last_error());
+      CHECK(fake.n_launches == !has_host, "mix %d: %d launches", mix, fake.n_launches);
+    }
+    CHECK(explained_is(NULL, &d, "backend", has_host ? "cpu" : "cuda") == !(has_host && n_of[DEVICE] > 0), "mix %d", mix);
+  }
+}
+
+CHILD_CASE(two_devices) {
+  (void)unused;
+  for (int on_other = 1; on_other < 7; on_other++) {
+    const wsgemm_gemm_desc other = device_desc(WSGEMM_F64, 8, 8, 8, 1);
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 8, 8, 8, 0);
+    if (on_other & 1) d.a = other.a;
+    if (on_other & 2) d.b = other.b;
+    if (on_other & 4) d.c = other.c;
+    expect_failure(NULL, &d, WSGEMM_INVALID_POINTER, "different devices");
+  }
+  /* managed memory goes where the others are, wherever it was allocated, and whichever comes first */
+  for (int position = 0; position < 3; position++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 8, 8, 8, 1);
+    void *managed = fake_alloc(FAKE_MANAGED, 0, 4096);
+    if (position == 0) d.a = managed;
+    if (position == 1) d.b = managed;
+    if (position == 2) d.c = managed;
+    CHECK(launch_of(NULL, &d)->device == 1, "managed memory in position %d", position);
+  }
+}
+
+/* What is not read does not count: alpha = 0 or k = 0. */
+CHILD_CASE(unread_operands) {
+  (void)unused;
+  static double host[64];
+  for (int by_k = 0; by_k < 2; by_k++)
+    for (int operands = 0; operands < 3; operands++) {
+      wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 8, 8, by_k ? 0 : 8, 0);
+      const wsgemm_gemm_desc other = device_desc(WSGEMM_F64, 8, 8, 8, 1);
+      const void *unread[3] = {NULL, host, other.a};
+      d.alpha = scalar_make(WSGEMM_F64, by_k, 0);
+      d.a = d.b = unread[operands];
+      CHECK(launch_of(NULL, &d)->device == 0, "unread operands");
+      d.c = host;
+      CHECK(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 0, "C in host memory: %s", wsgemm_last_error());
+    }
+}
+
+/* ---- contexts and streams ---------------------------------------------------------------------------------------------------------- */
+
+/* Whatever is current stays current (watched_gemm looks); a context of the device's own is used as it is. */
+CHILD_CASE(contexts) {
+  (void)unused;
+  const CUcontext before[] = {NULL, fake_primary(0), fake_other(0), fake_primary(1), fake_other(1)};
+  for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
+    for (int k = 0; k < 2; k++) { /* the kernel, and the scaling */
+      const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 65, 40, k, 0);
+      fake_set_current(before[i]);
+      const fake_launch *l = launch_of(NULL, &d);
+      CHECK(l->device == 0 && l->context == (i == 2 ? fake_other(0) : fake_primary(0)), "context %zu", i);
+      char text[512];
+      wsgemm_explain(NULL, &d, text, sizeof text);
+      CHECK(fake_current() == before[i] && fake_depth() == (before[i] != NULL), "wsgemm_explain left another context");
+      fake_fail(FAKE_cuLaunchKernelEx, 1, 1, CUDA_ERROR_LAUNCH_FAILED);
+      expect_failure(NULL, &d, WSGEMM_DEVICE_ERROR, "CUDA_ERROR_LAUNCH_FAILED");
+      fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+    }
+}
+
+CHILD_CASE(streams) {
+  (void)unused;
+  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
+    for (int k = 0; k < 2; k++) {
+      wsgemm_handle *one = handle_of_row(&gpu_rows[0]), *two = handle_of_row(&gpu_rows[0]);
+      const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 65, 40, k, 0);
+      wsgemm_set_policy(one, (wsgemm_policy)policy);
+      CHECK(launch_of(one, &d)->stream == NULL, "a new handle's stream is not the default one");
+      CHECK(wsgemm_set_stream(one, &fake.stream[3]) == WSGEMM_SUCCESS, "set_stream");
+      CHECK(wsgemm_set_stream(two, &fake.stream[4]) == WSGEMM_SUCCESS, "set_stream");
+      CHECK(launch_of(one, &d)->stream == (CUstream)&fake.stream[3], "another stream than the handle's");
+      CHECK(launch_of(two, &d)->stream == (CUstream)&fake.stream[4], "another stream than the handle's");
+      CHECK(launch_of(NULL, &d)->stream == NULL, "another stream than the default handle's");
+      CHECK(wsgemm_set_stream(one, NULL) == WSGEMM_SUCCESS && launch_of(one, &d)->stream == NULL, "back to the default stream");
+      wsgemm_destroy(one), wsgemm_destroy(two);
+    }
+}
+
+/* ---- what the kernel is told --------------------------------------------------------------------------------------------------------- */
+
+static double scalar_part(wsgemm_type type, const float *s, const double *d, int part) {
+  return type_is_single(type) ? (double)s[part] : d[part];
+}
+
+/* Every type, layout and op: each operand's steps, conjugation and widest copy; row-major is the transposed problem. */
+CHILD_CASE(operands) {
+  (void)unused;
+  for (int type = 0; type < 4; type++)
+    for (int layout = 0; layout < 2; layout++)
+      for (int op_a = 0; op_a < n_ops((wsgemm_type)type); op_a++)
+        for (int op_b = 0; op_b < n_ops((wsgemm_type)type); op_b++) {
+          const bool is_complex = type_is_complex((wsgemm_type)type);
+          wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 40, 24, 16, 0);
+          d.layout = all_layouts[layout], d.transa = all_ops[op_a], d.transb = all_ops[op_b];
+          d.lda = 48, d.ldb = 64, d.ldc = 80;
+          d.alpha = scalar_make((wsgemm_type)type, 1.5, 0.5), d.beta = scalar_make((wsgemm_type)type, -2, 0.25);
+          const ws_gemm_args *args = &launch_of(NULL, &d)->args;
+          const bool swap = d.layout == WSGEMM_ROW_MAJOR;
+          const ws_operand *a = swap ? &args->b : &args->a, *b = swap ? &args->a : &args->b;
+          const bool a_by_k = (op_a == 1 || op_a == 2) != swap, b_by_k = (op_b == 1 || op_b == 2) == swap;
+          char text[DESCRIPTION_BYTES];
+          gemm_describe(&d, text);
+          CHECK(args->m == (swap ? 24 : 40) && args->n == (swap ? 40 : 24) && args->k == 16 && args->c == d.c && args->ldc == 80,
+                "%s", text);
+          CHECK(a->data == d.a && b->data == d.b, "%s: operands", text);
+          CHECK(a->step_k == (a_by_k ? 1 : 48) && a->step_mn == (a_by_k ? 48 : 1), "%s: steps of A", text);
+          CHECK(b->step_k == (b_by_k ? 1 : 64) && b->step_mn == (b_by_k ? 64 : 1), "%s: steps of B", text);
+          CHECK(a->mode == (a_by_k ? WS_COPY_ALONG_K : WS_COPY_VECTORS), "%s: copy mode of A: %d", text, a->mode);
+          CHECK(b->mode == (b_by_k ? WS_COPY_ALONG_K : WS_COPY_VECTORS), "%s: copy mode of B: %d", text, b->mode);
+          CHECK(a->conj == (is_complex && op_a >= 2) && b->conj == (is_complex && op_b >= 2), "%s: conjugation", text);
+          CHECK(a->whole_elements && b->whole_elements && args->c_vectors && !args->beta_zero, "%s: flags", text);
+          for (int part = 0; part < 2; part++) {
+            const double alpha = part == 0 ? 1.5 : is_complex ? 0.5 : 0, beta = part == 0 ? -2 : is_complex ? 0.25 : 0;
+            CHECK(scalar_part((wsgemm_type)type, args->alpha.s, args->alpha.d, part) == alpha &&
+                      scalar_part((wsgemm_type)type, args->beta.s, args->beta.d, part) == beta,
+                  "%s: alpha or beta", text);
+          }
+        }
+}
+
+/* Pointers, lds and strides that forbid copies of 16 bytes, or of a whole element; one at a time, all else as good as can be. */
+CHILD_CASE(alignment) {
+  (void)unused;
+  enum { PLAIN, POINTER, LD, STRIDE, REAL_PART, N_FLAWS };
+  for (int type = 0; type < 4; type++)
+    for (int operand = 0; operand < 3; operand++)
+      for (int flaw = PLAIN; flaw < N_FLAWS; flaw++) {
+        const int bytes = (int)type_bytes((wsgemm_type)type);
+        wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 64, 64, 64, 0);
+        d.transb = WSGEMM_TRANS; /* m, n contiguous in both */
+        d.batch_count = 2, d.stride_a = d.stride_b = d.stride_c = 64 * 80;
+        d.lda = d.ldb = d.ldc = 80;
+        const char *pointer[3] = {d.a, d.b, d.c};
+        if (flaw == POINTER) pointer[operand] += bytes;
+        if (flaw == REAL_PART) pointer[operand] += type_is_single((wsgemm_type)type) ? 4 : 8;
+        d.a = pointer[0], d.b = pointer[1], d.c = (void *)(uintptr_t)pointer[2];
+        if (flaw == LD) *(operand == 0 ? &d.lda : operand == 1 ? &d.ldb : &d.ldc) += 1;
+        if (flaw == STRIDE) *(operand == 0 ? &d.stride_a : operand == 1 ? &d.stride_b : &d.stride_c) += 1;
+        const ws_gemm_args *args = &launch_of(NULL, &d)->args;
+        const bool is_flawed = flaw == REAL_PART || (flaw != PLAIN && bytes < 16);
+        const bool is_split = flaw == REAL_PART && type_is_complex((wsgemm_type)type);
+        const ws_operand *ab[2] = {&args->a, &args->b};
+        for (int i = 0; i < 2; i++) {
+          const bool is_it = i == operand;
+          CHECK(ab[i]->mode == (is_it && is_flawed ? WS_COPY_ALONG_MN : WS_COPY_VECTORS),
+                "%c, operand %d, flaw %d: mode %d of %d", type_letter((wsgemm_type)type), operand, flaw, ab[i]->mode, i);
+          CHECK(!ab[i]->whole_elements == (is_it && is_split), "%c, operand %d, flaw %d: whole elements of %d",
+                type_letter((wsgemm_type)type), operand, flaw, i);
+        }
+        CHECK(!args->c_vectors == (operand == 2 && is_flawed), "%c, operand %d, flaw %d: vectors of C",
+              type_letter((wsgemm_type)type), operand, flaw);
+      }
+}
+
+CHILD_CASE(batches) {
+  (void)unused;
+  for (int layout = 0; layout < 2; layout++) {
+    wsgemm_handle *h = handle_of_row(gpu_row_with(WSGEMM_F64, 32, 32, 1));
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 33, 65, 7, 0);
+    d.layout = all_layouts[layout];
+    d.lda = d.ldb = d.ldc = 100;
+    d.batch_count = 11, d.stride_a = 5000, d.stride_b = 0, d.stride_c = -7000;
+    wsgemm_set_policy(h, WSGEMM_POLICY_FIXED_WORK);
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(l->args.grid.n_batch == 11 && l->args.sched.n_items == 11 * 2 * 3 && l->grid[0] == 11 * 2 * 3, "items: %u",
+          l->args.sched.n_items);
+    CHECK(l->args.a.stride == (layout ? 0 : 5000) && l->args.b.stride == (layout ? 5000 : 0) && l->args.stride_c == -7000,
+          "strides");
+    wsgemm_destroy(h);
+  }
+}
+
+/* ---- little or nothing to launch ------------------------------------------------------------------------------------------------------ */
+
+CHILD_CASE(quick_paths) {
+  (void)unused;
+  for (int type = 0; type < 4; type++)
+    for (int by_k = 0; by_k < 2; by_k++) {
+      const char name[] = {type_letter((wsgemm_type)type), 's', 'c', 'a', 'l', 'e', '\0'};
+      wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 50, 40, by_k ? 0 : 8, 1);
+      d.alpha = scalar_make((wsgemm_type)type, by_k, 0);
+      d.a = d.b = NULL;
+      d.ldc = 60, d.batch_count = 3, d.stride_c = 9000;
+      d.beta = scalar_make((wsgemm_type)type, 1, 0);
+      CHECK(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 0, "beta = 1: %d launches", fake.n_launches);
+      for (int beta = 0; beta < 2; beta++) {
+        d.beta = scalar_make((wsgemm_type)type, beta ? -3 : 0, 0);
+        const fake_launch *l = launch_of(NULL, &d);
+        CHECK(strcmp(l->kernel, name) == 0, "kernel %s, not %s", l->kernel, name);
+        CHECK(l->device == 1 && l->args.c == d.c && l->args.m == 50 && l->args.n == 40 && l->args.ldc == 60 &&
+                  l->args.stride_c == 9000 && l->args.grid.n_batch == 3 && l->args.beta_zero == !beta &&
+                  scalar_part((wsgemm_type)type, l->args.beta.s, l->args.beta.d, 0) == (beta ? -3 : 0),
+              "arguments of %s", name);
+        CHECK(l->grid[0] >= 1 && l->grid[0] <= 50 * 40 * 3 / 256 + 1 && l->block[0] == 256, "%u blocks for 6000 elements",
+              l->grid[0]);
+      }
+      d.m = d.lda = d.ldc = 1 << 20; /* no more blocks than do the device good */
+      CHECK(launch_of(NULL, &d)->grid[0] == 131 * 8, "%u blocks for a large C", fake.launch[0].grid[0]);
+    }
+  /* m = 0, n = 0, no products: nobody is asked anything */
+  for (int zero = 0; zero < 3; zero++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, 0);
+    *(zero == 0 ? &d.m : zero == 1 ? &d.n : &d.batch_count) = 0;
+    CHECK(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_calls == 0, "nothing to do: %d driver calls", fake.n_calls);
+  }
+}
+
+/* A grid has at most 2^31 - 1 blocks. */
+CHILD_CASE(grid_limits) {
+  (void)unused;
+  const struct gpu_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
+  wsgemm_handle *h = handle_of_row(row);
+  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 * WS_SCHED_MAX_ITEMS, 1, 1, 0);
+    wsgemm_set_policy(h, (wsgemm_policy)policy);
+    d.lda = d.ldc = d.m;
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(l->args.sched.n_items == WS_SCHED_MAX_ITEMS, "%u items", l->args.sched.n_items);
+    if (policy == WSGEMM_POLICY_FIXED_WORK) CHECK(l->grid[0] == WS_SCHED_MAX_ITEMS, "%u blocks", l->grid[0]);
+    d.m++, d.lda++, d.ldc++;
+    expect_failure(h, &d, WSGEMM_NOT_SUPPORTED, "2147483648 work items");
+  }
+  wsgemm_destroy(h);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------------------------------ */
+
+CHILD_CASE(explanations) {
+  (void)unused;
+  int n_cuda = 0;
+  for (int i = 0; i < wsgemm_kernel_count(); i++) {
+    if (strcmp(wsgemm_kernel_backend(i), "cuda") != 0) continue;
+    n_cuda++;
+    const struct gpu_row *row = gpu_row_named(wsgemm_kernel_name(i));
+    CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
+    wsgemm_handle *h = handle_of_row(row);
+    const wsgemm_gemm_desc d = row_desc(row, 300, 500, 20, 1);
+    char number[32], tile[32];
+    snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, d.m, d.n, 1));
+    snprintf(tile, sizeof tile, "%dx%d", row->bm, row->bn);
+    fake_forget();
+    CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", "1 Fake GPU 1") &&
+              explained_is(h, &d, "kernel", row->name) && explained_is(h, &d, "tile", tile) &&
+              explained_is(h, &d, "items", number) && explained_is(h, &d, "scheduler", "queue") &&
+              explained_number(h, &d, "coarse_factor", -1) == row->coarse && explained_number(h, &d, "blocks_per_sm", -1) == 2,
+          "%s is not explained", row->name);
+    CHECK(fake.n_launches == 0, "wsgemm_explain launched");
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(strncmp(l->kernel, row->name, strlen(row->name)) == 0, "%s was forced and explained, %s launched", row->name,
+          l->kernel);
+    wsgemm_destroy(h);
+  }
+  CHECK(n_cuda == n_gpu_rows, "%d rows of %d are registered", n_cuda, n_gpu_rows);
+
+  char text[1024];
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, 0);
+  d.c = device_desc(WSGEMM_F32, 8, 8, 8, 1).c;
+  wsgemm_explain(NULL, &d, text, sizeof text);
+  CHECK(strstr(text, "error: the matrices lie on different devices"), "explained: %s", text);
+  d = device_desc(WSGEMM_F32, 8, 8, 0, 0);
+  CHECK(explained_is(NULL, &d, "path", "scale C by beta"), "the scaling is not explained");
+  wsgemm_machine(text, sizeof text);
+  CHECK(strstr(text, "gpu: driver found"), "%s", text);
+}
+
+static const struct check_case cases[] = {{"all_on_one_device", all_on_one_device},
+                                          {"mixes_of_memory", mixes_of_memory},
+                                          {"two_devices", two_devices},
+                                          {"unread_operands", unread_operands},
+                                          {"contexts", contexts},
+                                          {"streams", streams},
+                                          {"operands", operands},
+                                          {"alignment", alignment},
+                                          {"batches", batches},
+                                          {"quick_paths", quick_paths},
+                                          {"grid_limits", grid_limits},
+                                          {"explanations", explanations}};
+CHECK_MAIN("backend_host", cases)
