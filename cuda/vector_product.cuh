@@ -66,7 +66,7 @@ template <class Config> struct vector_product {
     for (int x = 0; x < x_of_warp; x++) row[x] = t.matrix + min(x_first + x, t.x_last) * t.step_x, sum[x].clear();
     int64_t p = lane * vec;
     if (is_wide(t.matrix, t.step_x) && t.step_v == 1 && is_wide(t.vector, 0)) {
-#pragma unroll 2
+#pragma unroll 4
       for (; p + vec <= t.n_k; p += 32 * vec) {
         vector16 m[x_of_warp];
 #pragma unroll
