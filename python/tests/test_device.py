@@ -10,6 +10,9 @@ import pytest
 import wsgemm
 from wsgemm_reference import DTYPES, assert_product, integer_array, random_array
 
+if "cuda" not in wsgemm.config()["backends"].split():
+    pytest.skip("this build has no GPU backend", allow_module_level=True)
+
 
 class Torch:
     name = "torch"
@@ -397,6 +400,29 @@ def test_jit_is_refused_not_crashed():
 
 
 def test_kernel_rows_of_the_handle(library):
-    handle = wsgemm.Handle(policy="fixed_blocks")
     x = library.put(np.ones((300, 300), "float64"))
-    assert (library.get(wsgemm.matmul(x, x, handle=handle)) == 300).all()
+    names = [name for name in wsgemm.kernels("cuda") if name.startswith("d")]
+    assert len(names) > 1
+    for name in names:
+        handle = wsgemm.Handle(policy="fixed_blocks", kernel=name)
+        told = wsgemm.explain(x, x, handle=handle)
+        assert (told["backend"], told["kernel"], told["scheduler"]) == ("cuda", name, "static")
+        assert (library.get(wsgemm.matmul(x, x, handle=handle)) == 300).all()
+
+
+# ---- A library that is not known here ------------------------------------------------------------------------------------
+
+
+def test_numba_arrays_on_their_stream(rng):
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("numba sees no GPU")
+    a, b = integer_array(rng, (200, 100), "float32"), integer_array(rng, (100, 300), "float32")
+    for stream in (0, cuda.stream()):
+        x, y, out = (cuda.to_device(array, stream=stream) for array in (a, b, np.zeros((200, 300), "float32")))
+        assert wsgemm.matmul(x, y, out) is out
+        np.testing.assert_array_equal(out.copy_to_host(stream=stream), a @ b)
+        wsgemm.matmul(x[50:150, 20:60], y[20:60, ::1], out[:100], alpha=3)
+        np.testing.assert_array_equal(out.copy_to_host(stream=stream)[:100], 3 * (a[50:150, 20:60] @ b[20:60]))
+        with pytest.raises(TypeError, match="pass one to write to"):
+            wsgemm.matmul(x, y)

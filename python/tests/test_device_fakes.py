@@ -1,8 +1,10 @@
 """Device arrays as far as no device is needed: what reaches the C call, on which stream, and what is refused."""
 
 import ctypes
+import gc
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -297,6 +299,44 @@ def test_library_copies_what_blas_cannot_read(gpu, torch, cupy, array, rng):  # 
         wsgemm.matmul(array(wide[:4, :4].copy()), array(wide[:4, :4].copy()), array(square[:8:2, :8:2]))
     with pytest.raises(ValueError, match="out.*BLAS cannot write"):
         wsgemm.matmul(array(wide), array(wide), array(np.lib.stride_tricks.as_strided(square, (12, 12), (0, 8))))
+
+
+def test_copies_live_until_the_call(gpu, torch, rng, monkeypatch):  # noqa: F811
+    made = []
+    clone = Tensor.clone
+    monkeypatch.setattr(Tensor, "clone", lambda x, **more: [y := clone(x, **more), made.append(weakref.ref(y))][0])
+    gpu.on_gemm = lambda handle: None in [x() for x in made] and 12
+    wide = integer_array(rng, (12, 12), "float64")
+    wsgemm.matmul(Tensor(wide[:, ::2]), Tensor(wide[::2, ::3]))
+    assert len(made) == 2
+    gc.collect()
+    assert [x() for x in made] == [None, None]  # and no longer
+
+
+def test_out_that_overlaps_itself(gpu):  # noqa: F811
+    stack = np.lib.stride_tricks.as_strided(zeros(16), (3, 4, 4), (8, 32, 8))
+    with pytest.raises(ValueError, match="out.*BLAS cannot write"):
+        wsgemm.matmul(Cuda(zeros(3, 4, 4)), Cuda(zeros(4, 4)), Cuda(stack))
+    assert not gpu.log
+
+
+def test_explain(gpu, torch, rng):  # noqa: F811
+    x, wide = Tensor(zeros(6, 6)), Tensor(zeros(6, 12)[:, ::2])
+    told = wsgemm.explain(x, x)
+    assert told["calls"] == "1" and told["copies"] == "" and told["problem"].startswith("dgemm nn m=6 n=6 k=6")
+    assert wsgemm.explain(wide, x)["copies"] == "a" and wsgemm.explain(x, x, x)["copies"] == "a, b"
+    assert wsgemm.explain(Tensor(zeros(2, 3, 2, 6)), Tensor(zeros(3, 6, 5)))["calls"] == "2"
+    assert wsgemm.explain(Tensor(zeros(0, 6)), x) == {"calls": "0", "copies": ""}
+    assert wsgemm.explain(Tensor(zeros(6)), x, Tensor(zeros(6)), beta=1)["problem"].startswith("dgemm nn m=6 n=1 k=6")
+    for arguments, keywords, exception, word in (
+        ((x, zeros(6, 6)), {}, TypeError, "b lies in host memory"),
+        ((x, x), {"beta": 1}, ValueError, "needs out"),
+        ((x, x, Tensor(zeros(5, 6))), {}, ValueError, "out has shape"),
+        ((x, x, wide), {}, ValueError, "BLAS cannot write"),
+    ):
+        with pytest.raises(exception, match=word):
+            wsgemm.explain(*arguments, **keywords)
+    assert not gpu.log
 
 
 def test_conjugated_tensors(gpu, torch, rng):  # noqa: F811

@@ -109,6 +109,12 @@ class Tensor(Cuda):
         self.dtype = array.dtype
         self.n_written = 0
 
+    @property
+    def __cuda_array_interface__(self):
+        if self.requires_grad:
+            raise RuntimeError("requires grad")
+        return super().__cuda_array_interface__
+
     def detach(self):
         return Tensor(self.array)
 

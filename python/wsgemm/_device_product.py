@@ -8,13 +8,13 @@ library does not tell its stream (DLPack only, JAX), the call returns when the p
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
 from . import _lib, _streams
 from ._arrays import Kind, check_fits, check_type, kind_of, scalars_of
-from ._device import Argument, View, argument
+from ._device import Argument, View, argument, c_strides
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, may_overlap_itself
 from ._product import Options, call, describe, gemm_shape, product_shapes
@@ -54,7 +54,6 @@ class Operands:
         made = argument(like.name, array)
         if made is None:
             raise TypeError(f"a new array like {like.name} does not lie on a GPU")
-        self.must_wait = self.must_wait or made.is_lent
         self.made.append(made)
         return made
 
@@ -84,9 +83,7 @@ class Operands:
     def _readable(self, x: Argument, view: View, op: Callable[[View], View], out: View | None) -> View:
         # What BLAS can read and shares no memory with out; copied by its library if need be.
         matrix = op(view)
-        why = "" if matrix.fits_blas else f"has shape {view.shape} and strides {view.strides}, which BLAS cannot express"
-        if not why and out is not None and _may_share(matrix, out):
-            why = "may share memory with the result"
+        why = _why_copied(matrix, out)
         if not why:
             return matrix
         if not x.producer.is_known:
@@ -188,6 +185,15 @@ def _check_writable(out: Argument, full: View) -> None:
         )
 
 
+def _why_copied(matrix: View, out: View | None) -> str:
+    # What keeps an operand from being read where it lies; "": nothing.
+    if not matrix.fits_blas:
+        return f"has shape {matrix.shape} and strides {matrix.strides} as a matrix, which BLAS cannot express"
+    if out is not None and _may_share(matrix, out):
+        return "may share memory with the result"
+    return ""
+
+
 class _Address:
     """Lets NumPy compare extents. It never reads what lies there."""
 
@@ -206,28 +212,74 @@ def _may_share(x: View, y: View) -> bool:
 # ---- matmul and gemm -------------------------------------------------------------------------------------------------------
 
 
-def matmul(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> Any:
-    """As wsgemm.matmul."""
+class _Product(NamedTuple):
+    a: View
+    b: View
+    kind: Kind
+    options: Options
+    shape: tuple[int, ...]  # of the result, as NumPy returns it
+    is_row: bool  # a is 1-D
+    is_column: bool  # b is 1-D
+
+    def op_a(self, x: View) -> View:
+        return x.insert(0) if self.is_row else x
+
+    def op_b(self, x: View) -> View:
+        return x.insert(1) if self.is_column else x
+
+    def full(self, out: View) -> View:
+        if self.is_column:
+            out = out.insert(len(out.shape))
+        return out.insert(len(out.shape) - 1) if self.is_row else out
+
+
+def _checked(ops: Operands, alpha: Any, beta: Any) -> _Product:
     a, b = ops.view(ops.a), ops.view(ops.b)
     kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
     if ops.out is None and beta != 0:
         raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
-    shapes = product_shapes(a.shape, b.shape)
+    shape = product_shapes(a.shape, b.shape).out
+    return _Product(a, b, kind, Options(scalars, beta != 0), shape, len(a.shape) == 1, len(b.shape) == 1)
+
+
+def matmul(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> Any:
+    """As wsgemm.matmul."""
+    p = _checked(ops, alpha, beta)
     if ops.out is not None:
         out, view = ops.out, ops.view(ops.out)
-        _check_out(out, view, a, shapes.out, "a @ b")
+        _check_out(out, view, p.a, p.shape, "a @ b")
     else:
-        out = ops.empty(shapes.out)
+        out = ops.empty(p.shape)
         view = ops.view(out)
-    full = view
-    if len(b.shape) == 1:
-        full = full.insert(len(full.shape))
-    if len(a.shape) == 1:
-        full = full.insert(len(full.shape) - 1)
-    options = Options(scalars, beta != 0)
-    row, column = (_as_row if len(a.shape) == 1 else _as_it_is), (_as_column if len(b.shape) == 1 else _as_it_is)
-    return ops.multiply(kind, a, row, b, column, out, full, options, handle)
+    return ops.multiply(p.kind, p.a, p.op_a, p.b, p.op_b, out, p.full(view), p.options, handle)
+
+
+def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict[str, str]:
+    """As wsgemm.explain. Makes no array and no call."""
+    p = _checked(ops, alpha, beta)
+    if ops.out is not None:
+        view = ops.view(ops.out)
+        _check_out(ops.out, view, p.a, p.shape, "a @ b")
+    else:
+        view = View(p.a.dtype, p.shape, c_strides(p.shape), p.a.address)
+    full = p.full(view)
+    if full.is_empty:
+        return {"calls": "0", "copies": ""}
+    if ops.out is not None:
+        _check_writable(ops.out, full)
+    copies = []
+    operands = {"a": p.op_a(p.a), "b": p.op_b(p.b)}
+    for name, x in operands.items():
+        if _why_copied(x, None if ops.out is None else full):
+            copies.append(name)
+            operands[name] = x._replace(strides=c_strides(x.shape))
+    a, b = operands.values()
+    options = p.options._replace(conj_a=a.is_conjugated, conj_b=b.is_conjugated)
+    descs = list(describe(p.kind, _plan(a, b, full), a.shape[-1], options, (a.address, b.address, full.address)))
+    with on_stream(handle, ops.stream) as pointer:
+        answer = _lib.text(_lib.library.wsgemm_explain, pointer, descs[0])
+    return {**answer, "calls": str(len(descs)), "copies": ", ".join(copies)}
 
 
 def gemm(
@@ -263,11 +315,3 @@ def gemm(
 
 def _as_it_is(x: View) -> View:
     return x
-
-
-def _as_row(x: View) -> View:
-    return x.insert(0)
-
-
-def _as_column(x: View) -> View:
-    return x.insert(1)

@@ -102,14 +102,14 @@ static void release(matrices *x) {
     if (x->at[i]) ws_cuda.cuMemFree(x->at[i]);
 }
 
-static bool place(const wsgemm_gemm_desc *d, matrices *x, wsgemm_gemm_desc *there, char *why) {
+static bool place(const wsgemm_gemm_desc *d, bool is_copied, matrices *x, wsgemm_gemm_desc *there, char *why) {
   *x = (matrices){.host = {d->a, d->b, d->c},
                   .bytes = {matrix_bytes(d, is_transposed(d->transa), d->m, d->k, d->lda),
                             matrix_bytes(d, is_transposed(d->transb), d->k, d->n, d->ldb),
                             matrix_bytes(d, false, d->m, d->n, d->ldc)}};
   for (int i = 0; i < 3; i++) {
     if (x->bytes[i] && !succeeded(ws_cuda.cuMemAlloc(&x->at[i], x->bytes[i]), "GPU memory", why)) x->at[i] = 0;
-    if ((x->bytes[i] && !x->at[i]) || !upload(x, i, why)) {
+    if ((x->bytes[i] && !x->at[i]) || (is_copied && !upload(x, i, why))) {
       release(x);
       return false;
     }
@@ -142,7 +142,7 @@ static wsgemm_status multiply(wsgemm_handle *h, const wsgemm_gemm_desc *there, i
 wsgemm_status ws_gpu_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d, int64_t *ns, char why[WS_GPU_WHY_BYTES]) {
   matrices x;
   wsgemm_gemm_desc there;
-  if (!place(d, &x, &there, why)) return WSGEMM_DEVICE_ERROR;
+  if (!place(d, true, &x, &there, why)) return WSGEMM_DEVICE_ERROR;
   wsgemm_status status = multiply(h, &there, NULL, why);
   if (status == WSGEMM_SUCCESS && ns) { /* the first one loaded the kernel */
     if (!upload(&x, 2, why)) status = WSGEMM_DEVICE_ERROR;
@@ -158,7 +158,7 @@ wsgemm_status ws_gpu_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d, int64_t *
 char *ws_gpu_explain(wsgemm_handle *h, const wsgemm_gemm_desc *d, char why[WS_GPU_WHY_BYTES]) {
   matrices x;
   wsgemm_gemm_desc there;
-  if (!place(d, &x, &there, why)) return NULL;
+  if (!place(d, false, &x, &there, why)) return NULL;
   char *text = ws_cli_explain(h, &there);
   if (!text) snprintf(why, WS_GPU_WHY_BYTES, "out of memory");
   release(&x);
