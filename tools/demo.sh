@@ -40,9 +40,9 @@ products C
 title "The same products, by NumPy"
 .venv/bin/python tools/package/demo_matrices.py compare "$demo" C
 
-title "A GPU"
 if why=$($wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" --gpu --explain 2>&1); then
   has_gpu=yes
+  title "A GPU"
   $wsgemm doctor | grep -A1 ' gpu '
   title "The same products, on the GPU"
   products G --gpu
@@ -50,7 +50,7 @@ if why=$($wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" --gpu --explain 2>&1); t
   .venv/bin/python tools/package/demo_matrices.py compare "$demo" G C
 else
   has_gpu=no
-  echo "$why"
+  title "No GPU: ${why#wsgemm: --gpu: }"
 fi
 
 title "Speed beside OpenBLAS, one process, arms in turn"
