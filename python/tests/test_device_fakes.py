@@ -191,7 +191,11 @@ def test_streams_of_several_libraries_wait_for_each_other(gpu, torch, cupy):  # 
     assert gpu.log == [("order", 5, 6), ("gemm", 6), ("order", 6, 5)]
     gpu.log.clear()
     wsgemm.matmul(Cuda(zeros(2, 2), stream=9), Cuda(zeros(2, 2), stream=None), out=Cuda(zeros(2, 2), stream=8))
-    assert gpu.log == [("order", 9, 8), ("gemm", 8), ("order", 8, 9)]
+    # Nothing said is the default stream.
+    assert gpu.log == [("order", 1, 8), ("order", 9, 8), ("gemm", 8), ("order", 8, 1), ("order", 8, 9)]
+    gpu.log.clear()
+    wsgemm.matmul(Tensor(zeros(2, 2)), Tensor(zeros(2, 2)), out=Cuda(zeros(2, 2), stream=None))
+    assert gpu.log == [("order", 5, 1), ("gemm", 1), ("order", 1, 5)]
 
 
 def test_failing_call_leaves_the_streams_ordered(gpu, torch, cupy):  # noqa: F811

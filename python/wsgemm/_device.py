@@ -15,6 +15,7 @@ import numpy as np
 from . import _dlpack
 from ._layout import leading
 from ._producers import Producer, producer_of
+from ._streams import LEGACY
 
 _STREAM_VERSION = 3  # of __cuda_array_interface__: the first that tells of streams
 
@@ -72,9 +73,11 @@ class Argument:
         self.array = array  # what is read or written: `given`, or an alias or copy of it
         self.producer = producer
         self._interface = interface
-        self.stream = producer.stream(array)  # where its library's work on it is, and will be; None: it does not tell
-        if interface is not None and self.stream is None:
-            self.stream = _stream_of(name, interface)
+        stream = producer.stream(array)
+        if stream is None and interface is not None:
+            stream = _stream_of(name, interface)
+        # Where its library's work on it is, and will be; None: it does not tell. 0 is the legacy default stream, as 1 is.
+        self.stream = LEGACY if stream == 0 else stream
 
     @property
     def is_lent(self) -> bool:
@@ -121,11 +124,13 @@ def _lies_on_gpu(x: Any, producer: Producer) -> bool:
     return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and _dlpack.lies_on_cuda(x)
 
 
-def _stream_of(name: str, interface: dict[str, Any]) -> int | None:
+def _stream_of(name: str, interface: dict[str, Any]) -> int:
     stream = interface.get("stream") if interface.get("version", 0) >= _STREAM_VERSION else None
     if stream == 0:
         raise ValueError(f"{name}.__cuda_array_interface__ has stream 0, which may mean either default stream; 1 or 2 tell which")
-    return None if stream is None else int(stream)
+    # Without one there is nothing to wait for, but whoever reads the result, or writes an operand, does so later: where nothing
+    # is said, on the default stream.
+    return LEGACY if stream is None else int(stream)
 
 
 def _read_interface(name: str, interface: dict[str, Any]) -> View:

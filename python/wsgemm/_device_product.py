@@ -29,9 +29,8 @@ class Operands:
         given = [x for x in (a, b, out) if x is not None]
         self.maker = next((x for x in given if x.producer.is_known), None)  # of a result, if there is no out
         told = [x.stream for x in (out or self.maker, a, b) if x is not None and x.stream is not None]
-        # A stream of 0 is the legacy default stream, as 1 is.
-        self.stream = (told[0] or _streams.LEGACY) if told else _streams.LEGACY
-        self.others = {stream or _streams.LEGACY for stream in told} - {self.stream}
+        self.stream = told[0] if told else _streams.LEGACY
+        self.others = sorted(set(told) - {self.stream})
         self.must_wait = any(x.is_lent for x in given)
         self.made: list[Argument] = []  # kept until the product is on its stream
 
