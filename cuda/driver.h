@@ -1,7 +1,8 @@
 /* driver.h - the CUDA driver, found at run time: the table of its entry points that this library calls, and what state it is in.
  *
  * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
- * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it. */
+ * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it.
+ * The command `wsgemm` has a table of its own, and does initialise (src/cli/gpu.c). */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
@@ -33,7 +34,16 @@
   X(cuStreamGetId, 12000)                              \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuGetErrorName, 6000)                              \
-  X(cuGetErrorString, 6000)
+  X(cuGetErrorString, 6000)                            \
+  /* what only the command calls */                    \
+  X(cuInit, 2000)                                      \
+  X(cuDeviceGetCount, 2000)                            \
+  X(cuDeviceTotalMem, 3020)                            \
+  X(cuMemAlloc, 3020)                                  \
+  X(cuMemFree, 3020)                                   \
+  X(cuMemcpyHtoD, 3020)                                \
+  X(cuMemcpyDtoH, 3020)                                \
+  X(cuCtxSynchronize, 2000)
 
 typedef struct ws_driver {
 #define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;

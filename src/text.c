@@ -46,6 +46,9 @@ size_t wsgemm_config(char *text, size_t bytes) {
   ws_text_add(&t, "assertions: on\n");
 #endif
   ws_text_add(&t, "backends: cpu%s\n", ws_cuda_kernel_count() > 0 ? " cuda" : "");
+#ifdef WS_CUDA_ARCHITECTURES
+  ws_text_add(&t, "gpu code: %s\n", WS_CUDA_ARCHITECTURES);
+#endif
   ws_text_add(&t, "kernels: %d rows\n", wsgemm_kernel_count());
   return t.length;
 }

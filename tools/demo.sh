@@ -1,6 +1,7 @@
 #!/bin/sh
-# Shows wsgemm at work on this machine: sets up, builds, multiplies .npy matrices that NumPy wrote, has every product verified by
-# wsgemm and compared by NumPy, then shows the speed beside OpenBLAS. Takes a few minutes the first time; writes to build/ only.
+# Shows wsgemm at work on this machine: sets up, builds, multiplies .npy matrices that NumPy wrote, on the CPU and on a GPU if there is
+# one, has every product verified by wsgemm and compared by NumPy, then shows the speed beside OpenBLAS and cuBLAS. Takes a few minutes
+# the first time; writes to build/ only.
 set -eu
 cd "$(dirname "$0")/.."
 sh tools/setup.sh
@@ -24,14 +25,40 @@ show() { # runs a command and shows it
 title "Matrices, written by NumPy"
 .venv/bin/python tools/package/demo_matrices.py make "$demo"
 
+products() { # products PREFIX [--gpu]: the files PREFIX_x.npy
+  c=$demo/$1
+  shift
+  show $wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" -o "${c}_f4.npy" --verify "$@"
+  show $wsgemm gemm "$demo/A_f8.npy" "$demo/B_f8.npy" -o "${c}_f8.npy" --transb t --alpha 0.5 --verify "$@"
+  show $wsgemm gemm "$demo/A_c8.npy" "$demo/B_c8.npy" -o "${c}_c8.npy" --transa c --verify "$@"
+  show $wsgemm gemm "$demo/A_c16.npy" "$demo/B_c16.npy" -o "${c}_c16.npy" --c "$demo/C0_c16.npy" --beta 1j --verify "$@"
+}
+
 title "Products, by wsgemm; --verify recomputes them in higher precision"
-show $wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" -o "$demo/C_f4.npy" --verify
-show $wsgemm gemm "$demo/A_f8.npy" "$demo/B_f8.npy" -o "$demo/C_f8.npy" --transb t --alpha 0.5 --verify
-show $wsgemm gemm "$demo/A_c8.npy" "$demo/B_c8.npy" -o "$demo/C_c8.npy" --transa c --verify
-show $wsgemm gemm "$demo/A_c16.npy" "$demo/B_c16.npy" -o "$demo/C_c16.npy" --c "$demo/C0_c16.npy" --beta 1j --verify
+products C
 
 title "The same products, by NumPy"
-.venv/bin/python tools/package/demo_matrices.py compare "$demo"
+.venv/bin/python tools/package/demo_matrices.py compare "$demo" C
+
+if why=$($wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" --gpu --explain 2>&1); then
+  has_gpu=yes
+  title "A GPU"
+  $wsgemm doctor | grep -A1 ' gpu '
+  title "The same products, on the GPU"
+  products G --gpu
+  title "Compared with the CPU's"
+  .venv/bin/python tools/package/demo_matrices.py compare "$demo" G C
+else
+  has_gpu=no
+  title "No GPU: ${why#wsgemm: --gpu: }"
+fi
 
 title "Speed beside OpenBLAS, one process, arms in turn"
 show $wsgemm bench --suite demo
+
+if [ $has_gpu = yes ]; then
+  title "Speed on the GPU beside cuBLAS, one process, arms in turn"
+  cmake --build --preset release --target bench_gpu_gemm
+  . tools/cublas_path.sh
+  show build/release/bench/cuda/bench_gpu_gemm --suite demo
+fi

@@ -12,12 +12,7 @@ what=${1:-test}
 out=${OUT:-build/gpu}
 mkdir -p "$out"
 
-# cuBLAS: the toolkit's, else the one that a Python package brought.
-for lib in "${CUDA_HOME:-/usr/local/cuda}/lib64" \
-  $(python3 -c 'import glob, site; print(*[d for s in site.getsitepackages() for d in glob.glob(s + "/nvidia/*/lib")])' 2>/dev/null); do
-  ls "$lib"/libcublas.so.1? >/dev/null 2>&1 && LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-done
-export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
+. tools/cublas_path.sh
 
 cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O3 -g -DNDEBUG" \
   "-DWSGEMM_CUDA_ARCHITECTURES=${WSGEMM_CUDA_ARCHITECTURES:-90a}" >"$out/cmake.log"

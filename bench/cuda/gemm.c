@@ -1,5 +1,6 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
- * timings; results compared. Suites: square (the issue's shapes), ops, skinny, rows (each row at a few sizes), policies.
+ * timings; results compared. Suites: square (the issue's shapes), ops, skinny, rows (each row at a few sizes), policies, demo (three
+ * squares; also without cuBLAS).
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--json FILE] [--commit ID] [--samples N] */
 #include <math.h>
@@ -28,11 +29,13 @@ static const shape square[] = {
     {"NN", 8192, 8192, 8192},  {"NN", 4097, 4095, 4093}, {"NN", 128, 8192, 8192},  {"NN", 8192, 128, 8192},
     {"NN", 4096, 11008, 4096}, {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
 static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"NN", 1, 4096, 4096}};
+static const shape demo[] = {{"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048}, {"NN", 4096, 4096, 4096}};
 static const shape few[] = {{"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
                             {"NT", 4096, 4096, 4096}, {"NN", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}};
 enum {
   SQUARE_COUNT = sizeof square / sizeof square[0],
   SKINNY_COUNT = sizeof skinny / sizeof skinny[0],
+  DEMO_COUNT = sizeof demo / sizeof demo[0],
   FEW_COUNT = sizeof few / sizeof few[0]
 };
 
@@ -261,6 +264,22 @@ static void run_against_cublas(const char *suite, wsgemm_type type, const shape 
   free_arms(arms, 2);
 }
 
+/* Where there is no cuBLAS. */
+static void run_alone(const char *suite, wsgemm_type type, const shape *shapes, int n_shapes) {
+  arm own = {.policy = "auto"};
+  set_arm(&own, "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  for (int i = 0; i < n_shapes; i++) {
+    problem p = make_problem(type, &shapes[i]);
+    measure(&own, 1, &p);
+    name_kernel(&own, &p);
+    const double work = 2.0 * (double)p.m * (double)p.n * (double)p.k * (type >= WSGEMM_C32 ? 4 : 1);
+    printf("%-9s %cgemm %s %-21lld %-34s %8.2f %8s %7s\n", suite, letters[type], shapes[i].ops, (long long)p.m, own.label,
+           work / own.median * 1e-9, "-", "-");
+    free_problem(&p);
+  }
+  free_arms(&own, 1);
+}
+
 static void run_rows(wsgemm_type type) {
   arm arms[MAX_ARMS] = {{.label = "cuBLAS", .policy = "none"}};
   int n_arms = 1;
@@ -306,9 +325,9 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs(
-        "usage: bench_gpu_gemm [--suite square,skinny,rows,policies] [--types sdcz] [--json FILE] [--commit ID] [--samples N]\n",
-        stderr);
+    fputs("usage: bench_gpu_gemm [--suite square,skinny,rows,policies,demo] [--types sdcz] [--json FILE] [--commit ID] "
+          "[--samples N]\n",
+          stderr);
     return 2;
   }
   if (cudaGetDeviceCount(&n_devices) != cudaSuccess || n_devices == 0) {
@@ -322,8 +341,10 @@ int main(int argc, char **argv) {
   GPU(cudaEventCreate(&after));
   GPU(cudaMalloc(&flush, flush_bytes));
   random_pool = malloc(pool_floats * sizeof(float));
-  if (!random_pool || !cublas_open(stream)) return 1;
-  printf("%s, %s; TFLOP/s, L2 flushed, medians of %d\n", device_name, cublas_version(), options.samples);
+  if (!random_pool) return 1;
+  const bool has_peer = cublas_open(stream);
+  if (!has_peer && strcmp(options.suites, "demo") != 0) return 1;
+  printf("%s, %s; TFLOP/s, L2 flushed, medians of %d\n", device_name, has_peer ? cublas_version() : "no cuBLAS", options.samples);
   printf("%-9s %5s %-24s %-34s %8s %8s %7s\n", "suite", "", "case", "kernel or policy", "ours", "theirs", "ratio");
   for (const char *t = options.types; *t; t++) {
     const char *at = strchr(letters, *t);
@@ -331,6 +352,8 @@ int main(int argc, char **argv) {
     const wsgemm_type type = (wsgemm_type)(at - letters);
     if (strstr(options.suites, "square")) run_against_cublas("square", type, square, SQUARE_COUNT);
     if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, skinny, SKINNY_COUNT);
+    if (strstr(options.suites, "demo"))
+      has_peer ? run_against_cublas("demo", type, demo, DEMO_COUNT) : run_alone("demo", type, demo, DEMO_COUNT);
     if (strstr(options.suites, "rows")) run_rows(type);
     if (strstr(options.suites, "policies")) run_policies(type);
   }

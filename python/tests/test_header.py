@@ -45,7 +45,10 @@ POINTERS = {
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
     "void **": ctypes.POINTER(ctypes.c_void_p),
     **{f"{name} *": ctypes.POINTER(ctypes.c_int) for name in ("int", "wsgemm_policy", "wsgemm_math")},
-    **{f"{name} *": ctypes.c_void_p for name in ("void", "wsgemm_handle", "float", "double", "wsgemm_cfloat", "wsgemm_cdouble")},
+    **{
+        f"{name} *": ctypes.c_void_p
+        for name in ("void", "size_t", "wsgemm_handle", "float", "double", "wsgemm_cfloat", "wsgemm_cdouble")
+    },
 }
 
 if shutil.which(CC) is None:

@@ -5,6 +5,7 @@ import pytest
 import wsgemm
 import wsgemm._product as product
 from wsgemm import _lib
+from wsgemm._arrays import KINDS
 from wsgemm._layout import BatchPlan, leading, may_overlap_itself
 from wsgemm_reference import DTYPES, STACK_LAYOUTS, arrange, integer_array
 
@@ -108,7 +109,7 @@ def test_out_never_reaches_the_library_overlapping(place, descs, rng):
 def test_broadcast_operand_is_copied_once():
     a = np.broadcast_to(np.zeros((3, 4))[:, ::2], (50, 3, 2))
     full_a, full_b, full_shape, _ = product.matmul_shapes(a, np.zeros((2, 5)))
-    kind = product.KINDS[a.dtype]
+    kind = KINDS[a.dtype]
     prepared = product.prepare(kind, full_a, full_b, np.zeros(full_shape), True, product.Options((1, 0, 0, 0), False))
     assert prepared.copies == ("a",) and prepared.arrays[0].size == 6
 

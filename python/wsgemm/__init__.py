@@ -1,4 +1,4 @@
-"""wsgemm: matrix multiplication for NumPy arrays.
+"""wsgemm: matrix multiplication for NumPy arrays, and for CUDA arrays of torch, cupy, jax and others.
 
 >>> import numpy as np
 >>> import wsgemm
@@ -20,14 +20,14 @@ array([[16., 16.],
 
 Arrays are float32, float64, complex64 or complex128, and never converted. Transposes, slices and stacks are read where they
 lie if BLAS can express them. The GIL is released during a product, and the result's bits depend neither on the number of
-threads nor on who did which part.
+threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current stream: see matmul.
 """
 
 from ._blas import cgemm, dgemm, gemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
 from ._info import config, explain, kernels, machine
 from ._lib import Status, WsgemmError, library
-from ._product import matmul
+from ._matmul import matmul
 
 try:
     from . import _threadpoolctl  # noqa: F401 (registers itself)

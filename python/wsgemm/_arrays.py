@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import sys
 from ctypes import c_void_p
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,22 @@ _PLAIN_NUMBERS = frozenset((int, float))
 # ---- Types, shapes, scalars ----------------------------------------------------------------------------------------------
 
 
+class HasType(Protocol):
+    """What the checks need of an array, wherever it lies."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
 def as_array(x: Any, name: str) -> Array:
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask a product would ignore; fill it first")
     return np.asarray(x)
 
 
-def kind_of(a: Array, b: Array) -> Kind:
+def kind_of(a: HasType, b: HasType) -> Kind:
     kind = KINDS.get(a.dtype)
     other = KINDS.get(b.dtype)
     if kind is not None and kind is other:
@@ -68,7 +77,14 @@ def kind_of(a: Array, b: Array) -> Kind:
     raise TypeError(f"{types}, but they must be of one type; convert one with astype()")
 
 
-def _dtype_name(x: Array) -> str:
+def check_type(dtype: np.dtype[Any], a: HasType, b: HasType) -> None:
+    """For the routines of one type."""
+    if a.dtype != dtype or b.dtype != dtype:
+        letter = next(letter for letter, known in LETTERS.items() if known == dtype)
+        raise TypeError(f"{letter}gemm takes {dtype}, but a is {a.dtype} and b is {b.dtype}")
+
+
+def _dtype_name(x: HasType) -> str:
     return x.dtype.name if x.dtype.isnative else f"{x.dtype.name} in swapped byte order"
 
 
@@ -97,12 +113,16 @@ def check_out(
 ) -> None:
     if type(out) is not _ndarray and (not isinstance(out, _ndarray) or isinstance(out, np.ma.MaskedArray)):
         raise TypeError(f"{name} must be a NumPy array, not {type(out).__name__}")
+    check_fits(out, a, shape, name, product)
+    if is_written and not out.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+
+
+def check_fits(out: HasType, a: HasType, shape: tuple[int, ...], name: str, product: str) -> None:
     if out.dtype is not a.dtype and out.dtype != a.dtype:
         raise TypeError(f"{name} is {_dtype_name(out)}, but a and b are {_dtype_name(a)}")
     if out.shape != shape:
         raise ValueError(f"{name} has shape {out.shape}, but {product} has shape {shape}")
-    if is_written and not out.flags.writeable:
-        raise ValueError(f"{name} is read-only")
 
 
 # ---- Memory --------------------------------------------------------------------------------------------------------------

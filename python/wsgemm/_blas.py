@@ -6,28 +6,32 @@ type is converted, and no operand is copied that BLAS can read where it lies.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import LETTERS, Array, as_array, check_out, kind_of, scalars_of
+from . import _device_product
+from ._arrays import LETTERS, Array, as_array, check_out, check_type, kind_of, scalars_of
 from ._handle import Handle
-from ._product import Options, prepare, run, run_matrix
+from ._product import Options, gemm_shape, prepare, run, run_matrix
+
+_ndarray = np.ndarray
 
 
 def gemm(
     alpha: complex,
-    a: ArrayLike,
-    b: ArrayLike,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
     beta: complex = 0,
-    c: Array | None = None,
+    c: Any = None,
     trans_a: int = 0,
     trans_b: int = 0,
     overwrite_c: int = 0,
     *,
     handle: Handle | None = None,
-) -> Array:
+) -> Any:
     """alpha * op(a) @ op(b) + beta * c, for matrices of any one of the four types.
 
     Args:
@@ -38,41 +42,42 @@ def gemm(
         overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
         handle: as for matmul.
 
+    Arrays in GPU memory are taken as by matmul.
+
     Returns:
-        `c` if it is overwritten, else a new Fortran-ordered array, as SciPy's functions do.
+        `c` if it is overwritten, else a new Fortran-ordered array, as SciPy's functions do; on a GPU a C-ordered one.
 
     Raises:
         TypeError, ValueError, OverflowError, WsgemmError: as matmul does.
     """
-    return _gemm(alpha, as_array(a, "a"), as_array(b, "b"), beta, c, trans_a, trans_b, overwrite_c, handle)
+    return _gemm(None, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
 
 
 def _gemm(
+    dtype: np.dtype[Any] | None,
     alpha: complex,
-    a: Array,
-    b: Array,
+    a: Any,
+    b: Any,
     beta: complex,
-    c: Array | None,
+    c: Any,
     trans_a: int,
     trans_b: int,
     overwrite_c: int,
     handle: Handle | None,
-) -> Array:
+) -> Any:
+    if type(a) is not _ndarray or type(b) is not _ndarray or (c is not None and type(c) is not _ndarray):
+        with ExitStack() as closing:
+            operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c))
+            if operands is not None:
+                return _device_product.gemm(operands, dtype, alpha, beta, trans_a, trans_b, bool(overwrite_c), handle)
+        a, b = as_array(a, "a"), as_array(b, "b")
+    if dtype is not None:
+        check_type(dtype, a, b)
     kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
-    if a.ndim != 2 or b.ndim != 2:
-        raise ValueError(f"a has shape {a.shape} and b has shape {b.shape}, but gemm takes matrices")
-    for name, trans in (("trans_a", trans_a), ("trans_b", trans_b)):
-        if trans not in (0, 1, 2):
-            raise ValueError(f"{name} is {trans!r}, but it must be 0 (no), 1 (transpose) or 2 (conjugate transpose)")
+    shape = gemm_shape(a.shape, b.shape, trans_a, trans_b)
     op_a = a.T if trans_a else a
     op_b = b.T if trans_b else b
-    if op_a.shape[1] != op_b.shape[0]:
-        raise ValueError(
-            f"op(a) has shape {op_a.shape} and op(b) has shape {op_b.shape}, which do not fit: "
-            f"{op_a.shape[1]} columns of op(a) against {op_b.shape[0]} rows of op(b)"
-        )
-    shape = (op_a.shape[0], op_b.shape[1])
     if c is not None:
         check_out(c, a, shape, "c", "op(a) @ op(b)", is_written=bool(overwrite_c))
     elif beta != 0:
@@ -102,20 +107,17 @@ def _typed(letter: str) -> Any:
 
     def typed_gemm(
         alpha: complex,
-        a: ArrayLike,
-        b: ArrayLike,
+        a: ArrayLike | Any,
+        b: ArrayLike | Any,
         beta: complex = 0,
-        c: Array | None = None,
+        c: Any = None,
         trans_a: int = 0,
         trans_b: int = 0,
         overwrite_c: int = 0,
         *,
         handle: Handle | None = None,
-    ) -> Array:
-        array_a, array_b = as_array(a, "a"), as_array(b, "b")
-        if array_a.dtype != dtype or array_b.dtype != dtype:
-            raise TypeError(f"{letter}gemm takes {dtype}, but a is {array_a.dtype} and b is {array_b.dtype}")
-        return _gemm(alpha, array_a, array_b, beta, c, trans_a, trans_b, overwrite_c, handle)
+    ) -> Any:
+        return _gemm(dtype, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
 
     typed_gemm.__name__ = typed_gemm.__qualname__ = f"{letter}gemm"
     typed_gemm.__doc__ = f"gemm() for {dtype} matrices only; any other type is a TypeError."

@@ -38,12 +38,12 @@ def _name_of(table: dict[str, Any], value: int) -> str:
 
 
 class Handle:
-    """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``.
+    """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see matmul.
 
     Args:
         threads: most threads that a call may use; 0: as many as the machine allows (affinity, cgroup quota,
             WSGEMM_NUM_THREADS).
-        policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal".
+        policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal"; on a GPU also "clc" or "foreach".
         coarse_factor: neighbouring tiles of one work item, 1 to 64; 0: chosen per call.
         kernel: names of kernel rows to force (see kernels()): one, or several for different element types; None: automatic.
         math: numerics class: "default" or "pedantic".
@@ -143,9 +143,39 @@ class Handle:
         )
         return f"<wsgemm.Handle {settings}>" if self.pointer else f"<wsgemm.default_handle {settings}>"
 
+    def _take_settings(self, other: Handle) -> None:
+        # What matters on a GPU; the number of threads does not.
+        for name in ("policy", "coarse_factor", "quantum", "math", "check"):
+            self._set(name, other._get(name))
+        rows = other._kernels
+        if self._kernels != rows:
+            self.kernel = rows
+
 
 default_handle = Handle.__new__(Handle)  # what calls without a handle use
 default_handle._adopt(None)
+
+
+_idle: list[Handle] = []
+
+
+@contextlib.contextmanager
+def on_stream(settings: Handle | None, stream: int) -> Iterator[int | None]:
+    """The C handle of a call on a CUDA stream, with the settings of another handle.
+
+    A stream is a setting of a C handle, so that two threads could not set it on one that they share: each call takes a handle
+    that no other call uses meanwhile, not even one that interrupts it in its own thread.
+    """
+    try:
+        handle = _idle.pop()  # atomic, as append() is
+    except IndexError:
+        handle = Handle()
+    try:
+        handle._take_settings(default_handle if settings is None else settings)
+        _lib.check(_lib.library.wsgemm_set_stream(handle.pointer, stream))
+        yield handle.pointer
+    finally:
+        _idle.append(handle)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _lib
-from ._arrays import Array, as_array, check_out, kind_of, scalars_of
+from . import _device_product, _lib
+from ._arrays import as_array, check_out, kind_of, scalars_of
 from ._handle import Handle
 from ._product import Options, matmul_shapes, prepare
 
@@ -21,30 +24,36 @@ def machine() -> dict[str, str]:
     return _lib.text(_lib.library.wsgemm_machine)
 
 
-def kernels() -> dict[str, bool]:
-    """The kernel rows for arrays in host memory by name, and whether this machine can run each."""
+def kernels(backend: str = "cpu") -> dict[str, bool]:
+    """The kernel rows for arrays in host memory ("cpu") or GPU memory ("cuda") by name, and whether this machine can run each; of
+    those for GPU memory, whether there is a driver."""
     library = _lib.library
     return {
         library.wsgemm_kernel_name(row).decode(): bool(library.wsgemm_kernel_usable(row))
         for row in range(library.wsgemm_kernel_count())
-        if library.wsgemm_kernel_backend(row) == b"cpu"
+        if library.wsgemm_kernel_backend(row) == backend.encode()
     }
 
 
 def explain(
-    a: ArrayLike,
-    b: ArrayLike,
-    out: Array | None = None,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    out: Any = None,
     alpha: complex = 1,
     beta: complex = 0,
     *,
     handle: Handle | None = None,
 ) -> dict[str, str]:
     """How matmul would do this product, without doing it: the library's kernel row, tile, blocking, COARSE_FACTOR, policy and
-    threads; under "calls" the number of library calls that a stack takes, and under "copies" which arrays would be copied first.
+    threads, or on a GPU its device and scheduler; under "calls" the number of library calls that a stack takes, and under
+    "copies" which arrays would be copied first.
 
     Arguments and errors are matmul's; a product without elements takes no call and is told by {"calls": "0", "copies": ""}.
     """
+    with ExitStack() as closing:
+        operands = _device_product.operands(closing, a, b, out)
+        if operands is not None:
+            return _device_product.explain(operands, alpha, beta, handle)
     array_a, array_b = as_array(a, "a"), as_array(b, "b")
     kind = kind_of(array_a, array_b)
     scalars = scalars_of(kind, alpha, beta)

@@ -1,33 +1,26 @@
-"""matmul: from NumPy arrays to descriptors of the C library.
+"""Products: from NumPy arrays to descriptors of the C library.
 
 Decides which operand can be used where it lies and which must be copied, and calls wsgemm_gemm: run_matrix() for two matrices
 that BLAS can express as they are, prepare() and run() for stacks and all the rest. The arithmetic of strides is left to
-_layout.py, the product to the library.
+_layout.py, arrays in GPU memory to _device_product.py (which uses describe() and call()), the product to the library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import _lib
 from ._arrays import (
-    KINDS,
     Array,
     Kind,
     Scalars,
     address,
-    as_array,
-    check_out,
     element_strides,
-    kind_of,
     locate,
-    scalars_of,
 )
-from ._handle import Handle
 from ._layout import BatchPlan, leading, may_overlap_itself
 
 # Plain ints: quicker to pack than enum members.
@@ -142,7 +135,7 @@ def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options:
     plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], strides_c[-2:])
     if stack:
         plan.merge(stack, strides_a, strides_b, strides_c)
-    descs = _descs(kind, plan, k, options, (address_a, address_b, address(target)))
+    descs = describe(kind, plan, k, options, (address_a, address_b, address(target)))
     return Prepared(descs, tuple(copies), (a, b, target), out, temporary)
 
 
@@ -172,7 +165,8 @@ def _packed_strides(x: Array) -> list[int]:
     return strides
 
 
-def _descs(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: tuple[int, int, int]) -> Iterator[bytes]:
+def describe(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: tuple[int, int, int]) -> Iterator[bytes]:
+    """The descriptors of the plan's calls, for the addresses of A, B and C."""
     lda, ldb, ldc = plan.leadings()
     transa = NO_TRANS if (lda > 0) == (ldc > 0) else TRANS
     transb = NO_TRANS if (ldb > 0) == (ldc > 0) else TRANS
@@ -193,99 +187,74 @@ def _descs(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: tup
         )  # fmt: skip
 
 
-def run(prepared: Prepared, handle: int | None) -> None:
-    for desc in prepared.descs:
+def call(descs: Iterable[bytes], handle: int | None) -> None:
+    for desc in descs:
         status = _gemm(handle, desc)
         if status:
             _lib.check(status)
+
+
+def run(prepared: Prepared, handle: int | None) -> None:
+    call(prepared.descs, handle)
     if prepared.temporary is not None:
         np.copyto(prepared.out, prepared.temporary)
 
 
-# ---- matmul ----------------------------------------------------------------------------------------------------------------
+# ---- Shapes ----------------------------------------------------------------------------------------------------------------
 
 
-def matmul_shapes(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
-    """(a, b as matrices or stacks of them, the product's full shape, its shape as NumPy returns it)."""
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError(f"a has shape {a.shape} and b has shape {b.shape}, but both need at least one dimension")
-    full_a = a[np.newaxis, :] if a.ndim == 1 else a
-    full_b = b[:, np.newaxis] if b.ndim == 1 else b
-    n_cols, n_rows = full_a.shape[-1], full_b.shape[-2]
+class Shapes(NamedTuple):
+    full_a: tuple[int, ...]  # of a as a matrix or a stack of them
+    full_b: tuple[int, ...]
+    full_out: tuple[int, ...]
+    out: tuple[int, ...]  # as NumPy returns it
+
+
+def product_shapes(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> Shapes:
+    """numpy.matmul's shape rules."""
+    if not shape_a or not shape_b:
+        raise ValueError(f"a has shape {shape_a} and b has shape {shape_b}, but both need at least one dimension")
+    full_a = (1, *shape_a) if len(shape_a) == 1 else shape_a
+    full_b = (*shape_b, 1) if len(shape_b) == 1 else shape_b
+    n_cols, n_rows = full_a[-1], full_b[-2]
     if n_cols != n_rows:
         raise ValueError(
-            f"a has shape {a.shape} and b has shape {b.shape}, which do not fit: {n_cols} columns of a, {n_rows} rows of b"
+            f"a has shape {shape_a} and b has shape {shape_b}, which do not fit: {n_cols} columns of a, {n_rows} rows of b"
         )
-    stack_a, stack_b = full_a.shape[:-2], full_b.shape[:-2]
+    stack_a, stack_b = full_a[:-2], full_b[:-2]
     stack = stack_a
     if stack_a != stack_b:
         try:
             stack = np.broadcast_shapes(stack_a, stack_b)
         except ValueError:
             raise ValueError(
-                f"a has shape {a.shape} and b has shape {b.shape}, whose stacks {stack_a} and {stack_b} do not broadcast"
+                f"a has shape {shape_a} and b has shape {shape_b}, whose stacks {stack_a} and {stack_b} do not broadcast"
             ) from None
-    matrix = (full_a.shape[-2], full_b.shape[-1])
-    visible = (matrix[:1] if a.ndim > 1 else ()) + (matrix[1:] if b.ndim > 1 else ())
-    return full_a, full_b, stack + matrix, stack + visible
+    matrix = (full_a[-2], full_b[-1])
+    visible = (matrix[:1] if len(shape_a) > 1 else ()) + (matrix[1:] if len(shape_b) > 1 else ())
+    return Shapes(full_a, full_b, stack + matrix, stack + visible)
 
 
-def matmul(
-    a: ArrayLike,
-    b: ArrayLike,
-    out: Array | None = None,
-    alpha: complex = 1,
-    beta: complex = 0,
-    *,
-    handle: Handle | None = None,
-) -> Any:
-    """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules.
+def matmul_shapes(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """(a, b as matrices or stacks of them, the product's full shape, its shape as NumPy returns it)."""
+    shapes = product_shapes(a.shape, b.shape)
+    full_a = a[np.newaxis, :] if a.ndim == 1 else a
+    full_b = b[:, np.newaxis] if b.ndim == 1 else b
+    return full_a, full_b, shapes.full_out, shapes.out
 
-    Args:
-        a, b: float32, float64, complex64 or complex128, both the same; (..., m, k) and (..., k, n), whose leading dimensions
-            broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is dropped from the result. Anything
-            that numpy.asarray makes an array of will do. Rows, columns, transposes and slices with one unit stride and a
-            longer other one are read where they lie; negative, repeated or two non-unit strides are copied first.
-        out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or
-            `b`, which are then copied first.
-        alpha, beta: numbers, real if the arrays are. beta != 0 needs `out`; beta = 0 never reads it.
-        handle: threads, policy and kernel of this call; None: the process's default handle.
 
-    Returns:
-        out, or a new C-ordered array; a scalar if both operands are 1-D and there is no out.
-
-    Raises:
-        TypeError: types are mixed or not among the four, or a masked array is given.
-        ValueError: shapes do not fit, out is read-only, or beta without out.
-        OverflowError: alpha or beta is beyond the arrays' type.
-        WsgemmError: the library could not do it.
-    """
-    if type(a) is not _ndarray:
-        a = as_array(a, "a")
-    if type(b) is not _ndarray:
-        b = as_array(b, "b")
-    kind = KINDS.get(a.dtype)
-    if kind is None or b.dtype is not a.dtype:
-        kind = kind_of(a, b)
-    scalars = scalars_of(kind, alpha, beta)
-    pointer = None if handle is None else handle.pointer
-    if out is None and beta != 0:
-        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
-    if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
-        if out is not None:
-            check_out(out, a, (a.shape[0], b.shape[1]))
-        done = run_matrix(kind, a, b, out, scalars, pointer)
-        if done is not None:
-            return done
-    full_a, full_b, full_shape, shape = matmul_shapes(a, b)
-    if out is None:
-        result = _empty(shape, a.dtype)
-    else:
-        check_out(out, a, shape)
-        result = out
-    if result.size:
-        full_out = np.asarray(result).reshape(full_shape)  # inserts dimensions of 1: never a copy
-        is_vector = len(full_shape) == 2 and len(shape) < 2
-        if not is_vector or run_matrix(kind, full_a, full_b, full_out, scalars, pointer) is None:
-            run(prepare(kind, full_a, full_b, full_out, out is None, Options(scalars, beta != 0)), pointer)
-    return result[()] if out is None and not shape else result
+def gemm_shape(shape_a: tuple[int, ...], shape_b: tuple[int, ...], trans_a: int, trans_b: int) -> tuple[int, int]:
+    """The shape of op(a) @ op(b)."""
+    if len(shape_a) != 2 or len(shape_b) != 2:
+        raise ValueError(f"a has shape {shape_a} and b has shape {shape_b}, but gemm takes matrices")
+    for name, trans in (("trans_a", trans_a), ("trans_b", trans_b)):
+        if trans not in (0, 1, 2):
+            raise ValueError(f"{name} is {trans!r}, but it must be 0 (no), 1 (transpose) or 2 (conjugate transpose)")
+    op_a = shape_a[::-1] if trans_a else shape_a
+    op_b = shape_b[::-1] if trans_b else shape_b
+    if op_a[1] != op_b[0]:
+        raise ValueError(
+            f"op(a) has shape {op_a} and op(b) has shape {op_b}, which do not fit: "
+            f"{op_a[1]} columns of op(a) against {op_b[0]} rows of op(b)"
+        )
+    return op_a[0], op_b[1]

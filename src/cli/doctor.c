@@ -5,6 +5,7 @@
  * what cannot be read (no such file, no permission, no driver) is said, never an error. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "gpu.h"
 #include "trial.h"
 
 #include <glob.h>
@@ -199,30 +200,17 @@ static void check_huge_pages(doctor *d) {
     find(d, FINDING_OK, "huge pages", "transparent huge pages: %s", strstr(line, "[always]") ? "always" : "where asked for");
 }
 
-static void check_gpu(doctor *d) {
-  char backends[128], driver[256];
-  glob_t found;
-  look_up(d->config, "backends", backends, sizeof backends);
-  const size_t n_nodes = glob("/dev/nvidia[0-9]*", 0, NULL, &found) == 0 ? found.gl_pathc : 0;
-  if (n_nodes) globfree(&found);
-  const bool has_driver = read_first_line("/proc/driver/nvidia/version", driver, sizeof driver);
-  if (n_nodes)
-    find(d, FINDING_NOTE, "gpu", "%zu NVIDIA device node%s in /dev; %s", n_nodes, n_nodes == 1 ? "" : "s",
-         has_driver ? driver : "the driver does not tell its version");
-  else
-    find(d, FINDING_NOTE, "gpu", "no NVIDIA device node in /dev%s", has_driver ? ", although a driver is loaded" : "");
-  find(d, FINDING_NOTE, "gpu", "backends in this build: %s", backends);
-}
+/* ---- Multiplying a little ------------------------------------------------------------------------------------------------- */
 
 /* Integers small enough that every order of summing them is exact: any difference at all is a fault. */
-static int self_test(doctor *d, wsgemm_handle *h, const char *kernel) {
+static int self_test(doctor *d, wsgemm_handle *h, const char *kernel, const char *topic, bool on_gpu) {
   int mr, nr, n_failed = 0;
   ws_trial_tile(kernel, &mr, &nr);
   const int64_t sizes[][3] = {{1, 1, 1}, {mr + 1, nr + 1, 7}, {2 * mr - 1, 2 * nr + 1, 300}, {200, 200, 50}};
   wsgemm_type type;
   const wsgemm_status status = wsgemm_set_kernel(h, kernel);
   if (status != WSGEMM_SUCCESS || !ws_cli_kernel_type(kernel, &type)) {
-    find(d, FINDING_FAIL, "self-test", "%s: cannot be used: %s", kernel, ws_cli_why(status));
+    find(d, FINDING_FAIL, topic, "%s: cannot be used: %s", kernel, ws_cli_why(status));
     return 1;
   }
   for (int i = 0; i < 8; i++) {
@@ -236,12 +224,13 @@ static int self_test(doctor *d, wsgemm_handle *h, const char *kernel) {
                         .padding = i % 3,
                         .alpha = {2, 0},
                         .beta = {i % 2, 0},
+                        .on_gpu = on_gpu,
                         .has_integers = true};
     char why[WS_TRIAL_WHY_BYTES], description[64];
     ws_check check;
     if (ws_trial_run(h, &t, INT64_MAX, (uint64_t)i + 1, &check, why)) continue;
     ws_trial_describe(&t, description, sizeof description);
-    find(d, FINDING_FAIL, "self-test", "%s, %s: %s", kernel, description, why);
+    find(d, FINDING_FAIL, topic, "%s, %s: %s", kernel, description, why);
     n_failed++;
   }
   return n_failed;
@@ -249,27 +238,96 @@ static int self_test(doctor *d, wsgemm_handle *h, const char *kernel) {
 
 static void check_kernels(doctor *d) {
   wsgemm_handle *h;
-  int n_run = 0, n_failed = 0;
+  int n_rows = 0, n_run = 0, n_failed = 0;
   const wsgemm_status status = wsgemm_create(&h);
   if (status != WSGEMM_SUCCESS) {
     find(d, FINDING_FAIL, "self-test", "%s", ws_cli_why(status));
     return;
   }
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    n_rows += strcmp(wsgemm_kernel_backend(row), "cpu") == 0;
     if (!ws_cli_row_takes_host_memory(row)) continue;
     n_run++;
-    n_failed += self_test(d, h, wsgemm_kernel_name(row));
+    n_failed += self_test(d, h, wsgemm_kernel_name(row), "self-test", false);
   }
   wsgemm_destroy(h);
   if (n_run == 0)
     find(d, FINDING_FAIL, "self-test", "this machine can run none of the kernels");
   else if (n_failed == 0)
-    find(d, FINDING_OK, "self-test", "%d of %d kernels run here; products of integers are exact on each", n_run,
-         wsgemm_kernel_count());
+    find(d, FINDING_OK, "self-test", "%d of the %d kernels for host memory run here; products of integers are exact on each",
+         n_run, n_rows);
+}
+
+/* ---- The GPUs ------------------------------------------------------------------------------------------------------------ */
+
+/* False, and said so: there is no kernel for this GPU in the build, or nothing runs on it. */
+static bool is_usable(doctor *d, wsgemm_handle *h, int ordinal) {
+  char why[WS_GPU_WHY_BYTES], code[128];
+  float a = 2, b = 3, c = 0;
+  wsgemm_gemm_desc one = WSGEMM_GEMM_DESC_INIT;
+  one.m = one.n = one.k = one.lda = one.ldb = one.ldc = 1;
+  one.alpha.s = 1;
+  one.a = &a;
+  one.b = &b;
+  one.c = &c;
+  const wsgemm_status status = ws_gpu_gemm(h, &one, NULL, why);
+  if (status == WSGEMM_SUCCESS) return true;
+  look_up(d->config, "gpu code", code, sizeof code);
+  find(d, FINDING_WARN, "gpu", "GPU %d cannot be used: %s%s%s", ordinal, why,
+       status == WSGEMM_ARCH_MISMATCH ? "; this build has code for " : "", status == WSGEMM_ARCH_MISMATCH ? code : "");
+  return false;
+}
+
+static void check_device(doctor *d, wsgemm_handle *h, int ordinal) {
+  char why[WS_GPU_WHY_BYTES];
+  ws_gpu_facts facts;
+  int n_run = 0, n_failed = 0;
+  if (!ws_gpu_open(ordinal, &facts, why)) {
+    find(d, FINDING_WARN, "gpu", "GPU %d cannot be used: %s", ordinal, why);
+    return;
+  }
+  find(d, FINDING_OK, "gpu", "GPU %d: %s, compute capability %d.%d, %d multiprocessors, %.1f GiB", ordinal, facts.name,
+       facts.cc_major, facts.cc_minor, facts.n_sms, facts.gib);
+  if (!is_usable(d, h, ordinal)) return;
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    if (strcmp(wsgemm_kernel_backend(row), "cuda") != 0) continue;
+    n_run++;
+    n_failed += self_test(d, h, wsgemm_kernel_name(row), "gpu", true);
+  }
+  if (n_failed == 0)
+    find(d, FINDING_OK, "gpu", "GPU %d: all %d kernels for it run; products of integers are exact on each", ordinal, n_run);
+}
+
+static void check_gpu(doctor *d) {
+  char driver[256], why[WS_GPU_WHY_BYTES];
+  int n_devices;
+  glob_t found;
+  const size_t n_nodes = glob("/dev/nvidia[0-9]*", 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+  if (n_nodes) globfree(&found);
+  const ws_gpu_state state = ws_gpu_find(&n_devices, why);
+  if (state != WS_GPU_READY) {
+    /* Without a GPU there is nothing to complain of. */
+    const bool is_odd = state == WS_GPU_OLD_DRIVER || state == WS_GPU_BROKEN || n_nodes > 0;
+    find(d, is_odd ? FINDING_WARN : FINDING_NOTE, "gpu", "%s; products run on the CPU", why);
+    if (n_nodes) find(d, FINDING_NOTE, "gpu", "%zu NVIDIA device node%s in /dev", n_nodes, n_nodes == 1 ? "" : "s");
+    return;
+  }
+  const int version = ws_gpu_driver_version();
+  const bool tells = read_first_line("/proc/driver/nvidia/version", driver, sizeof driver);
+  find(d, FINDING_OK, "gpu", "driver for CUDA %d.%d, %d GPU%s%s%s", version / 1000, version % 1000 / 10, n_devices,
+       n_devices == 1 ? "" : "s", tells ? "; " : "", tells ? driver : "");
+  wsgemm_handle *h;
+  const wsgemm_status status = wsgemm_create(&h);
+  if (status != WSGEMM_SUCCESS) {
+    find(d, FINDING_FAIL, "gpu", "%s", ws_cli_why(status));
+    return;
+  }
+  for (int ordinal = 0; ordinal < n_devices; ordinal++) check_device(d, h, ordinal);
+  wsgemm_destroy(h);
 }
 
 static void (*const checks[])(doctor *d) = {
-    check_processor, check_threads, check_environment, check_load, check_frequency, check_huge_pages, check_gpu, check_kernels,
+    check_processor, check_threads, check_environment, check_load, check_frequency, check_huge_pages, check_kernels, check_gpu,
 };
 
 static int examine(doctor *d) {
@@ -291,7 +349,8 @@ int ws_cmd_doctor(int argc, char **argv) {
     if (found != 'h') return ws_cli_bad_option("doctor", argc, argv, found);
     ws_cli_print_usage("doctor");
     printf("Tells which processor features, threads and environment variables are in play, what may slow\n"
-           "multiplications down or distort comparisons, and tests every kernel of this machine with integers.\n"
+           "multiplications down or distort comparisons, which GPUs can be used and why not, and tests every\n"
+           "kernel of this machine, those for its GPUs too, with integers.\n"
            "Exit code 1 only if a product is wrong; warnings do not fail.\n");
     return WS_EXIT_OK;
   }

@@ -5,6 +5,7 @@
  * its contents are complete and, with --verify, found right. */
 #include "check.h"
 #include "cli.h"
+#include "gpu.h"
 #include "npy.h"
 
 #include <float.h>
@@ -22,7 +23,7 @@ typedef struct {
   const char *a_path, *b_path, *c0_path, *output_path, *kernel;
   char op_a, op_b; /* n, t or c */
   wsgemm_cdouble alpha, beta;
-  bool has_beta, verify, explain;
+  bool has_beta, verify, explain, on_gpu;
   int64_t n_threads, coarse_factor; /* 0: the library's choice */
   wsgemm_policy policy;
   bool has_policy;
@@ -44,6 +45,7 @@ static void print_help(void) {
          "      --transa n|t|c     op(A): A as it is, transposed, or conjugate-transposed\n"
          "      --transb n|t|c     op(B)\n"
          "      --verify           check the product against a reference before it is written\n"
+         "      --gpu              multiply on the first GPU; the time is that of the product, without copies\n"
          "      --explain          tell which kernel, tile, policy and threads are used\n"
          "      --threads N        use at most N threads\n"
          "      --policy P         who works on which tile: one of\n                         %s\n"
@@ -54,7 +56,7 @@ static void print_help(void) {
 
 /* ---- Command line -------------------------------------------------------------------------------------------------------- */
 
-enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL };
+enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -69,6 +71,7 @@ static const struct option long_options[] = {
     {"policy", required_argument, NULL, POLICY},
     {"coarse", required_argument, NULL, COARSE},
     {"kernel", required_argument, NULL, KERNEL},
+    {"gpu", no_argument, NULL, GPU},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -112,6 +115,9 @@ static int take_option(request *r, int found) {
     return WS_EXIT_OK;
   case EXPLAIN:
     r->explain = true;
+    return WS_EXIT_OK;
+  case GPU:
+    r->on_gpu = true;
     return WS_EXIT_OK;
   case THREADS:
     return take_count("--threads", 256, &r->n_threads);
@@ -230,9 +236,10 @@ static int configure(wsgemm_handle *h, const request *r, wsgemm_type type) {
   return WS_EXIT_OK;
 }
 
-static int explain(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
-  char *text = ws_cli_explain(h, d), *rest = text, *key, *value;
-  if (!text) return ws_cli_fail("out of memory");
+static int explain(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool on_gpu) {
+  char why[WS_GPU_WHY_BYTES] = "out of memory";
+  char *text = on_gpu ? ws_gpu_explain(h, d, why) : ws_cli_explain(h, d), *rest = text, *key, *value;
+  if (!text) return ws_cli_fail("%s", why);
   while (ws_cli_next_line(&rest, &key, &value)) printf("%-14s %s\n", key, value);
   free(text);
   return WS_EXIT_OK;
@@ -305,11 +312,13 @@ static int multiply(wsgemm_handle *h, const request *r, matrices *m) {
     return ws_cli_fail("%s: %s", r->output_path, why);
   if (m->c0.data) fill_output(m);
   const wsgemm_gemm_desc d = describe(r, m);
+  char gpu_why[WS_GPU_WHY_BYTES];
   const int64_t start_ns = clock_ns();
-  const wsgemm_status status = wsgemm_gemm(h, &d);
-  const int64_t elapsed_ns = clock_ns() - start_ns;
+  int64_t elapsed_ns = 0;
+  const wsgemm_status status = r->on_gpu ? ws_gpu_gemm(h, &d, &elapsed_ns, gpu_why) : wsgemm_gemm(h, &d);
+  if (!r->on_gpu) elapsed_ns = clock_ns() - start_ns;
 
-  int code = status == WSGEMM_SUCCESS ? WS_EXIT_OK : ws_cli_fail("%s", ws_cli_why(status));
+  int code = status == WSGEMM_SUCCESS ? WS_EXIT_OK : ws_cli_fail("%s", r->on_gpu ? gpu_why : ws_cli_why(status));
   if (code == WS_EXIT_OK && r->verify) code = verify(r, m);
   if (code != WS_EXIT_OK) {
     ws_npy_discard_output(&output);
@@ -320,8 +329,17 @@ static int multiply(wsgemm_handle *h, const request *r, matrices *m) {
   return WS_EXIT_OK;
 }
 
+static int open_gpu(void) {
+  char why[WS_GPU_WHY_BYTES];
+  ws_gpu_facts facts;
+  int n_devices;
+  if (ws_gpu_find(&n_devices, why) == WS_GPU_READY && ws_gpu_open(0, &facts, why)) return WS_EXIT_OK;
+  return ws_cli_fail("--gpu: %s", why);
+}
+
 static int run(wsgemm_handle *h, request *r, matrices *m) {
-  int code = load(r->a_path, &m->a);
+  int code = r->on_gpu ? open_gpu() : WS_EXIT_OK;
+  if (code == WS_EXIT_OK) code = load(r->a_path, &m->a);
   if (code == WS_EXIT_OK) code = load(r->b_path, &m->b);
   if (code == WS_EXIT_OK && r->c0_path) code = load(r->c0_path, &m->c0);
   if (code == WS_EXIT_OK) code = check_types(r, m);
@@ -331,7 +349,7 @@ static int run(wsgemm_handle *h, request *r, matrices *m) {
   if (code == WS_EXIT_OK) code = configure(h, r, m->a.type);
   if (code == WS_EXIT_OK && r->explain) {
     const wsgemm_gemm_desc d = describe(r, m);
-    code = explain(h, &d);
+    code = explain(h, &d, r->on_gpu);
   }
   if (code == WS_EXIT_OK && r->output_path) code = multiply(h, r, m);
   return code;

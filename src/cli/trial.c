@@ -1,6 +1,7 @@
 /* Makes a problem of random matrices, multiplies, judges: see trial.h. */
 #include "trial.h"
 #include "cli.h"
+#include "gpu.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -89,9 +90,10 @@ static wsgemm_gemm_desc describe(const ws_trial *t, const matrix *a, const matri
 static bool multiply_and_judge(wsgemm_handle *h, const ws_trial *t, const matrix *a, const matrix *b, const matrix *c,
                                const matrix *before, int64_t max_terms, uint64_t seed, ws_check *out, char *why) {
   const wsgemm_gemm_desc d = describe(t, a, b, c);
-  const wsgemm_status status = wsgemm_gemm(h, &d);
+  char gpu_why[WS_GPU_WHY_BYTES];
+  const wsgemm_status status = t->on_gpu ? ws_gpu_gemm(h, &d, NULL, gpu_why) : wsgemm_gemm(h, &d);
   if (status != WSGEMM_SUCCESS) {
-    snprintf(why, WS_TRIAL_WHY_BYTES, "%s", ws_cli_why(status));
+    snprintf(why, WS_TRIAL_WHY_BYTES, "%.*s", WS_TRIAL_WHY_BYTES - 1, t->on_gpu ? gpu_why : ws_cli_why(status));
     return false;
   }
   const ws_product p = {.a = view_of(a, t->transa),

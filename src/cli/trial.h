@@ -14,6 +14,7 @@ typedef struct ws_trial {
   int64_t m, n, k;
   int64_t padding;            /* elements between the columns (rows) of each matrix; they hold NaN and must go on doing so */
   wsgemm_cdouble alpha, beta; /* rounded to the type */
+  bool on_gpu;                /* on the one that ws_gpu_open opened last */
   bool has_integers;          /* small integers, so that the product must be exact; else uniform in (-1, 1) */
 } ws_trial;
 

@@ -1,11 +1,12 @@
 """The command line itself, and info, doctor and verify."""
 
 import json
+import os
 import re
 
 import numpy as np
 import pytest
-from command import WRONG_GEMM, check, clean_environment, refuse, run
+from command import FAKE_CUDA, TYPES, WRONG_GEMM, check, clean_environment, integers, load, refuse, run, save
 
 COMMANDS = ["info", "doctor", "gemm", "bench", "verify"]
 
@@ -137,6 +138,103 @@ def test_doctor_looks_at_everything():
     assert max(map(len, report.splitlines())) <= 100
 
 
+# ---- The GPU, played by a library that is found in place of the driver -----------------------------------------------------
+
+
+def words_of(report, topic):
+    """The findings on a topic, each as (label, text), their lines joined."""
+    found = []
+    for line in report.splitlines():
+        label, found_topic, text = line[:5].strip(), line[6:18].strip(), line[19:].strip()
+        if label in ("ok", "note", "warn", "FAIL"):
+            found.append([found_topic, label, text])
+        elif found and text and not line[:19].strip():
+            found[-1][2] += " " + text
+    return [(label, text) for found_topic, label, text in found if found_topic == topic]
+
+
+def fake_gpu(state):
+    return clean_environment(LD_LIBRARY_PATH=os.path.dirname(FAKE_CUDA), WSGEMM_TEST_FAKE_CUDA=state)
+
+
+needs_fake_cuda = pytest.mark.skipif(not FAKE_CUDA, reason="needs a build with the GPU backend and a shared library")
+
+
+def test_doctor_without_gpu_backend():
+    if "cuda" in json.loads(check("info", "--json"))["build"]["backends"]:
+        pytest.skip("this build has the GPU backend")
+    ((label, text),) = words_of(check("doctor"), "gpu")[:1]
+    assert label in ("note", "warn") and "no GPU backend: CUDA's compiler (nvcc)" in text
+
+
+@needs_fake_cuda
+@pytest.mark.parametrize(
+    ("state", "label", "words"),
+    [
+        ("old", "warn", ["too old", "made for CUDA 11.8", "cuLibraryLoadData", "run on the CPU"]),
+        ("no device", None, ["finds no GPU that this process may use", "run on the CPU"]),
+        ("zero devices", None, ["finds no GPU", "run on the CPU"]),
+        ("broken", "warn", ["cuInit: CUDA_ERROR_FAKED (as asked for)", "run on the CPU"]),
+    ],
+)
+def test_doctor_says_what_is_wrong_with_the_driver(state, label, words):
+    found, text = words_of(check("doctor", env=fake_gpu(state)), "gpu")[0]
+    assert found == label or (label is None and found in ("note", "warn"))
+    for word in words:
+        assert word in text
+
+
+@needs_fake_cuda
+def test_doctor_on_a_gpu_that_the_build_has_no_code_for():
+    findings = words_of(check("doctor", env=fake_gpu("no code")), "gpu")
+    code = json.loads(check("info", "--json"))["build"]["gpu code"]
+    assert findings[0][0] == "ok" and findings[0][1].startswith("driver for CUDA 13.0, 2 GPUs")
+    for ordinal in range(2):
+        label, text = findings[1 + 2 * ordinal]
+        assert (label, text) == ("ok", f"GPU {ordinal}: Fake GPU, compute capability 7.5, 40 multiprocessors, 16.0 GiB")
+        label, text = findings[2 + 2 * ordinal]
+        assert label == "warn" and f"GPU {ordinal} cannot be used: " in text
+        assert "Fake GPU, compute capability 7.5" in text and text.endswith(f"this build has code for {code}")
+
+
+@needs_fake_cuda
+def test_doctor_on_a_gpu_without_memory():
+    findings = words_of(check("doctor", env=fake_gpu("no memory")), "gpu")
+    assert ("warn", "GPU 0 cannot be used: GPU memory: CUDA_ERROR_FAKED (as asked for)") in findings
+
+
+@needs_fake_cuda
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [("old", "too old"), ("no device", "finds no GPU"), ("no code", "compute capability 7.5"), ("no memory", "GPU memory")],
+)
+def test_gemm_on_a_gpu_that_cannot(tmp_path, state, word):
+    np.save(tmp_path / "a.npy", np.ones((2, 2)))
+    refuse(1, word, arguments=["gemm", "a.npy", "a.npy", "-o", "c.npy", "--gpu"], cwd=tmp_path, env=fake_gpu(state))
+
+
+def test_gemm_without_a_gpu(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((2, 2)))
+    for more in (["-o", "c.npy"], ["--explain"]):
+        refuse(1, "--gpu: ", arguments=["gemm", "a.npy", "a.npy", "--gpu", *more], cwd=tmp_path,
+               env=clean_environment(CUDA_VISIBLE_DEVICES="-1"))
+
+
+def test_gemm_on_the_gpu(tmp_path):
+    rng = np.random.default_rng(5)
+    for dtype in TYPES:
+        a, b, c = integers(rng, (70, 90), dtype), integers(rng, (50, 90), dtype), integers(rng, (70, 50), dtype)
+        for name, matrix, order in (("a", a, "C"), ("b", b, "F"), ("c0", c, "F")):
+            save(tmp_path / f"{name}.npy", matrix, order)
+        files = [tmp_path / "a.npy", tmp_path / "b.npy", "-o", tmp_path / "c.npy", "--c", tmp_path / "c0.npy"]
+        result = run("gemm", *files, "--gpu", "--transb", "t", "--alpha", "2", "--beta", "-1", "--verify")
+        if result.returncode == 1 and "--gpu: " in result.stderr:
+            pytest.skip(result.stderr)
+        assert result.returncode == 0 and "verified" in result.stdout
+        np.testing.assert_array_equal(load(tmp_path / "c.npy"), 2 * (a @ b.T) - c)
+        assert "cuda" in check("gemm", *files, "--gpu", "--transb", "t", "--explain")
+
+
 def test_quick_verify_covers_every_usable_kernel():
     report = check("verify", "--quick", "--threads", "2")
     usable = [k["name"] for k in json.loads(check("info", "--json"))["kernels"] if k["usable"]]
@@ -157,7 +255,10 @@ def test_verify_of_one_kernel():
 @pytest.mark.skipif(not WRONG_GEMM, reason="needs a shared library whose functions can be preloaded")
 @pytest.mark.parametrize("arguments", [["doctor"], ["verify", "--quick"]])
 def test_wrong_kernels_are_found(arguments):
-    env = clean_environment(LD_PRELOAD=WRONG_GEMM, ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")
+    # No GPU: the preloaded library spoils host memory.
+    env = clean_environment(
+        LD_PRELOAD=WRONG_GEMM, ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0", CUDA_VISIBLE_DEVICES="-1"
+    )
     result = run(*arguments, env=env)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("wsgemm: ")

@@ -1,0 +1,428 @@
+"""Products on a real GPU, of torch, cupy and jax arrays: values, views, streams, and what is refused. Skipped without a GPU.
+
+Each library says through a small adapter how its arrays are made and read back; what it lacks (streams, writing) is skipped.
+"""
+
+import threading
+
+import numpy as np
+import pytest
+import wsgemm
+from wsgemm_reference import DTYPES, assert_product, integer_array, random_array
+
+if "cuda" not in wsgemm.config()["backends"].split():
+    pytest.skip("this build has no GPU backend", allow_module_level=True)
+
+
+class Torch:
+    name = "torch"
+    is_mutable = True
+
+    def __init__(self):
+        self.torch = pytest.importorskip("torch")
+        if not self.torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+
+    def put(self, array):
+        return self.torch.from_numpy(np.ascontiguousarray(array)).cuda()
+
+    def get(self, x):
+        return x.resolve_conj().cpu().numpy()
+
+    def address(self, x):
+        return x.data_ptr()
+
+    def transposed(self, x):
+        return x.mT
+
+    def owns(self, x):
+        return isinstance(x, self.torch.Tensor) and x.is_cuda
+
+    def stream(self):
+        return self.torch.cuda.stream(self.torch.cuda.Stream())
+
+    def spin(self):
+        self.torch.cuda._sleep(400_000_000)  # clock cycles: some 0.2 s
+
+    def synchronize(self):
+        self.torch.cuda.synchronize()
+
+
+class Cupy:
+    name = "cupy"
+    is_mutable = True
+
+    def __init__(self):
+        self.cupy = pytest.importorskip("cupy")
+        try:
+            self.cupy.cuda.runtime.getDeviceCount()
+        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+            pytest.skip(f"cupy sees no GPU: {error}")
+        self.kernel = self.cupy.RawKernel(
+            'extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles) {} }',
+            "spin",
+        )
+
+    def put(self, array):
+        return self.cupy.asarray(np.ascontiguousarray(array))
+
+    def get(self, x):
+        return self.cupy.asnumpy(x)
+
+    def address(self, x):
+        return x.data.ptr
+
+    def transposed(self, x):
+        return x.swapaxes(-1, -2)
+
+    def owns(self, x):
+        return isinstance(x, self.cupy.ndarray)
+
+    def stream(self):
+        return self.cupy.cuda.Stream(non_blocking=True)
+
+    def spin(self):
+        self.kernel((1,), (1,), (np.int64(400_000_000),))
+
+    def synchronize(self):
+        self.cupy.cuda.runtime.deviceSynchronize()
+
+
+class Jax:
+    name = "jax"
+    is_mutable = False
+
+    def __init__(self):
+        self.jax = pytest.importorskip("jax")
+        self.jax.config.update("jax_enable_x64", True)
+        if self.jax.default_backend() != "gpu":
+            pytest.skip("jax sees no GPU")
+
+    def put(self, array):
+        return self.jax.numpy.asarray(array)
+
+    def get(self, x):
+        return np.asarray(x)
+
+    def transposed(self, x):
+        return x.swapaxes(-1, -2)
+
+    def owns(self, x):
+        return isinstance(x, self.jax.Array) and x.devices() == {self.jax.devices()[0]}
+
+    def synchronize(self):
+        pass
+
+
+@pytest.fixture(scope="module", params=[Torch, Cupy, Jax], ids=lambda library: library.name)
+def library(request):
+    return request.param()
+
+
+@pytest.fixture
+def mutable(library):
+    if not library.is_mutable:
+        pytest.skip(f"{library.name} arrays cannot be written")
+    return library
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(81)
+
+
+# ---- Values --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "shape_a, shape_b",
+    [
+        ((65, 33), (33, 129)),
+        ((300, 257), (257, 301)),
+        ((1, 70), (70, 1)),
+        ((6, 3, 4), (6, 4, 5)),
+        ((6, 3, 4), (4, 5)),
+        ((2, 1, 3, 4), (6, 4, 5)),
+        ((4,), (4, 5)),
+        ((3, 4), (4,)),
+        ((4,), (4,)),
+        ((0, 4), (4, 5)),
+        ((3, 0), (0, 5)),
+    ],
+)
+def test_values(library, shape_a, shape_b, dtype, rng):
+    a, b = random_array(rng, shape_a, dtype), random_array(rng, shape_b, dtype)
+    result = wsgemm.matmul(library.put(a), library.put(b))
+    assert library.owns(result)
+    assert_product(np.asarray(library.get(result)), a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gemm_with_every_op(library, dtype, rng):
+    op = {0: lambda x: x, 1: lambda x: x.T, 2: lambda x: x.conj().T}
+    c = integer_array(rng, (30, 50), dtype)
+    for trans_a in op:
+        for trans_b in op:
+            a = integer_array(rng, (40, 30) if trans_a else (30, 40), dtype)
+            b = integer_array(rng, (50, 40) if trans_b else (40, 50), dtype)
+            result = wsgemm.gemm(2, library.put(a), library.put(b), -1, library.put(c), trans_a, trans_b)
+            np.testing.assert_array_equal(library.get(result), 2 * (op[trans_a](a) @ op[trans_b](b)) - c)
+
+
+def test_the_result_of_one_library_is_the_other_s_operand(library, rng):
+    a = integer_array(rng, (100, 100), "float32")
+    x = library.put(a)
+    for _ in range(3):
+        x = wsgemm.matmul(x, wsgemm.matmul(library.put(a % 2), library.put(np.eye(100, dtype="float32"))))
+    expected = a.astype("float64")
+    for _ in range(3):
+        expected = expected @ (a % 2)
+    assert np.abs(library.get(x) - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+# ---- Views and out -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_views_without_copies(mutable, dtype, rng):
+    library = mutable
+    host = integer_array(rng, (80, 96), dtype)
+    wide = library.put(host)
+    for cut in (np.s_[3:43, 5:45], np.s_[:40, 56:], np.s_[::2, :40]):
+        for is_turned in (False, True):
+            a = library.transposed(wide[cut]) if is_turned else wide[cut]
+            host_a = host[cut].T if is_turned else host[cut]
+            target = library.put(np.zeros((60, 60), dtype))
+            out = target[10:50, 7:47]
+            assert wsgemm.matmul(a, library.transposed(a), out) is out
+            np.testing.assert_array_equal(library.get(out), host_a @ host_a.T)
+            around = library.get(target).copy()
+            around[10:50, 7:47] = 0
+            assert not around.any()
+            turned = library.transposed(library.put(np.zeros((40, 40), dtype)))
+            wsgemm.matmul(a, a, turned, alpha=2)
+            np.testing.assert_array_equal(library.get(turned), 2 * (host_a @ host_a))
+
+
+def test_what_blas_cannot_read_is_copied_by_the_library(mutable, rng):
+    library = mutable
+    host = integer_array(rng, (60, 60), "float64")
+    x = library.put(host)
+    np.testing.assert_array_equal(library.get(wsgemm.matmul(x[:, ::2], x[::2, ::3])), host[:, ::2] @ host[::2, ::3])
+    wsgemm.matmul(x, library.transposed(x), x)
+    np.testing.assert_array_equal(library.get(x), host @ host.T)
+    with pytest.raises(ValueError, match="out.*BLAS cannot write"):
+        wsgemm.matmul(x[:30, :30], x[:30, :30], library.put(host)[::2, ::2])
+
+
+def test_beta_and_stacks_into_out(mutable, rng):
+    library = mutable
+    a, b, c = (integer_array(rng, shape, "complex64") for shape in ((7, 20, 30), (30, 10), (7, 20, 10)))
+    out = library.put(c)
+    wsgemm.matmul(library.put(a), library.put(b), out, alpha=1 + 1j, beta=-2)
+    np.testing.assert_array_equal(library.get(out), (1 + 1j) * (a @ b) - 2 * c)
+
+
+# ---- Streams -------------------------------------------------------------------------------------------------------------
+
+
+def test_product_waits_for_what_is_on_the_current_stream(mutable, rng):
+    library = mutable
+    a, b = integer_array(rng, (256, 256), "float32"), integer_array(rng, (256, 256), "float32")
+    source, x, y, z = library.put(a), library.put(np.zeros_like(a)), library.put(b), library.put(np.zeros_like(a))
+    wsgemm.matmul(x, y, z)
+    library.synchronize()
+    for _ in range(3):
+        with library.stream():
+            library.spin()
+            x[...] = source  # after the spinning, on the same stream
+            wsgemm.matmul(x, y, z)
+            z += 1  # after the product
+            result = library.get(z)
+        np.testing.assert_array_equal(result, a @ b + 1)
+        x[...] = 0
+        library.synchronize()
+
+
+def test_call_returns_before_the_product_is_done(mutable):
+    torch = mutable.torch if mutable.name == "torch" else pytest.skip("asked of torch only")
+    x = torch.ones(512, 512, device="cuda")
+    wsgemm.matmul(x, x, x.clone())
+    with mutable.stream():
+        mutable.spin()
+        result = wsgemm.matmul(x, x)
+        is_done = torch.cuda.current_stream().query()
+    torch.cuda.synchronize()
+    assert not is_done and (result == 512).all().item()
+
+
+def test_threads_on_streams_of_their_own(mutable, rng):
+    library = mutable
+    a = integer_array(rng, (128, 128), "float32")
+    failures = []
+
+    def work(factor):
+        with library.stream():
+            x, out = library.put(a * factor), library.put(np.zeros_like(a))
+            for _ in range(50):
+                out *= 0
+                wsgemm.matmul(x, x, out, beta=1)
+            if not (library.get(out) == (a * factor) @ (a * factor)).all():
+                failures.append(factor)
+
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_libraries_wait_for_each_other(rng):
+    torch, cupy = Torch(), Cupy()
+    a, b = integer_array(rng, (256, 256), "float64"), integer_array(rng, (256, 256), "float64")
+    x, y = torch.put(np.zeros_like(a)), cupy.put(b)
+    source = torch.put(a)
+    wsgemm.matmul(x, y)
+    torch.synchronize()
+    with torch.stream(), cupy.stream():
+        torch.spin()
+        x.copy_(source)
+        result = wsgemm.matmul(x, y, out=cupy.cupy.empty((256, 256)))  # on cupy's stream, after torch's copy
+        x.zero_()  # on torch's stream, after the product
+        cupy.spin()
+        np.testing.assert_array_equal(cupy.get(result), a @ b)
+    jax = Jax()
+    for left, right, kind in ((torch.put(a), jax.put(b), torch), (jax.put(a), cupy.put(b), jax)):
+        result = wsgemm.matmul(left, right)
+        assert kind.owns(result)
+        np.testing.assert_array_equal(kind.get(result), a @ b)
+
+
+def test_jax_arrays_are_ready_and_stay_as_they_are(rng):
+    library = Jax()
+    jnp = library.jax.numpy
+    a = integer_array(rng, (512, 512), "float32")
+    x = library.put(a)
+    before = jnp.zeros((512, 512), "float32")
+    for _ in range(5):
+        late = x
+        for _ in range(20):
+            late = jnp.sin(late @ x)  # still being computed when the product is asked for
+        late = late * 0 + x
+        result = wsgemm.matmul(late, late)
+        after = jnp.zeros((512, 512), "float32")
+        np.testing.assert_array_equal(np.asarray(result), a @ a)
+        np.testing.assert_array_equal(np.asarray(x), a)
+        assert not np.asarray(before).any() and not np.asarray(after).any()
+        assert not np.asarray(library.jax.jit(lambda: jnp.zeros((512, 512), "float32"))()).any()
+    with pytest.raises(ValueError, match="out is a .*Array.*cannot be written"):
+        wsgemm.matmul(x, x, out=result)
+
+
+def test_product_in_a_torch_graph(rng):
+    library = Torch()
+    torch = library.torch
+    a, b = integer_array(rng, (300, 300), "float32"), integer_array(rng, (300, 300), "float32")
+    x, y, out = library.put(a), library.put(b), library.put(np.zeros_like(a))
+    wsgemm.matmul(x, y, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        wsgemm.matmul(x, y, out)
+    for factor in (2, 3):
+        x.copy_(torch.from_numpy(a * factor))
+        graph.replay()
+        np.testing.assert_array_equal(library.get(out), factor * (a @ b))
+
+
+# ---- torch ---------------------------------------------------------------------------------------------------------------
+
+
+def test_conjugated_and_gradients_of_torch(rng):
+    library = Torch()
+    torch = library.torch
+    a, b = integer_array(rng, (30, 40), "complex64"), integer_array(rng, (40, 50), "complex64")
+    x, y = library.put(a), library.put(b)
+    np.testing.assert_array_equal(library.get(wsgemm.matmul(x.conj(), y)), a.conj() @ b)
+    np.testing.assert_array_equal(library.get(wsgemm.matmul(y.mH, x.mH)), b.conj().T @ a.conj().T)
+    imaginary = x.conj().imag  # negated
+    expected = (-a.imag) @ np.ones((40, 2), "float32")
+    np.testing.assert_array_equal(library.get(wsgemm.matmul(imaginary, torch.ones(40, 2, device="cuda"))), expected)
+    weight = torch.ones(40, 40, device="cuda", requires_grad=True)
+    with pytest.raises(TypeError, match="a requires a gradient"):
+        wsgemm.matmul(weight, weight)
+    with torch.no_grad():
+        assert (wsgemm.matmul(weight, weight) == 40).all().item()
+    saved = torch.ones(40, 40, device="cuda")
+    loss = (weight * saved).sum()
+    wsgemm.matmul(saved.clone(), saved.clone(), saved)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+# ---- Refused -------------------------------------------------------------------------------------------------------------
+
+
+def test_mixed_places_and_types(library):
+    host = np.ones((4, 4), "float32")
+    x = library.put(host)
+    with pytest.raises(TypeError, match="a lies on a GPU .*b lies in host memory .numpy.ndarray.*together"):
+        wsgemm.matmul(x, host)
+    with pytest.raises(TypeError, match="a lies in host memory .*b lies on a GPU"):
+        wsgemm.matmul(host, x)
+    with pytest.raises(TypeError, match="out lies in host memory"):
+        wsgemm.matmul(x, x, out=host.copy())
+    with pytest.raises(TypeError, match="out lies on a GPU"):
+        wsgemm.matmul(host, host, out=x)
+    with pytest.raises(TypeError, match="a is float32 and b is float64"):
+        wsgemm.matmul(x, library.put(host.astype("float64")))
+    with pytest.raises(TypeError, match="float16"):
+        wsgemm.matmul(library.put(host.astype("float16")), x)
+    with pytest.raises(ValueError, match="do not fit"):
+        wsgemm.matmul(x, library.put(np.ones((3, 4), "float32")))
+
+
+def test_torch_in_host_memory_and_bfloat16():
+    library = Torch()
+    torch = library.torch
+    x = torch.ones(4, 4, device="cuda")
+    with pytest.raises(TypeError, match="b lies in host memory .torch.Tensor"):
+        wsgemm.matmul(x, torch.ones(4, 4))
+    with pytest.raises(TypeError, match="a is|bfloat16"):
+        wsgemm.matmul(x.bfloat16(), x.bfloat16())
+
+
+def test_jit_is_refused_not_crashed():
+    library = Jax()
+    with pytest.raises(Exception, match="[Tt]rac"):
+        library.jax.jit(lambda x: wsgemm.matmul(x, x))(library.put(np.ones((4, 4), "float32")))
+
+
+def test_kernel_rows_of_the_handle(library):
+    x = library.put(np.ones((300, 300), "float64"))
+    names = [name for name in wsgemm.kernels("cuda") if name.startswith("d")]
+    assert len(names) > 1
+    for name in names:
+        handle = wsgemm.Handle(policy="fixed_blocks", kernel=name)
+        told = wsgemm.explain(x, x, handle=handle)
+        assert (told["backend"], told["kernel"], told["scheduler"]) == ("cuda", name, "static")
+        assert (library.get(wsgemm.matmul(x, x, handle=handle)) == 300).all()
+
+
+# ---- A library that is not known here ------------------------------------------------------------------------------------
+
+
+def test_numba_arrays_on_their_stream(rng):
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("numba sees no GPU")
+    a, b = integer_array(rng, (200, 100), "float32"), integer_array(rng, (100, 300), "float32")
+    for stream in (0, cuda.stream()):
+        x, y, out = (cuda.to_device(array, stream=stream) for array in (a, b, np.zeros((200, 300), "float32")))
+        assert wsgemm.matmul(x, y, out) is out
+        np.testing.assert_array_equal(out.copy_to_host(stream=stream), a @ b)
+        wsgemm.matmul(x[50:150, 20:60], y[20:60, ::1], out[:100], alpha=3)
+        np.testing.assert_array_equal(out.copy_to_host(stream=stream)[:100], 3 * (a[50:150, 20:60] @ b[20:60]))
+        with pytest.raises(TypeError, match="pass one to write to"):
+            wsgemm.matmul(x, y)

@@ -1,0 +1,249 @@
+"""Device arrays without a device: objects that tell of GPU memory but lie in a NumPy array, and libraries that make such.
+
+A product of them goes all the way to the C call, which the fixture `gpu` records and then lets the CPU do: what it reads and
+writes is what a GPU would read and write.
+"""
+
+import ctypes
+import types
+
+import numpy as np
+import pytest
+import wsgemm._product as product
+from wsgemm import _device_product, _dlpack, _lib, _streams
+
+CUDA_TYPES = {"float32": (2, 32), "float64": (2, 64), "complex64": (5, 64), "complex128": (5, 128)}
+
+
+class Cuda:
+    """Has __cuda_array_interface__; the keywords are put into it."""
+
+    def __init__(self, array, readonly=False, **keys):
+        self.array = array
+        self.keys = {"version": 3, "stream": None, "data": (array.ctypes.data, readonly), **keys}
+
+    @property
+    def __cuda_array_interface__(self):
+        array = self.array
+        strides = None if array.flags.c_contiguous else array.strides
+        return {"typestr": array.dtype.str, "shape": array.shape, "strides": strides, **self.keys}
+
+
+# ---- DLPack --------------------------------------------------------------------------------------------------------------
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Lent:
+    """Has __dlpack__: a legacy tensor, or with `version` one with version and flags. `log` gets "deleted" from the deleter."""
+
+    def __init__(self, array, version=None, flags=0, device=2, told_device=2, log=None, byte_offset=0, **more):
+        self.array = array
+        self.version = version
+        self.flags = flags
+        self.device = device
+        self.told_device = told_device
+        self.log = [] if log is None else log
+        self.byte_offset = byte_offset
+        self.more = more  # fields of the tensor by name, or deleter=None, or dtype=(code, bits, lanes)
+        self.asked = []
+        self.capsules = []
+        self.kept = []
+
+    def __dlpack_device__(self):
+        return (self.told_device, 0)
+
+    def __dlpack__(self, *, stream=None, **keywords):
+        if keywords and self.version is None:
+            raise TypeError("__dlpack__() got an unexpected keyword argument")
+        self.asked.append((stream, keywords))
+        managed = _dlpack.Managed() if self.version is None else _dlpack.ManagedVersioned()
+        deleter = _Callback(lambda pointer: self.log.append("deleted"))
+        if "deleter" not in self.more:
+            managed.deleter = ctypes.cast(deleter, ctypes.c_void_p).value
+        if self.version is not None:
+            managed.major, managed.minor = self.version
+            managed.flags = self.flags
+        self.kept += [managed, deleter, *self._fill(managed.tensor)]
+        name = b"dltensor" if self.version is None else b"dltensor_versioned"
+        self.capsules.append(_new(ctypes.addressof(managed), name, None))
+        return self.capsules[-1]
+
+    def _fill(self, tensor):
+        array, n = self.array, self.array.ndim
+        shape = (ctypes.c_int64 * n)(*array.shape)
+        strides = (ctypes.c_int64 * n)(*(stride // array.itemsize for stride in array.strides))
+        tensor.data = (array.ctypes.data - self.byte_offset) if array.size else None
+        tensor.byte_offset = self.byte_offset if array.size else 0
+        tensor.device.device_type = self.device
+        tensor.ndim = n
+        tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = self.more.get("dtype", (*CUDA_TYPES[array.dtype.name], 1))
+        if n:
+            tensor.shape = shape
+            if self.more.get("strides", True):
+                tensor.strides = strides
+        return shape, strides
+
+    def names(self):
+        return [_name(capsule) for capsule in self.capsules]
+
+
+# ---- Libraries -----------------------------------------------------------------------------------------------------------
+
+
+class Tensor(Cuda):
+    """A torch tensor, as far as wsgemm looks at one: version 2 of the interface, which tells no stream."""
+
+    requires_grad = False
+    is_cuda = True
+    device = "cuda:0"
+    conjugated = negated = False
+
+    def __init__(self, array, **keys):
+        super().__init__(array, version=2, **keys)
+        del self.keys["stream"]
+        self.dtype = array.dtype
+        self.n_written = 0
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.requires_grad:
+            raise RuntimeError("requires grad")
+        return super().__cuda_array_interface__
+
+    def detach(self):
+        return Tensor(self.array)
+
+    def is_conj(self):
+        return self.conjugated
+
+    def is_neg(self):
+        return self.negated
+
+    def is_inference(self):
+        return False
+
+    def resolve_neg(self):
+        return Tensor(-self.array) if self.negated else self
+
+    def clone(self, memory_format):
+        assert memory_format == "contiguous_format"
+        return Tensor(self.array.copy(order="C"))
+
+
+def fake_torch(stream=5, is_grad_enabled=True):
+    def increment_version(tensor):
+        tensor.n_written += 1
+
+    return types.SimpleNamespace(
+        Tensor=Tensor,
+        contiguous_format="contiguous_format",
+        is_grad_enabled=lambda: is_grad_enabled,
+        cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream)),
+        empty=lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype)),
+        autograd=types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=increment_version)),
+    )
+
+
+class Device:
+    current = None
+
+    def __enter__(self):
+        Device.current = self
+
+    def __exit__(self, *_):
+        Device.current = None
+
+
+class ndarray(Cuda):  # noqa: N801
+    """A cupy array. Its stream is that of its device while that is the current one."""
+
+    def __init__(self, array):
+        super().__init__(array)
+        self.dtype = array.dtype
+        self.device = Device()
+
+    def copy(self, order):
+        assert Device.current is self.device
+        return ndarray(self.array.copy(order=order))
+
+
+def fake_cupy(stream=6):
+    def get_current_stream():
+        assert Device.current is not None
+        return types.SimpleNamespace(ptr=stream)
+
+    def empty(shape, dtype):
+        assert Device.current is not None
+        return ndarray(np.full(shape, np.nan, dtype))
+
+    return types.SimpleNamespace(ndarray=ndarray, cuda=types.SimpleNamespace(get_current_stream=get_current_stream), empty=empty)
+
+
+class Array(Lent):
+    """A jax array: read-only, and its interface tells no stream."""
+
+    sharding = "sharding"
+
+    def __init__(self, array, **keys):
+        super().__init__(array, version=(1, 1), flags=_dlpack.READ_ONLY, **keys)
+        self.dtype = array.dtype
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AssertionError("jax's interface orders no streams")
+
+
+def fake_jax(log):
+    def empty(shape, dtype, device):
+        assert device == "sharding"
+        return Array(np.full(shape, np.nan, dtype), log=log)
+
+    return types.SimpleNamespace(
+        Array=Array,
+        numpy=types.SimpleNamespace(empty=empty, array=lambda x, copy: Array(x.array.copy(), log=log)),
+    )
+
+
+# ---- The recorder --------------------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """What reached the driver and the C library, in order: ("order", first, then), ("gemm", stream), ("wait", stream)."""
+
+    def __init__(self):
+        self.log = []
+        self.descs = []
+        self.handles = []
+        self.device_of = lambda address: 0
+        self.on_gemm = lambda handle: 0
+
+
+def stream_of(handle):
+    stream = ctypes.c_void_p()
+    assert _lib.library.wsgemm_get_stream(handle, ctypes.byref(stream)) == 0
+    return stream.value
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    recorder = Recorder()
+    gemm = product._gemm
+
+    def record(handle, packed):
+        recorder.descs.append(_lib.GemmDesc.from_buffer_copy(packed))
+        recorder.handles.append(handle)
+        recorder.log.append(("gemm", stream_of(handle)))
+        return recorder.on_gemm(handle) or gemm(handle, packed)
+
+    monkeypatch.setattr(product, "_gemm", record)
+    monkeypatch.setattr(_streams, "require_gpu_backend", lambda: None)
+    monkeypatch.setattr(_streams, "device_of", lambda address: recorder.device_of(address))
+    monkeypatch.setattr(_streams, "order", lambda device, first, then: recorder.log.append(("order", first, then)))
+    monkeypatch.setattr(_streams, "wait", lambda device, stream: recorder.log.append(("wait", stream)))
+    assert _device_product._streams is _streams
+    return recorder

@@ -1,0 +1,93 @@
+"""matmul: numpy.matmul's rules, for arrays in host memory and, through _device_product.py, in GPU memory."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _device_product
+from ._arrays import KINDS, as_array, check_out, kind_of, scalars_of
+from ._handle import Handle
+from ._product import Options, matmul_shapes, prepare, run, run_matrix
+
+_ndarray, _empty = np.ndarray, np.empty
+
+
+def matmul(
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    out: Any = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules.
+
+    Args:
+        a, b: float32, float64, complex64 or complex128, both the same; (..., m, k) and (..., k, n), whose leading dimensions
+            broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is dropped from the result. Anything
+            that numpy.asarray makes an array of will do, or arrays in GPU memory (below). Rows, columns, transposes and slices
+            with one unit stride and a longer other one are read where they lie; negative, repeated or two non-unit strides are
+            copied first.
+        out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or
+            `b`, which are then copied first.
+        alpha, beta: numbers, real if the arrays are. beta != 0 needs `out`; beta = 0 never reads it.
+        handle: threads, policy and kernel of this call; None: the process's default handle.
+
+    Returns:
+        out, or a new C-ordered array; a scalar if both operands are 1-D and there is no out.
+
+    Raises:
+        TypeError: types are mixed or not among the four, a masked array is given, or some arrays lie in host memory and some on
+            a GPU.
+        ValueError: shapes do not fit, out is read-only, or beta without out.
+        OverflowError: alpha or beta is beyond the arrays' type.
+        WsgemmError: the library could not do it.
+
+    On a GPU: `a`, `b` and `out` may be CUDA arrays of torch, cupy or jax, or of any library that has
+    ``__cuda_array_interface__`` or DLPack; all on one GPU. They are read and written where they lie. The product runs on the
+    library's current stream, after what is there already, and the call returns at once; with streams of several libraries, each
+    waits for the other's. Where a library does not tell its stream (jax, and DLPack without the interface), the call returns
+    when the product is done. What differs from host memory:
+
+    - the result is a new array of the library of `a`, else of `b`; with two 1-D operands it has no dimensions. Libraries other
+      than the three are not asked for one: pass `out`;
+    - operands that must be copied are copied by torch or cupy on their stream; those of other libraries are a ValueError, and so
+      is an `out` that is not a matrix (or stack) with one unit stride, or that is a jax array, which cannot be written;
+    - torch: no gradient is recorded, and operands that require one are a TypeError, except under torch.no_grad().
+    """
+    if type(a) is not _ndarray or type(b) is not _ndarray or (out is not None and type(out) is not _ndarray):
+        with ExitStack() as closing:
+            operands = _device_product.operands(closing, a, b, out)
+            if operands is not None:
+                return _device_product.matmul(operands, alpha, beta, handle)
+        a, b = as_array(a, "a"), as_array(b, "b")
+    kind = KINDS.get(a.dtype)
+    if kind is None or b.dtype is not a.dtype:
+        kind = kind_of(a, b)
+    scalars = scalars_of(kind, alpha, beta)
+    pointer = None if handle is None else handle.pointer
+    if out is None and beta != 0:
+        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+    if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
+        if out is not None:
+            check_out(out, a, (a.shape[0], b.shape[1]))
+        done = run_matrix(kind, a, b, out, scalars, pointer)
+        if done is not None:
+            return done
+    full_a, full_b, full_shape, shape = matmul_shapes(a, b)
+    if out is None:
+        result = _empty(shape, a.dtype)
+    else:
+        check_out(out, a, shape)
+        result = out
+    if result.size:
+        full_out = np.asarray(result).reshape(full_shape)  # inserts dimensions of 1: never a copy
+        is_vector = len(full_shape) == 2 and len(shape) < 2
+        if not is_vector or run_matrix(kind, full_a, full_b, full_out, scalars, pointer) is None:
+            run(prepare(kind, full_a, full_b, full_out, out is None, Options(scalars, beta != 0)), pointer)
+    return result[()] if out is None and not shape else result
