@@ -44,6 +44,14 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 int ws_cuda_row_count(void) { return N_ROWS; }
 const ws_cuda_row *ws_cuda_row_at(int row_idx) { return &rows[row_idx]; }
 
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
+  const char *name = NULL, *text = NULL;
+  ws_cuda.cuGetErrorName(result, &name);
+  ws_cuda.cuGetErrorString(result, &text);
+  return ws_fail(h, result == CUDA_ERROR_NO_DEVICE ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what,
+                 name ? name : "unknown CUDA error", text ? text : "?");
+}
+
 /* ---- records ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct device_record {

@@ -53,4 +53,7 @@ bool ws_device_lacks(CUresult result);
 ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing);
 /* WS_SUMS_BYTES of memory that belong to such a state. NULL: there is no more. */
 void *ws_device_sums(ws_device *device, const ws_launch_state *state);
+
+/* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 #endif

@@ -22,7 +22,7 @@ static const struct {
   size_t offset; /* of its member in ws_driver */
 } entries[] = {
 #define WS_DRIVER_ROW(name, version) {#name, version, offsetof(ws_driver, name)},
-    WS_DRIVER_ENTRIES(WS_DRIVER_ROW)
+    WS_DRIVER_ENTRIES(WS_DRIVER_ROW) WS_DRIVER_COMMAND_ENTRIES(WS_DRIVER_ROW)
 #undef WS_DRIVER_ROW
 };
 
@@ -35,14 +35,6 @@ void ws_driver_note_use(void) {
 bool ws_driver_is_lost(void) { return atomic_load_explicit(&is_lost, memory_order_relaxed); }
 
 static void after_fork_child(void) { atomic_store_explicit(&is_lost, atomic_load(&is_used), memory_order_relaxed); }
-
-wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
-  const char *name = NULL, *text = NULL;
-  ws_cuda.cuGetErrorName(result, &name);
-  ws_cuda.cuGetErrorString(result, &text);
-  return ws_fail(h, result == CUDA_ERROR_NO_DEVICE ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what,
-                 name ? name : "unknown CUDA error", text ? text : "?");
-}
 
 /* rt_sigprocmask copies the new mask in before it looks at `how`: with a `how` that does not exist it answers EFAULT or EINVAL, and
  * changes nothing. The mask is aligned down, so that it lies in the pointer's page. */

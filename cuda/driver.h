@@ -9,8 +9,6 @@
 #include <cudaTypedefs.h>
 #include <stdbool.h>
 
-#include "internal.h"
-
 /* X(name, version of the interface as cuda_version * 10 in cudaTypedefs.h) */
 #define WS_DRIVER_ENTRIES(X)                           \
   X(cuDriverGetVersion, 2020)                          \
@@ -34,20 +32,27 @@
   X(cuStreamGetId, 12000)                              \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuGetErrorName, 6000)                              \
-  X(cuGetErrorString, 6000)                            \
-  /* what only the command calls */                    \
-  X(cuInit, 2000)                                      \
-  X(cuDeviceGetCount, 2000)                            \
-  X(cuDeviceTotalMem, 3020)                            \
-  X(cuMemAlloc, 3020)                                  \
-  X(cuMemFree, 3020)                                   \
-  X(cuMemcpyHtoD, 3020)                                \
-  X(cuMemcpyDtoH, 3020)                                \
+  X(cuGetErrorString, 6000)
+
+/* What only the command calls: its own copy of driver.c is compiled with WS_DRIVER_OF_COMMAND. */
+#ifdef WS_DRIVER_OF_COMMAND
+#define WS_DRIVER_COMMAND_ENTRIES(X) \
+  X(cuInit, 2000)                    \
+  X(cuDeviceGetCount, 2000)          \
+  X(cuDeviceTotalMem, 3020)          \
+  X(cuMemAlloc, 3020)                \
+  X(cuMemFree, 3020)                 \
+  X(cuMemcpyHtoD, 3020)              \
+  X(cuMemcpyDtoH, 3020)              \
   X(cuCtxSynchronize, 2000)
+#else
+#define WS_DRIVER_COMMAND_ENTRIES(X)
+#endif
 
 typedef struct ws_driver {
 #define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;
   WS_DRIVER_ENTRIES(WS_DRIVER_MEMBER)
+  WS_DRIVER_COMMAND_ENTRIES(WS_DRIVER_MEMBER)
 #undef WS_DRIVER_MEMBER
   bool is_loaded;      /* there is a driver in this process */
   const char *missing; /* an entry point that it lacks, being too old; NULL: none */
@@ -61,9 +66,6 @@ void ws_driver_load(void);
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
 void ws_driver_note_use(void);
 bool ws_driver_is_lost(void);
-
-/* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
-wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 
 /* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
 bool ws_is_readable(const void *pointer);

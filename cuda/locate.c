@@ -1,6 +1,8 @@
 /* locate.c - where memory lies, and so who works: the pointers decide. */
 #include "locate.h"
 
+#include "device.h"
+
 ws_location ws_locate(const void *pointer) {
   unsigned int memory_type = 0, is_managed = 0;
   int device = -1;
