@@ -19,33 +19,17 @@
 
 namespace ws {
 
-/* The products of one element: its own sum for a real type. A complex one keeps the products with re a and with im a apart, so that each
- * is a chain of k multiply-adds (one chain for both would round twice for each step of k), and so that conjugation is a matter of
+/* The products of one element: a sum for each pair of a real part of a and one of b. A complex one keeps all four apart, so that each
+ * is a chain of k multiply-adds (one chain for two would round twice for each step of k), and so that conjugation is a matter of
  * signs at the end. */
-template <class Element> struct products {
-  Element sum;
-  __device__ __forceinline__ void clear() { sum = 0; }
-  __device__ __forceinline__ void add(Element a, Element b) { sum = fma(a, b, sum); }
-  __device__ __forceinline__ Element value(bool, bool) const { return sum; }
-};
-
-template <> struct products<float2> {
-  float2 by_re, by_im; /* re a (re b, im b), im a (im b, re b) */
-  __device__ __forceinline__ void clear() { by_re = by_im = {0, 0}; }
-  __device__ __forceinline__ void add(float2 a, float2 b) {
-    by_re.x = fmaf(a.x, b.x, by_re.x);
-    by_re.y = fmaf(a.x, b.y, by_re.y);
-    by_im.x = fmaf(a.y, b.y, by_im.x);
-    by_im.y = fmaf(a.y, b.x, by_im.y);
-  }
-  __device__ __forceinline__ float2 value(bool conj_a, bool conj_b) const {
-    return combine_products(by_re, by_im, conj_a, conj_b);
-  }
+template <class Real, int UNIT> struct products {
+  Real part[UNIT][UNIT];
 };
 
 template <class Config> struct mainloop_simt {
   using element = typename Config::element;
-  static constexpr int vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
+  using real = typename Config::real;
+  static constexpr int unit = Config::unit, vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
   static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
   static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
   static_assert(tm % vec == 0 && tn % vec == 0, "a fragment is whole vectors");
@@ -58,7 +42,7 @@ template <class Config> struct mainloop_simt {
 
   int m_first, n_first; /* of this thread's first vector */
   element a[2][tm], b[2][coarse][tn];
-  products<element> sum[coarse][tm][tn];
+  products<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
@@ -71,7 +55,7 @@ template <class Config> struct mainloop_simt {
 #pragma unroll
       for (int i = 0; i < tm; i++)
 #pragma unroll
-        for (int j = 0; j < tn; j++) sum[c][i][j].clear();
+        for (int j = 0; j < tn; j++) sum[c][i][j] = {};
   }
 
   /* A fragment of COUNT elements, as vectors APART elements from each other. */
@@ -92,13 +76,40 @@ template <class Config> struct mainloop_simt {
     for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn);
   }
 
+  static __device__ __forceinline__ float part(float x, int) { return x; }
+  static __device__ __forceinline__ float part(float2 x, int u) { return u == 0 ? x.x : x.y; }
+
+  /* Real part i of the A fragment times real part j of the B fragments. */
+  __device__ __forceinline__ void multiply_parts(int set, int i, int j) {
+    const int x = i / unit, u = i % unit, y = j / unit, v = j % unit;
+    real &s = sum[y / tn][x][y % tn].part[u][v];
+    s = fma(part(a[set][x], u), part(b[set][y / tn][y % tn], v), s);
+  }
+
+  /* There and back along one fragment for each part of the other: two neighbouring multiply-adds always share a factor, which the
+   * compiler keeps at the operand's port. The register file has two banks of one read a cycle, and three factors from them would
+   * cost a second cycle one time in four. Which of both is the outer one is what ptxas 13.0 makes most of (sm_90a). */
   __device__ __forceinline__ void multiply(int set) {
+    constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
+    if constexpr (unit == 1) {
 #pragma unroll
-    for (int c = 0; c < coarse; c++)
+      for (int j = 0; j < n_b; j++)
 #pragma unroll
-      for (int i = 0; i < tm; i++)
+        for (int i = 0; i < n_a; i++) multiply_parts(set, j % 2 == 0 ? i : n_a - 1 - i, j);
+    } else {
 #pragma unroll
-        for (int j = 0; j < tn; j++) sum[c][i][j].add(a[set][i], b[set][c][j]);
+      for (int i = 0; i < n_a; i++)
+#pragma unroll
+        for (int j = 0; j < n_b; j++) multiply_parts(set, i, i % 2 == 0 ? j : n_b - 1 - j);
+    }
+  }
+
+  __device__ __forceinline__ element value(const ws_gemm_args &args, int c, int i, int j) const {
+    const auto &p = sum[c][i][j].part;
+    if constexpr (unit == 1)
+      return p[0][0];
+    else
+      return combine_products(element{p[0][0], p[0][unit - 1]}, element{p[unit - 1][unit - 1], p[unit - 1][0]}, args.a.conj, args.b.conj);
   }
 
   /* n_m x n_n elements of the item exist; c is its first. */
@@ -118,13 +129,13 @@ template <class Config> struct mainloop_simt {
             vector old{}, result;
             if (!scale.beta_zero) old = *reinterpret_cast<const vector *>(column + m_at);
 #pragma unroll
-            for (int i = 0; i < vec; i++) result.e[i] = scale(sum[c][v * vec + i][j].value(args.a.conj, args.b.conj), old.e[i]);
+            for (int i = 0; i < vec; i++) result.e[i] = scale(value(args, c, v * vec + i, j), old.e[i]);
             *reinterpret_cast<vector *>(column + m_at) = result;
           } else {
 #pragma unroll
             for (int i = 0; i < vec; i++)
               if (m_at + i < n_m)
-                finish_element<Config>(scale, column + m_at + i, sum[c][v * vec + i][j].value(args.a.conj, args.b.conj));
+                finish_element<Config>(scale, column + m_at + i, value(args, c, v * vec + i, j));
           }
         }
       }
