@@ -86,22 +86,15 @@ template <class Config> struct mainloop_simt {
     s = fma(part(a[set][x], u), part(b[set][y / tn][y % tn], v), s);
   }
 
-  /* There and back along one fragment for each part of the other: two neighbouring multiply-adds always share a factor, which the
-   * compiler keeps at the operand's port. The register file has two banks of one read a cycle, and three factors from them would
-   * cost a second cycle one time in four. Which of both is the outer one is what ptxas 13.0 makes most of (sm_90a). */
+  /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds always share a factor, which the
+   * compiler keeps at the operand's port. The register file has two banks of one read a cycle; with all factors from there one
+   * multiply-add in four took two cycles by ptxas's choice of registers (sm_90a, nvcc 13.0), in this order one in ten. */
   __device__ __forceinline__ void multiply(int set) {
     constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
-    if constexpr (unit == 1) {
 #pragma unroll
-      for (int j = 0; j < n_b; j++)
+    for (int j = 0; j < n_b; j++)
 #pragma unroll
-        for (int i = 0; i < n_a; i++) multiply_parts(set, j % 2 == 0 ? i : n_a - 1 - i, j);
-    } else {
-#pragma unroll
-      for (int i = 0; i < n_a; i++)
-#pragma unroll
-        for (int j = 0; j < n_b; j++) multiply_parts(set, i, i % 2 == 0 ? j : n_b - 1 - j);
-    }
+      for (int i = 0; i < n_a; i++) multiply_parts(set, j % 2 == 0 ? i : n_a - 1 - i, j);
   }
 
   __device__ __forceinline__ element value(const ws_gemm_args &args, int c, int i, int j) const {
