@@ -13,13 +13,10 @@
 #define TYPE_d WSGEMM_F64
 #define TYPE_c WSGEMM_C32
 #define TYPE_z WSGEMM_C64
-#define UNIT_s 1, 4
-#define UNIT_d 1, 8
-#define UNIT_c 2, 8
-#define UNIT_z 2, 16
-/* One more expansion, so that UNIT_s becomes two arguments. */
-#define SHARED_BYTES(mainloop, unit_and_bytes, ...) SHARED_BYTES_EXPANDED(mainloop, unit_and_bytes, __VA_ARGS__)
-#define SHARED_BYTES_EXPANDED(mainloop, unit, bytes, ...) WS_ROW_SHARED_BYTES(mainloop, unit, bytes, __VA_ARGS__)
+#define ELEMENT_BYTES_s 4
+#define ELEMENT_BYTES_d 8
+#define ELEMENT_BYTES_c 8
+#define ELEMENT_BYTES_z 16
 
 static const ws_cuda_row rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
@@ -29,7 +26,8 @@ static const ws_cuda_row rows[] = {
    bn,                                                                             \
    coarse,                                                                         \
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
-   SHARED_BYTES(mainloop, UNIT_##t, bm, bn, bk, coarse, stages),                   \
+   WS_ROW_SHARED_BYTES(mainloop, ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),   \
+   blocks,                                                                         \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW

@@ -12,8 +12,8 @@ typedef struct ws_cuda_row {
   const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
   wsgemm_type type;
   int bm, bn, coarse;
-  int n_threads, shared_bytes;
-  double rate; /* relative speed on large products: see kernels.def */
+  int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
+  double rate;                         /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);

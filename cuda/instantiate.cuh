@@ -13,17 +13,17 @@
 namespace ws {
 
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD_simt(Type::unit)>;
+using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD, WS_KEEPS_K_simt>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD_mma(Type::unit)>;
-
+using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD, WS_KEEPS_K_mma>;
 } // namespace ws
 
 #define WS_CUDA_ENTRY(name, sched, blocks, mainloop, ...)                                             \
   extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, blocks) \
       name##_##sched(const __grid_constant__ ws_gemm_args args) {                                     \
     using config = ws::config_##mainloop<__VA_ARGS__>;                                                \
-    ws::gemm<config, ws::mainloop_##mainloop<config>, ws::sched_##sched>(args);                       \
+    static_assert(blocks * (config::shared_bytes + 1024) <= 228 * 1024, "the blocks fit (cc 9.0)");   \
+    ws::gemm<config, ws::mainloop_##mainloop, ws::sched_##sched>(args);                               \
   }
 
 #define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)         \

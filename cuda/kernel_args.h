@@ -8,9 +8,10 @@
 
 /* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and stride allow. */
 typedef enum ws_copy_mode {
-  WS_COPY_VECTORS,  /* 16 bytes along the contiguous m or n */
-  WS_COPY_ALONG_MN, /* single elements, m or n contiguous */
-  WS_COPY_ALONG_K   /* single elements, k contiguous */
+  WS_COPY_VECTORS_MN, /* 16 bytes along the contiguous m or n */
+  WS_COPY_ALONG_MN,   /* single elements, m or n contiguous */
+  WS_COPY_VECTORS_K,  /* 16 bytes along the contiguous k, where the mainloop keeps them so (mma; else as below) */
+  WS_COPY_ALONG_K     /* single elements, k contiguous */
 } ws_copy_mode;
 
 /* Element (x, p) of an operand, x along m or n, p along k, stands at data[x * step_mn + p * step_k]; one of the steps is 1. */

@@ -1,6 +1,6 @@
 /* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
  *
- * A step is one p of k: one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
+ * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
  * bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or
  * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of `vec`
  * elements that lie threads_m * vec (threads_n * vec) apart, so that neighbouring threads read neighbouring vectors:
@@ -22,15 +22,14 @@ namespace ws {
 /* The products of one element: a sum for each pair of a real part of a and one of b. A complex one keeps all four apart, so that each
  * is a chain of k multiply-adds (one chain for two would round twice for each step of k), and so that conjugation is a matter of
  * signs at the end. */
-template <class Real, int UNIT> struct products {
-  Real part[UNIT][UNIT];
-};
+template <class Real, int UNIT> struct products { Real part[UNIT][UNIT]; };
 
-template <class Config> struct mainloop_simt {
+template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   using element = typename Config::element;
   using real = typename Config::real;
   static constexpr int unit = Config::unit, vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
   static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
+  static_assert(!A_K && !B_K, "fragments are vectors along m and n");
   static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
   static_assert(tm % vec == 0 && tn % vec == 0, "a fragment is whole vectors");
 
@@ -38,10 +37,12 @@ template <class Config> struct mainloop_simt {
     element e[vec];
   };
 
-  static constexpr int n_steps = Config::bk;
+  /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time of a read. */
+  static constexpr int n_sums = coarse * tm * tn * unit * unit, step_k = n_sums <= 16 ? 4 : 1;
+  static constexpr int n_steps = Config::bk / step_k, n_sets = 2;
 
   int m_first, n_first; /* of this thread's first vector */
-  element a[2][tm], b[2][coarse][tn];
+  element a[2][step_k][tm], b[2][step_k][coarse][tn];
   products<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
@@ -69,21 +70,25 @@ template <class Config> struct mainloop_simt {
     }
   }
 
-  __device__ __forceinline__ void read(int set, const element *stage, int p) {
-    read_vectors<tm, threads_m * vec>(a[set], stage + p * Config::a_pitch + m_first);
-    const element *b_row = stage + Config::bk * Config::a_pitch + p * Config::b_pitch + n_first;
+  __device__ __forceinline__ void read(int set, const element *stage, int step) {
 #pragma unroll
-    for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn);
+    for (int q = 0; q < step_k; q++) {
+      const int p = step * step_k + q;
+      read_vectors<tm, threads_m * vec>(a[set][q], stage + p * Config::a_pitch + m_first);
+      const element *b_row = stage + Config::a_words + p * Config::b_pitch + n_first;
+#pragma unroll
+      for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][q][c], b_row + c * Config::bn);
+    }
   }
 
   static __device__ __forceinline__ float part(float x, int) { return x; }
   static __device__ __forceinline__ float part(float2 x, int u) { return u == 0 ? x.x : x.y; }
 
   /* Real part i of the A fragment times real part j of the B fragments. */
-  __device__ __forceinline__ void multiply_parts(int set, int i, int j) {
+  __device__ __forceinline__ void multiply_parts(int set, int q, int i, int j) {
     const int x = i / unit, u = i % unit, y = j / unit, v = j % unit;
     real &s = sum[y / tn][x][y % tn].part[u][v];
-    s = fma(part(a[set][x], u), part(b[set][y / tn][y % tn], v), s);
+    s = fma(part(a[set][q][x], u), part(b[set][q][y / tn][y % tn], v), s);
   }
 
   /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds always share a factor, which the
@@ -92,9 +97,11 @@ template <class Config> struct mainloop_simt {
   __device__ __forceinline__ void multiply(int set) {
     constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
 #pragma unroll
-    for (int j = 0; j < n_b; j++)
+    for (int q = 0; q < step_k; q++)
 #pragma unroll
-      for (int i = 0; i < n_a; i++) multiply_parts(set, j % 2 == 0 ? i : n_a - 1 - i, j);
+      for (int j = 0; j < n_b; j++)
+#pragma unroll
+        for (int i = 0; i < n_a; i++) multiply_parts(set, q, j % 2 == 0 ? i : n_a - 1 - i, j);
   }
 
   __device__ __forceinline__ element value(const ws_gemm_args &args, int c, int i, int j) const {
@@ -102,7 +109,8 @@ template <class Config> struct mainloop_simt {
     if constexpr (unit == 1)
       return p[0][0];
     else
-      return combine_products(element{p[0][0], p[0][unit - 1]}, element{p[unit - 1][unit - 1], p[unit - 1][0]}, args.a.conj, args.b.conj);
+      return combine_products(element{p[0][0], p[0][unit - 1]}, element{p[unit - 1][unit - 1], p[unit - 1][0]}, args.a.conj,
+                              args.b.conj);
   }
 
   /* n_m x n_n elements of the item exist; c is its first. */
@@ -127,8 +135,7 @@ template <class Config> struct mainloop_simt {
           } else {
 #pragma unroll
             for (int i = 0; i < vec; i++)
-              if (m_at + i < n_m)
-                finish_element<Config>(scale, column + m_at + i, value(args, c, v * vec + i, j));
+              if (m_at + i < n_m) finish_element<Config>(scale, column + m_at + i, value(args, c, v * vec + i, j));
           }
         }
       }
