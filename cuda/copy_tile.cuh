@@ -16,8 +16,9 @@
 
 namespace ws {
 
-/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. The block's threads stand n_along_x times n_threads / n_along_x over
- * the tile, `width` elements each, and step over it; k_first: neighbouring threads are neighbours along k, which is contiguous. */
+/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. The block's threads stand
+ * n_along_x times n_along_p over the tile, `width` elements each, and step over it; k_first: neighbouring threads are neighbours along
+ * k, which is contiguous. PLANE: words from the real to the imaginary parts. */
 template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> struct operand_tile {
   using real = typename Config::real;
   using element = typename Config::element;
@@ -46,6 +47,7 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
     }
   };
   static constexpr int vec = Config::vec;
+  /* Eight threads along x read a whole line; with few, all further steps are along x, at constant distances. */
   using vectors = std::conditional_t<BY_X, pattern<n_threads * vec / bk, 1, vec, true>,
                                      pattern<(n_threads / bk > 8 ? n_threads / bk : 8), vec, 1, false>>;
   using along_mn = pattern<X, 1, 1, false>;
@@ -68,7 +70,9 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
 
   /* Elements along x that exist, at most X. */
   __device__ __forceinline__ int n_x() const { return int(ws_min(X, size_x - int64_t(tile) * TILE_X)); }
-  __device__ __forceinline__ bool by_vectors() const { return op.mode == (BY_X ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN); }
+  __device__ __forceinline__ bool by_vectors() const {
+    return vec > 1 && op.mode == (BY_X ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN);
+  }
   __device__ __forceinline__ bool by_k() const { return BY_X || op.mode >= WS_COPY_VECTORS_K; }
 
   /* The next k block, of which n_k (<= BK) rows exist, to `stage`. The caller commits. */

@@ -92,8 +92,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   }
 
   /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds always share a factor, which the
-   * compiler keeps at the operand's port. The register file has two banks of one read a cycle; with all factors from there one
-   * multiply-add in four took two cycles by ptxas's choice of registers (sm_90a, nvcc 13.0), in this order one in ten. */
+   * compiler may keep at the operand's port in place of reading it from the register file again. */
   __device__ __forceinline__ void multiply(int set) {
     constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
 #pragma unroll
