@@ -130,6 +130,10 @@ static void look_up(device_record *r, int row_idx, ws_sched sched) {
                                                           (size_t)row->shared_bytes) != CUDA_SUCCESS ||
       found->blocks_per_sm < 1)
     return;
+  /* As much shared memory as there is: else a launch may find a multiprocessor set up for the kernel before it, with room for fewer
+   * blocks. A hint; nothing is lost if it is refused. */
+  ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
+                               device);
   found->kernel = kernel;
 }
 

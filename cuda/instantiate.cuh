@@ -18,12 +18,19 @@ template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int ST
 using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD, WS_KEEPS_K_mma>;
 } // namespace ws
 
-#define WS_CUDA_ENTRY(name, sched, blocks, mainloop, ...)                                             \
-  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, blocks) \
-      name##_##sched(const __grid_constant__ ws_gemm_args args) {                                     \
-    using config = ws::config_##mainloop<__VA_ARGS__>;                                                \
-    static_assert(blocks * (config::shared_bytes + 1024) <= 228 * 1024, "the blocks fit (cc 9.0)");   \
-    ws::gemm<config, ws::mainloop_##mainloop, ws::sched_##sched>(args);                               \
+/* `blocks` of kernels.def is for cc 9.0 and later; for cc 8.0 the same code needs a few registers more. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WS_CUDA_BLOCKS(blocks) ((blocks) > 1 ? (blocks)-1 : 1)
+#else
+#define WS_CUDA_BLOCKS(blocks) (blocks)
+#endif
+
+#define WS_CUDA_ENTRY(name, sched, blocks, mainloop, ...)                                                             \
+  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, WS_CUDA_BLOCKS(blocks)) \
+      name##_##sched(const __grid_constant__ ws_gemm_args args) {                                                     \
+    using config = ws::config_##mainloop<__VA_ARGS__>;                                                                \
+    static_assert(blocks * (config::shared_bytes + 1024) <= 228 * 1024, "the blocks fit (cc 9.0)");                   \
+    ws::gemm<config, ws::mainloop_##mainloop, ws::sched_##sched>(args);                                               \
   }
 
 #define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)         \
