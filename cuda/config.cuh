@@ -61,7 +61,7 @@ struct row_config {
   static_assert(!KEEPS_K || k_pitch * sizeof(word) % copy_bytes == 0, "so does every row of m or n");
   static_assert(n_threads % 32 == 0 && n_threads <= 1024, "whole warps, at most a block");
   static_assert(STAGES >= 2, "one stage is filled while another is used");
-  static_assert(shared_bytes <= 227 * 1024, "the shared memory of one block (cc 9.0)");
+  static_assert(shared_bytes <= 99 * 1024, "the shared memory of one block (cc 12.0; more elsewhere)");
 };
 
 } // namespace ws
