@@ -13,13 +13,10 @@
 #define TYPE_d WSGEMM_F64
 #define TYPE_c WSGEMM_C32
 #define TYPE_z WSGEMM_C64
-#define UNIT_s 1, 4
-#define UNIT_d 1, 8
-#define UNIT_c 2, 8
-#define UNIT_z 2, 16
-/* One more expansion, so that UNIT_s becomes two arguments. */
-#define SHARED_BYTES(mainloop, unit_and_bytes, ...) SHARED_BYTES_EXPANDED(mainloop, unit_and_bytes, __VA_ARGS__)
-#define SHARED_BYTES_EXPANDED(mainloop, unit, bytes, ...) WS_ROW_SHARED_BYTES(mainloop, unit, bytes, __VA_ARGS__)
+#define ELEMENT_BYTES_s 4
+#define ELEMENT_BYTES_d 8
+#define ELEMENT_BYTES_c 8
+#define ELEMENT_BYTES_z 16
 
 #define TOTAL_BYTES(unit_and_bytes, ...) TOTAL_BYTES_EXPANDED(unit_and_bytes, __VA_ARGS__)
 #define TOTAL_BYTES_EXPANDED(unit, bytes, ...) WS_ROW_TOTAL_BYTES(bytes, __VA_ARGS__)
@@ -32,8 +29,9 @@ static const ws_cuda_row rows[] = {
    bn,                                                                             \
    coarse,                                                                         \
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
-   SHARED_BYTES(mainloop, UNIT_##t, bm, bn, bk, coarse, stages),                   \
-   TOTAL_BYTES(UNIT_##t, bm, bn, coarse),                                          \
+   WS_ROW_SHARED_BYTES(mainloop, ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),   \
+   blocks,                                                                         \
+   WS_ROW_TOTAL_BYTES(ELEMENT_BYTES_##t, bm, bn, coarse),                          \
    #mainloop[0] == 'v',                                                            \
    rate},
 #include "kernels.def"
@@ -175,7 +173,12 @@ static CUresult look_up(device_record *r, int row_idx, int entry) {
     result = ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
                                                                  (size_t)row->shared_bytes);
   if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
-  if (!result) found->kernel = kernel;
+  if (result) return result;
+  /* As much shared memory as there is: else a launch may find a multiprocessor set up for the kernel before it, with room for fewer
+   * blocks. A hint; nothing is lost if it is refused. */
+  ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
+                               device);
+  found->kernel = kernel;
   return result;
 }
 

@@ -13,10 +13,10 @@ typedef struct ws_cuda_row {
   const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
   wsgemm_type type;
   int bm, bn, coarse;
-  int n_threads, shared_bytes;
-  int total_bytes; /* of shared memory besides, for a split product without memory for its sums */
-  bool is_vector;  /* for m = 1 (bm = 1) or n = 1 (bn = 1) only */
-  double rate;     /* relative speed on large products: see kernels.def */
+  int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
+  int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
+  bool is_vector;                      /* for m = 1 (bm = 1) or n = 1 (bn = 1) only */
+  double rate;                         /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);

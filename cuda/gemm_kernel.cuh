@@ -11,66 +11,95 @@
 
 namespace ws {
 
-/* A ring of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is worked off in steps; while one step
- * is multiplied, the fragments of the next are read, also across the border to the next block:
+/* A ring of n_stages k blocks in shared memory, and one or two sets of fragments in registers. A block is worked off in steps; with two
+ * sets, the fragments of the next step are read while one is multiplied, also across the border to the next block:
  *
  *   step          0      1     ..   last
  *   multiply      f0     f1         f1          f = set of fragments; the number of steps is even
  *   read          f1     f0         f0 of the next block, after a barrier: everybody's part of that block has come, and everybody
- *                                   has read the last of this one, so that its stage can be filled again in step 0 */
-template <class Config, class Mainloop> struct tiled_product {
-  using element = typename Config::element;
-  static_assert(Mainloop::n_steps % 2 == 0, "the sets of fragments take turns from block to block");
+ *                                   has read the last of this one, so that its stage can be filled again from step 0 on
+ *   copy          A      B half-way through, so that copies do not queue up before reads
+ *
+ * With one set a step is multiplied, then the next one read; other warps fill the time between. */
+template <class Config, class Mainloop, class OperandA, class OperandB, class MakeOutput>
+__device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
+                                         const int &col, int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+  using word = typename Config::word;
+  constexpr int n_steps = Mainloop::n_steps, n_sets = Mainloop::n_sets;
+  static_assert(n_steps % n_sets == 0, "the sets of fragments take turns from block to block");
+  OperandA a(args.a, batch, row, args.m, k_first);
+  OperandB b(args.b, batch, col, args.n, k_first);
+  /* How much of k the next block has; n_left counts it. */
+  const auto k_of_block = [&](int n_left) { return n_left > 1 ? Config::bk : int(uint64_t(n_k - 1) % Config::bk) + 1; };
+  const auto copy_a = [&](word *stage, int n_left) {
+    if (n_left > 0) a.copy_next(stage, k_of_block(n_left));
+  };
+  const auto copy_b = [&](word *stage, int n_left) {
+    if (n_left > 0) b.copy_next(stage + Config::a_words, k_of_block(n_left));
+    cp_async_commit(); /* an empty group too, so that the number of groups tells which block has come */
+  };
+  const auto wait_for_block = [&] {
+    cp_async_wait<Config::n_stages - 2>();
+    __syncthreads();
+  };
 
-  /* Sums k_first .. k_first + n_k - 1 for one tile and gives the sums to output(m_first, n_first), the tile's first element. `row` and
-   * `col` fit int: there are less than 2^31 items; they are kept over the main loop. */
-  template <class MakeOutput>
-  static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared_memory, int batch, int row, int col,
-                                             int64_t k_first, int64_t n_k, MakeOutput make_output) {
-    element *const shared = static_cast<element *>(shared_memory);
-    operand_tile<Config, Config::bm, Config::a_pitch> a(args.a, batch, int64_t(row) * Config::bm, args.m, k_first);
-    operand_tile<Config, Config::item_n, Config::b_pitch> b(args.b, batch, int64_t(col) * Config::bn, args.n, k_first);
-    const int n_blocks = int(ws_ceil_div(n_k, Config::bk));
-    /* The next block of k, if one is left; n_left counts it. */
-    const auto copy_next = [&](element *stage, int n_left) {
-      if (n_left > 0) {
-        const int n_rows = n_left == 1 ? int(n_k - int64_t(n_blocks - 1) * Config::bk) : Config::bk;
-        a.copy_next(stage, n_rows);
-        b.copy_next(stage + Config::bk * Config::a_pitch, n_rows);
-      }
-      cp_async_commit(); /* an empty group too, so that the number of groups tells which block has come */
-    };
-    const auto wait_for_block = [&] {
-      cp_async_wait<Config::n_stages - 2>();
-      __syncthreads();
-    };
-
-    Mainloop mainloop;
-    element *const last_stage = shared + (Config::n_stages - 1) * Config::stage_elements;
-    element *stage = shared;
-    for (int ahead = 0; ahead < Config::n_stages - 1; ahead++)
-      copy_next(shared + ahead * Config::stage_elements, n_blocks - ahead);
-    wait_for_block();
-    mainloop.read(0, stage, 0);
-    for (int n_left = n_blocks; n_left > 0; n_left--) {
+  Mainloop mainloop;
+  word *const last_stage = shared + (Config::n_stages - 1) * Config::stage_words;
+  word *stage = shared;
+  int n_left = int(ws_ceil_div(n_k, Config::bk));
+  for (int ahead = 0; ahead < Config::n_stages - 1; ahead++) {
+    copy_a(shared + ahead * Config::stage_words, n_left - ahead);
+    copy_b(shared + ahead * Config::stage_words, n_left - ahead);
+  }
+  wait_for_block();
+  mainloop.read(0, stage, 0);
+  for (; n_left > 0; n_left--) {
 #pragma unroll
-      for (int step = 0; step < Mainloop::n_steps; step++) {
-        element *const next = stage == last_stage ? shared : stage + Config::stage_elements;
-        if (step == 0) /* to the stage of the block before; here, where only one set of fragments is alive */
-          copy_next(stage == shared ? last_stage : stage - Config::stage_elements, n_left - (Config::n_stages - 1));
-        if (step + 1 < Mainloop::n_steps) {
-          mainloop.read((step + 1) % 2, stage, step + 1);
-        } else {
-          wait_for_block();
-          mainloop.read(0, next, 0);
-        }
-        mainloop.multiply(step % 2);
-        if (step + 1 == Mainloop::n_steps) stage = next;
+    for (int step = 0; step < n_steps; step++) {
+      word *const next = stage == last_stage ? shared : stage + Config::stage_words;
+      word *const before = stage == shared ? last_stage : stage - Config::stage_words;
+      /* Here, where only one set of fragments is alive. */
+      if (step == 0) copy_a(before, n_left - (Config::n_stages - 1));
+      if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before, n_left - (Config::n_stages - 1));
+      if (n_sets == 1) mainloop.multiply(0);
+      if (step + 1 < n_steps) {
+        mainloop.read((step + 1) % n_sets, stage, step + 1);
+      } else {
+        wait_for_block();
+        mainloop.read(0, next, 0);
       }
+      if (n_sets == 2) mainloop.multiply(step % 2);
+      if (step + 1 == n_steps) stage = next;
     }
-    cp_async_wait<0>();
-    const int64_t m_first = int64_t(row) * Config::bm, n_first = int64_t(col) * Config::bn;
-    mainloop.finish(make_output(m_first, n_first), args.m - m_first, args.n - n_first);
+  }
+  cp_async_wait<0>();
+  const int64_t m_first = int64_t(row) * Config::bm, n_first = int64_t(col) * Config::bn;
+  mainloop.finish(make_output(m_first, n_first), args.m - m_first, args.n - n_first);
+}
+
+template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
+  /* Sums k_first .. k_first + n_k - 1 of one tile of one product, and puts the sums where make_output(m_first, n_first) says for the
+   * tile's first element. `row` and `col` fit int, there being less than 2^31 items; they are kept over the main loop. */
+  template <class MakeOutput>
+  static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
+                                             int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+    constexpr bool keeps = Config::keeps_k;
+    const bool a_k = keeps && ws_is_along_k(&args.a), b_k = keeps && ws_is_along_k(&args.b);
+    if (!a_k && !b_k) run_in<false, false>(args, shared, batch, row, col, k_first, n_k, make_output);
+    if (!a_k && b_k) run_in<false, keeps>(args, shared, batch, row, col, k_first, n_k, make_output);
+    if (a_k && !b_k) run_in<keeps, false>(args, shared, batch, row, col, k_first, n_k, make_output);
+    if (a_k && b_k) run_in<keeps, keeps>(args, shared, batch, row, col, k_first, n_k, make_output);
+  }
+
+private:
+  /* A_K, B_K: the operand is contiguous along k, and stays so in shared memory. */
+  template <bool A_K, bool B_K, class MakeOutput>
+  static __device__ __forceinline__ void run_in(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
+                                                int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+    using operand_a = operand_tile<Config, Config::bm, Config::bm, Config::a_pitch, Config::a_plane, A_K>;
+    using operand_b = operand_tile<Config, Config::item_n, Config::bn, Config::b_pitch, Config::b_plane, B_K>;
+    run_tile<Config, Mainloop<Config, A_K, B_K>, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch,
+                                                                       row, col, k_first, n_k, make_output);
   }
 };
 
@@ -80,8 +109,8 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     const ws_tile tile = ws_tile_at(&args.grid, item_idx);
-    const int batch = int(tile.batch);
-    Product::run(args, shared, batch, int(tile.row), int(tile.col), 0, args.k, [&](int64_t m_first, int64_t n_first) {
+    const int batch = int(tile.batch), row = int(tile.row), col = int(tile.col);
+    Product::run(args, shared, batch, row, col, 0, args.k, [&](int64_t m_first, int64_t n_first) {
       return output_scaled<Config>{output_at<Config>(args, batch, m_first, n_first), scaling<Config>(args)};
     });
   });

@@ -16,23 +16,31 @@
 namespace ws {
 
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD_simt(Type::unit)>;
+using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD, WS_KEEPS_K_simt>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD_mma(Type::unit)>;
+using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD, WS_KEEPS_K_mma>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD_vec(Type::unit)>;
+using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD, WS_KEEPS_K_vec>;
 
-template <class Config> using product_simt = tiled_product<Config, mainloop_simt<Config>>;
-template <class Config> using product_mma = tiled_product<Config, mainloop_mma<Config>>;
+template <class Config> using product_simt = tiled_product<Config, mainloop_simt>;
+template <class Config> using product_mma = tiled_product<Config, mainloop_mma>;
 template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws
 
-#define WS_CUDA_ENTRY(name, sched, blocks, mainloop, ...)                                             \
-  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, blocks) \
-      name##_##sched(const __grid_constant__ ws_gemm_args args) {                                     \
-    using config = ws::config_##mainloop<__VA_ARGS__>;                                                \
-    ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                        \
+/* `blocks` of kernels.def is for cc 9.0 and later; for cc 8.0 the same code needs a few registers more. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WS_CUDA_BLOCKS(blocks) ((blocks) > 1 ? (blocks)-1 : 1)
+#else
+#define WS_CUDA_BLOCKS(blocks) (blocks)
+#endif
+
+#define WS_CUDA_ENTRY(name, sched, blocks, mainloop, ...)                                                             \
+  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, WS_CUDA_BLOCKS(blocks)) \
+      name##_##sched(const __grid_constant__ ws_gemm_args args) {                                                     \
+    using config = ws::config_##mainloop<__VA_ARGS__>;                                                                \
+    static_assert(blocks * (config::shared_bytes + 1024) <= 228 * 1024, "the blocks fit (cc 9.0)");                   \
+    ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                                        \
   }
 
 #define WS_CUDA_SPLIT_ENTRY(name, mainloop, ...)                                                 \

@@ -9,9 +9,10 @@
 
 /* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and stride allow. */
 typedef enum ws_copy_mode {
-  WS_COPY_VECTORS,  /* 16 bytes along the contiguous m or n */
-  WS_COPY_ALONG_MN, /* single elements, m or n contiguous */
-  WS_COPY_ALONG_K   /* single elements, k contiguous */
+  WS_COPY_VECTORS_MN, /* 16 bytes along the contiguous m or n */
+  WS_COPY_ALONG_MN,   /* single elements, m or n contiguous */
+  WS_COPY_VECTORS_K,  /* 16 bytes along the contiguous k, where the mainloop keeps them so (mma; else as below) */
+  WS_COPY_ALONG_K     /* single elements, k contiguous */
 } ws_copy_mode;
 
 /* Element (x, p) of an operand, x along m or n, p along k, stands at data[x * step_mn + p * step_k]; one of the steps is 1. */
@@ -22,6 +23,8 @@ typedef struct ws_operand {
   int32_t whole_elements;          /* complex: aligned to an element, not only to its real parts */
   int32_t conj;
 } ws_operand;
+
+static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
 
 /* k cut into parts (split_kernel.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
  * sums[((b * n_parts + s) * n + j) * ld + i]. */

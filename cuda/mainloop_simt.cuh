@@ -1,6 +1,6 @@
 /* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
  *
- * A step is one p of k: one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
+ * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
  * bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or
  * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of `vec`
  * elements that lie threads_m * vec (threads_n * vec) apart, so that neighbouring threads read neighbouring vectors:
@@ -19,10 +19,15 @@
 
 namespace ws {
 
-template <class Config> struct mainloop_simt {
+/* The sums of one element, for each pair of a real part of a and one of b (products.cuh says why they are kept apart). */
+template <class Real, int UNIT> struct part_sums { Real part[UNIT][UNIT]; };
+
+template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   using element = typename Config::element;
-  static constexpr int vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
+  using real = typename Config::real;
+  static constexpr int unit = Config::unit, vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
   static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
+  static_assert(!A_K && !B_K, "fragments are vectors along m and n");
   static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
   static_assert(tm % vec == 0 && tn % vec == 0, "a fragment is whole vectors");
 
@@ -30,11 +35,13 @@ template <class Config> struct mainloop_simt {
     element e[vec];
   };
 
-  static constexpr int n_steps = Config::bk;
+  /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time of a read. */
+  static constexpr int n_sums = coarse * tm * tn * unit * unit, step_k = n_sums <= 16 ? 4 : 1;
+  static constexpr int n_steps = Config::bk / step_k, n_sets = 2;
 
   int m_first, n_first; /* of this thread's first vector */
-  element a[2][tm], b[2][coarse][tn];
-  products<Config> sum[coarse][tm][tn];
+  element a[2][step_k][tm], b[2][step_k][coarse][tn];
+  part_sums<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
@@ -47,7 +54,7 @@ template <class Config> struct mainloop_simt {
 #pragma unroll
       for (int i = 0; i < tm; i++)
 #pragma unroll
-        for (int j = 0; j < tn; j++) sum[c][i][j].clear();
+        for (int j = 0; j < tn; j++) sum[c][i][j] = {};
   }
 
   /* A fragment of COUNT elements, as vectors APART elements from each other. */
@@ -61,20 +68,45 @@ template <class Config> struct mainloop_simt {
     }
   }
 
-  __device__ __forceinline__ void read(int set, const element *stage, int p) {
-    read_vectors<tm, threads_m * vec>(a[set], stage + p * Config::a_pitch + m_first);
-    const element *b_row = stage + Config::bk * Config::a_pitch + p * Config::b_pitch + n_first;
+  __device__ __forceinline__ void read(int set, const element *stage, int step) {
 #pragma unroll
-    for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][c], b_row + c * Config::bn);
+    for (int q = 0; q < step_k; q++) {
+      const int p = step * step_k + q;
+      read_vectors<tm, threads_m * vec>(a[set][q], stage + p * Config::a_pitch + m_first);
+      const element *b_row = stage + Config::a_words + p * Config::b_pitch + n_first;
+#pragma unroll
+      for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][q][c], b_row + c * Config::bn);
+    }
   }
 
+  static __device__ __forceinline__ float part(float x, int) { return x; }
+  static __device__ __forceinline__ float part(float2 x, int u) { return u == 0 ? x.x : x.y; }
+
+  /* Real part i of the A fragment times real part j of the B fragments. */
+  __device__ __forceinline__ void multiply_parts(int set, int q, int i, int j) {
+    const int x = i / unit, u = i % unit, y = j / unit, v = j % unit;
+    real &s = sum[y / tn][x][y % tn].part[u][v];
+    s = fma(part(a[set][q][x], u), part(b[set][q][y / tn][y % tn], v), s);
+  }
+
+  /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds always share a factor, which the
+   * compiler may keep at the operand's port in place of reading it from the register file again. */
   __device__ __forceinline__ void multiply(int set) {
+    constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
 #pragma unroll
-    for (int c = 0; c < coarse; c++)
+    for (int q = 0; q < step_k; q++)
 #pragma unroll
-      for (int i = 0; i < tm; i++)
+      for (int j = 0; j < n_b; j++)
 #pragma unroll
-        for (int j = 0; j < tn; j++) sum[c][i][j].add(a[set][i], b[set][c][j]);
+        for (int i = 0; i < n_a; i++) multiply_parts(set, q, j % 2 == 0 ? i : n_a - 1 - i, j);
+  }
+
+  __device__ __forceinline__ products<Config> sum_at(int c, int i, int j) const {
+    const auto &p = sum[c][i][j].part;
+    if constexpr (unit == 1)
+      return {p[0][0]};
+    else
+      return {{p[0][0], p[0][1]}, {p[1][1], p[1][0]}};
   }
 
   /* n_m x n_n elements of the item exist. */
@@ -93,12 +125,12 @@ template <class Config> struct mainloop_simt {
             vector old{}, result;
             if (out.reads_old()) old = *reinterpret_cast<const vector *>(column + m_at);
 #pragma unroll
-            for (int i = 0; i < vec; i++) result.e[i] = out(sum[c][v * vec + i][j], old.e[i]);
+            for (int i = 0; i < vec; i++) result.e[i] = out(sum_at(c, v * vec + i, j), old.e[i]);
             *reinterpret_cast<vector *>(column + m_at) = result;
           } else {
 #pragma unroll
             for (int i = 0; i < vec; i++)
-              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum[c][v * vec + i][j]);
+              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec + i, j));
           }
         }
       }

@@ -3,17 +3,27 @@
 #ifndef WS_CUDA_ROWS_H
 #define WS_CUDA_ROWS_H
 
-/* Threads that own one tm x tn part of a tile, and by how many elements a row of k is longer in shared memory than its tile. */
+/* Threads that own one tm x tn part of a tile, and by how many words a row of k is longer in shared memory than its tile. */
 #define WS_OWNER_simt 1
 #define WS_OWNER_mma 32
 #define WS_OWNER_vec 8
-#define WS_PAD_simt(unit) 4
-#define WS_PAD_mma(unit) (4 / (unit))
-#define WS_PAD_vec(unit) 4
+#define WS_PAD 4
+/* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of bk + WS_PAD_K words. */
+#define WS_KEEPS_K_simt 0
+#define WS_KEEPS_K_mma 1
+#define WS_KEEPS_K_vec 0
+#define WS_PAD_K 4
+
+/* Words of one stage for one operand of x elements along m or n: room for either layout. A word is an element, or (mma) a real; there
+ * are as many of these for each element as the type has parts. */
+#define WS_LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define WS_OPERAND_WORDS(keeps_k, x, bk, pad) WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + WS_PAD_K))
 
 #define WS_ROW_THREADS(mainloop, bm, bn, tm, tn) ((bm) / (tm) * ((bn) / (tn)) * WS_OWNER_##mainloop)
-#define WS_ROW_SHARED_BYTES(mainloop, unit, element_bytes, bm, bn, bk, coarse, stages) \
-  ((stages) * (bk) * ((bm) + (bn) * (coarse) + 2 * WS_PAD_##mainloop(unit)) * (element_bytes))
+#define WS_ROW_SHARED_BYTES(mainloop, element_bytes, bm, bn, bk, coarse, stages) \
+  ((stages) * (element_bytes) *                                                  \
+   (WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, bm, bk, WS_PAD) +                    \
+    WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, (bn) * (coarse), bk, WS_PAD)))
 /* What a split product needs besides, if it has no memory for its partial sums. */
 #define WS_ROW_TOTAL_BYTES(element_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (element_bytes))
 #endif

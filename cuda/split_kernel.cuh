@@ -70,34 +70,56 @@ __device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typ
   }
 }
 
+/* What a block is at: in shared memory, where it costs the mainloop no registers. */
+struct split_state {
+  uint32_t item_idx;
+  int turn; /* without sums: the part that the tile's owner is at */
+  ws_tile tile;
+  int row, col, product, part;
+  int64_t n_k;
+
+  __device__ void set(const ws_gemm_args &args) {
+    if (item_idx >= args.sched.n_items) return;
+    const bool apart = args.split.sums != nullptr;
+    tile = ws_tile_at(&args.grid, item_idx);
+    row = int(tile.row), col = int(tile.col);
+    product = apart ? int(tile.batch) / args.split.n_parts : int(tile.batch);
+    part = apart ? int(tile.batch) % args.split.n_parts : turn;
+    n_k = ws_min(args.split.part_k, args.k - part * args.split.part_k);
+  }
+};
+
 template <class Config, class Product> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
   using element = typename Config::element;
   extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ split_state at;
   element *const tile_total = reinterpret_cast<element *>(shared + Config::shared_bytes);
-  element *const sums = static_cast<element *>(args.split.sums);
-  const int n_parts = args.split.n_parts;
-  for (uint32_t item_idx = blockIdx.x; item_idx < args.sched.n_items; item_idx += gridDim.x) {
-    const ws_tile tile = ws_tile_at(&args.grid, item_idx);
-    const int row = int(tile.row), col = int(tile.col);
-    const int product = sums ? int(tile.batch) / n_parts : int(tile.batch);
-    const int first_part = sums ? int(tile.batch) % n_parts : 0, end_part = sums ? first_part + 1 : n_parts;
-    for (int part = first_part; part < end_part; part++) {
-      const int64_t k_first = part * args.split.part_k;
-      Product::run(args, shared, product, row, col, k_first, ws_min(args.split.part_k, args.k - k_first),
-                   [&](int64_t m_first, int64_t n_first) {
-                     const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
-                     if (!sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, part == 0};
-                     element *first = sums + (tile.batch * args.n + n_first) * args.split.ld + m_first;
-                     return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
-                   });
-      __syncthreads(); /* shared memory is free again, and the total complete */
-    }
-    if (!sums) {
-      finish_total<Config>(args, tile_total, product, int64_t(row) * Config::bm, int64_t(col) * Config::bn);
-      __syncthreads();
-    }
+  if (threadIdx.x == 0) {
+    at.item_idx = blockIdx.x, at.turn = 0;
+    at.set(args);
   }
-  if (!sums) return;
+  __syncthreads();
+  while (at.item_idx < args.sched.n_items) {
+    Product::run(
+        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, at.n_k, [&](int64_t m_first, int64_t n_first) {
+          const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
+          if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
+          element *first = static_cast<element *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
+          return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
+        });
+    __syncthreads(); /* shared memory is free again, and the total complete */
+    const bool is_done = args.split.sums || at.turn + 1 == args.split.n_parts;
+    if (!args.split.sums && is_done)
+      finish_total<Config>(args, tile_total, at.product, int64_t(at.row) * Config::bm, int64_t(at.col) * Config::bn);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      at.turn = is_done ? 0 : at.turn + 1;
+      if (is_done) at.item_idx += gridDim.x;
+      at.set(args);
+    }
+    __syncthreads();
+  }
+  if (!args.split.sums) return;
   grid_sync(args.split.barrier, gridDim.x);
   add_all_parts<Config>(args, reinterpret_cast<element *>(shared));
 }

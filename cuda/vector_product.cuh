@@ -120,8 +120,8 @@ template <class Config> struct vector_product {
   }
 
   template <class MakeOutput>
-  static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, int row, int col, int64_t k_first,
-                                             int64_t n_k, MakeOutput make_output) {
+  static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
+                                             int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
     const ws_operand &matrix = along_m ? args.a : args.b, &vector = along_m ? args.b : args.a;
     const int64_t x_first = int64_t(along_m ? row : col) * n_x, size = along_m ? args.m : args.n;
     const task t = {static_cast<const element *>(matrix.data) + batch * matrix.stride + x_first * matrix.step_mn +
@@ -136,7 +136,7 @@ template <class Config> struct vector_product {
       const auto out = along_m ? make_output(x_first, 0) : make_output(0, x_first);
       finish_element<Config>(out, out.first + (along_m ? x : x * out.ld), sum);
     };
-    if (matrix.mode == WS_COPY_ALONG_K)
+    if (ws_is_along_k(&matrix))
       along_k(t, matrix.whole_elements, vector.whole_elements, finish);
     else
       along_x(t, matrix.whole_elements, vector.whole_elements, static_cast<sum_type *>(shared), finish);

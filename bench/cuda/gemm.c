@@ -32,11 +32,15 @@ static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"
 static const shape demo[] = {{"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048}, {"NN", 4096, 4096, 4096}};
 static const shape few[] = {{"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
                             {"NT", 4096, 4096, 4096}, {"NN", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}};
+static const shape for_rows[] = {{"NN", 256, 256, 256},    {"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024},
+                                 {"NN", 3000, 3000, 3000}, {"NN", 4097, 4095, 4093}, {"NN", 4096, 4096, 4096},
+                                 {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
 enum {
   SQUARE_COUNT = sizeof square / sizeof square[0],
   SKINNY_COUNT = sizeof skinny / sizeof skinny[0],
   DEMO_COUNT = sizeof demo / sizeof demo[0],
-  FEW_COUNT = sizeof few / sizeof few[0]
+  FEW_COUNT = sizeof few / sizeof few[0],
+  FOR_ROWS_COUNT = sizeof for_rows / sizeof for_rows[0]
 };
 
 typedef struct arm {
@@ -288,7 +292,7 @@ static void run_rows(wsgemm_type type) {
     if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[type]) continue;
     set_arm(&arms[n_arms++], name, "auto", WSGEMM_POLICY_AUTO, 0, name);
   }
-  for (int i = 0; i < FEW_COUNT; i++) beside_cublas("rows", type, &few[i], arms, n_arms);
+  for (int i = 0; i < FOR_ROWS_COUNT; i++) beside_cublas("rows", type, &for_rows[i], arms, n_arms);
   free_arms(arms, n_arms);
 }
 

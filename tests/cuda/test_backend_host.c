@@ -158,8 +158,8 @@ CHILD_CASE(operands) {
           CHECK(a->data == d.a && b->data == d.b, "%s: operands", text);
           CHECK(a->step_k == (a_by_k ? 1 : 48) && a->step_mn == (a_by_k ? 48 : 1), "%s: steps of A", text);
           CHECK(b->step_k == (b_by_k ? 1 : 64) && b->step_mn == (b_by_k ? 64 : 1), "%s: steps of B", text);
-          CHECK(a->mode == (a_by_k ? WS_COPY_ALONG_K : WS_COPY_VECTORS), "%s: copy mode of A: %d", text, a->mode);
-          CHECK(b->mode == (b_by_k ? WS_COPY_ALONG_K : WS_COPY_VECTORS), "%s: copy mode of B: %d", text, b->mode);
+          CHECK(a->mode == (a_by_k ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN), "%s: copy mode of A: %d", text, a->mode);
+          CHECK(b->mode == (b_by_k ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN), "%s: copy mode of B: %d", text, b->mode);
           CHECK(a->conj == (is_complex && op_a >= 2) && b->conj == (is_complex && op_b >= 2), "%s: conjugation", text);
           CHECK(a->whole_elements && b->whole_elements && args->c_vectors && !args->beta_zero, "%s: flags", text);
           for (int part = 0; part < 2; part++) {
@@ -177,32 +177,38 @@ CHILD_CASE(alignment) {
   enum { PLAIN, POINTER, LD, STRIDE, REAL_PART, N_FLAWS };
   for (int type = 0; type < 4; type++)
     for (int operand = 0; operand < 3; operand++)
-      for (int flaw = PLAIN; flaw < N_FLAWS; flaw++) {
-        const int bytes = (int)type_bytes((wsgemm_type)type);
-        wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 64, 64, 64, 0);
-        d.transb = WSGEMM_TRANS; /* m, n contiguous in both */
-        d.batch_count = 2, d.stride_a = d.stride_b = d.stride_c = 64 * 80;
-        d.lda = d.ldb = d.ldc = 80;
-        const char *pointer[3] = {d.a, d.b, d.c};
-        if (flaw == POINTER) pointer[operand] += bytes;
-        if (flaw == REAL_PART) pointer[operand] += type_is_single((wsgemm_type)type) ? 4 : 8;
-        d.a = pointer[0], d.b = pointer[1], d.c = (void *)(uintptr_t)pointer[2];
-        if (flaw == LD) *(operand == 0 ? &d.lda : operand == 1 ? &d.ldb : &d.ldc) += 1;
-        if (flaw == STRIDE) *(operand == 0 ? &d.stride_a : operand == 1 ? &d.stride_b : &d.stride_c) += 1;
-        const ws_gemm_args *args = &launch_of(NULL, &d)->args;
-        const bool is_flawed = flaw == REAL_PART || (flaw != PLAIN && bytes < 16);
-        const bool is_split = flaw == REAL_PART && type_is_complex((wsgemm_type)type);
-        const ws_operand *ab[2] = {&args->a, &args->b};
-        for (int i = 0; i < 2; i++) {
-          const bool is_it = i == operand;
-          CHECK(ab[i]->mode == (is_it && is_flawed ? WS_COPY_ALONG_MN : WS_COPY_VECTORS),
-                "%c, operand %d, flaw %d: mode %d of %d", type_letter((wsgemm_type)type), operand, flaw, ab[i]->mode, i);
-          CHECK(!ab[i]->whole_elements == (is_it && is_split), "%c, operand %d, flaw %d: whole elements of %d",
-                type_letter((wsgemm_type)type), operand, flaw, i);
+      for (int by_k = 0; by_k < 2; by_k++) /* else m, n contiguous in both operands */
+        for (int flaw = PLAIN; flaw < N_FLAWS; flaw++) {
+          const int bytes = (int)type_bytes((wsgemm_type)type);
+          wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 64, 64, 64, 0);
+          if (by_k)
+            d.transa = WSGEMM_TRANS;
+          else
+            d.transb = WSGEMM_TRANS;
+          d.batch_count = 2, d.stride_a = d.stride_b = d.stride_c = 64 * 80;
+          d.lda = d.ldb = d.ldc = 80;
+          const char *pointer[3] = {d.a, d.b, d.c};
+          if (flaw == POINTER) pointer[operand] += bytes;
+          if (flaw == REAL_PART) pointer[operand] += type_is_single((wsgemm_type)type) ? 4 : 8;
+          d.a = pointer[0], d.b = pointer[1], d.c = (void *)(uintptr_t)pointer[2];
+          if (flaw == LD) *(operand == 0 ? &d.lda : operand == 1 ? &d.ldb : &d.ldc) += 1;
+          if (flaw == STRIDE) *(operand == 0 ? &d.stride_a : operand == 1 ? &d.stride_b : &d.stride_c) += 1;
+          const ws_gemm_args *args = &launch_of(NULL, &d)->args;
+          const bool is_flawed = flaw == REAL_PART || (flaw != PLAIN && bytes < 16);
+          const bool is_split = flaw == REAL_PART && type_is_complex((wsgemm_type)type);
+          const ws_operand *ab[2] = {&args->a, &args->b};
+          for (int i = 0; i < 2; i++) {
+            const bool is_it = i == operand;
+            CHECK(ab[i]->mode == (is_it && is_flawed ? by_k ? WS_COPY_ALONG_K : WS_COPY_ALONG_MN
+                                  : by_k             ? WS_COPY_VECTORS_K
+                                                     : WS_COPY_VECTORS_MN),
+                  "%c, operand %d, flaw %d: mode %d of %d", type_letter((wsgemm_type)type), operand, flaw, ab[i]->mode, i);
+            CHECK(!ab[i]->whole_elements == (is_it && is_split), "%c, operand %d, flaw %d: whole elements of %d",
+                  type_letter((wsgemm_type)type), operand, flaw, i);
+          }
+          CHECK(!args->c_vectors == (operand == 2 && is_flawed), "%c, operand %d, flaw %d: vectors of C",
+                type_letter((wsgemm_type)type), operand, flaw);
         }
-        CHECK(!args->c_vectors == (operand == 2 && is_flawed), "%c, operand %d, flaw %d: vectors of C",
-              type_letter((wsgemm_type)type), operand, flaw);
-      }
 }
 
 CHILD_CASE(batches) {
