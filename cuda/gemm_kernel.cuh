@@ -21,16 +21,16 @@ namespace ws {
  *   copy          A      B half-way through, so that copies do not queue up before reads
  *
  * With one set a step is multiplied, then the next one read; other warps fill the time between. */
-template <class Config, class Mainloop, class OperandA, class OperandB, class MakeOutput>
+template <class Config, class Mainloop, class OperandA, class OperandB, class SizeK, class MakeOutput>
 __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
-                                         const int &col, int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+                                         const int &col, int64_t k_first, SizeK n_k, MakeOutput make_output) {
   using word = typename Config::word;
   constexpr int n_steps = Mainloop::n_steps, n_sets = Mainloop::n_sets;
   static_assert(n_steps % n_sets == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
   /* How much of k the next block has; n_left counts it. */
-  const auto k_of_block = [&](int n_left) { return n_left > 1 ? Config::bk : int(uint64_t(n_k - 1) % Config::bk) + 1; };
+  const auto k_of_block = [&](int n_left) { return n_left > 1 ? Config::bk : int(uint64_t(n_k() - 1) % Config::bk) + 1; };
   const auto copy_a = [&](word *stage, int n_left) {
     if (n_left > 0) a.copy_next(stage, k_of_block(n_left));
   };
@@ -46,7 +46,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   Mainloop mainloop;
   word *const last_stage = shared + (Config::n_stages - 1) * Config::stage_words;
   word *stage = shared;
-  int n_left = int(ws_ceil_div(n_k, Config::bk));
+  int n_left = int(ws_ceil_div(n_k(), Config::bk));
   for (int ahead = 0; ahead < Config::n_stages - 1; ahead++) {
     copy_a(shared + ahead * Config::stage_words, n_left - ahead);
     copy_b(shared + ahead * Config::stage_words, n_left - ahead);
@@ -78,11 +78,12 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
 }
 
 template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
-  /* Sums k_first .. k_first + n_k - 1 of one tile of one product, and puts the sums where make_output(m_first, n_first) says for the
-   * tile's first element. `row` and `col` fit int, there being less than 2^31 items; they are kept over the main loop. */
-  template <class MakeOutput>
+  /* Sums k_first .. k_first + n_k() - 1 of one tile of one product, and puts the sums where make_output(m_first, n_first) says for the
+   * tile's first element. `row` and `col` fit int, there being less than 2^31 items. They and n_k
+   * are asked for again after the main loop, or near its end, rather than kept in registers. */
+  template <class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
-                                             int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+                                             int64_t k_first, SizeK n_k, MakeOutput make_output) {
     constexpr bool keeps = Config::keeps_k;
     const bool a_k = keeps && ws_is_along_k(&args.a), b_k = keeps && ws_is_along_k(&args.b);
     if (!a_k && !b_k) run_in<false, false>(args, shared, batch, row, col, k_first, n_k, make_output);
@@ -93,9 +94,9 @@ template <class Config, template <class, bool, bool> class Mainloop> struct tile
 
 private:
   /* A_K, B_K: the operand is contiguous along k, and stays so in shared memory. */
-  template <bool A_K, bool B_K, class MakeOutput>
+  template <bool A_K, bool B_K, class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run_in(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
-                                                int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+                                                int64_t k_first, SizeK n_k, MakeOutput make_output) {
     using operand_a = operand_tile<Config, Config::bm, Config::bm, Config::a_pitch, Config::a_plane, A_K>;
     using operand_b = operand_tile<Config, Config::item_n, Config::bn, Config::b_pitch, Config::b_plane, B_K>;
     run_tile<Config, Mainloop<Config, A_K, B_K>, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch,
@@ -110,9 +111,11 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   sched.for_each_item([&](int64_t item_idx) {
     const ws_tile tile = ws_tile_at(&args.grid, item_idx);
     const int batch = int(tile.batch), row = int(tile.row), col = int(tile.col);
-    Product::run(args, shared, batch, row, col, 0, args.k, [&](int64_t m_first, int64_t n_first) {
-      return output_scaled<Config>{output_at<Config>(args, batch, m_first, n_first), scaling<Config>(args)};
-    });
+    Product::run(
+        args, shared, batch, row, col, 0, [k = args.k] { return k; },
+        [&](int64_t m_first, int64_t n_first) {
+          return output_scaled<Config>{output_at<Config>(args, batch, m_first, n_first), scaling<Config>(args)};
+        });
   });
 }
 

@@ -101,7 +101,8 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
   __syncthreads();
   while (at.item_idx < args.sched.n_items) {
     Product::run(
-        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, at.n_k, [&](int64_t m_first, int64_t n_first) {
+        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, [&] { return at.n_k; },
+        [&](int64_t m_first, int64_t n_first) {
           const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
           if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
           element *first = static_cast<element *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;

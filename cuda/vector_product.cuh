@@ -119,9 +119,9 @@ template <class Config> struct vector_product {
       sum.add(v, m);
   }
 
-  template <class MakeOutput>
+  template <class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
-                                             int64_t k_first, const int64_t &n_k, MakeOutput make_output) {
+                                             int64_t k_first, SizeK n_k, MakeOutput make_output) {
     const ws_operand &matrix = along_m ? args.a : args.b, &vector = along_m ? args.b : args.a;
     const int64_t x_first = int64_t(along_m ? row : col) * n_x, size = along_m ? args.m : args.n;
     const task t = {static_cast<const element *>(matrix.data) + batch * matrix.stride + x_first * matrix.step_mn +
@@ -130,7 +130,7 @@ template <class Config> struct vector_product {
                     matrix.step_mn,
                     matrix.step_k,
                     vector.step_k,
-                    n_k,
+                    n_k(),
                     int(ws_min(n_x, size - x_first)) - 1};
     const auto finish = [&](int x, const sum_type &sum) {
       const auto out = along_m ? make_output(x_first, 0) : make_output(0, x_first);

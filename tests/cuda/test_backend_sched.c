@@ -358,8 +358,10 @@ CHILD_CASE(threads) {
 static void hold_first(fake_function function) {
   if (function == FAKE_cuStreamGetId) atomic_fetch_add(&n_ready, 1);
   if (function != FAKE_cuLibraryGetGlobal) return;
-  while (atomic_load(&n_ready) < 2) usleep(1000);
-  usleep(50000); /* if this is too short, nothing is learnt, and nothing fails */
+  /* The second may be waiting for the lock that the first holds here, to look up its kernel. If any wait is too short, nothing is
+   * learnt, and nothing fails. */
+  for (int i = 0; i < 200 && atomic_load(&n_ready) < 2; i++) usleep(1000);
+  usleep(50000);
 }
 
 static void *call_once(void *handle) {
