@@ -28,9 +28,9 @@ template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws
 
-/* `blocks` of kernels.def is for cc 9.0 and later; for cc 8.0 the same code needs a few registers more. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define WS_CUDA_BLOCKS(blocks) ((blocks) > 1 ? (blocks)-1 : 1)
+/* `blocks` of kernels.def was tried and measured on cc 9.0; elsewhere the same code may need a few registers more, and takes them. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+#define WS_CUDA_BLOCKS(blocks) 1
 #else
 #define WS_CUDA_BLOCKS(blocks) (blocks)
 #endif
