@@ -30,8 +30,6 @@ int ws_cuda_kernel_find(const char *name) {
   return -1;
 }
 
-enum { WS_WORKSPACE_ALIGN = 256 };
-
 /* ---- plan -------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct gpu_plan {
@@ -70,9 +68,13 @@ static double row_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_pa
   return (rounds + (rest > 0 ? 0.5 + 0.5 * rest : 0)) * row->blocks * item;
 }
 
-/* Matrix-vector products have rows of their own. */
 static bool can_run(const ws_cuda_row *row, const ws_problem *p) {
   return row->type == p->type && (!row->is_vector || (row->bn == 1 ? p->n == 1 : p->m == 1));
+}
+
+/* Matrix-vector products have rows of their own. */
+static bool is_made_for(const ws_cuda_row *row, const ws_problem *p) {
+  return can_run(row, p) && row->is_vector == ws_is_matrix_vector(p);
 }
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
@@ -86,7 +88,7 @@ static int choose_row(wsgemm_handle *h, const ws_problem *p, int64_t n_parts, co
   double best_cost = 0;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!can_run(row, p) || row->is_vector != ws_is_matrix_vector(p)) continue;
+    if (!is_made_for(row, p)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
     const double cost = row_cost(p, row, n_parts, device->n_sms);
     if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
@@ -99,7 +101,7 @@ static int smallest_row(const ws_problem *p) {
   int best = -1;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!can_run(row, p) || row->is_vector != ws_is_matrix_vector(p)) continue;
+    if (!is_made_for(row, p)) continue;
     if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
   }
   return best;
@@ -318,14 +320,14 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
 }
 
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+  enum { ALIGN = 256 };
   int device = -1;
-  if (ws_cuda.missing) return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "the driver is too old: it has no %s", ws_cuda.missing);
   if (workspace) {
     const ws_location l = ws_locate(workspace);
     if (l.unknown) return ws_fail_unknown(h, l.unknown);
     if (!l.is_device) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is not device memory");
-    if ((uintptr_t)workspace % WS_WORKSPACE_ALIGN != 0)
-      return ws_fail(h, WSGEMM_INVALID_VALUE, "workspace is aligned to less than %d bytes", WS_WORKSPACE_ALIGN);
+    if ((uintptr_t)workspace % ALIGN != 0)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "workspace is aligned to less than %d bytes", ALIGN);
     device = l.device;
   }
   atomic_store(&h->workspace, workspace);

@@ -9,30 +9,18 @@
 #include "image.h"
 #include "rows.h"
 
-#define TYPE_s WSGEMM_F32
-#define TYPE_d WSGEMM_F64
-#define TYPE_c WSGEMM_C32
-#define TYPE_z WSGEMM_C64
-#define ELEMENT_BYTES_s 4
-#define ELEMENT_BYTES_d 8
-#define ELEMENT_BYTES_c 8
-#define ELEMENT_BYTES_z 16
-
-#define TOTAL_BYTES(unit_and_bytes, ...) TOTAL_BYTES_EXPANDED(unit_and_bytes, __VA_ARGS__)
-#define TOTAL_BYTES_EXPANDED(unit, bytes, ...) WS_ROW_TOTAL_BYTES(bytes, __VA_ARGS__)
-
 static const ws_cuda_row rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                      \
-   TYPE_##t,                                                                       \
-   bm,                                                                             \
-   bn,                                                                             \
-   coarse,                                                                         \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                       \
-   WS_ROW_SHARED_BYTES(mainloop, ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),   \
-   blocks,                                                                         \
-   WS_ROW_TOTAL_BYTES(ELEMENT_BYTES_##t, bm, bn, coarse),                          \
-   #mainloop[0] == 'v',                                                            \
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)      \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                           \
+   WS_ROW_TYPE_##t,                                                                     \
+   bm,                                                                                  \
+   bn,                                                                                  \
+   coarse,                                                                              \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                            \
+   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages), \
+   blocks,                                                                              \
+   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                        \
+   #mainloop[0] == 'v',                                                                 \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW

@@ -1,4 +1,4 @@
-/* epilogue.cuh - from the sums of products to what is stored: alpha * sum + beta * C, a partial sum, or a running total.
+/* epilogue.cuh - from the sums of products to what is stored: alpha * sum + beta * C, or a running total.
  *
  * Roundings after the k of a sum: real types one for beta * C and one for the multiply-add with alpha. Complex types would need up to
  * four (put together, multiply, add), more than the contract's bound leaves, so their last steps are wide (wide.cuh) and rounded once.
@@ -118,13 +118,6 @@ template <class Config> struct output_scaled : output<Config> {
   __device__ __forceinline__ element operator()(const products<Config> &sum, element old) const {
     return scale(sum, this->conj, old);
   }
-};
-
-/* The sum of one part of k. */
-template <class Config> struct output_part : output<Config> {
-  using element = typename Config::element;
-  __device__ __forceinline__ bool reads_old() const { return false; }
-  __device__ __forceinline__ element operator()(const products<Config> &sum, element) const { return sum.value(this->conj); }
 };
 
 template <class Config>

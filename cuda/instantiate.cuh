@@ -1,6 +1,5 @@
 /* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z) for its own
- * letter. An entry point is called <row's name>_<scheduler>, or _split,
- * and is found by that name. */
+ * letter. An entry point is called <row's name>_<scheduler>, or _split, and is found by that name. */
 #include "gemm_kernel.cuh"
 #include "mainloop_mma.cuh"
 #include "mainloop_simt.cuh"

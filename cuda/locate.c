@@ -38,7 +38,7 @@ wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown) {
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
   const bool reads_ab = !ws_product_is_zero(p);
   const void *pointers[] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
-  int n_device_only = 0, n_managed = 0, n_host = 0;
+  int n_device_only = 0, n_host = 0;
   *device = -1;
   for (int i = 0; i < 3; i++) {
     if (!pointers[i]) continue;
@@ -50,7 +50,6 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
     if (!l.is_device) {
       n_host++;
     } else if (l.is_managed) {
-      n_managed++;
       if (*device < 0) *device = l.device;
     } else {
       if (n_device_only++ > 0 && l.device != *device) {

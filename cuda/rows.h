@@ -3,6 +3,16 @@
 #ifndef WS_CUDA_ROWS_H
 #define WS_CUDA_ROWS_H
 
+/* A row's element type and its bytes, by the row's letter. */
+#define WS_ROW_TYPE_s WSGEMM_F32
+#define WS_ROW_TYPE_d WSGEMM_F64
+#define WS_ROW_TYPE_c WSGEMM_C32
+#define WS_ROW_TYPE_z WSGEMM_C64
+#define WS_ROW_ELEMENT_BYTES_s 4
+#define WS_ROW_ELEMENT_BYTES_d 8
+#define WS_ROW_ELEMENT_BYTES_c 8
+#define WS_ROW_ELEMENT_BYTES_z 16
+
 /* Threads that own one tm x tn part of a tile, and by how many words a row of k is longer in shared memory than its tile. */
 #define WS_OWNER_simt 1
 #define WS_OWNER_mma 32

@@ -108,6 +108,11 @@ def _number(kind: Kind, x: Any, name: str) -> complex:
     return complex(x)
 
 
+def needs_out(beta: complex) -> ValueError:
+    """To be raised where beta != 0 and there is no out."""
+    return ValueError(f"beta = {beta} needs out, the matrix that it scales")
+
+
 def check_out(
     out: Any, a: Array, shape: tuple[int, ...], name: str = "out", product: str = "a @ b", is_written: bool = True
 ) -> None:

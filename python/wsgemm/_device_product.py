@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _lib, _streams
-from ._arrays import Kind, check_fits, check_type, kind_of, scalars_of
+from ._arrays import Kind, check_fits, check_type, kind_of, needs_out, scalars_of
 from ._device import Argument, View, argument, c_strides
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, may_overlap_itself
@@ -237,7 +237,7 @@ def _checked(ops: Operands, alpha: Any, beta: Any) -> _Product:
     kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
     if ops.out is None and beta != 0:
-        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+        raise needs_out(beta)
     shape = product_shapes(a.shape, b.shape).out
     return _Product(a, b, kind, Options(scalars, beta != 0), shape, len(a.shape) == 1, len(b.shape) == 1)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _device_product, _lib
-from ._arrays import as_array, check_out, kind_of, scalars_of
+from ._arrays import as_array, check_out, kind_of, needs_out, scalars_of
 from ._handle import Handle
 from ._product import Options, matmul_shapes, prepare
 
@@ -61,7 +61,7 @@ def explain(
     if out is not None:
         check_out(out, array_a, shape)
     elif beta != 0:
-        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+        raise needs_out(beta)
     result = np.empty(full_shape, array_a.dtype) if out is None else np.asarray(out).reshape(full_shape)
     if not result.size:
         return {"calls": "0", "copies": ""}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _device_product
-from ._arrays import KINDS, as_array, check_out, kind_of, scalars_of
+from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of
 from ._handle import Handle
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
@@ -72,7 +72,7 @@ def matmul(
     scalars = scalars_of(kind, alpha, beta)
     pointer = None if handle is None else handle.pointer
     if out is None and beta != 0:
-        raise ValueError(f"beta = {beta} needs out, the matrix that it scales")
+        raise needs_out(beta)
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
         if out is not None:
             check_out(out, a, (a.shape[0], b.shape[1]))

@@ -6,24 +6,16 @@
 
 #include "cuda/rows.h"
 
-#define TYPE_s WSGEMM_F32
-#define TYPE_d WSGEMM_F64
-#define TYPE_c WSGEMM_C32
-#define TYPE_z WSGEMM_C64
-#define BYTES_s 4
-#define BYTES_d 8
-#define BYTES_c 8
-#define BYTES_z 16
 const struct gpu_row gpu_rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, ...) \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,             \
-   TYPE_##t,                                                              \
-   bm,                                                                    \
-   bn,                                                                    \
-   coarse,                                                                \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                              \
-   WS_ROW_SHARED_BYTES(mainloop, BYTES_##t, bm, bn, bk, coarse, stages),  \
-   WS_ROW_TOTAL_BYTES(BYTES_##t, bm, bn, coarse),                         \
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, ...)               \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                           \
+   WS_ROW_TYPE_##t,                                                                     \
+   bm,                                                                                  \
+   bn,                                                                                  \
+   coarse,                                                                              \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                            \
+   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages), \
+   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                        \
    (bm) == 1 || (bn) == 1},
 #include "cuda/kernels.def"
 #undef WS_CUDA_ROW

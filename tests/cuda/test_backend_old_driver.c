@@ -21,6 +21,9 @@ static void driver_without_get_proc_address(void) {
       CHECK(status == WSGEMM_INSUFFICIENT_DRIVER && strstr(wsgemm_last_error(), "no cuGetProcAddress_v2"),
             "device memory: %s (%s)", wsgemm_status_name(status), wsgemm_last_error());
   }
+  CHECK(wsgemm_set_workspace(NULL, device, 4096) == WSGEMM_INSUFFICIENT_DRIVER &&
+            wsgemm_set_workspace(NULL, NULL, 0) == WSGEMM_SUCCESS,
+        "workspace: %s", wsgemm_last_error());
   wsgemm_machine(text, sizeof text);
   CHECK(strstr(text, "too old: it has no cuGetProcAddress_v2"), "%s", text);
   CHECK(fake.n_calls == 0 && !fake.trapped, "%d driver calls", fake.n_calls);
