@@ -1,0 +1,60 @@
+/* test_split.c - cuda/split.h alone: the parts cover k once, their sums fit the workspace, and what is cut is what should be. */
+#include "../check.h"
+#include "cuda/split.h"
+
+static const int element_bytes[WS_N_TYPES] = {4, 8, 8, 16}; /* s d c z */
+
+static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t batch_count) {
+  return (ws_problem){.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
+}
+
+static void check_split(const ws_problem *p, int n_sms) {
+  const ws_split split = ws_split_for(p, n_sms);
+  const long long m = p->m, n = p->n, k = p->k;
+  if (split.n_parts == 1) {
+    CHECK(split.part_k == k && split.bytes == 0, "%lld x %lld x %lld, whole: a part of %lld, %lld bytes", m, n, k,
+          (long long)split.part_k, (long long)split.bytes);
+    return;
+  }
+  CHECK(split.n_parts > 1 && (split.n_parts - 1) * split.part_k < k && k <= split.n_parts * split.part_k &&
+            split.part_k % 64 == 0,
+        "%lld x %lld x %lld: %lld parts of %lld", m, n, k, (long long)split.n_parts, (long long)split.part_k);
+  CHECK(split.ld >= m && split.ld % 4 == 0, "%lld x %lld: ld %lld", m, n, (long long)split.ld);
+  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * element_bytes[p->type] && split.bytes <= WS_SUMS_BYTES,
+        "%lld x %lld x %lld, %lld parts: %lld bytes", m, n, k, (long long)split.n_parts, (long long)split.bytes);
+}
+
+static void drawn(void) {
+  struct check_random dice = check_random_from(70);
+  static const int n_sms[] = {1, 20, 108, 132, 148};
+  int n_cut = 0;
+  for (int i = 0; i < 40000 / check_scale(); i++) {
+    const int64_t most = i % 2 ? 64 : 1500;
+    ws_problem p = problem(i % WS_N_TYPES, check_random_in(&dice, 1, most), check_random_in(&dice, 1, most),
+                           check_random_in(&dice, 1, i % 3 ? 3000 : 200000), check_random_in(&dice, 1, i % 5 ? 1 : 40));
+    if (i % 7 == 0) p.m = 1;
+    if (i % 11 == 0) p.n = 1;
+    p.a_trans = i % 13 < 6, p.b_trans = i % 17 < 8;
+    check_split(&p, n_sms[i % 5]);
+    n_cut += ws_split_for(&p, n_sms[i % 5]).n_parts > 1;
+  }
+  CHECK(n_cut > 4000 / check_scale(), "only %d were cut", n_cut);
+}
+
+/* 132 multiprocessors: few tiles and a long k are cut, large products and short k are not. */
+static void known(void) {
+  static const struct {
+    int64_t m, n, k;
+    bool is_cut;
+  } known[] = {{64, 64, 65536, true},     {16, 4096, 4096, true},   {64, 64, 512, true},   {64, 64, 511, false},
+               {4096, 4096, 4096, false}, {128, 8192, 8192, false}, {1, 1, 1 << 20, true}, {256, 256, 256, false}};
+  for (int type = 0; type < WS_N_TYPES; type++)
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+      const ws_problem p = problem(type, known[i].m, known[i].n, known[i].k, 1);
+      CHECK((ws_split_for(&p, 132).n_parts > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",
+            (long long)known[i].m, (long long)known[i].n, (long long)known[i].k, type, (long long)ws_split_for(&p, 132).n_parts);
+    }
+}
+
+static const struct check_case cases[] = {{"drawn", drawn}, {"known", known}};
+CHECK_MAIN("split", cases)
