@@ -2,7 +2,9 @@
  * timings; results compared. Suites: square (the issue's shapes), ops, skinny, rows (each row at a few sizes), policies, demo (three
  * squares; also without cuBLAS).
  *
- *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--json FILE] [--commit ID] [--samples N] */
+ *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
+ *
+ * --shapes: these instead of the suites' own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,23 +32,30 @@ static const shape square[] = {
     {"NN", 4096, 11008, 4096}, {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
 static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"NN", 1, 4096, 4096}};
 static const shape demo[] = {{"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048}, {"NN", 4096, 4096, 4096}};
-static const shape few[] = {{"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
-                            {"NT", 4096, 4096, 4096}, {"NN", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}};
-static const shape for_rows[] = {{"NN", 256, 256, 256},    {"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024},
-                                 {"NN", 3000, 3000, 3000}, {"NN", 4097, 4095, 4093}, {"NN", 4096, 4096, 4096},
-                                 {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
-enum {
-  SQUARE_COUNT = sizeof square / sizeof square[0],
-  SKINNY_COUNT = sizeof skinny / sizeof skinny[0],
-  DEMO_COUNT = sizeof demo / sizeof demo[0],
-  FEW_COUNT = sizeof few / sizeof few[0],
-  FOR_ROWS_COUNT = sizeof for_rows / sizeof for_rows[0]
-};
+static const shape few[] = {{"NN", 1024, 1024, 1024},
+                            {"NN", 2048, 2048, 2048},
+                            {"NT", 4096, 4096, 4096},
+                            {"NN", 4096, 4096, 4096},
+                            {"TN", 4096, 4096, 4096}};
+
+typedef struct shape_list {
+  const shape *first;
+  int count;
+} shape_list;
+#define LIST(shapes) \
+  (shape_list) { shapes, sizeof shapes / sizeof shapes[0] }
+
+enum { MAX_GIVEN = 64 };
+static shape given[MAX_GIVEN];
+static char given_ops[MAX_GIVEN][3];
+static int n_given;
+/* What was asked for with --shapes, if anything was. */
+static shape_list or_given(shape_list own) { return n_given ? (shape_list){given, n_given} : own; }
 
 typedef struct arm {
   char label[96];
-  const char *policy;
-  wsgemm_handle *handle; /* NULL: cuBLAS */
+  const char *policy, *kernel; /* kernel: the one that is forced, or NULL */
+  wsgemm_handle *handle;       /* NULL: cuBLAS */
   double ms[200], median;
 } arm;
 enum { MAX_ARMS = 24 };
@@ -60,8 +69,6 @@ static cudaStream_t stream;
 static cudaEvent_t before, after;
 static void *flush;
 static const size_t flush_bytes = 256u << 20; /* several times the L2 */
-static float *random_pool;                    /* host */
-static const size_t pool_floats = 1u << 24;
 static char device_name[256];
 
 static const char letters[] = "sdcz";
@@ -74,17 +81,36 @@ static double uniform(void) {
   return (double)(int64_t)state * 0x1p-63;
 }
 
-/* Device memory full of uniform(-1, 1) in the type's reals. */
+/* Uniform(-1, 1), made once for each width of a real: matrices are pieces of this from a drawn place on. */
+enum { POOL_REALS = 1 << 24 };
+static const void *random_pool(bool wide) {
+  static void *pools[2];
+  if (!pools[wide]) {
+    pools[wide] = malloc((size_t)POOL_REALS * (wide ? sizeof(double) : sizeof(float)));
+    if (!pools[wide]) exit(1);
+    for (size_t i = 0; i < POOL_REALS; i++)
+      if (wide)
+        ((double *)pools[wide])[i] = uniform();
+      else
+        ((float *)pools[wide])[i] = (float)uniform();
+  }
+  return pools[wide];
+}
+
+static size_t drawn_below(size_t n) { return (size_t)((uniform() + 1) / 2 * (double)n) % n; }
+
+/* Device memory full of them. */
 static void *random_matrix(wsgemm_type type, int64_t elements) {
-  const size_t bytes = (size_t)elements * type_bytes(type), piece = pool_floats * sizeof(float);
+  const size_t bytes = (size_t)elements * type_bytes(type), real = is_wide(type) ? sizeof(double) : sizeof(float);
+  const unsigned char *pool = random_pool(is_wide(type));
+  size_t at = drawn_below(POOL_REALS) * real;
   unsigned char *device;
   GPU(cudaMalloc((void **)&device, bytes));
-  if (is_wide(type))
-    for (size_t i = 0; i < pool_floats / 2; i++) ((double *)(void *)random_pool)[i] = uniform();
-  else
-    for (size_t i = 0; i < pool_floats; i++) random_pool[i] = (float)uniform();
-  for (size_t done = 0; done < bytes; done += piece)
-    GPU(cudaMemcpy(device + done, random_pool, bytes - done < piece ? bytes - done : piece, cudaMemcpyHostToDevice));
+  for (size_t done = 0, piece; done < bytes; done += piece, at = 0) {
+    piece = POOL_REALS * real - at;
+    if (piece > bytes - done) piece = bytes - done;
+    GPU(cudaMemcpy(device + done, pool + at, piece, cudaMemcpyHostToDevice));
+  }
   return device;
 }
 
@@ -173,7 +199,7 @@ static void report(const char *suite, const char *case_name, const problem *p, c
 
 static void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum, const char *kernel) {
   snprintf(x->label, sizeof x->label, "%s", label);
-  x->policy = policy_name;
+  x->policy = policy_name, x->kernel = kernel;
   if (wsgemm_create(&x->handle) || wsgemm_set_stream(x->handle, stream) || wsgemm_set_policy(x->handle, policy) ||
       wsgemm_set_quantum(x->handle, quantum) || wsgemm_set_kernel(x->handle, kernel)) {
     fprintf(stderr, "%s: %s\n", label, wsgemm_last_error());
@@ -181,8 +207,8 @@ static void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_p
   }
 }
 
-/* Which kernel the call takes, for the report. */
-static void name_kernel(arm *x, const problem *p) {
+/* Which kernel the call takes. */
+static void explained_kernel(const arm *x, const problem *p, char name[91]) {
   char text[1024];
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.transa = p->op_a, d.transb = p->op_b, d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
@@ -193,15 +219,28 @@ static void name_kernel(arm *x, const problem *p) {
     d.alpha.s = 1;
   wsgemm_explain(x->handle, &d, text, sizeof text);
   const char *at = strstr(text, "kernel: ");
-  if (at) sscanf(at, "kernel: %90s", x->label);
+  name[0] = '\0';
+  if (at) sscanf(at, "kernel: %90s", name);
 }
 
-/* All arms in turn; arm 0 is the one the others are compared with. */
+/* Whether the arm runs what it is called after: a kernel that cannot run the problem is replaced by another. */
+static bool takes_kernel(const arm *x, const problem *p) {
+  char name[91];
+  if (!x->handle || !x->kernel) return true;
+  explained_kernel(x, p, name);
+  return strcmp(name, x->kernel) == 0;
+}
+
+/* All arms in turn, the order drawn anew each time: what ran before leaves its mark (power). Arm 0 is the one the others are compared
+ * with. */
 static void measure(arm *arms, int n_arms, const problem *p) {
-  for (int i = 0; i < n_arms; i++) time_once(&arms[i], p), time_once(&arms[i], p);
+  int order[MAX_ARMS];
+  for (int i = 0; i < n_arms; i++) time_once(&arms[i], p), time_once(&arms[i], p), order[i] = i;
   for (int s = 0; s < options.samples; s++)
-    for (int i = 0; i < n_arms; i++) {
-      arm *x = &arms[(i + s) % n_arms];
+    for (int left = n_arms; left > 0; left--) {
+      const size_t drawn = drawn_below((size_t)left);
+      arm *x = &arms[order[drawn]];
+      order[drawn] = order[left - 1], order[left - 1] = (int)(x - arms);
       x->ms[s] = time_once(x, p);
     }
   for (int i = 0; i < n_arms; i++) {
@@ -234,6 +273,11 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   char case_name[64];
   double last = 0;
   problem p = make_problem(type, s);
+  arm used[MAX_ARMS];
+  const int n_given_arms = n_arms;
+  for (int i = n_arms = 0; i < n_given_arms; i++)
+    if (takes_kernel(&arms[i], &p)) used[n_arms++] = arms[i];
+  arms = used;
   snprintf(case_name, sizeof case_name, "%s %lldx%lldx%lld", s->ops, (long long)s->m, (long long)s->n, (long long)s->k);
   const double tolerance = (is_wide(type) ? 0x1p-53 : 0x1p-24) * 512; /* orders of summation differ; a wrong element is far off */
   for (int i = 1; i < n_arms; i++) {
@@ -242,26 +286,22 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   }
   measure(arms, n_arms, &p);
   for (int i = 1; i < n_arms; i++) {
-    if (strcmp(arms[i].label, "auto") == 0) {
-      name_kernel(&arms[i], &p);
-      report(suite, case_name, &p, &arms[i], &arms[0], true);
-      strcpy(arms[i].label, "auto");
-    } else {
-      report(suite, case_name, &p, &arms[i], &arms[0], true);
-    }
+    if (strcmp(arms[i].label, "auto") == 0) explained_kernel(&arms[i], &p, arms[i].label);
+    report(suite, case_name, &p, &arms[i], &arms[0], true);
     last = arms[0].median / arms[i].median;
   }
   free_problem(&p);
   return last;
 }
 
-static void run_against_cublas(const char *suite, wsgemm_type type, const shape *shapes, int n_shapes) {
+static void run_against_cublas(const char *suite, wsgemm_type type, shape_list shapes) {
   arm arms[2] = {{.label = "cuBLAS", .policy = "none"}};
   double product = 1, least = 1e9;
   set_arm(&arms[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-  for (int i = 0; i < n_shapes; i++) {
-    const double ratio = beside_cublas(suite, type, &shapes[i], arms, 2);
-    product *= pow(ratio, 1.0 / n_shapes);
+  shapes = or_given(shapes);
+  for (int i = 0; i < shapes.count; i++) {
+    const double ratio = beside_cublas(suite, type, &shapes.first[i], arms, 2);
+    product *= pow(ratio, 1.0 / shapes.count);
     if (ratio < least) least = ratio;
   }
   printf("%s %cgemm: geometric mean %.3f, least %.3f\n", suite, letters[type], product, least);
@@ -269,15 +309,16 @@ static void run_against_cublas(const char *suite, wsgemm_type type, const shape 
 }
 
 /* Where there is no cuBLAS. */
-static void run_alone(const char *suite, wsgemm_type type, const shape *shapes, int n_shapes) {
+static void run_alone(const char *suite, wsgemm_type type, shape_list shapes) {
   arm own = {.policy = "auto"};
   set_arm(&own, "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-  for (int i = 0; i < n_shapes; i++) {
-    problem p = make_problem(type, &shapes[i]);
+  shapes = or_given(shapes);
+  for (int i = 0; i < shapes.count; i++) {
+    problem p = make_problem(type, &shapes.first[i]);
     measure(&own, 1, &p);
-    name_kernel(&own, &p);
+    explained_kernel(&own, &p, own.label);
     const double work = 2.0 * (double)p.m * (double)p.n * (double)p.k * (type >= WSGEMM_C32 ? 4 : 1);
-    printf("%-9s %cgemm %s %-21lld %-34s %8.2f %8s %7s\n", suite, letters[type], shapes[i].ops, (long long)p.m, own.label,
+    printf("%-9s %cgemm %s %-21lld %-34s %8.2f %8s %7s\n", suite, letters[type], shapes.first[i].ops, (long long)p.m, own.label,
            work / own.median * 1e-9, "-", "-");
     free_problem(&p);
   }
@@ -292,7 +333,8 @@ static void run_rows(wsgemm_type type) {
     if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[type]) continue;
     set_arm(&arms[n_arms++], name, "auto", WSGEMM_POLICY_AUTO, 0, name);
   }
-  for (int i = 0; i < FOR_ROWS_COUNT; i++) beside_cublas("rows", type, &for_rows[i], arms, n_arms);
+  const shape_list shapes = or_given(LIST(square));
+  for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], arms, n_arms);
   free_arms(arms, n_arms);
 }
 
@@ -303,8 +345,25 @@ static void run_policies(wsgemm_type type) {
   set_arm(&arms[3], "steal", "steal", WSGEMM_POLICY_STEAL, 0, NULL);
   set_arm(&arms[4], "steal quantum 1", "steal quantum 1", WSGEMM_POLICY_STEAL, 1, NULL);
   set_arm(&arms[5], "steal quantum 4", "steal quantum 4", WSGEMM_POLICY_STEAL, 4, NULL);
-  for (int i = 1; i < FEW_COUNT; i++) beside_cublas("policies", type, &few[i], arms, 6);
+  const shape_list shapes = or_given(LIST(few));
+  for (int i = 0; i < shapes.count; i++) beside_cublas("policies", type, &shapes.first[i], arms, 6);
   free_arms(arms, 6);
+}
+
+static bool parse_shapes(const char *text) {
+  for (n_given = 0; n_given < MAX_GIVEN; n_given++) {
+    shape *s = &given[n_given];
+    long long m, n, k;
+    int used = 0;
+    if (sscanf(text, "%2[NT],%lld,%lld,%lld%n", given_ops[n_given], &m, &n, &k, &used) != 4 || !given_ops[n_given][1] || m < 1 ||
+        n < 1 || k < 1)
+      return false;
+    *s = (shape){given_ops[n_given], m, n, k};
+    text += used;
+    if (*text == '\0') return ++n_given;
+    if (*text++ != ';') return false;
+  }
+  return false;
 }
 
 static bool parse(int argc, char **argv) {
@@ -313,7 +372,9 @@ static bool parse(int argc, char **argv) {
       options.suites = argv[i + 1];
     else if (strcmp(argv[i], "--types") == 0)
       options.types = argv[i + 1];
-    else if (strcmp(argv[i], "--json") == 0)
+    else if (strcmp(argv[i], "--shapes") == 0) {
+      if (!parse_shapes(argv[i + 1])) return false;
+    } else if (strcmp(argv[i], "--json") == 0)
       options.json = argv[i + 1];
     else if (strcmp(argv[i], "--commit") == 0)
       options.commit = argv[i + 1];
@@ -329,8 +390,8 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs("usage: bench_gpu_gemm [--suite square,skinny,rows,policies,demo] [--types sdcz] [--json FILE] [--commit ID] "
-          "[--samples N]\n",
+    fputs("usage: bench_gpu_gemm [--suite square,skinny,rows,policies,demo] [--types sdcz] [--shapes OPS,M,N,K[;OPS,M,N,K]] "
+          "[--json FILE] [--commit ID] [--samples N]\n",
           stderr);
     return 2;
   }
@@ -344,8 +405,6 @@ int main(int argc, char **argv) {
   GPU(cudaEventCreate(&before));
   GPU(cudaEventCreate(&after));
   GPU(cudaMalloc(&flush, flush_bytes));
-  random_pool = malloc(pool_floats * sizeof(float));
-  if (!random_pool) return 1;
   const bool has_peer = cublas_open(stream);
   if (!has_peer && strcmp(options.suites, "demo") != 0) return 1;
   printf("%s, %s; TFLOP/s, L2 flushed, medians of %d\n", device_name, has_peer ? cublas_version() : "no cuBLAS", options.samples);
@@ -354,10 +413,10 @@ int main(int argc, char **argv) {
     const char *at = strchr(letters, *t);
     if (!at) continue;
     const wsgemm_type type = (wsgemm_type)(at - letters);
-    if (strstr(options.suites, "square")) run_against_cublas("square", type, square, SQUARE_COUNT);
-    if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, skinny, SKINNY_COUNT);
+    if (strstr(options.suites, "square")) run_against_cublas("square", type, LIST(square));
+    if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, LIST(skinny));
     if (strstr(options.suites, "demo"))
-      has_peer ? run_against_cublas("demo", type, demo, DEMO_COUNT) : run_alone("demo", type, demo, DEMO_COUNT);
+      has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
     if (strstr(options.suites, "rows")) run_rows(type);
     if (strstr(options.suites, "policies")) run_policies(type);
   }
