@@ -33,11 +33,13 @@ int ws_cuda_kernel_find(const char *name) {
 /* ---- plan -------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct gpu_plan {
+  const ws_problem *problem;
+  bool is_vector;
+  ws_split split;
   int row_idx;
   const ws_device_kernel *kernel;
   ws_sched sched;
   bool fixed_work;
-  ws_split split;
   ws_tile_grid grid;
   int64_t n_items;
 } gpu_plan;
@@ -51,63 +53,61 @@ static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row, int64_
                         .group = 8};
 }
 
-/* The share of its full speed that a multiprocessor reaches with so many warps (H200, 2026-11-21: 69 % of 16 warps' with 4). */
-static double share_of_speed(double warps) { return warps / (warps + 2.8); }
+/* The share of its full speed that a multiprocessor reaches with so many warps: fits `--suite rows` (H200, 2026-11-21). */
+static double share_of_speed(double warps, double half) { return warps / (warps + half); }
 
-/* Time in no particular unit. The first round of blocks is spread evenly; in later rounds a multiprocessor that is free early takes as
- * many items as fit, so that even a short last round takes half its time and more. */
-static double row_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts, int n_sms) {
-  const ws_tile_grid grid = grid_for(p, row, n_parts);
-  const double n_items = (double)ws_tile_items(&grid), places = (double)n_sms * row->blocks, warps = row->n_threads / 32.0;
-  const double item = (double)row->bm * row->bn * row->coarse / row->rate;
-  if (n_items <= places) {
-    const double each = (double)ws_ceil_div((int64_t)n_items, n_sms);
-    return each * item * share_of_speed(row->blocks * warps) / share_of_speed(each * warps);
-  }
-  const double rounds = (double)(int64_t)(n_items / places), rest = n_items / places - rounds;
-  return (rounds + (rest > 0 ? 0.5 + 0.5 * rest : 0)) * row->blocks * item;
+/* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
+static double row_cost(const gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const ws_tile_grid grid = grid_for(plan->problem, row, plan->split.n_parts);
+  const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
+  const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
+  const double item = (double)row->bm * row->bn * row->coarse / row->rate, each = (double)ws_ceil_div(n_items % places, n_sms);
+  const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
+  return ((double)(n_items / places) * row->blocks + last) * item;
 }
 
-static bool can_run(const ws_cuda_row *row, const ws_problem *p) {
-  return row->type == p->type && (!row->is_vector || (row->bn == 1 ? p->n == 1 : p->m == 1));
+static bool can_run(const ws_cuda_row *row, const gpu_plan *plan) {
+  const ws_problem *p = plan->problem;
+  return row->type == p->type && (plan->split.n_parts == 1 || row->splits) &&
+         (!row->is_vector || (row->bn == 1 ? p->n == 1 : p->m == 1));
 }
 
 /* Matrix-vector products have rows of their own. */
-static bool is_made_for(const ws_cuda_row *row, const ws_problem *p) {
-  return can_run(row, p) && row->is_vector == ws_is_matrix_vector(p);
+static bool is_made_for(const ws_cuda_row *row, const gpu_plan *plan) {
+  return can_run(row, plan) && row->is_vector == plan->is_vector;
 }
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
  * handle asks for, if there are any. */
-static int choose_row(wsgemm_handle *h, const ws_problem *p, int64_t n_parts, const ws_device *device) {
-  const int forced = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
-  if (forced && can_run(ws_cuda_row_at(forced - 1), p)) return forced - 1;
+static int choose_row(wsgemm_handle *h, const gpu_plan *plan, const ws_device *device) {
+  const int forced = atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed);
+  if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
   const int coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   int best = -1;
   bool best_fits = false;
   double best_cost = 0;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!is_made_for(row, p)) continue;
+    if (!is_made_for(row, plan)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
-    const double cost = row_cost(p, row, n_parts, device->n_sms);
+    const double cost = row_cost(plan, row, device->n_sms);
     if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
   }
   return best;
 }
 
 /* The row whose total takes the least shared memory. */
-static int smallest_row(const ws_problem *p) {
+static int smallest_row(const gpu_plan *plan) {
   int best = -1;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!is_made_for(row, p)) continue;
+    if (!is_made_for(row, plan)) continue;
     if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
   }
   return best;
 }
 
-/* The architectures that have Cluster Launch Control and machine code of their own in the images; code for others traps there. */
+/* The architectures that have Cluster Launch Control and machine code of their own in the images; only their code has these entries. */
 static bool has_clc(const ws_device *device) { return device->cc == 100 || device->cc == 120; }
 
 static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
@@ -126,6 +126,10 @@ static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
   return has_clc(device) ? WS_SCHED_CLC : WS_SCHED_QUEUE;
 }
 
+static ws_entry entry_of(ws_sched sched) {
+  return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
+}
+
 static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
   if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
   return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
@@ -134,14 +138,14 @@ static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_de
 
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
-  plan->split = ws_split_for(p, device->n_sms);
-  plan->row_idx = choose_row(h, p, plan->split.n_parts, device);
+  *plan = (gpu_plan){.problem = p, .is_vector = ws_is_matrix_vector(p), .split = ws_split_for(p, device->n_sms)};
+  plan->row_idx = choose_row(h, plan, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
   CUresult result;
   plan->kernel =
-      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : (int)plan->sched, &result);
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   plan->grid = grid_for(p, row, plan->split.n_parts);
   plan->n_items = ws_tile_items(&plan->grid);
@@ -230,65 +234,68 @@ static void *find_sums(wsgemm_handle *h, ws_device *device, const ws_launch_stat
              : NULL;
 }
 
-static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan, ws_gemm_args *args) {
+static ws_gemm_args args_of_plan(const gpu_plan *plan) {
+  ws_gemm_args args = args_of(plan->problem);
+  args.grid = plan->grid;
+  args.sched.n_items = (uint32_t)plan->n_items;
+  return args;
+}
+
+static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
+  ws_gemm_args args = args_of_plan(plan);
   if (plan->sched == WS_SCHED_QUEUE) {
     ws_launch_state *state = NULL;
     if (plan->n_items > n_resident) { /* else every block has one item, and there is nothing to steal */
       const wsgemm_status status = find_state(h, device, stream, &state);
       if (status) return status;
     }
-    args->sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
     if (state) {
-      args->sched.queue = &state->queue;
+      args.sched.queue = &state->queue;
+      args.sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
+      ws_sched_spread_last(&args.sched, n_resident, device->n_sms);
     } else { /* the same items in the same way, unstolen */
       plan->sched = WS_SCHED_STATIC;
-      CUresult result;
-      plan->kernel = ws_device_kernel_get(device, plan->row_idx, plan->sched, &result);
-      if (!plan->kernel) return fail_kernel(h, row->name, device, result);
     }
   }
-  const int64_t n_blocks = ws_sched_grid(plan->sched, plan->n_items, n_resident, args->sched.quantum, plan->fixed_work);
-  return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, false, stream, args);
+  const int64_t n_blocks = ws_sched_grid(plan->sched, plan->n_items, n_resident, args.sched.quantum, plan->fixed_work);
+  return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, false, stream, &args);
 }
 
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
  * streams cannot each hold half of it. Who may steal what is no question then. */
-static wsgemm_status launch_split(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, gpu_plan *plan,
-                                  ws_gemm_args *args) {
+static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
   ws_launch_state *state = NULL;
   const wsgemm_status status = find_state(h, device, stream, &state);
   if (status) return status;
-  args->split = (ws_split_args){.n_parts = (int32_t)plan->split.n_parts, .part_k = plan->split.part_k, .ld = plan->split.ld};
-  args->split.sums = state ? find_sums(h, device, state, plan->split.bytes) : NULL;
+  const ws_split *split = &plan->split;
+  ws_gemm_args args = args_of_plan(plan);
+  args.split = (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
+  args.split.sums = state ? find_sums(h, device, state, split->bytes) : NULL;
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
-  if (args->split.sums) {
-    args->split.barrier = &state->barrier;
+  if (args.split.sums) {
+    args.split.barrier = &state->barrier;
     return launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, true, stream,
-                  args);
+                  &args);
   }
-  const int row_idx = smallest_row(p);
+  const int row_idx = smallest_row(plan);
   row = ws_cuda_row_at(row_idx);
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
-  args->grid = grid_for(p, row, 1);
-  args->sched.n_items = (uint32_t)ws_tile_items(&args->grid);
-  return launch(h, plan->kernel->kernel, args->sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, false, stream,
-                args);
+  args.grid = grid_for(plan->problem, row, 1);
+  args.sched.n_items = (uint32_t)ws_tile_items(&args.grid);
+  return launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, false, stream,
+                &args);
 }
 
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   gpu_plan plan;
   const wsgemm_status status = make_plan(h, p, device, &plan);
   if (status) return status;
-  ws_gemm_args args = args_of(p);
-  args.grid = plan.grid;
-  args.sched.n_items = (uint32_t)plan.n_items;
-  return plan.split.n_parts > 1 ? launch_split(h, p, device, stream, &plan, &args)
-                                : launch_whole(h, device, stream, &plan, &args);
+  return plan.split.n_parts > 1 ? launch_split(h, device, stream, &plan) : launch_whole(h, device, stream, &plan);
 }
 
 wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ordinal) {

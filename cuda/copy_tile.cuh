@@ -53,9 +53,13 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   using along_mn = pattern<X, 1, 1, false>;
   using along_k = pattern<BY_X ? n_threads / bk : n_threads / 8, 1, 1, true>;
 
+  /* How a whole k block is copied: one small number, so that the main loop asks little. */
+  enum path { VECTORS, ALONG_K, ALONG_MN, EDGE_VECTORS, EDGE_ALONG_K, EDGE_ALONG_MN };
+
   const ws_operand &op;
   const element *from;    /* this thread's first element of the k block before the next */
   uint32_t target_offset; /* where it goes in a stage, in bytes */
+  int how;                /* path */
   const int64_t &size_x;  /* of the operand */
   const int &tile;        /* which of its tiles of TILE_X; references, so that no register is kept for n_x() */
 
@@ -67,6 +71,7 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
     from =
         static_cast<const element *>(op.data) + batch * op.stride + (first_x + x) * op.step_mn + (first_p + p - bk) * op.step_k;
     target_offset = uint32_t((p * pitch_p + x * pitch_x) * word_bytes);
+    how = (by_vectors() ? VECTORS : by_k() ? ALONG_K : ALONG_MN) + (n_x() < X ? EDGE_VECTORS : VECTORS);
   }
 
   /* Elements along x that exist, at most X. */
@@ -76,26 +81,38 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   }
   __device__ __forceinline__ bool by_k() const { return BY_X || op.mode >= WS_COPY_VECTORS_K; }
 
-  /* The next k block, of which n_k (<= BK) rows exist, to `stage`. The caller commits. */
-  __device__ __forceinline__ void copy_next(const typename Config::word *stage, int n_k) {
-    from += bk * op.step_k; /* not after the copies, which would be waited for: they still read their addresses */
-    const uint32_t target = shared_address(stage) + target_offset;
-    if (by_vectors())
-      copy_by<vectors>(target, n_k);
-    else if (by_k())
-      copy_by<along_k>(target, n_k);
+  /* The next k block, which is whole, to `stage`. The caller commits. */
+  __device__ __forceinline__ void copy_whole(const typename Config::word *stage) {
+    const uint32_t target = next_target(stage);
+    if (how == VECTORS)
+      copy_block<vectors, false>(target);
+    else if (how == ALONG_K)
+      copy_block<along_k, false>(target);
+    else if (how == ALONG_MN)
+      copy_block<along_mn, false>(target);
+    else if (how == EDGE_VECTORS)
+      copy_block<vectors, true>(target);
+    else if (how == EDGE_ALONG_K)
+      copy_block<along_k, true>(target);
     else
-      copy_by<along_mn>(target, n_k);
+      copy_block<along_mn, true>(target);
+  }
+
+  /* The last k block, of which n_k < BK rows exist, filled up with zeros. */
+  __device__ __forceinline__ void copy_rest(const typename Config::word *stage, int n_k) {
+    const uint32_t target = next_target(stage);
+    if (by_vectors())
+      copy_last<vectors>(target, n_k);
+    else if (by_k())
+      copy_last<along_k>(target, n_k);
+    else
+      copy_last<along_mn>(target, n_k);
   }
 
 private:
-  template <class Pattern> __device__ __forceinline__ void copy_by(uint32_t to, int n_k) const {
-    if (n_k < bk)
-      copy_last<Pattern>(to, n_k);
-    else if (n_x() < X)
-      copy_block<Pattern, true>(to);
-    else
-      copy_block<Pattern, false>(to);
+  __device__ __forceinline__ uint32_t next_target(const typename Config::word *stage) {
+    from += bk * op.step_k; /* not after the copies, which would be waited for: they still read their addresses */
+    return shared_address(stage) + target_offset;
   }
 
   /* Beyond the operand's edge along m or n nothing is copied: what stands there becomes sums that nobody stores. */
@@ -116,7 +133,7 @@ private:
     }
   }
 
-  /* The last block of k, filled up with zeros. Small rather than fast. */
+  /* Small rather than fast. */
   template <class Pattern> __device__ __forceinline__ void copy_last(uint32_t to, int n_k) const {
     if (Pattern::has_idle && Pattern::p() >= bk) return;
 #pragma unroll 1

@@ -10,17 +10,18 @@
 #include "rows.h"
 
 static const ws_cuda_row rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)      \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                           \
-   WS_ROW_TYPE_##t,                                                                     \
-   bm,                                                                                  \
-   bn,                                                                                  \
-   coarse,                                                                              \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                            \
-   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages), \
-   blocks,                                                                              \
-   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                        \
-   #mainloop[0] == 'v',                                                                 \
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
+   WS_ROW_TYPE_##t,                                                                        \
+   bm,                                                                                     \
+   bn,                                                                                     \
+   coarse,                                                                                 \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
+   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
+   blocks,                                                                                 \
+   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                           \
+   #mainloop[0] == 'v',                                                                    \
+   splits,                                                                                 \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW
@@ -134,7 +135,7 @@ bool ws_device_lacks(CUresult result) {
 }
 
 /* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
-static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, int entry) {
+static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, ws_entry entry) {
   const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const int bytes = row->shared_bytes;
   if (entry == WS_ENTRY_SPLIT) {
@@ -144,8 +145,8 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
 
-static CUresult look_up(device_record *r, int row_idx, int entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"static", "queue", "clc", "foreach", "split"};
+static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
@@ -171,7 +172,7 @@ static CUresult look_up(device_record *r, int row_idx, int entry) {
 }
 
 /* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result) {
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result) {
   device_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {

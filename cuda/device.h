@@ -16,14 +16,15 @@ typedef struct ws_cuda_row {
   int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   bool is_vector;                      /* for m = 1 (bm = 1) or n = 1 (bn = 1) only */
+  bool splits;                         /* has an entry point for split products */
   double rate;                         /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
-/* The entry points of a row: one for each scheduler (by its number), and the one for split products. */
-enum { WS_ENTRY_SPLIT = WS_N_SCHEDS, WS_N_ENTRIES };
+/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0), split products. */
+typedef enum ws_entry { WS_ENTRY_QUEUE, WS_ENTRY_CLC, WS_ENTRY_FOREACH, WS_ENTRY_SPLIT, WS_N_ENTRIES } ws_entry;
 
 enum { WS_MAX_DEVICES = 64 };
 
@@ -42,7 +43,7 @@ typedef struct ws_device {
 ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 
 /* An entry point of a row, loaded on the first call; the device's context must be current. NULL: there is none, for the given reason. */
-const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, int entry, CUresult *result);
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
 /* C = beta C, for one type. */
 CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result);
 /* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */

@@ -29,13 +29,17 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   static_assert(n_steps % n_sets == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
-  /* How much of k the next block has; n_left counts it. */
-  const auto k_of_block = [&](int n_left) { return n_left > 1 ? Config::bk : int(uint64_t(n_k() - 1) % Config::bk) + 1; };
-  const auto copy_a = [&](word *stage, int n_left) {
-    if (n_left > 0) a.copy_next(stage, k_of_block(n_left));
+  int n_whole =
+      int(uint64_t(n_k()) / Config::bk); /* blocks still to be copied; after them comes what is left of k, if anything is */
+  const auto copy = [&](auto &operand, word *stage) {
+    if (n_whole > 0)
+      operand.copy_whole(stage);
+    else if (const int rest = int(uint64_t(n_k()) % Config::bk); n_whole == 0 && rest > 0)
+      operand.copy_rest(stage, rest);
   };
-  const auto copy_b = [&](word *stage, int n_left) {
-    if (n_left > 0) b.copy_next(stage + Config::a_words, k_of_block(n_left));
+  const auto copy_b = [&](word *stage) {
+    copy(b, stage + Config::a_words);
+    n_whole--;
     cp_async_commit(); /* an empty group too, so that the number of groups tells which block has come */
   };
   const auto wait_for_block = [&] {
@@ -46,21 +50,20 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   Mainloop mainloop;
   word *const last_stage = shared + (Config::n_stages - 1) * Config::stage_words;
   word *stage = shared;
-  int n_left = int(ws_ceil_div(n_k(), Config::bk));
-  for (int ahead = 0; ahead < Config::n_stages - 1; ahead++) {
-    copy_a(shared + ahead * Config::stage_words, n_left - ahead);
-    copy_b(shared + ahead * Config::stage_words, n_left - ahead);
+  for (word *ahead = shared; ahead != last_stage; ahead += Config::stage_words) {
+    copy(a, ahead);
+    copy_b(ahead);
   }
   wait_for_block();
   mainloop.read(0, stage, 0);
-  for (; n_left > 0; n_left--) {
+  for (int n_left = int(ws_ceil_div(n_k(), Config::bk)); n_left > 0; n_left--) {
 #pragma unroll
     for (int step = 0; step < n_steps; step++) {
       word *const next = stage == last_stage ? shared : stage + Config::stage_words;
       word *const before = stage == shared ? last_stage : stage - Config::stage_words;
       /* Here, where only one set of fragments is alive. */
-      if (step == 0) copy_a(before, n_left - (Config::n_stages - 1));
-      if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before, n_left - (Config::n_stages - 1));
+      if (step == 0) copy(a, before);
+      if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
       if (n_sets == 1) mainloop.multiply(0);
       if (step + 1 < n_steps) {
         mainloop.read((step + 1) % n_sets, stage, step + 1);
@@ -97,24 +100,29 @@ private:
   template <bool A_K, bool B_K, class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run_in(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
                                                 int64_t k_first, SizeK n_k, MakeOutput make_output) {
-    using operand_a = operand_tile<Config, Config::bm, Config::bm, Config::a_pitch, Config::a_plane, A_K>;
-    using operand_b = operand_tile<Config, Config::item_n, Config::bn, Config::b_pitch, Config::b_plane, B_K>;
-    run_tile<Config, Mainloop<Config, A_K, B_K>, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch,
-                                                                       row, col, k_first, n_k, make_output);
+    using mainloop = Mainloop<Config, A_K, B_K>;
+    using operand_a = operand_tile<Config, Config::bm, Config::bm, mainloop::a_pitch, Config::a_plane, A_K>;
+    using operand_b = operand_tile<Config, Config::item_n, Config::bn, mainloop::b_pitch, Config::b_plane, B_K>;
+    run_tile<Config, mainloop, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch, row, col, k_first,
+                                                     n_k, make_output);
   }
 };
 
 /* Every item whole: all of its k by its owner, into C. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ struct { int batch, row, col; } at; /* the item's tile: in shared memory, where it costs the mainloop no registers */
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
-    const ws_tile tile = ws_tile_at(&args.grid, item_idx);
-    const int batch = int(tile.batch), row = int(tile.row), col = int(tile.col);
+    if (threadIdx.x == 0) {
+      const ws_tile tile = ws_tile_at(&args.grid, item_idx);
+      at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
+    }
+    __syncthreads();
     Product::run(
-        args, shared, batch, row, col, 0, [k = args.k] { return k; },
+        args, shared, at.batch, at.row, at.col, 0, [k = args.k] { return k; },
         [&](int64_t m_first, int64_t n_first) {
-          return output_scaled<Config>{output_at<Config>(args, batch, m_first, n_first), scaling<Config>(args)};
+          return output_scaled<Config>{output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args)};
         });
   });
 }

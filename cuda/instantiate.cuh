@@ -1,5 +1,6 @@
 /* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z) for its own
- * letter. An entry point is called <row's name>_<scheduler>, or _split, and is found by that name. */
+ * letter. An entry point is called <row's name>_queue, _clc, _foreach (its scheduler) or _split, and is found by that name. The two of
+ * Cluster Launch Control are made for devices that have it. */
 #include "gemm_kernel.cuh"
 #include "mainloop_mma.cuh"
 #include "mainloop_simt.cuh"
@@ -8,7 +9,6 @@
 #include "sched_clc.cuh"
 #include "sched_foreach.cuh"
 #include "sched_queue.cuh"
-#include "sched_static.cuh"
 #include "split_kernel.cuh"
 #include "vector_product.cuh"
 
@@ -42,19 +42,26 @@ template <class Config> using product_vec = vector_product<Config>;
     ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                                        \
   }
 
-#define WS_CUDA_SPLIT_ENTRY(name, mainloop, ...)                                                 \
-  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, 1) \
-      name##_split(const __grid_constant__ ws_gemm_args args) {                                  \
-    using config = ws::config_##mainloop<__VA_ARGS__>;                                           \
-    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                                \
+#define WS_CUDA_SPLIT_ENTRY_0(name, blocks, mainloop, ...)
+#define WS_CUDA_SPLIT_ENTRY_1(name, blocks, mainloop, ...)                                                            \
+  extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, WS_CUDA_BLOCKS(blocks)) \
+      name##_split(const __grid_constant__ ws_gemm_args args) {                                                       \
+    using config = ws::config_##mainloop<__VA_ARGS__>;                                                                \
+    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                                                     \
   }
 
-#define WS_CUDA_ENTRIES(name, blocks, mainloop, ...)          \
-  WS_CUDA_ENTRY(name, static, blocks, mainloop, __VA_ARGS__)  \
-  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)   \
-  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__)     \
-  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__) \
-  WS_CUDA_SPLIT_ENTRY(name, mainloop, __VA_ARGS__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define WS_CUDA_CLC_ENTRIES(name, blocks, mainloop, ...)  \
+  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__) \
+  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__)
+#else
+#define WS_CUDA_CLC_ENTRIES(...)
+#endif
+
+#define WS_CUDA_ENTRIES(name, blocks, splits, mainloop, ...) \
+  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)  \
+  WS_CUDA_CLC_ENTRIES(name, blocks, mainloop, __VA_ARGS__)   \
+  WS_CUDA_SPLIT_ENTRY_##splits(name, blocks, mainloop, __VA_ARGS__)
 
 #define WS_CUDA_SCALE(letter) \
   extern "C" __global__ void letter##scale(const __grid_constant__ ws_gemm_args args) { ws::scale_c<ws::type_##letter>(args); }

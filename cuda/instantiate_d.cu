@@ -1,12 +1,12 @@
 /* instantiate_d.cu - the entry points of the d rows of kernels.def. */
 #include "instantiate.cuh"
 
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
-  WS_CUDA_ROW_##t(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
+  WS_CUDA_ROW_##t(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)
 #define WS_CUDA_ROW_s(...)
-#define WS_CUDA_ROW_d(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)                                              \
-  WS_CUDA_ENTRIES(dgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, mainloop, ws::type_d, bm, bn, bk, tm, tn, coarse, \
-                  stages)
+#define WS_CUDA_ROW_d(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                                      \
+  WS_CUDA_ENTRIES(dgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_d, bm, bn, bk, tm, tn, \
+                  coarse, stages)
 #define WS_CUDA_ROW_c(...)
 #define WS_CUDA_ROW_z(...)
 #include "kernels.def"

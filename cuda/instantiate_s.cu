@@ -1,11 +1,11 @@
 /* instantiate_s.cu - the entry points of the s rows of kernels.def. */
 #include "instantiate.cuh"
 
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate) \
-  WS_CUDA_ROW_##t(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)
-#define WS_CUDA_ROW_s(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, rate)                                              \
-  WS_CUDA_ENTRIES(sgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, mainloop, ws::type_s, bm, bn, bk, tm, tn, coarse, \
-                  stages)
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
+  WS_CUDA_ROW_##t(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)
+#define WS_CUDA_ROW_s(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                                      \
+  WS_CUDA_ENTRIES(sgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_s, bm, bn, bk, tm, tn, \
+                  coarse, stages)
 #define WS_CUDA_ROW_d(...)
 #define WS_CUDA_ROW_c(...)
 #define WS_CUDA_ROW_z(...)

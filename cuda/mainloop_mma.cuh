@@ -4,8 +4,14 @@
  * once a step and uses them against all B pieces. A complex product is four real ones on the same pieces, each with a sum of its own
  * (products.cuh): ar br, ar bi, ai bi, ai br.
  *
- * Banks: the 32 lanes of a read stand at (lane % 4) of k times (lane / 4) of m or n. A pitch of 4 beyond a multiple of 8 doubles puts
- * those of one phase of the read into different banks, by rows of k as by rows of m or n (A_K, B_K: the operand is k-contiguous). */
+ * d: a read brings one element. z: a read brings two neighbours where these stand side by side in the instruction's operand, too: of an A
+ * contiguous along m rows g and g + 8 (g = lane / 4), of a B contiguous along k its k of t and t + 4 (t = lane % 4). For that the tile's
+ * rows and k are numbered otherwise than the instruction's: rows 2g and 2g + 1 of the piece (pairs_m), k of 2t and 2t + 1 of the step
+ * (pairs_k; A's k must be the same, and so is not k-contiguous). Which k an instruction adds up is the same in all rows of kernels.def.
+ *
+ * Banks: 16 lanes of single reads have four g and four t, 8 lanes of double reads two g and four t. With single k, a pitch of 4 beyond a
+ * multiple of 8 doubles puts them into different banks, by rows of k as by rows of m or n. With pairs of k the pitch of A's rows of k is 2
+ * beyond, and columns go 0 2 1 3 4 6 5 7. (d's copies of 16 bytes would take twice as long at such a pitch: they are of 32 bytes.) */
 #ifndef WS_CUDA_MAINLOOP_MMA_CUH
 #define WS_CUDA_MAINLOOP_MMA_CUH
 #include "copy_tile.cuh"
@@ -22,6 +28,9 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
 
   static_assert(Config::bk % 16 == 0, "two steps, and see the banks");
   static constexpr int step_k = mma_f64_k, n_steps = Config::bk / step_k, k_parts = step_k / 4;
+  static_assert(k_parts == 2, "t and t + 4");
+  static constexpr bool pairs_m = !A_K && Config::splits, pairs_k = pairs_m && B_K;
+  static constexpr int a_pitch = Config::a_pitch - (pairs_k ? 2 : 0), b_pitch = Config::b_pitch;
   /* A second set of fragments where the registers allow: of 255, some 50 go elsewhere. */
   static constexpr int sum_registers = 2 * n_sums * coarse * pieces_m * pieces_n * 4;
   static constexpr int set_registers = 2 * unit * k_parts * (2 * pieces_m + coarse * pieces_n);
@@ -42,29 +51,57 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
     for (int i = 0; i < int(sizeof sum / sizeof *all); i++) all[i] = 0;
   }
 
-  /* From one element to its neighbour along m or n, or along k. */
-  static constexpr int a_step_x = A_K ? Config::k_pitch : 1, a_step_p = A_K ? 1 : Config::a_pitch;
-  static constexpr int b_step_x = B_K ? Config::k_pitch : 1, b_step_p = B_K ? 1 : Config::b_pitch;
+  /* Places: row of a piece, column of a piece, k of a step. */
+  static __device__ __forceinline__ int row_at(int r) { return pairs_m ? 2 * group() + r : group() + 8 * r; }
+  static __device__ __forceinline__ int column_at(int col) { return pairs_k ? (col & 1) << 1 | (col >> 1 & 1) | (col & 4) : col; }
+  static __device__ __forceinline__ int k_at(int q) { return pairs_k ? 2 * member() + q : member() + 4 * q; }
 
-  __device__ __forceinline__ void read(int set, const double *stage, int step) {
-    const double *a_first = stage + (m_first() + group()) * a_step_x + (step * step_k + member()) * a_step_p;
-    const double *b_first = stage + Config::a_words + (n_first() + group()) * b_step_x + (step * step_k + member()) * b_step_p;
+  static __device__ __forceinline__ double2 read_two(const double *at) { return *reinterpret_cast<const double2 *>(at); }
+
+  __device__ __forceinline__ void read_a(int set, const double *stage, int step) {
+    constexpr int step_x = A_K ? Config::k_pitch : 1, step_p = A_K ? 1 : a_pitch;
+    const double *first = stage + (m_first() + row_at(0)) * step_x + (step * step_k + k_at(0)) * step_p;
 #pragma unroll
     for (int u = 0; u < unit; u++)
 #pragma unroll
       for (int i = 0; i < pieces_m; i++)
 #pragma unroll
-        for (int r = 0; r < 2 * k_parts; r++)
-          a[set][u][i][r] = a_first[u * Config::a_plane + (i * 16 + r % 2 * 8) * a_step_x + r / 2 * 4 * a_step_p];
+        for (int q = 0; q < 2; q++) {
+          const double *at = first + u * Config::a_plane + i * 16 * step_x + (pairs_k ? 1 : 4) * q * step_p;
+          auto &to = a[set][u][i];
+          if (pairs_m) {
+            const double2 two = read_two(at);
+            to[2 * q] = two.x, to[2 * q + 1] = two.y;
+          } else {
+            to[2 * q] = at[0], to[2 * q + 1] = at[8 * step_x];
+          }
+        }
+  }
+
+  __device__ __forceinline__ void read_b(int set, const double *stage, int step) {
+    constexpr int step_x = B_K ? Config::k_pitch : 1, step_p = B_K ? 1 : b_pitch;
+    const double *first =
+        stage + Config::a_words + (n_first() + column_at(group())) * step_x + (step * step_k + k_at(0)) * step_p;
 #pragma unroll
     for (int u = 0; u < unit; u++)
 #pragma unroll
       for (int c = 0; c < coarse; c++)
 #pragma unroll
-        for (int j = 0; j < pieces_n; j++)
-#pragma unroll
-          for (int r = 0; r < k_parts; r++)
-            b[set][u][c][j][r] = b_first[u * Config::b_plane + (c * Config::bn + j * 8) * b_step_x + r * 4 * b_step_p];
+        for (int j = 0; j < pieces_n; j++) {
+          const double *at = first + u * Config::b_plane + (c * Config::bn + j * 8) * step_x;
+          auto &to = b[set][u][c][j];
+          if (pairs_k) {
+            const double2 two = read_two(at);
+            to[0] = two.x, to[1] = two.y;
+          } else {
+            to[0] = at[0], to[1] = at[4 * step_p];
+          }
+        }
+  }
+
+  __device__ __forceinline__ void read(int set, const double *stage, int step) {
+    read_a(set, stage, step);
+    read_b(set, stage, step);
   }
 
   __device__ __forceinline__ void multiply(int set) {
@@ -92,14 +129,16 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
 #pragma unroll
       for (int j = 0; j < pieces_n; j++)
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
-          const int n_at = c * Config::bn + n_first() + j * 8 + member() * 2 + r % 2;
-          if (n_at >= n_n) continue;
+        for (int col = 0; col < 2; col++) {
+          const int n = c * Config::bn + n_first() + j * 8 + column_at(2 * member() + col);
+          if (n >= n_n) continue;
 #pragma unroll
-          for (int i = 0; i < pieces_m; i++) {
-            const int m_at = m_first() + i * 16 + group() + r / 2 * 8;
-            if (m_at < n_m) finish_element<Config>(out, out.first + n_at * out.ld + m_at, sum_at(c, i, j, r));
-          }
+          for (int i = 0; i < pieces_m; i++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+              const int m = m_first() + i * 16 + row_at(r);
+              if (m < n_m) finish_element<Config>(out, out.first + n * out.ld + m, sum_at(c, i, j, 2 * r + col));
+            }
         }
   }
 };

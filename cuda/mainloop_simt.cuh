@@ -2,8 +2,8 @@
  *
  * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m times 4 along n, the
  * bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or
- * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of `vec`
- * elements that lie threads_m * vec (threads_n * vec) apart, so that neighbouring threads read neighbouring vectors:
+ * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n)
+ * elements that lie threads_m * vec_m (threads_n * vec_n) apart, so that neighbouring threads read neighbouring vectors:
  *
  *            tile 0          tile 1                 A fragment: TM elements, read once for each p,
  *        |n0 n1 ..|n0 n1 ..|n0 n1 ..|n0 n1 ..|      used against COARSE B fragments of TN elements
@@ -25,30 +25,32 @@ template <class Real, int UNIT> struct part_sums { Real part[UNIT][UNIT]; };
 template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   using element = typename Config::element;
   using real = typename Config::real;
-  static constexpr int unit = Config::unit, vec = Config::vec, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
+  static constexpr int unit = Config::unit, tm = Config::tm, tn = Config::tn, coarse = Config::coarse;
+  static constexpr int vec_m = tm < Config::vec ? tm : Config::vec, vec_n = tn < Config::vec ? tn : Config::vec;
+  static constexpr int a_pitch = Config::a_pitch, b_pitch = Config::b_pitch;
   static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
   static_assert(!A_K && !B_K, "fragments are vectors along m and n");
   static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
-  static_assert(tm % vec == 0 && tn % vec == 0, "a fragment is whole vectors");
+  static_assert(tm % vec_m == 0 && tn % vec_n == 0, "a fragment is whole vectors");
 
-  struct alignas(copy_bytes) vector {
-    element e[vec];
-  };
+  template <int VEC> struct alignas(VEC * sizeof(element)) vector { element e[VEC]; };
 
   /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time of a read. */
   static constexpr int n_sums = coarse * tm * tn * unit * unit, step_k = n_sums <= 16 ? 4 : 1;
-  static constexpr int n_steps = Config::bk / step_k, n_sets = 2;
+  static constexpr int n_steps = Config::bk / step_k;
+  static constexpr int n_sets = 2;
+  static_assert(n_sums <= 96, "with more sums and two sets of fragments ptxas spills on cc 12.0");
 
   int m_first, n_first; /* of this thread's first vector */
-  element a[2][step_k][tm], b[2][step_k][coarse][tn];
+  element a[n_sets][step_k][tm], b[n_sets][step_k][coarse][tn];
   part_sums<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     constexpr int warps_m = threads_m / 8;
     const int lane_m = (lane >> 1 & 3) | (lane >> 4 & 1) << 2, lane_n = (lane & 1) | (lane >> 3 & 1) << 1;
-    m_first = (warp % warps_m * 8 + lane_m) * vec;
-    n_first = (warp / warps_m * 4 + lane_n) * vec;
+    m_first = (warp % warps_m * 8 + lane_m) * vec_m;
+    n_first = (warp / warps_m * 4 + lane_n) * vec_n;
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll
@@ -58,13 +60,13 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   }
 
   /* A fragment of COUNT elements, as vectors APART elements from each other. */
-  template <int COUNT, int APART>
+  template <int VEC, int APART, int COUNT>
   static __device__ __forceinline__ void read_vectors(element (&fragment)[COUNT], const element *first) {
 #pragma unroll
-    for (int v = 0; v < COUNT / vec; v++) {
-      const vector x = *reinterpret_cast<const vector *>(first + v * APART);
+    for (int v = 0; v < COUNT / VEC; v++) {
+      const auto x = *reinterpret_cast<const vector<VEC> *>(first + v * APART);
 #pragma unroll
-      for (int i = 0; i < vec; i++) fragment[v * vec + i] = x.e[i];
+      for (int i = 0; i < VEC; i++) fragment[v * VEC + i] = x.e[i];
     }
   }
 
@@ -72,10 +74,10 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
 #pragma unroll
     for (int q = 0; q < step_k; q++) {
       const int p = step * step_k + q;
-      read_vectors<tm, threads_m * vec>(a[set][q], stage + p * Config::a_pitch + m_first);
-      const element *b_row = stage + Config::a_words + p * Config::b_pitch + n_first;
+      read_vectors<vec_m, threads_m * vec_m>(a[set][q], stage + p * a_pitch + m_first);
+      const element *b_row = stage + Config::a_words + p * b_pitch + n_first;
 #pragma unroll
-      for (int c = 0; c < coarse; c++) read_vectors<tn, threads_n * vec>(b[set][q][c], b_row + c * Config::bn);
+      for (int c = 0; c < coarse; c++) read_vectors<vec_n, threads_n * vec_n>(b[set][q][c], b_row + c * Config::bn);
     }
   }
 
@@ -115,22 +117,22 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
     for (int c = 0; c < coarse; c++)
 #pragma unroll
       for (int j = 0; j < tn; j++) {
-        const int n_at = c * Config::bn + j / vec * (threads_n * vec) + n_first + j % vec;
+        const int n_at = c * Config::bn + j / vec_n * (threads_n * vec_n) + n_first + j % vec_n;
         if (n_at >= n_n) continue;
         element *column = out.first + n_at * out.ld;
 #pragma unroll
-        for (int v = 0; v < tm / vec; v++) {
-          const int m_at = v * (threads_m * vec) + m_first;
-          if (out.vectors && m_at + vec <= n_m) {
-            vector old{}, result;
-            if (out.reads_old()) old = *reinterpret_cast<const vector *>(column + m_at);
+        for (int v = 0; v < tm / vec_m; v++) {
+          const int m_at = v * (threads_m * vec_m) + m_first;
+          if (out.vectors && m_at + vec_m <= n_m) {
+            vector<vec_m> old{}, result;
+            if (out.reads_old()) old = *reinterpret_cast<const vector<vec_m> *>(column + m_at);
 #pragma unroll
-            for (int i = 0; i < vec; i++) result.e[i] = out(sum_at(c, v * vec + i, j), old.e[i]);
-            *reinterpret_cast<vector *>(column + m_at) = result;
+            for (int i = 0; i < vec_m; i++) result.e[i] = out(sum_at(c, v * vec_m + i, j), old.e[i]);
+            *reinterpret_cast<vector<vec_m> *>(column + m_at) = result;
           } else {
 #pragma unroll
-            for (int i = 0; i < vec; i++)
-              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec + i, j));
+            for (int i = 0; i < vec_m; i++)
+              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec_m + i, j));
           }
         }
       }

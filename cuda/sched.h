@@ -13,8 +13,8 @@
  * depend on being the last block or the last item.
  *
  *   device half              header            gridDim.x                      next item
- *   WS_SCHED_STATIC          sched_static.cuh  n_items (fixed work), or as    own index + gridDim.x
- *                                              many blocks as fit (fixed
+ *   WS_SCHED_STATIC          sched_queue.cuh,  n_items (fixed work), or as    own index + gridDim.x
+ *                            without a queue   many blocks as fit (fixed
  *                                              blocks)
  *   WS_SCHED_QUEUE           sched_queue.cuh   as many blocks as fit; with a  atomic ticket, asked one item ahead
  *                                              quantum, enough blocks of at
@@ -43,10 +43,23 @@ typedef struct ws_ticket_queue {
 
 /* What the device half needs to know. */
 typedef struct ws_sched_args {
-  uint32_t n_items; /* a multiple of the cluster's blocks is not needed: indices from n_items on are skipped */
-  uint32_t quantum; /* WS_SCHED_QUEUE: items for each block; 0: no limit */
-  ws_ticket_queue *queue;
+  uint32_t n_items;       /* a multiple of the cluster's blocks is not needed: indices from n_items on are skipped */
+  uint32_t quantum;       /* WS_SCHED_QUEUE: items for each block; 0: no limit. Others: 0 */
+  ws_ticket_queue *queue; /* of WS_SCHED_QUEUE; others: NULL */
+  /* WS_SCHED_QUEUE: of the blocks of a multiprocessor that work on items from late_first on, only those in its first n_eager places ask
+   * for the next item before they are done; 0: all do. */
+  uint32_t n_eager, late_first;
 } ws_sched_args;
+
+/* The last items are fewer than the blocks. If all ask ahead, they go to all blocks of those few multiprocessors that happen to be ahead
+ * themselves, and run crowded there while the others have nothing left. So towards the end only so many blocks of each multiprocessor ask
+ * ahead as make an even load. Others still get what is left when they are done. */
+static inline void ws_sched_spread_last(ws_sched_args *args, int64_t n_resident, int64_t n_sms) {
+  const int64_t n_last = args->n_items % n_resident;
+  if (n_last == 0 || args->n_items < n_resident || args->quantum > 0) return;
+  args->n_eager = (uint32_t)ws_ceil_div(n_last, n_sms);
+  args->late_first = (uint32_t)(args->n_items - n_last - n_resident);
+}
 
 /* gridDim.x's limit, and so the limit of a launch. */
 #define WS_SCHED_MAX_ITEMS ((INT64_C(1) << 31) - 1)

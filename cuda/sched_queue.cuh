@@ -1,8 +1,13 @@
-/* sched_queue.cuh - stealing on GPUs without Cluster Launch Control: whoever is free draws the next ticket.
+/* sched_queue.cuh - the schedulers in software: WS_SCHED_QUEUE, stealing on GPUs without Cluster Launch Control, and WS_SCHED_STATIC,
+ * which is the same without a queue.
  *
- * One thread draws for its block, one item ahead, so that the answer has come when the item before is done; it is handed over in
- * shared memory. Also the first item is drawn: a block that the hardware cannot place yet must hold nothing back. The last block to
- * leave sets the queue back to zero for the next launch. With a quantum a block leaves after so many items, holding no ticket. */
+ * With a queue whoever is free draws the next ticket. One thread draws for its block, one item ahead, so that the answer has come when
+ * the item before is done; it is handed over in shared memory. Also the first item is drawn: a block that the hardware cannot place yet
+ * must hold nothing back. The last block to leave sets the queue back to zero for the next launch. With a quantum a block leaves after
+ * so many items, holding no ticket. Before the end some blocks do not ask ahead (ws_sched_spread_last).
+ *
+ * Without a queue a block's items are its own index and every gridDim.x-th after it. With a block for each item the hardware balances
+ * (fixed work); with fewer, nobody does (fixed blocks). There is no quantum then: what a block leaves, nobody would take. */
 #ifndef WS_CUDA_SCHED_QUEUE_CUH
 #define WS_CUDA_SCHED_QUEUE_CUH
 #include <cuda/atomic>
@@ -17,8 +22,19 @@ struct sched_queue {
 
   using counter = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
 
-  /* Tickets order nothing but themselves. They stay below n_items + gridDim.x < 2^32. */
+  /* Tickets order nothing but themselves. They, as all item numbers here, stay below n_items + gridDim.x < 2^32. */
   __device__ uint32_t draw() const { return counter(args.queue->next).fetch_add(1, cuda::memory_order_relaxed); }
+  __device__ uint32_t first() const { return args.queue ? draw() : blockIdx.x; }
+  __device__ uint32_t after(uint32_t item_idx) const { return args.queue ? draw() : item_idx + gridDim.x; }
+  /* A block's place on its multiprocessor, by the hardware's place of its first warp. It may be anything: nothing but time hangs on it. */
+  static __device__ uint32_t place() {
+    uint32_t warp;
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return warp / (blockDim.x / 32);
+  }
+  __device__ bool is_late(uint32_t item_idx) const {
+    return args.n_eager > 0 && item_idx >= args.late_first && place() >= args.n_eager;
+  }
 
   /* Every block has drawn for the last time before it leaves (release), so the one that sees all others gone (acquire) writes last. */
   __device__ void leave() const {
@@ -32,20 +48,20 @@ struct sched_queue {
     __shared__ uint32_t drawn, n_left;
     const auto draws = [] { return threadIdx.x == 0; };
     if (draws()) {
-      drawn = draw();
+      drawn = first();
       n_left = args.quantum > 0 ? args.quantum : ~uint32_t(0);
     }
     __syncthreads();
     while (drawn < args.n_items) {
       const uint32_t item_idx = drawn;
       uint32_t ticket = ~uint32_t(0); /* the block leaves, holding none */
-      if (draws() && --n_left > 0) ticket = draw();
+      if (draws() && --n_left > 0 && !is_late(item_idx)) ticket = after(item_idx);
       body(int64_t(item_idx));
       __syncthreads(); /* drawn has been read, and body's shared memory is free */
-      if (draws()) drawn = ticket;
+      if (draws()) drawn = n_left > 0 && is_late(item_idx) ? after(item_idx) : ticket;
       __syncthreads();
     }
-    if (draws()) leave();
+    if (draws() && args.queue) leave();
   }
 };
 

@@ -1,5 +1,6 @@
 /* split.h - into how many parts k is cut (split_kernel.cuh). A function of the problem's sizes, its type and the number of
- * multiprocessors alone: the parts decide the order of summation, so neither policy, COARSE_FACTOR, row nor workspace may change them. */
+ * multiprocessors alone: the parts decide the order of summation, so neither policy, COARSE_FACTOR, row nor workspace may change them.
+ * For the same reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
 #define WS_CUDA_SPLIT_H
 #include "internal.h"
@@ -13,28 +14,66 @@ typedef struct ws_split {
   int64_t bytes;   /* of all partial sums */
 } ws_split;
 
-static inline int ws_is_matrix_vector(const ws_problem *p) { return p->m == 1 || p->n == 1; }
+static inline bool ws_is_matrix_vector(const ws_problem *p) { return p->m == 1 || p->n == 1; }
 
 /* Whether the matrix of a matrix-vector product has k contiguous. */
 static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
 
-static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
-  enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 128, LD_STEP = 4 };
-  /* How many items keep a multiprocessor busy: some blocks of the smallest rows; of a matrix-vector product, so many as bring enough
-   * bytes on their way (vector_product.cuh). Above `most` items k is left whole. */
-  const bool is_vector = ws_is_matrix_vector(p), along_k = is_vector && ws_vector_along_k(p);
-  const double per_sm = is_vector ? along_k ? 1 : 8 : 4, most = is_vector && !along_k ? 4.0 : 0.5;
-  const double n_items = is_vector ? (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), 32)
-                                   : (double)p->batch_count * (double)ws_ceil_div(p->m, 32) * (double)ws_ceil_div(p->n, 64);
+/* n_parts parts, or fewer. */
+static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
+  enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 256, LD_STEP = 4 };
   ws_split split = {1, p->k, ws_ceil_div(p->m, LD_STEP) * LD_STEP, 0};
-  if (n_items > most * n_sms) return split;
-  const int64_t sums_bytes = p->batch_count * p->n * split.ld * ws_types[p->type].bytes; /* for one part */
-  int64_t n_parts = ws_min((int64_t)(per_sm * n_sms / n_items), p->k / LEAST_PART);
-  n_parts = ws_min(ws_min(n_parts, MAX_PARTS), WS_SUMS_BYTES / sums_bytes);
-  if (n_parts < 2) return split;
+  n_parts = ws_min(ws_min(n_parts, p->k / LEAST_PART), MAX_PARTS);
+  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_types[p->type].bytes;
+  if (n_parts < 2 || part_bytes > WS_SUMS_BYTES / 2) return split;
+  n_parts = ws_min(n_parts, WS_SUMS_BYTES / (int64_t)part_bytes);
   split.part_k = ws_ceil_div(ws_ceil_div(p->k, n_parts), PART_STEP) * PART_STEP;
   split.n_parts = ws_ceil_div(p->k, split.part_k);
-  split.bytes = split.n_parts * sums_bytes;
+  split.bytes = split.n_parts * (int64_t)part_bytes;
   return split;
+}
+
+/* So many items keep a multiprocessor busy as bring enough bytes on their way (vector_product.cuh). */
+static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
+  const double per_sm = ws_vector_along_k(p) ? 1 : 8, most = ws_vector_along_k(p) ? 0.5 : 4;
+  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), 32);
+  return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
+}
+
+/* The time of a number of tiles, less than the device takes at once, in parts of the time for which that many keep it busy. With k whole:
+ * smaller tiles than these spread better, and a few warps keep the matrix units busy (d, z). */
+static inline double ws_time_whole(double tiles, bool is_double) { return is_double ? 0.25 + 0.65 * tiles : 0.2 + 0.9 * tiles; }
+
+/* With k in parts: so many rounds of parts, of which the last may be half empty. */
+static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
+  const double items = tiles * (double)n_parts;
+  return (double)((int64_t)items + (items > (double)(int64_t)items)) / (double)n_parts;
+}
+
+static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
+  /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200). */
+  static const struct {
+    int bm, bn, per_sm;
+    double rate;
+  } reference[WS_N_TYPES] = {{128, 64, 4, 183e3}, {64, 64, 3, 200e3}, {64, 32, 4, 46e3}, {32, 32, 3, 45e3}}; /* s d c z */
+  const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
+  if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
+  const bool is_double = p->type == WSGEMM_F64 || p->type == WSGEMM_C64;
+  const double round_us =
+      (double)reference[p->type].bm * reference[p->type].bn * reference[p->type].per_sm / reference[p->type].rate * (double)p->k;
+  const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[p->type].bm) *
+                       (double)ws_ceil_div(p->n, reference[p->type].bn) / ((double)n_sms * reference[p->type].per_sm);
+  ws_split best = ws_split_into(p, 1);
+  if (tiles >= 1) return best;
+  double best_time = ws_time_whole(tiles, is_double);
+  const int64_t fill = (int64_t)(1 / tiles); /* as many as find a place at once; of many tiles also more, in several rounds */
+  for (int64_t n_parts = fill > 8 ? fill : 2; n_parts <= (fill > 8 ? fill : 8); n_parts++) {
+    const ws_split split = ws_split_into(p, n_parts);
+    if (split.n_parts == 1) break;
+    const double time =
+        ws_time_in_parts(tiles, split.n_parts) + (launch_us + 2 * (double)split.bytes / sum_bytes_per_us) / round_us;
+    if (time < best_time) best = split, best_time = time;
+  }
+  return best;
 }
 #endif

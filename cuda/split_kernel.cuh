@@ -3,6 +3,7 @@
  *
  *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
  *                              C: each is the sum of its parts, read from the L2. All blocks must be resident at once.
+ *                              Few parts: an element belongs to a thread. Many parts, then of few elements: to a block.
  *   without                    a block does the parts of a tile one after the other and keeps the total in shared memory. */
 #ifndef WS_CUDA_SPLIT_KERNEL_CUH
 #define WS_CUDA_SPLIT_KERNEL_CUH
@@ -11,10 +12,59 @@
 
 namespace ws {
 
+constexpr int few_parts = 16;
+
+/* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way at once. */
+template <class Config> __device__ __forceinline__ void add_few_parts(const ws_gemm_args &args) {
+  using element = typename Config::element;
+  constexpr int n_e = copy_bytes / int(sizeof(element)), at_once = 4;
+  struct alignas(copy_bytes) vector16 {
+    element e[n_e];
+  };
+  const scaling<Config> scale(args);
+  const int n_parts = args.split.n_parts;
+  const int64_t ld = args.split.ld, stride = ld * args.n / n_e; /* in vectors, from part to part */
+  const uint32_t per_column = uint32_t(ld) / n_e, n = uint32_t(args.n),
+                 n_vectors = uint32_t(args.grid.n_batch / n_parts) * n * per_column; /* it fits: split.h */
+  for (uint32_t v = blockIdx.x * Config::n_threads + threadIdx.x; v < n_vectors; v += gridDim.x * Config::n_threads) {
+    const uint32_t column = v / per_column, i = v % per_column * n_e, j = column % n, product = column / n;
+    const vector16 *parts = static_cast<const vector16 *>(args.split.sums) + product * int64_t(n_parts) * stride +
+                            j * int64_t(per_column) + v % per_column;
+    vector16 total;
+    for (int begin = 0; begin < n_parts; begin += at_once) {
+      vector16 part[at_once];
+#pragma unroll
+      for (int p = 0; p < at_once; p++)
+        if (begin + p < n_parts) part[p] = parts[(begin + p) * stride];
+#pragma unroll
+      for (int p = 0; p < at_once; p++)
+#pragma unroll
+        for (int e = 0; e < n_e; e++)
+          if (begin + p == 0)
+            total.e[e] = part[p].e[e];
+          else if (begin + p < n_parts)
+            total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
+    }
+    element *c = static_cast<element *>(args.c) + product * args.stride_c + j * args.ldc + i;
+    if (args.c_vectors && i + n_e <= args.m) {
+      vector16 old{};
+      if (!scale.beta_zero) old = *reinterpret_cast<const vector16 *>(c);
+#pragma unroll
+      for (int e = 0; e < n_e; e++) total.e[e] = scale(total.e[e], old.e[e]);
+      *reinterpret_cast<vector16 *>(c) = total;
+    } else {
+#pragma unroll
+      for (int e = 0; e < n_e; e++)
+        if (i + e < args.m)
+          store_element<Config>(c + e, scale(total.e[e], scale.beta_zero ? element{} : load_element<Config>(c + e)));
+    }
+  }
+}
+
 /* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared memory, as many as there is room for, so
  * that the L2's latency is paid few times; then 32 threads add them in the order of the parts. */
 template <class Config>
-__device__ __forceinline__ void add_all_parts(const ws_gemm_args &args, typename Config::element *shared) {
+__device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::element *shared) {
   using element = typename Config::element;
   constexpr int n_warps = Config::n_threads / 32,
                 most_parts = Config::shared_bytes / int(sizeof(element)) / 32 / n_warps * n_warps;
@@ -122,7 +172,10 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
   }
   if (!args.split.sums) return;
   grid_sync(args.split.barrier, gridDim.x);
-  add_all_parts<Config>(args, reinterpret_cast<element *>(shared));
+  if (args.split.n_parts <= few_parts)
+    add_few_parts<Config>(args);
+  else
+    add_many_parts<Config>(args, reinterpret_cast<element *>(shared));
 }
 
 } // namespace ws

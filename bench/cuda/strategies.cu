@@ -24,7 +24,6 @@
 
 #include "cuda/ptx_memory.cuh"
 #include "cuda/sched_queue.cuh"
-#include "cuda/sched_static.cuh"
 
 namespace {
 
@@ -168,7 +167,7 @@ void open_bench(bench *b) {
   b->device = properties.name;
   b->n_sms = properties.multiProcessorCount;
   b->max_shared = int(properties.sharedMemPerBlockOptin);
-  b->n_resident = std::min(resident_blocks<ws::sched_static>(b->n_sms), resident_blocks<ws::sched_queue>(b->n_sms));
+  b->n_resident = resident_blocks<ws::sched_queue>(b->n_sms);
   must(cudaFuncSetAttribute(hold, cudaFuncAttributeMaxDynamicSharedMemorySize, b->max_shared), "shared memory of hold");
   int least = 0, greatest = 0;
   must(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");
@@ -207,14 +206,13 @@ void prepare(const bench &b, float *data, int64_t n_items) {
 
 void launch(const bench &b, const policy &p, const work &w, float *data, cudaStream_t stream) {
   scale_args args = {};
-  args.sched = {uint32_t(w.n_items), uint32_t(p.quantum), b.queue};
+  args.sched = {uint32_t(w.n_items), uint32_t(p.quantum), p.sched == WS_SCHED_QUEUE ? b.queue : nullptr};
   args.data = data;
   args.costs = w.has_costs ? b.costs : nullptr;
   args.first_item_ns = data == b.data ? b.first_item_ns : nullptr;
   args.prologue = w.prologue;
   const int64_t n_blocks = ws_sched_grid(p.sched, w.n_items, b.n_resident, p.quantum, p.fixed_work);
-  const auto kernel = p.sched == WS_SCHED_QUEUE ? vector_scale<ws::sched_queue> : vector_scale<ws::sched_static>;
-  kernel<<<unsigned(n_blocks), n_threads, n_shared, stream>>>(args);
+  vector_scale<ws::sched_queue><<<unsigned(n_blocks), n_threads, n_shared, stream>>>(args);
   must(cudaGetLastError(), p.name);
 }
 

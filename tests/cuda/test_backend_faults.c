@@ -209,7 +209,7 @@ static void fault_child(void *argument) {
 static void each_call_fails(void) {
   static const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE,
                                       CUDA_ERROR_UNKNOWN};
-  static const char *const kernels[] = {"sscale", "_static", "_queue", "_split"};
+  static const char *const kernels[] = {"sscale", "_queue", "_queue", "_split"};
   int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(shared != MAP_FAILED, "shared memory");
   int n_runs = 0;

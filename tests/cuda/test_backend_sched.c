@@ -13,10 +13,14 @@
 
 enum { N_RESIDENT = 131 * 2 };
 
+/* "static" is the entry point of the queue, without one. */
 static bool is_kernel(const fake_launch *l, const struct gpu_row *row, const char *sched) {
+  const bool is_static = strcmp(sched, "static") == 0;
   char name[96];
-  snprintf(name, sizeof name, "%s_%s", row->name, sched);
-  return CHECK(strcmp(l->kernel, name) == 0, "kernel %s, not %s", l->kernel, name);
+  snprintf(name, sizeof name, "%s_%s", row->name, is_static ? "queue" : sched);
+  return CHECK(strcmp(l->kernel, name) == 0, "kernel %s, not %s", l->kernel, name) &&
+         CHECK(!is_static || (!l->args.sched.queue && l->args.sched.quantum == 0), "%s: a queue, or a quantum of %u", name,
+               l->args.sched.quantum);
 }
 
 static wsgemm_handle *handle_with(const struct gpu_row *row, wsgemm_policy policy, int quantum) {
@@ -61,6 +65,13 @@ static void check_grid(const struct gpu_row *row, wsgemm_policy policy, int quan
         "%s: tiles", row->name);
   CHECK(is_static ? !l->args.sched.queue : queue_of(l) >= 0 && queue_of(l) < WS_N_STATES, "%s: queue", row->name);
   if (!is_static) CHECK(l->args.sched.quantum == (unsigned)quantum, "%s: quantum %u", row->name, l->args.sched.quantum);
+  /* What does not fill the blocks at the end is shared by the multiprocessors: 1 each, or 2. */
+  const int64_t n_last = n_items % N_RESIDENT;
+  const bool spreads = !is_static && quantum == 0 && n_last > 0;
+  CHECK(l->args.sched.n_eager == (unsigned)(spreads ? 1 + (n_last > N_RESIDENT / 2) : 0) &&
+            l->args.sched.late_first == (unsigned)(spreads ? n_items - n_last - N_RESIDENT : 0),
+        "%s, %lld items: %u of a multiprocessor ask ahead from %u on", row->name, (long long)n_items, l->args.sched.n_eager,
+        l->args.sched.late_first);
   wsgemm_destroy(h);
 }
 

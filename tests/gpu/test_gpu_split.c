@@ -5,9 +5,9 @@
 
 #include "gpu.h"
 
-/* Few tiles, long k: tall, square, flat, a multiple of nothing; matrix-vector products both ways. */
+/* Few tiles, long k: tall, square, flat, a multiple of nothing, few parts and many; matrix-vector products both ways. */
 static const int64_t shapes[][3] = {{64, 64, 4096}, {33, 70, 3000}, {16, 700, 2100}, {1, 900, 1500},
-                                    {900, 1, 1500}, {1, 1, 5000},   {5, 3, 777},     {300, 31, 1031}};
+                                    {900, 1, 1500}, {1, 1, 5000},   {5, 3, 9777},    {300, 31, 3031}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 static struct check_random dice;
 
