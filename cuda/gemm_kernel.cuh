@@ -29,8 +29,8 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   static_assert(n_steps % n_sets == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
-  int n_whole =
-      int(uint64_t(n_k()) / Config::bk); /* blocks still to be copied; after them comes what is left of k, if anything is */
+  /* Whole k blocks still to be copied. After them comes what is left of k, if anything is. */
+  int n_whole = int(uint64_t(n_k()) / Config::bk);
   const auto copy = [&](auto &operand, word *stage) {
     if (n_whole > 0)
       operand.copy_whole(stage);

@@ -22,11 +22,13 @@ struct sched_queue {
 
   using counter = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
 
-  /* Tickets order nothing but themselves. They, as all item numbers here, stay below n_items + gridDim.x < 2^32. */
+  /* Tickets order nothing but themselves. They, as all item numbers here, stay below n_items + gridDim.x < 2^32 - 2. */
+  static constexpr uint32_t leaves = ~uint32_t(0), has_not_asked = leaves - 1;
   __device__ uint32_t draw() const { return counter(args.queue->next).fetch_add(1, cuda::memory_order_relaxed); }
   __device__ uint32_t first() const { return args.queue ? draw() : blockIdx.x; }
   __device__ uint32_t after(uint32_t item_idx) const { return args.queue ? draw() : item_idx + gridDim.x; }
-  /* A block's place on its multiprocessor, by the hardware's place of its first warp. It may be anything: nothing but time hangs on it. */
+  /* A block's place on its multiprocessor, by the hardware's place of its first warp. It may be anything, and another one each time:
+   * nothing but time hangs on it. */
   static __device__ uint32_t place() {
     uint32_t warp;
     asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
@@ -54,11 +56,11 @@ struct sched_queue {
     __syncthreads();
     while (drawn < args.n_items) {
       const uint32_t item_idx = drawn;
-      uint32_t ticket = ~uint32_t(0); /* the block leaves, holding none */
-      if (draws() && --n_left > 0 && !is_late(item_idx)) ticket = after(item_idx);
+      uint32_t ticket = leaves;
+      if (draws() && --n_left > 0) ticket = is_late(item_idx) ? has_not_asked : after(item_idx);
       body(int64_t(item_idx));
       __syncthreads(); /* drawn has been read, and body's shared memory is free */
-      if (draws()) drawn = n_left > 0 && is_late(item_idx) ? after(item_idx) : ticket;
+      if (draws()) drawn = ticket == has_not_asked ? after(item_idx) : ticket;
       __syncthreads();
     }
     if (draws() && args.queue) leave();

@@ -66,8 +66,9 @@ static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
   ws_split best = ws_split_into(p, 1);
   if (tiles >= 1) return best;
   double best_time = ws_time_whole(tiles, is_double);
-  const int64_t fill = (int64_t)(1 / tiles); /* as many as find a place at once; of many tiles also more, in several rounds */
-  for (int64_t n_parts = fill > 8 ? fill : 2; n_parts <= (fill > 8 ? fill : 8); n_parts++) {
+  /* Of few tiles as many parts as find a place at once; of many also more, in several rounds. */
+  const int64_t fill = (int64_t)(1 / tiles), least = fill > 8 ? fill : 2, most = fill > 8 ? fill : 8;
+  for (int64_t n_parts = least; n_parts <= most; n_parts++) {
     const ws_split split = ws_split_into(p, n_parts);
     if (split.n_parts == 1) break;
     const double time =
