@@ -7,29 +7,10 @@
 #include <string.h>
 
 #include "image.h"
-#include "rows.h"
+#include "row_table.h"
 
-static const ws_cuda_row rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
-   WS_ROW_TYPE_##t,                                                                        \
-   bm,                                                                                     \
-   bn,                                                                                     \
-   coarse,                                                                                 \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
-   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
-   blocks,                                                                                 \
-   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                           \
-   #mainloop[0] == 'v',                                                                    \
-   splits,                                                                                 \
-   rate},
-#include "kernels.def"
-#undef WS_CUDA_ROW
-};
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
-
-int ws_cuda_row_count(void) { return N_ROWS; }
-const ws_cuda_row *ws_cuda_row_at(int row_idx) { return &rows[row_idx]; }
+int ws_cuda_row_count(void) { return WS_N_CUDA_ROWS; }
+const ws_cuda_row *ws_cuda_row_at(int row_idx) { return &ws_cuda_rows[row_idx]; }
 
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
   const char *name = NULL, *text = NULL;
@@ -45,8 +26,8 @@ typedef struct device_record {
   ws_device device;
   _Atomic bool is_ready;
   CUlibrary library[WS_N_IMAGES];
-  ws_device_kernel kernel[N_ROWS][WS_N_ENTRIES];
-  _Atomic bool is_looked_up[N_ROWS][WS_N_ENTRIES];
+  ws_device_kernel kernel[WS_N_CUDA_ROWS][WS_N_ENTRIES];
+  _Atomic bool is_looked_up[WS_N_CUDA_ROWS][WS_N_ENTRIES];
   CUkernel scale[WS_N_TYPES];
   _Atomic bool scale_is_looked_up[WS_N_TYPES];
   /* States: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
@@ -147,7 +128,7 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
 
 static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
   static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
-  const ws_cuda_row *row = &rows[row_idx];
+  const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
   ws_device_kernel *found = &r->kernel[row_idx][entry];

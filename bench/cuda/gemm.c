@@ -1,6 +1,6 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
- * timings; results compared. Suites: square (the issue's shapes), ops, skinny, rows (each row at a few sizes), policies, demo (three
- * squares; also without cuBLAS).
+ * timings; results compared. Suites: square (the issue's shapes), skinny, rows (each row at those shapes that it can run), policies, demo
+ * (three squares; also without cuBLAS).
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
  *

@@ -4,32 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/rows.h"
+#include "cuda/row_table.h"
 
-const struct gpu_row gpu_rows[] = {
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, ...)               \
-  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                           \
-   WS_ROW_TYPE_##t,                                                                     \
-   bm,                                                                                  \
-   bn,                                                                                  \
-   coarse,                                                                              \
-   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                            \
-   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages), \
-   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                        \
-   (bm) == 1 || (bn) == 1},
-#include "cuda/kernels.def"
-#undef WS_CUDA_ROW
-};
-const int n_gpu_rows = sizeof gpu_rows / sizeof gpu_rows[0];
+const ws_cuda_row *const gpu_rows = ws_cuda_rows;
+const int n_gpu_rows = WS_N_CUDA_ROWS;
 
-const struct gpu_row *gpu_row_named(const char *name) {
+const ws_cuda_row *gpu_row_named(const char *name) {
   for (int r = 0; r < n_gpu_rows; r++)
     if (strcmp(gpu_rows[r].name, name) == 0) return &gpu_rows[r];
   REQUIRE(false, "no row is called %s", name);
   return NULL;
 }
 
-const struct gpu_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
+const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
   for (int r = 0; r < n_gpu_rows; r++)
     if (gpu_rows[r].type == type && gpu_rows[r].bm == bm && gpu_rows[r].bn == bn && gpu_rows[r].coarse == coarse)
       return &gpu_rows[r];
@@ -37,12 +24,12 @@ const struct gpu_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse)
   return NULL;
 }
 
-int64_t gpu_row_items(const struct gpu_row *row, int64_t m, int64_t n, int64_t batch_count) {
+int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
   const int64_t n_columns = (n + row->bn - 1) / row->bn;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + row->coarse - 1) / row->coarse);
 }
 
-wsgemm_handle *handle_of_row(const struct gpu_row *row) {
+wsgemm_handle *handle_of_row(const ws_cuda_row *row) {
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, row->name) == WSGEMM_SUCCESS, "%s: %s", row->name,
           wsgemm_last_error());
@@ -66,7 +53,7 @@ wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, 
   return d;
 }
 
-wsgemm_gemm_desc row_desc(const struct gpu_row *row, int64_t m, int64_t n, int64_t k, int device) {
+wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device) {
   return device_desc(row->type, row->is_vector && row->bm == 1 ? 1 : m, row->is_vector && row->bn == 1 ? 1 : n, k, device);
 }
 

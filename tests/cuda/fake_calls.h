@@ -5,6 +5,7 @@
 #ifndef WSGEMM_TESTS_FAKE_CALLS_H
 #define WSGEMM_TESTS_FAKE_CALLS_H
 #include "../rows.h"
+#include "cuda/device.h"
 #include "fake_driver.h"
 
 #define CHILD_CASE(name)                                                \
@@ -12,24 +13,18 @@
   static void name(void) { check_in_child(#name, name##_child, NULL); } \
   static void name##_child(void *unused)
 
-/* A row of cuda/kernels.def. */
-struct gpu_row {
-  const char *name;
-  wsgemm_type type;
-  int bm, bn, coarse, n_threads, shared_bytes, total_bytes; /* total: besides, for a split product without memory for its sums */
-  bool is_vector;                                           /* for m = 1 or n = 1 only */
-};
-extern const struct gpu_row gpu_rows[];
+/* The rows of cuda/kernels.def. */
+extern const ws_cuda_row *const gpu_rows;
 extern const int n_gpu_rows;
-const struct gpu_row *gpu_row_named(const char *name);
-const struct gpu_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
-int64_t gpu_row_items(const struct gpu_row *row, int64_t m, int64_t n, int64_t batch_count);
-wsgemm_handle *handle_of_row(const struct gpu_row *row);
+const ws_cuda_row *gpu_row_named(const char *name);
+const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
+int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count);
+wsgemm_handle *handle_of_row(const ws_cuda_row *row);
 
 /* A problem with all matrices on one device, column-major, no transposes; its memory is large enough for 4 MiB each. */
 wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, int device);
 /* The same that the row can run: m or n becomes 1 where it must be. */
-wsgemm_gemm_desc row_desc(const struct gpu_row *row, int64_t m, int64_t n, int64_t k, int device);
+wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device);
 void *device_memory(int device); /* of this device, once and for all; with room for 3 matrices of 4 MiB */
 
 /* The watched call. What it launched is in fake.launch, and nothing from before it. */

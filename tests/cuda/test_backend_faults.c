@@ -85,7 +85,7 @@ static void no_kernel(void *argument) {
   const fake_function function = *(fake_function *)argument;
   fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 30, 30, 30, 0);
-  const struct gpu_row *row = gpu_row_with(WSGEMM_F64, 32, 32, 1);
+  const ws_cuda_row *row = gpu_row_with(WSGEMM_F64, 32, 32, 1);
   wsgemm_handle *h = handle_of_row(row), *other = handle_of_row(gpu_row_with(WSGEMM_F32, 64, 32, 1));
   expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, "compute capability 9.0");
   expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, row->name);

@@ -267,7 +267,7 @@ CHILD_CASE(quick_paths) {
 /* A grid has at most 2^31 - 1 blocks. */
 CHILD_CASE(grid_limits) {
   (void)unused;
-  const struct gpu_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
+  const ws_cuda_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
   wsgemm_handle *h = handle_of_row(row);
   for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
     wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 * WS_SCHED_MAX_ITEMS, 1, 1, 0);
@@ -290,7 +290,7 @@ CHILD_CASE(explanations) {
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
     if (strcmp(wsgemm_kernel_backend(i), "cuda") != 0) continue;
     n_cuda++;
-    const struct gpu_row *row = gpu_row_named(wsgemm_kernel_name(i));
+    const ws_cuda_row *row = gpu_row_named(wsgemm_kernel_name(i));
     CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
     wsgemm_handle *h = handle_of_row(row);
     const wsgemm_gemm_desc d = row_desc(row, 300, 500, 20, 1);

@@ -14,7 +14,7 @@
 enum { N_RESIDENT = 131 * 2 };
 
 /* "static" is the entry point of the queue, without one. */
-static bool is_kernel(const fake_launch *l, const struct gpu_row *row, const char *sched) {
+static bool is_kernel(const fake_launch *l, const ws_cuda_row *row, const char *sched) {
   const bool is_static = strcmp(sched, "static") == 0;
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, is_static ? "queue" : sched);
@@ -23,7 +23,7 @@ static bool is_kernel(const fake_launch *l, const struct gpu_row *row, const cha
                l->args.sched.quantum);
 }
 
-static wsgemm_handle *handle_with(const struct gpu_row *row, wsgemm_policy policy, int quantum) {
+static wsgemm_handle *handle_with(const ws_cuda_row *row, wsgemm_policy policy, int quantum) {
   wsgemm_handle *h = handle_of_row(row);
   REQUIRE(wsgemm_set_policy(h, policy) == WSGEMM_SUCCESS && wsgemm_set_quantum(h, quantum) == WSGEMM_SUCCESS, "settings");
   return h;
@@ -40,7 +40,7 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A device without Cluster Launch Control. */
-static void check_grid(const struct gpu_row *row, wsgemm_policy policy, int quantum, int64_t m, int64_t n) {
+static void check_grid(const ws_cuda_row *row, wsgemm_policy policy, int quantum, int64_t m, int64_t n) {
   const wsgemm_gemm_desc d = row_desc(row, m, n, 33, 0);
   const int64_t n_items = gpu_row_items(row, d.m, d.n, 1);
   /* an item for every block at most: nothing to steal */
@@ -118,7 +118,7 @@ CHILD_CASE(grids_by_hand) {
 static void on_devices(const int ccs[FAKE_N_DEVICES], const bool has_clc[FAKE_N_DEVICES]) {
   static const char *const with[] = {"clc", "static", "static", "queue", "clc", "foreach"};
   static const char *const without[] = {"queue", "static", "static", "queue", "queue", "queue"};
-  const struct gpu_row *row = gpu_row_with(WSGEMM_C64, 32, 32, 1);
+  const ws_cuda_row *row = gpu_row_with(WSGEMM_C64, 32, 32, 1);
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
@@ -167,7 +167,7 @@ CHILD_CASE(coarse_factors) {
 
 /* ---- ticket queues -------------------------------------------------------------------------------------------------------------------- */
 
-static const struct gpu_row *steal_row(void) { return gpu_row_with(WSGEMM_F32, 64, 32, 1); }
+static const ws_cuda_row *steal_row(void) { return gpu_row_with(WSGEMM_F32, 64, 32, 1); }
 
 static int queue_on(wsgemm_handle *h, const wsgemm_gemm_desc *d, int stream) {
   wsgemm_set_stream(h, stream > 0 ? &fake.stream[stream] : NULL);

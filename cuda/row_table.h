@@ -1,0 +1,26 @@
+/* row_table.h - the rows of kernels.def as the host sees them, for device.c and for the tests of the host side, which do not see into the
+ * library. */
+#ifndef WS_CUDA_ROW_TABLE_H
+#define WS_CUDA_ROW_TABLE_H
+#include "device.h"
+#include "rows.h"
+
+static const ws_cuda_row ws_cuda_rows[] = {
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
+   WS_ROW_TYPE_##t,                                                                        \
+   bm,                                                                                     \
+   bn,                                                                                     \
+   coarse,                                                                                 \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
+   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
+   blocks,                                                                                 \
+   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                           \
+   #mainloop[0] == 'v',                                                                    \
+   splits,                                                                                 \
+   rate},
+#include "kernels.def"
+#undef WS_CUDA_ROW
+};
+enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
+#endif
