@@ -314,6 +314,23 @@ CHILD_CASE(split_products) {
   wsgemm_destroy(h);
 }
 
+/* A row that has no entry point for split products gives way to one that has. */
+CHILD_CASE(rows_of_split_products) {
+  (void)unused;
+  for (int r = 0; r < n_gpu_rows; r++) {
+    wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
+    const wsgemm_gemm_desc d = row_desc(&gpu_rows[r], 64, 64, 8192, 0);
+    char name[96];
+    snprintf(name, sizeof name, "%s", launch_of(h, &d)->kernel);
+    char *const suffix = strstr(name, "_split");
+    if (!CHECK(suffix, "%s: not split: %s", gpu_rows[r].name, name)) continue;
+    *suffix = '\0';
+    const ws_cuda_row *taken = gpu_row_named(name);
+    CHECK(taken->splits && (taken == &gpu_rows[r] || !gpu_rows[r].splits), "%s: %s is taken", gpu_rows[r].name, name);
+    wsgemm_destroy(h);
+  }
+}
+
 /* ---- threads --------------------------------------------------------------------------------------------------------------------------- */
 
 enum { N_THREADS = 8, N_TURNS = 200 };
@@ -405,6 +422,7 @@ static const struct check_case cases[] = {{"grids", grids},
                                           {"no_queue_left_by_captures", no_queue_left_by_captures},
                                           {"first_calls_in_a_capture", first_calls_in_a_capture},
                                           {"split_products", split_products},
+                                          {"rows_of_split_products", rows_of_split_products},
                                           {"threads", threads},
                                           {"two_threads_on_a_stream", two_threads_on_a_stream}};
 CHECK_MAIN("backend_sched", cases)
