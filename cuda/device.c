@@ -234,8 +234,8 @@ void *ws_device_sums(ws_device *device, const ws_launch_state *state) {
   if (atomic_load_explicit(which, memory_order_acquire) == 0) {
     pthread_mutex_lock(&lock);
     if (!r->sums) r->sums = find_global(r, WS_IMAGE_SUMS, "ws_partial_sums");
-    if (atomic_load_explicit(which, memory_order_relaxed) == 0)
-      atomic_store_explicit(which, (int16_t)(r->sums && r->n_sums < WS_N_SUMS ? ++r->n_sums : -1), memory_order_release);
+    if (r->sums && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
+      atomic_store_explicit(which, (int16_t)(r->n_sums < WS_N_SUMS ? ++r->n_sums : -1), memory_order_release);
     pthread_mutex_unlock(&lock);
   }
   const int found = atomic_load_explicit(which, memory_order_relaxed);

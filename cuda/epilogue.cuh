@@ -139,6 +139,13 @@ template <class Config> struct output_total : output<Config> {
   }
 };
 
+/* alpha * sum + beta * C, where the sum is one element already. */
+template <class Config>
+__device__ __forceinline__ void finish_sum(const scaling<Config> &scale, typename Config::element *at,
+                                           typename Config::element sum) {
+  store_element<Config>(at, scale(sum, scale.beta_zero ? typename Config::element{} : load_element<Config>(at)));
+}
+
 template <class Config, class Output>
 __device__ __forceinline__ void finish_element(const Output &out, typename Config::element *at, const products<Config> &sum) {
   store_element<Config>(at, out(sum, out.reads_old() ? load_element<Config>(at) : typename Config::element{}));

@@ -55,8 +55,7 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
     } else {
 #pragma unroll
       for (int e = 0; e < n_e; e++)
-        if (i + e < args.m)
-          store_element<Config>(c + e, scale(total.e[e], scale.beta_zero ? element{} : load_element<Config>(c + e)));
+        if (i + e < args.m) finish_sum<Config>(scale, c + e, total.e[e]);
     }
   }
 }
@@ -101,7 +100,7 @@ __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typenam
     }
     if (warp > 0 || first + lane >= n_elements) continue;
     element *c = static_cast<element *>(args.c) + product * args.stride_c + j * args.ldc + i;
-    store_element<Config>(c, scale(total, scale.beta_zero ? element{} : load_element<Config>(c)));
+    finish_sum<Config>(scale, c, total);
   }
 }
 
@@ -115,8 +114,7 @@ __device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typ
   for (int e = int(threadIdx.x); e < Config::bm * Config::item_n; e += Config::n_threads) {
     const int i = e % Config::bm, j = e / Config::bm;
     if (m_first + i >= args.m || n_first + j >= args.n) continue;
-    element *c = out.first + j * out.ld + i;
-    store_element<Config>(c, scale(total[e], scale.beta_zero ? element{} : load_element<Config>(c)));
+    finish_sum<Config>(scale, out.first + j * out.ld + i, total[e]);
   }
 }
 

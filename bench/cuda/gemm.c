@@ -121,8 +121,7 @@ typedef struct problem {
   void *a, *b, *c;
 } problem;
 
-static bool run(const arm *x, const problem *p) {
-  if (!x->handle) return cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->m);
+static wsgemm_gemm_desc desc_of(const problem *p) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.transa = p->op_a, d.transb = p->op_b;
   d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
@@ -132,6 +131,12 @@ static bool run(const arm *x, const problem *p) {
   else
     d.alpha.c = (wsgemm_cfloat){1, 0};
   d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->m;
+  return d;
+}
+
+static bool run(const arm *x, const problem *p) {
+  if (!x->handle) return cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->m);
+  const wsgemm_gemm_desc d = desc_of(p);
   if (wsgemm_gemm(x->handle, &d) == WSGEMM_SUCCESS) return true;
   fprintf(stderr, "%s: %s\n", x->label, wsgemm_last_error());
   return false;
@@ -210,13 +215,7 @@ static void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_p
 /* Which kernel the call takes. */
 static void explained_kernel(const arm *x, const problem *p, char name[91]) {
   char text[1024];
-  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
-  d.transa = p->op_a, d.transb = p->op_b, d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
-  d.m = p->m, d.n = p->n, d.k = p->k, d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->m;
-  if (is_wide(p->type))
-    d.alpha.d = 1;
-  else
-    d.alpha.s = 1;
+  const wsgemm_gemm_desc d = desc_of(p);
   wsgemm_explain(x->handle, &d, text, sizeof text);
   const char *at = strstr(text, "kernel: ");
   name[0] = '\0';

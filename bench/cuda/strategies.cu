@@ -51,9 +51,9 @@ struct scale_args {
 };
 
 /* One element a thread and item, as in the example; an item with a cost keeps the block busy before it. */
-template <class Sched> __global__ void __launch_bounds__(n_threads) vector_scale(const __grid_constant__ scale_args args) {
+__global__ void __launch_bounds__(n_threads) vector_scale(const __grid_constant__ scale_args args) {
   const float alpha = compute_scalar(args.prologue);
-  Sched sched(args.sched);
+  ws::sched_queue sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     if (args.first_item_ns && item_idx == 0 && threadIdx.x == 0) *args.first_item_ns = ws::globaltimer();
     const float factor = args.costs ? settle(alpha, args.costs[item_idx]) : alpha;
@@ -126,7 +126,7 @@ void sleep_us(int us) { std::this_thread::sleep_for(std::chrono::microseconds(us
 
 struct bench {
   int n_sms, max_shared;
-  int64_t n_resident; /* blocks of vector_scale, the fewer of both schedulers */
+  int64_t n_resident; /* blocks of vector_scale */
   std::string device;
   FILE *json = nullptr;
   cudaStream_t low, high;
@@ -155,9 +155,9 @@ template <class T> void allocate(T **p, size_t n) {
   must(cudaMemset(*p, 0, n * sizeof(T)), "cudaMemset");
 }
 
-template <class Sched> int64_t resident_blocks(int n_sms) {
+int64_t resident_blocks(int n_sms) {
   int per_sm = 0;
-  must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vector_scale<Sched>, n_threads, n_shared), "occupancy");
+  must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vector_scale, n_threads, n_shared), "occupancy");
   return int64_t(n_sms) * per_sm;
 }
 
@@ -167,7 +167,7 @@ void open_bench(bench *b) {
   b->device = properties.name;
   b->n_sms = properties.multiProcessorCount;
   b->max_shared = int(properties.sharedMemPerBlockOptin);
-  b->n_resident = resident_blocks<ws::sched_queue>(b->n_sms);
+  b->n_resident = resident_blocks(b->n_sms);
   must(cudaFuncSetAttribute(hold, cudaFuncAttributeMaxDynamicSharedMemorySize, b->max_shared), "shared memory of hold");
   int least = 0, greatest = 0;
   must(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");
@@ -212,7 +212,7 @@ void launch(const bench &b, const policy &p, const work &w, float *data, cudaStr
   args.first_item_ns = data == b.data ? b.first_item_ns : nullptr;
   args.prologue = w.prologue;
   const int64_t n_blocks = ws_sched_grid(p.sched, w.n_items, b.n_resident, p.quantum, p.fixed_work);
-  vector_scale<ws::sched_queue><<<unsigned(n_blocks), n_threads, n_shared, stream>>>(args);
+  vector_scale<<<unsigned(n_blocks), n_threads, n_shared, stream>>>(args);
   must(cudaGetLastError(), p.name);
 }
 
