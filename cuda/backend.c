@@ -30,11 +30,37 @@ int ws_cuda_kernel_find(const char *name) {
   return -1;
 }
 
+/* ---- operands ----------------------------------------------------------------------------------------------------------------- */
+
+static bool is_aligned(const void *pointer, int64_t step, int64_t stride, int element_bytes, int bytes) {
+  return (((uintptr_t)pointer | (uintptr_t)(step * element_bytes) | (uintptr_t)(stride * element_bytes)) &
+          (uintptr_t)(bytes - 1)) == 0;
+}
+
+static ws_operand operand_of(const ws_problem *p, const void *data, int64_t ld, bool along_k, int64_t stride, bool conj) {
+  const int bytes = ws_types[p->type].bytes;
+  ws_operand op = {.data = data, .step_mn = along_k ? ld : 1, .step_k = along_k ? 1 : ld, .stride = stride, .conj = conj};
+  const bool is_vectors = is_aligned(data, ld, stride, bytes, 16);
+  if (along_k)
+    op.mode = is_vectors ? WS_COPY_VECTORS_K : WS_COPY_ALONG_K;
+  else
+    op.mode = is_vectors ? WS_COPY_VECTORS_MN : WS_COPY_ALONG_MN;
+  op.whole_elements = is_aligned(data, ld, stride, bytes, bytes);
+  return op;
+}
+
+static ws_operand operand_a(const ws_problem *p) { return operand_of(p, p->a, p->lda, p->a_trans, p->stride_a, p->scale.conj_a); }
+
+static ws_operand operand_b(const ws_problem *p) {
+  return operand_of(p, p->b, p->ldb, !p->b_trans, p->stride_b, p->scale.conj_b);
+}
+
 /* ---- plan -------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct gpu_plan {
   const ws_problem *problem;
   bool is_vector;
+  bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
   ws_split split;
   int row_idx;
   const ws_device_kernel *kernel;
@@ -56,12 +82,21 @@ static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row, int64_
 /* The share of its full speed that a multiprocessor reaches with so many warps: fits `--suite rows` (H200, 2026-11-21). */
 static double share_of_speed(double warps, double half) { return warps / (warps + half); }
 
+/* What copies of a block of A and of B cost for each k, in the unit of row_cost: those by single elements. Beside multiply-adds they take
+ * issue slots; so many for each element along m or n (H200, 2026-11-21; d and z keep such operands as they are or, misaligned, were not
+ * fitted). */
+static double copy_cost(const gpu_plan *plan, const ws_cuda_row *row) {
+  static const double single[WS_N_TYPES] = {[WSGEMM_F32] = 0.06, [WSGEMM_C32] = 0.03};
+  return single[row->type] * ((plan->single_a ? row->bm : 0) + (plan->single_b ? row->bn * row->coarse : 0));
+}
+
 /* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double row_cost(const gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = grid_for(plan->problem, row, plan->split.n_parts);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
-  const double item = (double)row->bm * row->bn * row->coarse / row->rate, each = (double)ws_ceil_div(n_items % places, n_sms);
+  const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
+  const double each = (double)ws_ceil_div(n_items % places, n_sms);
   const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
   return ((double)(n_items / places) * row->blocks + last) * item;
 }
@@ -139,6 +174,7 @@ static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_de
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   *plan = (gpu_plan){.problem = p, .is_vector = ws_is_matrix_vector(p), .split = ws_split_for(p, device->n_sms)};
+  plan->single_a = operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
@@ -157,27 +193,10 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
 
 /* ---- launch ------------------------------------------------------------------------------------------------------------------ */
 
-static bool is_aligned(const void *pointer, int64_t step, int64_t stride, int element_bytes, int bytes) {
-  return (((uintptr_t)pointer | (uintptr_t)(step * element_bytes) | (uintptr_t)(stride * element_bytes)) &
-          (uintptr_t)(bytes - 1)) == 0;
-}
-
-static ws_operand operand_of(const ws_problem *p, const void *data, int64_t ld, bool along_k, int64_t stride, bool conj) {
-  const int bytes = ws_types[p->type].bytes;
-  ws_operand op = {.data = data, .step_mn = along_k ? ld : 1, .step_k = along_k ? 1 : ld, .stride = stride, .conj = conj};
-  const bool is_vectors = is_aligned(data, ld, stride, bytes, 16);
-  if (along_k)
-    op.mode = is_vectors ? WS_COPY_VECTORS_K : WS_COPY_ALONG_K;
-  else
-    op.mode = is_vectors ? WS_COPY_VECTORS_MN : WS_COPY_ALONG_MN;
-  op.whole_elements = is_aligned(data, ld, stride, bytes, bytes);
-  return op;
-}
-
 static ws_gemm_args args_of(const ws_problem *p) {
   ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c, .ldc = p->ldc, .stride_c = p->stride_c};
-  args.a = operand_of(p, p->a, p->lda, p->a_trans, p->stride_a, p->scale.conj_a);
-  args.b = operand_of(p, p->b, p->ldb, !p->b_trans, p->stride_b, p->scale.conj_b);
+  args.a = operand_a(p);
+  args.b = operand_b(p);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;
