@@ -5,7 +5,8 @@
  * single elements along k. Copies along k are given to the lanes as 8 of k times 4 of x: 8 neighbours in memory are a whole sector, and
  * the pitch puts the 32 targets into different banks. Where the mainloop can read it so (BY_X), a k-contiguous operand stands as X rows
  * of k_pitch words, k running along a row, and comes by 16 bytes or single elements along k. The parts of a complex element go to
- * planes of their own if the mainloop wants them so (Config::splits).
+ * planes of their own if the mainloop wants them so (Config::splits): two neighbouring threads share an element, so that a warp still reads
+ * whole lines; the planes lie so that the parts of a line go into different banks.
  * Beyond the operand's last k the block is filled up with zeros; nothing is read outside the operand. */
 #ifndef WS_CUDA_COPY_TILE_CUH
 #define WS_CUDA_COPY_TILE_CUH
@@ -24,34 +25,33 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   using element = typename Config::element;
   static constexpr int element_bytes = int(sizeof(element)), real_bytes = int(sizeof(real)),
                        word_bytes = int(sizeof(typename Config::word));
-  static constexpr int n_threads = Config::n_threads, bk = Config::bk;
+  static constexpr int sharers = Config::n_planes, n_movers = Config::n_threads / sharers, bk = Config::bk;
   static constexpr int pitch_x = BY_X ? Config::k_pitch : 1, pitch_p = BY_X ? 1 : PITCH; /* from neighbour to neighbour */
 
   /* The most threads along x, at most `most`, with which all step over whole tiles. */
   static constexpr int fit_along_x(int most, int width_x) {
-    int n = most < n_threads ? most : n_threads;
-    while (n_threads % n != 0 || X % (n * width_x) != 0) n--;
+    int n = most < n_movers ? most : n_movers;
+    while (n_movers % n != 0 || X % (n * width_x) != 0) n--;
     return n;
   }
 
+  static __device__ __forceinline__ int mover() { return int(threadIdx.x) / sharers; }
+  static __device__ __forceinline__ int part() { return int(threadIdx.x) % sharers; }
+
   template <int MOST_ALONG_X, int WIDTH_X, int WIDTH_P, bool K_FIRST> struct pattern {
-    static constexpr int n_along_x = fit_along_x(MOST_ALONG_X, WIDTH_X), n_along_p = n_threads / n_along_x;
+    static constexpr int n_along_x = fit_along_x(MOST_ALONG_X, WIDTH_X), n_along_p = n_movers / n_along_x;
     static constexpr int width = WIDTH_X * WIDTH_P, width_p = WIDTH_P, x_step = n_along_x * WIDTH_X, p_step = n_along_p * WIDTH_P;
     static constexpr bool k_first = K_FIRST, has_idle = p_step > bk;
     static_assert(has_idle || bk % p_step == 0, "the threads step over whole blocks");
-    static __device__ __forceinline__ int x() {
-      return (K_FIRST ? int(threadIdx.x) / n_along_p : int(threadIdx.x) % n_along_x) * WIDTH_X;
-    }
-    static __device__ __forceinline__ int p() {
-      return (K_FIRST ? int(threadIdx.x) % n_along_p : int(threadIdx.x) / n_along_x) * WIDTH_P;
-    }
+    static __device__ __forceinline__ int x() { return (K_FIRST ? mover() / n_along_p : mover() % n_along_x) * WIDTH_X; }
+    static __device__ __forceinline__ int p() { return (K_FIRST ? mover() % n_along_p : mover() / n_along_x) * WIDTH_P; }
   };
   static constexpr int vec = Config::vec;
   /* Eight threads along x read a whole line; with few, all further steps are along x, at constant distances. */
-  using vectors = std::conditional_t<BY_X, pattern<n_threads * vec / bk, 1, vec, true>,
-                                     pattern<(n_threads / bk > 8 ? n_threads / bk : 8), vec, 1, false>>;
+  using vectors = std::conditional_t<BY_X, pattern<n_movers * vec / bk, 1, vec, true>,
+                                     pattern<(n_movers / bk > 8 ? n_movers / bk : 8), vec, 1, false>>;
   using along_mn = pattern<X, 1, 1, false>;
-  using along_k = pattern<BY_X ? n_threads / bk : n_threads / 8, 1, 1, true>;
+  using along_k = pattern<BY_X ? n_movers / bk : n_movers / 8, 1, 1, true>;
 
   /* How a whole k block is copied: one small number, so that the main loop asks little. */
   enum path { VECTORS, ALONG_K, ALONG_MN, EDGE_VECTORS, EDGE_ALONG_K, EDGE_ALONG_MN };
@@ -70,7 +70,7 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
     const int p = by_vectors() ? vectors::p() : by_k() ? along_k::p() : along_mn::p();
     from =
         static_cast<const element *>(op.data) + batch * op.stride + (first_x + x) * op.step_mn + (first_p + p - bk) * op.step_k;
-    target_offset = uint32_t((p * pitch_p + x * pitch_x) * word_bytes);
+    target_offset = uint32_t((p * pitch_p + x * pitch_x + part() * PLANE) * word_bytes);
     how = (by_vectors() ? VECTORS : by_k() ? ALONG_K : ALONG_MN) + (n_x() < X ? EDGE_VECTORS : VECTORS);
   }
 
@@ -155,10 +155,9 @@ private:
       else
         cp_async<bytes>(target, source, inside * element_bytes);
     } else {
-      const real *parts = reinterpret_cast<const real *>(source);
-      constexpr int apart = Config::splits ? PLANE * word_bytes : real_bytes;
+      const real *parts = reinterpret_cast<const real *>(source) + part();
       cp_async<real_bytes>(target, parts, inside * real_bytes);
-      cp_async<real_bytes>(target + apart, parts + 1, inside * real_bytes);
+      if (!Config::splits) cp_async<real_bytes>(target + real_bytes, parts + 1, inside * real_bytes);
     }
   }
 };

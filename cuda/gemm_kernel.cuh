@@ -11,22 +11,20 @@
 
 namespace ws {
 
-/* A ring of n_stages k blocks in shared memory, and one or two sets of fragments in registers. A block is worked off in steps; with two
- * sets, the fragments of the next step are read while one is multiplied, also across the border to the next block:
+/* A ring of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is worked off in steps; the fragments of
+ * the next step are read while one is multiplied, also across the border to the next block:
  *
  *   step          0      1     ..   last
  *   multiply      f0     f1         f1          f = set of fragments; the number of steps is even
  *   read          f1     f0         f0 of the next block, after a barrier: everybody's part of that block has come, and everybody
  *                                   has read the last of this one, so that its stage can be filled again from step 0 on
- *   copy          A      B half-way through, so that copies do not queue up before reads
- *
- * With one set a step is multiplied, then the next one read; other warps fill the time between. */
+ *   copy          A      B half-way through, so that copies do not queue up before reads */
 template <class Config, class Mainloop, class OperandA, class OperandB, class SizeK, class MakeOutput>
 __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
                                          const int &col, int64_t k_first, SizeK n_k, MakeOutput make_output) {
   using word = typename Config::word;
-  constexpr int n_steps = Mainloop::n_steps, n_sets = Mainloop::n_sets;
-  static_assert(n_steps % n_sets == 0, "the sets of fragments take turns from block to block");
+  constexpr int n_steps = Mainloop::n_steps;
+  static_assert(n_steps % 2 == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
   /* Whole k blocks still to be copied. After them comes what is left of k, if anything is. */
@@ -55,7 +53,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
     copy_b(ahead);
   }
   wait_for_block();
-  mainloop.read(0, stage, 0);
+  mainloop.read_first(stage);
   for (int n_left = int(ws_ceil_div(n_k(), Config::bk)); n_left > 0; n_left--) {
 #pragma unroll
     for (int step = 0; step < n_steps; step++) {
@@ -64,15 +62,11 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
       /* Here, where only one set of fragments is alive. */
       if (step == 0) copy(a, before);
       if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
-      if (n_sets == 1) mainloop.multiply(0);
-      if (step + 1 < n_steps) {
-        mainloop.read((step + 1) % n_sets, stage, step + 1);
-      } else {
+      if (step + 1 == n_steps) {
         wait_for_block();
-        mainloop.read(0, next, 0);
+        stage = next;
       }
-      if (n_sets == 2) mainloop.multiply(step % 2);
-      if (step + 1 == n_steps) stage = next;
+      mainloop.advance(step % 2, stage, (step + 1) % n_steps);
     }
   }
   cp_async_wait<0>();

@@ -31,10 +31,11 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   static_assert(k_parts == 2, "t and t + 4");
   static constexpr bool pairs_m = !A_K && Config::splits, pairs_k = pairs_m && B_K;
   static constexpr int a_pitch = Config::a_pitch - (pairs_k ? 2 : 0), b_pitch = Config::b_pitch;
-  /* A second set of fragments where the registers allow: of 255, some 50 go elsewhere. */
-  static constexpr int sum_registers = 2 * n_sums * coarse * pieces_m * pieces_n * 4;
-  static constexpr int set_registers = 2 * unit * k_parts * (2 * pieces_m + coarse * pieces_n);
-  static constexpr int n_sets = sum_registers + 2 * set_registers <= 200 ? 2 : 1;
+  /* Second sets of fragments where the registers allow: of 255, some 50 go elsewhere, more where there are planes. */
+  static constexpr int sum_registers = 2 * n_sums * coarse * pieces_m * pieces_n * 4, left_registers = unit == 1 ? 200 : 180;
+  static constexpr int a_registers = 2 * unit * k_parts * 2 * pieces_m, b_registers = 2 * unit * k_parts * coarse * pieces_n;
+  static constexpr int b_sets = sum_registers + a_registers + 2 * b_registers <= left_registers ? 2 : 1;
+  static constexpr int a_sets = sum_registers + 2 * a_registers + 2 * b_registers <= left_registers ? 2 : 1;
 
   /* Not kept in registers: every one counts. m_first, n_first: of this warp. */
   static __device__ __forceinline__ int group() { return int(threadIdx.x) % 32 / 4; }
@@ -42,7 +43,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   static __device__ __forceinline__ int m_first() { return int(threadIdx.x) / 32 % warps_m * Config::tm; }
   static __device__ __forceinline__ int n_first() { return int(threadIdx.x) / 32 / warps_m * Config::tn; }
 
-  double a[n_sets][unit][pieces_m][2 * k_parts], b[n_sets][unit][coarse][pieces_n][k_parts];
+  double a[a_sets][unit][pieces_m][2 * k_parts], b[b_sets][unit][coarse][pieces_n][k_parts];
   double sum[n_sums][coarse][pieces_m][pieces_n][4];
 
   __device__ mainloop_mma() {
@@ -58,61 +59,78 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
 
   static __device__ __forceinline__ double2 read_two(const double *at) { return *reinterpret_cast<const double2 *>(at); }
 
-  __device__ __forceinline__ void read_a(int set, const double *stage, int step) {
+  /* Piece i. */
+  __device__ __forceinline__ void read_a(int set, int i, const double *stage, int step) {
     constexpr int step_x = A_K ? Config::k_pitch : 1, step_p = A_K ? 1 : a_pitch;
-    const double *first = stage + (m_first() + row_at(0)) * step_x + (step * step_k + k_at(0)) * step_p;
+    const double *first = stage + (m_first() + i * 16 + row_at(0)) * step_x + (step * step_k + k_at(0)) * step_p;
 #pragma unroll
     for (int u = 0; u < unit; u++)
 #pragma unroll
-      for (int i = 0; i < pieces_m; i++)
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-          const double *at = first + u * Config::a_plane + i * 16 * step_x + (pairs_k ? 1 : 4) * q * step_p;
-          auto &to = a[set][u][i];
-          if (pairs_m) {
-            const double2 two = read_two(at);
-            to[2 * q] = two.x, to[2 * q + 1] = two.y;
-          } else {
-            to[2 * q] = at[0], to[2 * q + 1] = at[8 * step_x];
-          }
+      for (int q = 0; q < 2; q++) {
+        const double *at = first + u * Config::a_plane + (pairs_k ? 1 : 4) * q * step_p;
+        auto &to = a[set][u][i];
+        if (pairs_m) {
+          const double2 two = read_two(at);
+          to[2 * q] = two.x, to[2 * q + 1] = two.y;
+        } else {
+          to[2 * q] = at[0], to[2 * q + 1] = at[8 * step_x];
         }
+      }
   }
 
-  __device__ __forceinline__ void read_b(int set, const double *stage, int step) {
+  /* Piece j of tile c. */
+  __device__ __forceinline__ void read_b(int set, int c, int j, const double *stage, int step) {
     constexpr int step_x = B_K ? Config::k_pitch : 1, step_p = B_K ? 1 : b_pitch;
-    const double *first =
-        stage + Config::a_words + (n_first() + column_at(group())) * step_x + (step * step_k + k_at(0)) * step_p;
+    const double *first = stage + Config::a_words + (c * Config::bn + n_first() + j * 8 + column_at(group())) * step_x +
+                          (step * step_k + k_at(0)) * step_p;
 #pragma unroll
-    for (int u = 0; u < unit; u++)
+    for (int u = 0; u < unit; u++) {
+      const double *at = first + u * Config::b_plane;
+      auto &to = b[set][u][c][j];
+      if (pairs_k) {
+        const double2 two = read_two(at);
+        to[0] = two.x, to[1] = two.y;
+      } else {
+        to[0] = at[0], to[1] = at[4 * step_p];
+      }
+    }
+  }
+
+  /* Every piece of A, of B. */
+  __device__ __forceinline__ void read_a(int set, const double *stage, int step) {
+#pragma unroll
+    for (int i = 0; i < pieces_m; i++) read_a(set, i, stage, step);
+  }
+  __device__ __forceinline__ void read_b(int set, const double *stage, int step) {
+#pragma unroll
+    for (int c = 0; c < coarse; c++)
+#pragma unroll
+      for (int j = 0; j < pieces_n; j++) read_b(set, c, j, stage, step);
+  }
+
+  __device__ __forceinline__ void read_first(const double *stage) {
+    read_a(0, stage, 0);
+    read_b(0, stage, 0);
+  }
+
+  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: into the other set, or, with one set, a piece
+   * as soon as it has been used for the last time. */
+  __device__ __forceinline__ void advance(int set, const double *next_stage, int next_step) {
+    const int a_set = a_sets == 2 ? set : 0, b_set = b_sets == 2 ? set : 0;
+    if (b_sets == 2) read_b(set ^ 1, next_stage, next_step);
+    if (a_sets == 2) read_a(set ^ 1, next_stage, next_step);
+#pragma unroll
+    for (int i = 0; i < pieces_m; i++) {
 #pragma unroll
       for (int c = 0; c < coarse; c++)
 #pragma unroll
         for (int j = 0; j < pieces_n; j++) {
-          const double *at = first + u * Config::b_plane + (c * Config::bn + j * 8) * step_x;
-          auto &to = b[set][u][c][j];
-          if (pairs_k) {
-            const double2 two = read_two(at);
-            to[0] = two.x, to[1] = two.y;
-          } else {
-            to[0] = at[0], to[1] = at[4 * step_p];
-          }
+#pragma unroll
+          for (int s = 0; s < n_sums; s++) mma_f64(sum[s][c][i][j], a[a_set][s / 2][i], b[b_set][s == 1 || s == 2][c][j]);
+          if (b_sets == 1 && i + 1 == pieces_m) read_b(0, c, j, next_stage, next_step);
         }
-  }
-
-  __device__ __forceinline__ void read(int set, const double *stage, int step) {
-    read_a(set, stage, step);
-    read_b(set, stage, step);
-  }
-
-  __device__ __forceinline__ void multiply(int set) {
-#pragma unroll
-    for (int i = 0; i < pieces_m; i++)
-#pragma unroll
-      for (int c = 0; c < coarse; c++)
-#pragma unroll
-        for (int j = 0; j < pieces_n; j++)
-#pragma unroll
-          for (int s = 0; s < n_sums; s++) mma_f64(sum[s][c][i][j], a[set][s / 2][i], b[set][s == 1 || s == 2][c][j]);
+      if (a_sets == 1) read_a(0, i, next_stage, next_step);
+    }
   }
 
   __device__ __forceinline__ products<Config> sum_at(int c, int i, int j, int r) const {

@@ -38,11 +38,10 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time of a read. */
   static constexpr int n_sums = coarse * tm * tn * unit * unit, step_k = n_sums <= 16 ? 4 : 1;
   static constexpr int n_steps = Config::bk / step_k;
-  static constexpr int n_sets = 2;
   static_assert(n_sums <= 96, "with more sums and two sets of fragments ptxas spills on cc 12.0");
 
-  int m_first, n_first; /* of this thread's first vector */
-  element a[n_sets][step_k][tm], b[n_sets][step_k][coarse][tn];
+  int m_first, n_first;                               /* of this thread's first vector */
+  element a[2][step_k][tm], b[2][step_k][coarse][tn]; /* two sets */
   part_sums<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
@@ -70,6 +69,15 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
     }
   }
 
+  __device__ __forceinline__ void read_first(const element *stage) { read(0, stage, 0); }
+
+  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one. */
+  __device__ __forceinline__ void advance(int set, const element *next_stage, int next_step) {
+    read(set ^ 1, next_stage, next_step);
+    multiply(set);
+  }
+
+private:
   __device__ __forceinline__ void read(int set, const element *stage, int step) {
 #pragma unroll
     for (int q = 0; q < step_k; q++) {
@@ -103,6 +111,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
         for (int i = 0; i < n_a; i++) multiply_parts(set, q, j % 2 == 0 ? i : n_a - 1 - i, j);
   }
 
+public:
   __device__ __forceinline__ products<Config> sum_at(int c, int i, int j) const {
     const auto &p = sum[c][i][j].part;
     if constexpr (unit == 1)

@@ -23,11 +23,14 @@
 #define WS_KEEPS_K_mma 1
 #define WS_KEEPS_K_vec 0
 #define WS_PAD_K 4
+/* From plane to plane (mma; tiles are multiples of 16 words): half of the banks on. */
+#define WS_PAD_PLANE 8
 
 /* Words of one stage for one operand of x elements along m or n: room for either layout. A word is an element, or (mma) a real; there
  * are as many of these for each element as the type has parts. */
 #define WS_LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define WS_OPERAND_WORDS(keeps_k, x, bk, pad) WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + WS_PAD_K))
+#define WS_OPERAND_WORDS(keeps_k, x, bk, pad) \
+  (WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + WS_PAD_K)) + (keeps_k)*WS_PAD_PLANE)
 
 #define WS_ROW_THREADS(mainloop, bm, bn, tm, tn) ((bm) / (tm) * ((bn) / (tn)) * WS_OWNER_##mainloop)
 #define WS_ROW_SHARED_BYTES(mainloop, element_bytes, bm, bn, bk, coarse, stages) \
