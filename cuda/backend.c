@@ -185,7 +185,7 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   plan->grid = grid_for(p, row, plan->split.n_parts);
   plan->n_items = ws_tile_items(&plan->grid);
-  if (plan->n_items > WS_SCHED_MAX_ITEMS || !ws_tile_fits_32(&plan->grid))
+  if (plan->n_items > WS_SCHED_MAX_ITEMS)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
                    row->name, (long long)WS_SCHED_MAX_ITEMS);
   return WSGEMM_SUCCESS;

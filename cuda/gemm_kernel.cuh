@@ -7,7 +7,6 @@
 #include "config.cuh"
 #include "copy_tile.cuh"
 #include "epilogue.cuh"
-#include "find_tile.cuh"
 #include "kernel_args.h"
 
 namespace ws {
@@ -106,10 +105,13 @@ private:
 /* Every item whole: all of its k by its owner, into C. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
-  __shared__ tile_place at;
+  __shared__ struct { int batch, row, col; } at; /* the item's tile: in shared memory, where it costs the mainloop no registers */
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
-    if (threadIdx.x == 0) find_tile(&args.grid, uint32_t(item_idx), &at);
+    if (threadIdx.x == 0) {
+      const ws_tile tile = ws_tile_at(&args.grid, item_idx);
+      at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
+    }
     __syncthreads();
     Product::run(
         args, shared, at.batch, at.row, at.col, 0, [k = args.k] { return k; },

@@ -8,7 +8,6 @@
 #ifndef WS_CUDA_SPLIT_KERNEL_CUH
 #define WS_CUDA_SPLIT_KERNEL_CUH
 #include "epilogue.cuh"
-#include "find_tile.cuh"
 #include "grid_barrier.cuh"
 
 namespace ws {
@@ -122,17 +121,18 @@ __device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typ
 /* What a block is at: in shared memory, where it costs the mainloop no registers. */
 struct split_state {
   uint32_t item_idx;
-  int turn;        /* without sums: the part that the tile's owner is at */
-  tile_place tile; /* with sums, every part of a product counts as one of the batch */
-  int product, part;
+  int turn; /* without sums: the part that the tile's owner is at */
+  ws_tile tile;
+  int row, col, product, part;
   int64_t n_k;
 
   __device__ void set(const ws_gemm_args &args) {
     if (item_idx >= args.sched.n_items) return;
     const bool apart = args.split.sums != nullptr;
-    find_tile(&args.grid, item_idx, &tile);
-    product = apart ? tile.batch / args.split.n_parts : tile.batch;
-    part = apart ? tile.batch % args.split.n_parts : turn;
+    tile = ws_tile_at(&args.grid, item_idx);
+    row = int(tile.row), col = int(tile.col);
+    product = apart ? int(tile.batch) / args.split.n_parts : int(tile.batch);
+    part = apart ? int(tile.batch) % args.split.n_parts : turn;
     n_k = ws_min(args.split.part_k, args.k - part * args.split.part_k);
   }
 };
@@ -149,18 +149,17 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
   __syncthreads();
   while (at.item_idx < args.sched.n_items) {
     Product::run(
-        args, shared, at.product, at.tile.row, at.tile.col, at.part * args.split.part_k, [&] { return at.n_k; },
+        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, [&] { return at.n_k; },
         [&](int64_t m_first, int64_t n_first) {
           const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
           if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
-          element *first =
-              static_cast<element *>(args.split.sums) + (int64_t(at.tile.batch) * args.n + n_first) * args.split.ld + m_first;
+          element *first = static_cast<element *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
           return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
         });
     __syncthreads(); /* shared memory is free again, and the total complete */
     const bool is_done = args.split.sums || at.turn + 1 == args.split.n_parts;
     if (!args.split.sums && is_done)
-      finish_total<Config>(args, tile_total, at.product, int64_t(at.tile.row) * Config::bm, int64_t(at.tile.col) * Config::bn);
+      finish_total<Config>(args, tile_total, at.product, int64_t(at.row) * Config::bm, int64_t(at.col) * Config::bn);
     __syncthreads();
     if (threadIdx.x == 0) {
       at.turn = is_done ? 0 : at.turn + 1;
