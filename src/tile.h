@@ -56,4 +56,26 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t i
   t.n_col = ws_min(g->coarse, g->n_cols - t.col);
   return t;
 }
+
+/* Whether ws_tile_at_32 may be asked. */
+static inline WS_HOST_DEVICE int ws_tile_fits_32(const ws_tile_grid *g) {
+  return g->n_cols <= UINT32_MAX && ws_tile_items(g) <= UINT32_MAX;
+}
+
+/* ws_tile_at in 32-bit arithmetic: a GPU takes a microsecond for the other one's divisions. */
+static inline WS_HOST_DEVICE ws_tile ws_tile_at_32(const ws_tile_grid *g, uint32_t item_idx) {
+  const uint32_t n_rows = (uint32_t)g->n_rows, n_cols = (uint32_t)g->n_cols, coarse = (uint32_t)g->coarse;
+  const uint32_t n_strips = (n_cols - 1) / coarse + 1, per_product = n_rows * n_strips;
+  const uint32_t group = (uint32_t)ws_min(g->group, g->n_rows), band_items = group * n_strips;
+  const uint32_t batch = item_idx / per_product, in_product = item_idx - batch * per_product;
+  const uint32_t band = in_product / band_items, in_band = in_product - band * band_items, rows_left = n_rows - band * group;
+  const uint32_t band_rows = group < rows_left ? group : rows_left, strip = in_band / band_rows,
+                 cols_left = n_cols - strip * coarse;
+  ws_tile t;
+  t.batch = batch;
+  t.row = band * group + (in_band - strip * band_rows);
+  t.col = (int64_t)strip * coarse;
+  t.n_col = coarse < cols_left ? coarse : cols_left;
+  return t;
+}
 #endif

@@ -21,6 +21,11 @@ static void check_cover(const ws_tile_grid *g) {
     CHECK(inside, "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: batch %lld row %lld col %lld + %lld",
           (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
           (long long)g->group, (long long)t.batch, (long long)t.row, (long long)t.col, (long long)t.n_col);
+    const ws_tile same = ws_tile_at_32(g, (uint32_t)item);
+    CHECK(same.batch == t.batch && same.row == t.row && same.col == t.col && same.n_col == t.n_col,
+          "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: row %lld col %lld in 32 bits, row %lld col %lld in 64",
+          (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
+          (long long)g->group, (long long)same.row, (long long)same.col, (long long)t.row, (long long)t.col);
     for (int64_t col = t.col; inside && col < t.col + t.n_col; col++) covered[(t.batch * g->n_rows + t.row) * g->n_cols + col]++;
   }
   int64_t n_wrong = 0;
