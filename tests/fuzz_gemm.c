@@ -70,7 +70,7 @@ static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
 }
 
 static struct stage *stage_of(wsgemm_type type) {
-  static struct stage stages[4];
+  static struct stage stages[N_TYPES];
   if (!stages[type].a.re) {
     struct check_random dice = check_random_from(130 + (unsigned)type);
     stages[type] = stage_new(type, MOST, MOST, MOST, FILL_INTEGER, &dice);
@@ -108,7 +108,7 @@ static void damage(struct input *input, wsgemm_gemm_desc d) {
 }
 
 static void call_once(struct input *input) {
-  const wsgemm_type type = (wsgemm_type)(take(input) % 4);
+  const wsgemm_type type = (wsgemm_type)(take(input) % N_TYPES);
   struct stage *stage = stage_of(type);
   wsgemm_gemm_desc d =
       gemm_desc(type, (wsgemm_layout)take_enum(input, WSGEMM_ROW_MAJOR, 2), (wsgemm_op)take_enum(input, WSGEMM_NO_TRANS, 4),

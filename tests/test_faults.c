@@ -197,7 +197,7 @@ static void small_products_child(void *unused) {
   (void)unused;
   struct check_random dice = check_random_from(111);
   const struct layout_of_case where = layout_tight();
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     struct stage stage = stage_new((wsgemm_type)type, 48, 48, 48, FILL_INTEGER, &dice);
     for (int turn = 0; turn < 600 / check_scale(); turn++) {
       wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], all_ops[check_random_in(&dice, 0, 3)],
