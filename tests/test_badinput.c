@@ -398,8 +398,9 @@ static void overlaps(void) {
           for (int distance = -1; distance <= 0; distance++) {
             fill(&x);
             wsgemm_gemm_desc d = good_call(&x, (wsgemm_type)type, all_layouts[layout]);
+            if (type_is_half(d.type_c) && layout) d.type_c = WSGEMM_F32;
             const size_t element = type_bytes((wsgemm_type)type);
-            const size_t other_bytes = (other_is_b ? K * N : M * K) * element, c_bytes = M * N * element;
+            const size_t other_bytes = (other_is_b ? K * N : M * K) * element, c_bytes = M * N * type_bytes(d.type_c);
             unsigned char *const other = x.c + 64 * element;
             *(other_is_b ? &d.b : &d.a) = other;
             d.c = c_is_first ? other - c_bytes - (size_t)distance * element : other + other_bytes + distance * (int)element;

@@ -153,7 +153,7 @@ static void each_call_fails(enum kind kind, bool is_used_at_all) {
   bool *is_harmless = mmap(NULL, sizeof *is_harmless, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(is_harmless != MAP_FAILED, "shared memory");
   int n_faults = 0;
-  for (int type = 0; type<4; type += check_scale()> 1 ? 3 : 1) {
+  for (int type = 0; type<N_TYPES; type += check_scale()> 1 ? N_TYPES - 1 : 1) {
     const int64_t shapes[][3] = {{150, packed_n_for((wsgemm_type)type), 500}, {9, 700, 100}, {1, 900, 400}};
     for (int shape = 0; shape < (check_scale() > 1 ? 1 : 3); shape++) {
       struct stage stage =

@@ -65,26 +65,37 @@ static void pack(const half_run *run, int64_t n, int64_t k, const char *in, int6
   }
 }
 
-/* C = alpha sums + beta C, rounded once: a column, a few rows at a time. */
-static void finish(const half_run *run, const float *sums, int64_t m, char *c_column) {
-  enum { MOST = 512 };
+/* c = alpha sums + beta c, in FP32. */
+static void scale_sums(const ws_scale *scale, int64_t m, int64_t n, const float *sums, int64_t ld_sums, float *c, int64_t ldc) {
+  const float alpha = scale->alpha.s[0], beta = scale->beta.s[0];
+  for (int64_t j = 0; j < n; j++, sums += ld_sums, c += ldc)
+    if (scale->beta_zero)
+      for (int64_t i = 0; i < m; i++) c[i] = alpha * sums[i];
+    else
+      for (int64_t i = 0; i < m; i++) c[i] = alpha * sums[i] + beta * c[i];
+}
+
+/* C = alpha sums + beta C, rounded once: a few columns, or a part of a long one, at a time. */
+static void finish(const half_run *run, int64_t m, int64_t n, const float *sums, int64_t ld_sums, char *c_first) {
+  enum { MOST = 1024 };
   const ws_convert_set *convert = run->plan->row->convert;
   const wsgemm_type type = run->p->type_c;
   const ws_scale *scale = &run->p->scale;
-  const float alpha = scale->alpha.s[0], beta = scale->beta.s[0];
-  float converted[MOST];
-  for (int64_t i = 0; i < m; i += MOST) {
-    const int64_t rows = ws_min(MOST, m - i);
-    uint16_t *halves = (uint16_t *)(void *)c_column + i;
-    float *c = ws_is_half(type) ? converted : (float *)(void *)c_column + i;
-    if (scale->beta_zero) {
-      for (int64_t l = 0; l < rows; l++) c[l] = alpha * sums[i + l];
-    } else {
-      if (ws_is_half(type)) convert->widen[type](rows, 1, halves, rows, c, rows);
-      for (int64_t l = 0; l < rows; l++) c[l] = alpha * sums[i + l] + beta * c[l];
-    }
-    if (ws_is_half(type)) convert->narrow[type](rows, 1, c, rows, halves, rows);
+  const int64_t ldc = run->p->ldc;
+  if (!ws_is_half(type)) {
+    scale_sums(scale, m, n, sums, ld_sums, (float *)(void *)c_first, ldc);
+    return;
   }
+  float x[MOST];
+  const int64_t n_rows = ws_min(m, MOST), n_cols = MOST / n_rows;
+  for (int64_t j = 0; j < n; j += n_cols)
+    for (int64_t i = 0; i < m; i += n_rows) {
+      const int64_t rows = ws_min(n_rows, m - i), cols = ws_min(n_cols, n - j);
+      uint16_t *c = (uint16_t *)(void *)c_first + i + j * ldc;
+      if (!scale->beta_zero) convert->widen[type](rows, cols, c, ldc, x, n_rows);
+      scale_sums(scale, rows, cols, sums + i + j * ld_sums, ld_sums, x, n_rows);
+      convert->narrow[type](rows, cols, x, n_rows, c, ldc);
+    }
 }
 
 /* The m x n elements of C from (i, j) on, with `memory` for their operands and sums. */
@@ -92,7 +103,7 @@ static void multiply(const half_run *run, float *memory, int64_t batch, int64_t 
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
   const ws_ukr_set *ukr = plan->row->ukr;
-  const int bytes = ws_types[p->type].bytes, bytes_c = ws_types[p->type_c].bytes;
+  const int bytes = ws_types[p->type].bytes;
   float *a = memory, *b = a + run->a_floats, *sums = b + run->b_floats;
   const int64_t ld_sums = round_up(m, ukr->mr);
   ws_scale scale = {.alpha = {.s = {1}}, .beta_zero = true, .alpha_one = true, .alpha_real = true, .beta_real = true};
@@ -107,7 +118,7 @@ static void multiply(const half_run *run, float *memory, int64_t batch, int64_t 
     }
     scale.beta.s[0] = 1, scale.beta_zero = false, scale.beta_one = true;
   }
-  for (int64_t col = 0; col < n; col++) finish(run, sums + col * ld_sums, m, ws_c_at(p, batch, i, j + col, bytes_c));
+  finish(run, m, n, sums, ld_sums, ws_c_at(p, batch, i, j, ws_types[p->type_c].bytes));
 }
 
 static void multiply_tiles(const half_run *run, float *memory, int64_t item_idx) {
