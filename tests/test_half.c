@@ -25,40 +25,42 @@ static double value_of(wsgemm_type type, const void *element) {
 
 static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y); }
 
-/* One column of all patterns times 1, into floats and into its own type: each comes out as it is (a NaN as one). As A by columns, as A
+/* One column of all patterns times 1, into each type of C: each comes out as it is, or rounded to the other half (a NaN as one). As A by columns, as A
  * transposed, and as B: the operands are packed in different ways. */
 static void conversions_of(wsgemm_type type) {
-  enum { ALL = 65536, TALL = 256 };
-  uint16_t *patterns = malloc(ALL * sizeof *patterns), *copy = malloc(ALL * sizeof *copy), one;
-  float *floats = malloc(ALL * sizeof *floats);
-  REQUIRE(patterns && copy && floats, "memory");
+  enum { ALL = 65536 };
+  uint16_t *patterns = malloc(ALL * sizeof *patterns), one;
+  unsigned char *c = malloc(ALL * sizeof(float));
+  REQUIRE(patterns && c, "memory");
   for (int at = 0; at < ALL; at++) patterns[at] = (uint16_t)at;
   one = type == WSGEMM_F16 ? 0x3c00 : 0x3f80;
   CHECK(value_of(type, &one) == 1, "one");
   rows_open(&rows, type);
   for (int i = 0; i < rows.n_rows; i++)
-    for (int form = 0; form < 8; form++) {
-      const bool trans = form & 1, is_b = form & 2, to_floats = form & 4;
+    for (int form = 0; form < 12; form++) {
+      const bool trans = form & 1, is_b = form & 2;
+      const wsgemm_type type_c = types_c[form / 4];
       wsgemm_gemm_desc d =
           gemm_desc(type, is_b ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, ALL, 1, 1);
       if (is_b) d.m = 1, d.n = ALL, d.ldb = ALL, d.ldc = ALL;
       if (trans && is_b) d.transb = WSGEMM_TRANS, d.ldb = 1;
       if (trans && !is_b) d.transa = WSGEMM_TRANS, d.lda = 1;
       d.a = is_b ? &one : patterns, d.b = is_b ? patterns : &one;
-      d.type_c = to_floats ? WSGEMM_F32 : type;
-      d.c = to_floats ? (void *)floats : (void *)copy;
+      d.type_c = type_c, d.c = c;
       CHECK(gemm_typed(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       for (int at = 0; at < ALL; at++) {
-        const double wanted = value_of(type, &patterns[at]);
-        const double got = to_floats ? (double)floats[at] : value_of(type, &copy[at]);
+        const double wanted = type_round(type_c, value_of(type, &patterns[at]));
+        const double got = value_of(type_c, c + (size_t)at * type_bytes(type_c));
         /* The sum 0 + -0 is 0. */
         const bool right = wanted == 0 ? got == 0 : same(got, wanted);
-        if (!right) CHECK(false, "%s, form %d: %#x is %g, not %g", rows.row[i].name, form, (unsigned)at, got, wanted);
+        if (!right)
+          CHECK(false, "%s to %c, form %d: %#x is %g, not %g", rows.row[i].name, type_letter(type_c), form, (unsigned)at, got,
+                wanted);
       }
       CHECK(true, "all patterns");
     }
   rows_close(&rows);
-  free(patterns), free(copy), free(floats);
+  free(patterns), free(c);
 }
 
 static void conversions(void) {
