@@ -59,7 +59,12 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       *device = l.device;
     }
   }
-  if (n_host == 0) return WS_PLACE_DEVICE;
+  if (n_host == 0 && !ws_is_half(p->type)) return WS_PLACE_DEVICE;
+  if (n_host == 0) {
+    *status =
+        ws_fail(h, WSGEMM_NOT_SUPPORTED, "%s matrices in device memory: there are no kernels for them", ws_types[p->type].name);
+    return WS_PLACE_BAD;
+  }
   if (n_device_only == 0) return WS_PLACE_HOST;
   *status =
       ws_fail(h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);

@@ -82,8 +82,14 @@ typedef enum wsgemm_type {
   WSGEMM_F32 = 0, /* s */
   WSGEMM_F64 = 1, /* d */
   WSGEMM_C32 = 2, /* c: two floats  */
-  WSGEMM_C64 = 3  /* z: two doubles */
+  WSGEMM_C64 = 3, /* z: two doubles */
+  WSGEMM_F16 = 4, /* h: IEEE binary16, 1 + 5 + 10 bits  */
+  WSGEMM_BF16 = 5 /* b: bfloat16, the upper half of a float: 1 + 8 + 7 bits */
 } wsgemm_type;
+
+/* The bits of a half-precision number, in the machine's byte order. */
+typedef uint16_t wsgemm_f16;
+typedef uint16_t wsgemm_bf16;
 
 typedef struct wsgemm_cfloat {
   float re, im;
@@ -212,7 +218,22 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
                                       int64_t n, int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda,
                                       const wsgemm_cdouble *b, int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc);
 
-/* A scalar of any element type, by value. */
+/* Half precision. Every element of A, B and C becomes an FP32 number, exactly; products, sums, and alpha * sum + beta * c are FP32, and
+ * that is rounded once, to nearest even, to C's type: beyond its range to Inf. Subnormal numbers are kept in all of them. So, in every
+ * element,
+ *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
+ * where an ulp is the distance of neighbouring numbers of that type round the result. alpha and beta are floats.
+ * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. Host memory only: NOT_SUPPORTED for device
+ * memory. */
+WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b,
+                                      int64_t ldb, float beta, wsgemm_f16 *c, int64_t ldc);
+
+WSGEMM_API wsgemm_status wsgemm_bgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
+                                      int64_t n, int64_t k, float alpha, const wsgemm_bf16 *a, int64_t lda, const wsgemm_bf16 *b,
+                                      int64_t ldb, float beta, wsgemm_bf16 *c, int64_t ldc);
+
+/* A scalar, by value; of type_scalar. */
 typedef union wsgemm_scalar {
   float s;
   double d;
@@ -230,7 +251,8 @@ typedef struct wsgemm_gemm_desc {
   size_t struct_bytes; /* sizeof(wsgemm_gemm_desc), so that the struct may grow */
   wsgemm_layout layout;
   wsgemm_op transa, transb;
-  wsgemm_type type_a, type_b, type_c, type_scalar; /* today all four equal, else NOT_SUPPORTED */
+  /* All four equal; or type_a = type_b one of F16, BF16, with type_c one of F16, BF16, F32 and type_scalar = F32. Else NOT_SUPPORTED. */
+  wsgemm_type type_a, type_b, type_c, type_scalar;
   wsgemm_math math;
   wsgemm_scalar_mode scalar_mode; /* today VALUE, else NOT_SUPPORTED */
   wsgemm_epilogue epilogue;       /* today NONE */

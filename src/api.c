@@ -46,7 +46,7 @@ WS_INLINE void set_scale_d(ws_scale *s, double alpha_re, double alpha_im, double
 WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, const void *a,
                             int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
   const bool complex_type = type == WSGEMM_C32 || type == WSGEMM_C64;
-  p->type = type;
+  p->type = p->type_c = type;
   p->k = k;
   p->c = c, p->ldc = ldc;
   if (s->layout == WSGEMM_ROW_MAJOR) {
@@ -63,13 +63,14 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
 }
 
 static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
-  set_operands(p, d->type_c, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
+  set_operands(p, d->type_a, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
   const bool swap = d->layout == WSGEMM_ROW_MAJOR;
   p->batch_count = d->batch_count;
   p->stride_a = swap ? d->stride_b : d->stride_a;
   p->stride_b = swap ? d->stride_a : d->stride_b;
   p->stride_c = d->stride_c;
-  switch (d->type_c) {
+  p->type_c = d->type_c;
+  switch (d->type_scalar) {
   case WSGEMM_F32:
     set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
     break;
@@ -82,6 +83,9 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   case WSGEMM_C64:
     set_scale_d(&p->scale, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
     break;
+  case WSGEMM_F16:
+  case WSGEMM_BF16:
+    break; /* no scalar is: types_fit */
   }
 }
 
@@ -135,7 +139,7 @@ static int64_t b_bytes(const ws_problem *p) {
   return batch_bytes(b_length(p), b_count(p), p->ldb, p->batch_count, p->stride_b, ws_types[p->type].bytes);
 }
 static int64_t c_bytes(const ws_problem *p) {
-  return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type].bytes);
+  return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type_c].bytes);
 }
 
 static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
@@ -149,7 +153,7 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->ldb, bytes);
   if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->lda, bytes);
   if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
-  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, bytes);
+  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, ws_types[p->type_c].bytes);
   if (status || p->batch_count <= 1) return status;
   if (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
@@ -159,9 +163,9 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
 
 /* Whether C's memory meets an operand's, from first to last element. */
 static bool meets_c(const ws_problem *p, const void *x, int64_t stride, int64_t x_bytes) {
-  const int64_t bytes = ws_types[p->type].bytes, before = p->batch_count - 1;
-  const uintptr_t c = (uintptr_t)p->c + (uintptr_t)(p->stride_c < 0 ? p->stride_c * before * bytes : 0);
-  const uintptr_t begin = (uintptr_t)x + (uintptr_t)(stride < 0 ? stride * before * bytes : 0);
+  const int64_t before = p->batch_count - 1;
+  const uintptr_t c = (uintptr_t)p->c + (uintptr_t)(p->stride_c < 0 ? p->stride_c * before * ws_types[p->type_c].bytes : 0);
+  const uintptr_t begin = (uintptr_t)x + (uintptr_t)(stride < 0 ? stride * before * ws_types[p->type].bytes : 0);
   return begin < c + (uintptr_t)c_bytes(p) && c < begin + (uintptr_t)x_bytes;
 }
 
@@ -235,6 +239,36 @@ wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   return run(h, &p, &s);
 }
 
+WS_INLINE wsgemm_status run_half(wsgemm_handle *h, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, float alpha,
+                                 const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, float beta, uint16_t *c,
+                                 int64_t ldc) {
+  ws_problem p;
+  set_operands(&p, type, s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, s);
+}
+
+wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b, int64_t ldb, float beta,
+                           wsgemm_f16 *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  return run_half(h, WSGEMM_F16, &s, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+wsgemm_status wsgemm_bgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const wsgemm_bf16 *a, int64_t lda, const wsgemm_bf16 *b, int64_t ldb,
+                           float beta, wsgemm_bf16 *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  return run_half(h, WSGEMM_BF16, &s, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* Halves are scaled by floats and may be summed up into any half or floats; all else is of one type. */
+static bool types_fit(const wsgemm_gemm_desc *d) {
+  if (d->type_a != d->type_b) return false;
+  if (!ws_is_half(d->type_a)) return d->type_c == d->type_a && d->type_scalar == d->type_a;
+  return (ws_is_half(d->type_c) || d->type_c == WSGEMM_F32) && d->type_scalar == WSGEMM_F32;
+}
+
 /* What only the descriptor form can get wrong. */
 static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   if (!d) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
@@ -250,8 +284,8 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   for (size_t i = 0; i < sizeof enums / sizeof enums[0]; i++)
     if (enums[i].value < 0 || enums[i].value > enums[i].most)
       return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be 0 .. %d", enums[i].name, enums[i].value, enums[i].most);
-  if (d->type_a != d->type_c || d->type_b != d->type_c || d->type_scalar != d->type_c)
-    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "types %s, %s, %s and scalar %s: mixed types are not built in",
+  if (!types_fit(d))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "types %s, %s, %s and scalar %s: this mixture is not built in",
                    ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
   if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");

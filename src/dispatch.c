@@ -4,11 +4,11 @@
 #include "tile.h"
 
 static void run_on_cpu(wsgemm_handle *h, const ws_problem *p) {
+  const ws_cpu_row *row = ws_row_for(h, p->type);
   if (ws_product_is_zero(p)) {
-    if (!p->scale.beta_one) ws_cpu_scale(p);
+    if (!p->scale.beta_one) ws_cpu_scale(p, row);
     return;
   }
-  const ws_cpu_row *row = ws_row_for(h, p->type);
   if (ws_is_one_panel(p, row)) {
     ws_cpu_one_panel(p, row);
     return;
@@ -69,5 +69,9 @@ void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
   ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
   ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\n", plan.coarse, ws_policy_name(plan.policy), plan.n_threads);
-  ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+  if (ws_is_half(p->type))
+    ws_text_add(t, "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n", ws_types[p->type].name,
+                ws_types[p->type_c].name);
+  else
+    ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }

@@ -15,19 +15,22 @@
 
 /* ---- element types: one table -------------------------------------------------------------------------------------------- */
 
-enum { WS_N_TYPES = 4 };
+enum { WS_N_TYPES = 6 };
 typedef struct ws_type_info {
-  char letter;       /* s d c z */
+  char letter;       /* s d c z h b */
   const char *name;  /* f32 ... */
   int bytes, n_real; /* per element */
 } ws_type_info;
 extern const ws_type_info ws_types[WS_N_TYPES];
 
+/* Types that are stored in 16 bits and computed with in FP32. */
+static inline bool ws_is_half(wsgemm_type type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
+
 /* ---- problem --------------------------------------------------------------------------------------------------------------
  * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
  * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
 typedef struct ws_problem {
-  wsgemm_type type;
+  wsgemm_type type, type_c; /* of A and B, of C: equal, except that halves may give another half or floats */
   bool a_trans, b_trans;
   int64_t m, n, k;
   const void *a, *b;
@@ -97,6 +100,7 @@ typedef struct ws_cpu_row {
   ws_isa isa;
   int mr, nr, kc; /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
   const ws_ukr_set *ukr;
+  const ws_convert_set *convert;
 } ws_cpu_row;
 
 int ws_row_count(void); /* CPU rows; wsgemm_kernel_count counts those of all backends, CPU rows first */
@@ -116,7 +120,8 @@ void ws_registry_init(ws_isa most, const char *forced_kernel);
 typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it stands, A as it stands or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
-  WS_PATH_PACKED  /* B packed once for all workers, A by whoever works on its rows */
+  WS_PATH_PACKED, /* B packed once for all workers, A by whoever works on its rows */
+  WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by whoever works on it */
 } ws_path;
 
 typedef struct ws_plan {
@@ -127,7 +132,7 @@ typedef struct ws_plan {
   bool swap;          /* VECTOR: m = 1, computed as its transpose */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
-  int64_t n_products; /* DIRECT: of a batch, in one work item */
+  int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
   int64_t nc;         /* PACKED: columns of B packed at a time */
   int coarse, n_threads;
   wsgemm_policy policy;
@@ -137,7 +142,7 @@ typedef struct ws_plan {
 static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   enum { SMALL_B = 64 * 64 };
   return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&
-         p->k <= row->kc && !p->a_trans && p->m > 1 && p->n > 1 && p->batch_count == 1;
+         p->k <= row->kc && !p->a_trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->type);
 }
 
 void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
@@ -165,5 +170,5 @@ static inline bool ws_product_is_zero(const ws_problem *p) { return p->k == 0 ||
 void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan);
 void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
 /* C = beta C for the whole batch. */
-void ws_cpu_scale(const ws_problem *p);
+void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row);
 #endif

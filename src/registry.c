@@ -5,10 +5,8 @@
 #include "internal.h"
 
 const ws_type_info ws_types[WS_N_TYPES] = {
-    [WSGEMM_F32] = {'s', "f32", 4, 1},
-    [WSGEMM_F64] = {'d', "f64", 8, 1},
-    [WSGEMM_C32] = {'c', "c32", 8, 2},
-    [WSGEMM_C64] = {'z', "c64", 16, 2},
+    [WSGEMM_F32] = {'s', "f32", 4, 1},  [WSGEMM_F64] = {'d', "f64", 8, 1}, [WSGEMM_C32] = {'c', "c32", 8, 2},
+    [WSGEMM_C64] = {'z', "c64", 16, 2}, [WSGEMM_F16] = {'h', "f16", 2, 1}, [WSGEMM_BF16] = {'b', "bf16", 2, 1},
 };
 
 #if defined(__x86_64__)
@@ -23,17 +21,30 @@ const ws_type_info ws_types[WS_N_TYPES] = {
 #define TYPE_d WSGEMM_F64
 #define TYPE_c WSGEMM_C32
 #define TYPE_z WSGEMM_C64
+#define TYPE_h WSGEMM_F16
+#define TYPE_b WSGEMM_BF16
 #define ISA_avx512 WS_ISA_AVX512
 #define ISA_avx2 WS_ISA_AVX2
 #define ISA_neon WS_ISA_NEON
 #define ISA_ref WS_ISA_REF
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc) extern const ws_ukr_set ws_ukr_##isa##_##t;
+/* Halves are multiplied as floats. */
+#define UKR_s(isa) ws_ukr_##isa##_s
+#define UKR_d(isa) ws_ukr_##isa##_d
+#define UKR_c(isa) ws_ukr_##isa##_c
+#define UKR_z(isa) ws_ukr_##isa##_z
+#define UKR_h(isa) ws_ukr_##isa##_s
+#define UKR_b(isa) ws_ukr_##isa##_s
+
+#define WS_CPU_ROW(t, isa, mr, nr, kc)  \
+  extern const ws_ukr_set UKR_##t(isa); \
+  extern const ws_convert_set ws_convert_##isa;
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 
 static const ws_cpu_row rows[] = {
-#define WS_CPU_ROW(t, isa, mr, nr, kc) {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &ws_ukr_##isa##_##t},
+#define WS_CPU_ROW(t, isa, mr, nr, kc) \
+  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &UKR_##t(isa), &ws_convert_##isa},
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 };

@@ -4,7 +4,7 @@
 #include "tile.h"
 
 const char *ws_path_name(ws_path path) {
-  static const char *const names[] = {"direct", "vector", "packed"};
+  static const char *const names[] = {"direct", "vector", "packed", "half"};
   return names[path];
 }
 
@@ -38,12 +38,12 @@ static int threads_for(wsgemm_handle *h, double work, double work_per_thread) {
   return useful < limit ? (int)useful : limit;
 }
 
-/* COARSE_FACTOR that leaves each thread enough items, if the handle does not say. */
-static int coarse_for(wsgemm_handle *h, int n_threads, int64_t n_rows, int64_t n_cols) {
+/* COARSE_FACTOR that leaves each thread enough items, at most `most`, if the handle does not say. */
+static int coarse_for(wsgemm_handle *h, int n_threads, int64_t n_rows, int64_t n_cols, int64_t most) {
   const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   if (forced > 0) return forced;
-  if (n_threads == 1) return WS_COARSE_MAX;
-  return (int)ws_max(1, ws_min(WS_COARSE_MAX, n_rows * n_cols / (n_threads * ITEMS_PER_THREAD)));
+  if (n_threads == 1) return (int)most;
+  return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * ITEMS_PER_THREAD)));
 }
 
 static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
@@ -78,7 +78,7 @@ static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
   const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
   plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
-  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn));
+  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
 }
 
 static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
@@ -107,7 +107,26 @@ static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
   const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
   plan->nc = round_up(ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
-  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn));
+  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+}
+
+/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. */
+static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  enum { MOST_TILES = 8 };
+  const ws_cpu_row *row = plan->row;
+  plan->path = WS_PATH_HALF;
+  plan->n_threads = threads_for(h, work, WORK_PER_THREAD);
+  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  const int64_t budget = ws_machine_get()->l2_bytes * 3 / 10 / (int64_t)sizeof(float);
+  const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, MOST_TILES * plan->bn) / row->mr * row->mr);
+  int64_t n_rows = ws_ceil_div(p->m, most_rows);
+  if (plan->n_threads > 1 && p->batch_count == 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
+  plan->bm = round_up(ws_ceil_div(p->m, n_rows), row->mr);
+  n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
+  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn), MOST_TILES);
+  if (plan->n_threads > 1)
+    plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
+                                        (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
@@ -131,7 +150,9 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
   plan->policy =
       policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
   plan->n_threads = 1;
-  if (ws_is_one_panel(p, plan->row))
+  if (ws_is_half(p->type))
+    plan_half(h, p, work * (double)p->batch_count, plan);
+  else if (ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
   else if ((p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST)
     plan_vector(h, p, work * (double)p->batch_count, plan);

@@ -59,7 +59,7 @@ static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
   const int64_t count[3] = {columns != a_flips ? d->k : d->m, columns != b_flips ? d->n : d->k, columns ? d->n : d->m};
   const int64_t ld[3] = {d->lda, d->ldb, d->ldc};
   for (int i = 0; i < 3; i++) {
-    const int64_t element = (int64_t)type_bytes(d->type_a);
+    const int64_t element = (int64_t)type_bytes(i < 2 ? d->type_a : d->type_c);
     if (ld[i] < 1 || ld[i] < length[i] || (count[i] > 0 && ld[i] > INT64_MAX / element / count[i])) return WSGEMM_INVALID_VALUE;
   }
   if (d->m == 0 || d->n == 0) return WSGEMM_SUCCESS;
@@ -70,7 +70,7 @@ static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
 }
 
 static struct stage *stage_of(wsgemm_type type) {
-  static struct stage stages[4];
+  static struct stage stages[N_TYPES];
   if (!stages[type].a.re) {
     struct check_random dice = check_random_from(130 + (unsigned)type);
     stages[type] = stage_new(type, MOST, MOST, MOST, FILL_INTEGER, &dice);
@@ -108,11 +108,13 @@ static void damage(struct input *input, wsgemm_gemm_desc d) {
 }
 
 static void call_once(struct input *input) {
-  const wsgemm_type type = (wsgemm_type)(take(input) % 4);
+  const wsgemm_type type = (wsgemm_type)(take(input) % N_TYPES);
   struct stage *stage = stage_of(type);
   wsgemm_gemm_desc d =
       gemm_desc(type, (wsgemm_layout)take_enum(input, WSGEMM_ROW_MAJOR, 2), (wsgemm_op)take_enum(input, WSGEMM_NO_TRANS, 4),
                 (wsgemm_op)take_enum(input, WSGEMM_NO_TRANS, 4), take_size(input), take_size(input), take_size(input));
+  static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+  if (type_is_half(type)) d.type_c = types_c[take(input) % 3];
   d.alpha = take_scalar(input, type);
   d.beta = take_scalar(input, type);
   const wsgemm_gemm_desc least = d;

@@ -15,7 +15,7 @@ int n_ops(wsgemm_type type) { return type_is_complex(type) ? 4 : 2; }
 wsgemm_scalar scalar_make(wsgemm_type type, double re, double im) {
   wsgemm_scalar scalar;
   memset(&scalar, 0, sizeof scalar);
-  if (type == WSGEMM_F32)
+  if (type_of_scalars(type) == WSGEMM_F32)
     scalar.s = (float)re;
   else if (type == WSGEMM_F64)
     scalar.d = re;
@@ -28,7 +28,7 @@ wsgemm_scalar scalar_make(wsgemm_type type, double re, double im) {
 
 void scalar_get(wsgemm_type type, const wsgemm_scalar *scalar, double value[2]) {
   value[1] = 0;
-  if (type == WSGEMM_F32) {
+  if (type_of_scalars(type) == WSGEMM_F32) {
     value[0] = scalar->s;
   } else if (type == WSGEMM_F64) {
     value[0] = scalar->d;
@@ -42,6 +42,7 @@ void scalar_get(wsgemm_type type, const wsgemm_scalar *scalar, double value[2]) 
 }
 
 wsgemm_status gemm_typed(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  if (d->type_c != d->type_a) return wsgemm_gemm(h, d);
   switch (d->type_a) {
   case WSGEMM_F32:
     return wsgemm_sgemm(h, d->layout, d->transa, d->transb, d->m, d->n, d->k, d->alpha.s, d->a, d->lda, d->b, d->ldb, d->beta.s,
@@ -54,6 +55,12 @@ wsgemm_status gemm_typed(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
                         d->c, d->ldc);
   case WSGEMM_C64:
     return wsgemm_zgemm(h, d->layout, d->transa, d->transb, d->m, d->n, d->k, d->alpha.z, d->a, d->lda, d->b, d->ldb, d->beta.z,
+                        d->c, d->ldc);
+  case WSGEMM_F16:
+    return wsgemm_hgemm(h, d->layout, d->transa, d->transb, d->m, d->n, d->k, d->alpha.s, d->a, d->lda, d->b, d->ldb, d->beta.s,
+                        d->c, d->ldc);
+  case WSGEMM_BF16:
+    return wsgemm_bgemm(h, d->layout, d->transa, d->transb, d->m, d->n, d->k, d->alpha.s, d->a, d->lda, d->b, d->ldb, d->beta.s,
                         d->c, d->ldc);
   }
   return WSGEMM_INTERNAL_ERROR;
@@ -79,7 +86,8 @@ wsgemm_gemm_desc gemm_desc(wsgemm_type type, wsgemm_layout layout, wsgemm_op tra
   d.layout = layout;
   d.transa = transa;
   d.transb = transb;
-  d.type_a = d.type_b = d.type_c = d.type_scalar = type;
+  d.type_a = d.type_b = d.type_c = type;
+  d.type_scalar = type_of_scalars(type);
   d.m = m;
   d.n = n;
   d.k = k;
@@ -98,11 +106,12 @@ const char *gemm_describe(const wsgemm_gemm_desc *d, char text[DESCRIPTION_BYTES
   scalar_get(d->type_a, &d->alpha, alpha);
   scalar_get(d->type_a, &d->beta, beta);
   snprintf(text, DESCRIPTION_BYTES,
-           "%cgemm %s %c%c m=%lld n=%lld k=%lld alpha=(%g,%g) beta=(%g,%g) lda=%lld ldb=%lld ldc=%lld a%%64=%d b%%64=%d c%%64=%d",
-           type_letter(d->type_a), d->layout == WSGEMM_COL_MAJOR ? "col" : "row", "NTCR"[d->transa - WSGEMM_NO_TRANS],
-           "NTCR"[d->transb - WSGEMM_NO_TRANS], (long long)d -> m, (long long)d -> n, (long long)d -> k, alpha[0], alpha[1],
-           beta[0], beta[1], (long long)d -> lda, (long long)d -> ldb, (long long)d -> ldc, (int)((uintptr_t)d->a % 64),
-           (int)((uintptr_t)d->b % 64), (int)((uintptr_t)d->c % 64));
+           "%cgemm to %c %s %c%c m=%lld n=%lld k=%lld alpha=(%g,%g) beta=(%g,%g) lda=%lld ldb=%lld ldc=%lld a%%64=%d b%%64=%d "
+           "c%%64=%d",
+           type_letter(d->type_a), type_letter(d->type_c), d->layout == WSGEMM_COL_MAJOR ? "col" : "row",
+           "NTCR"[d->transa - WSGEMM_NO_TRANS], "NTCR"[d->transb - WSGEMM_NO_TRANS], (long long)d -> m, (long long)d -> n,
+           (long long)d -> k, alpha[0], alpha[1], beta[0], beta[1], (long long)d -> lda, (long long)d -> ldb, (long long)d -> ldc,
+           (int)((uintptr_t)d->a % 64), (int)((uintptr_t)d->b % 64), (int)((uintptr_t)d->c % 64));
   return text;
 }
 
@@ -110,13 +119,17 @@ struct stage stage_new(wsgemm_type type, int64_t max_m, int64_t max_n, int64_t m
                        struct check_random *random) {
   const int64_t largest = max_m > max_n ? max_m : max_n;
   const size_t bytes_ab = (size_t)((largest + MAX_PAD) * (max_k + MAX_PAD)) * type_bytes(type);
-  const size_t bytes_c = (size_t)((max_m + MAX_PAD) * (max_n + MAX_PAD)) * type_bytes(type);
-  return (struct stage){values_new(type, max_m, max_k, fill, random),
+  const size_t bytes_c =
+      (size_t)((max_m + MAX_PAD) * (max_n + MAX_PAD)) * (type_is_half(type) ? sizeof(float) : type_bytes(type));
+  struct stage stage = {values_new(type, max_m, max_k, fill, random),
                         values_new(type, max_k, max_n, fill, random),
                         values_new(type, max_m, max_n, fill, random),
                         product_new(max_m, max_n),
                         {arena_new(bytes_ab), arena_new(bytes_ab), arena_new(bytes_c)},
                         {{0}, {0}, {0}}};
+  for (int64_t at = 0; type_is_half(type) && at < max_m * max_n; at++)
+    stage.c.re[at] = type_round(WSGEMM_F16, type_round(WSGEMM_BF16, stage.c.re[at]));
+  return stage;
 }
 
 void stage_free(struct stage *stage) {
@@ -204,7 +217,8 @@ bool run_case(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d, c
   const unsigned long long digest_a = matrix_digest(&stage->stored[0]), digest_b = matrix_digest(&stage->stored[1]);
   feclearexcept(FE_ALL_EXCEPT);
   const wsgemm_status status = run_case_caller(stage, handle, d, typed);
-  const int raised = fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW);
+  /* Of C's type alone FP16 has so few exponents that ordinary products fall below them. */
+  const int raised = fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | (d->type_c == WSGEMM_F16 ? 0 : FE_UNDERFLOW));
   if (raised != 0)
     CHECK(false, "%s: %s: floating-point exceptions %#x were raised", who, gemm_describe(d, text), (unsigned)raised);
   if (status != WSGEMM_SUCCESS)

@@ -11,7 +11,7 @@
 wsgemm_scalar scalar_make(wsgemm_type type, double re, double im);
 void scalar_get(wsgemm_type type, const wsgemm_scalar *scalar, double value[2]);
 
-/* The typed call (sgemm, dgemm, cgemm, zgemm) that says the same as d; d->batch_count must be 1. */
+/* The typed call (sgemm, ... bgemm) that says the same as d, or the descriptor form if none does; d->batch_count must be 1. */
 wsgemm_status gemm_typed(wsgemm_handle *handle, const wsgemm_gemm_desc *d);
 
 /* A descriptor of one type with alpha = 1, beta = 0, no pointers, and the least lds. */
@@ -28,7 +28,7 @@ int n_ops(wsgemm_type type); /* how many of all_ops differ for the type: 2 or 4 
 
 /* What the cases of one type and one largest shape share: the values, the reference, and the guarded places. */
 struct stage {
-  struct values a, b, c; /* op(A), op(B), C before the call */
+  struct values a, b, c; /* op(A), op(B), C before the call (of half precision: fit for every type that C may have) */
   struct product product;
   struct arena arena[3];   /* for A, B, C */
   struct matrix stored[3]; /* A, B, C of the last case */

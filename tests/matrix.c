@@ -14,24 +14,74 @@
 
 #define GUARD_BYTES 1024
 
-static const uint32_t signalling_f32 = 0x7fa5a5a5u;
-static const uint64_t signalling_f64 = 0x7ff4a5a5a5a5a5a5u;
+/* The reals of each type: their bytes, digits, least and largest exponent of a normal number, and signalling NaN. */
+static const struct {
+  size_t bytes;
+  int digits, low, high;
+  uint64_t signalling;
+} reals[N_TYPES] = {{4, 24, -126, 127, 0x7fa5a5a5u}, {8, 53, -1022, 1023, 0x7ff4a5a5a5a5a5a5u},
+                    {4, 24, -126, 127, 0x7fa5a5a5u}, {8, 53, -1022, 1023, 0x7ff4a5a5a5a5a5a5u},
+                    {2, 11, -14, 15, 0x7da5u},       {2, 8, -126, 127, 0x7fa5u}};
 
+const char type_letters[N_TYPES + 1] = "sdczhb";
 bool type_is_complex(wsgemm_type type) { return type == WSGEMM_C32 || type == WSGEMM_C64; }
 bool type_is_single(wsgemm_type type) { return type == WSGEMM_F32 || type == WSGEMM_C32; }
-static size_t real_bytes(wsgemm_type type) { return type_is_single(type) ? sizeof(float) : sizeof(double); }
+bool type_is_half(wsgemm_type type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
+bool type_is_double(wsgemm_type type) { return type == WSGEMM_F64 || type == WSGEMM_C64; }
+static size_t real_bytes(wsgemm_type type) { return reals[type].bytes; }
 size_t type_bytes(wsgemm_type type) { return real_bytes(type) * (type_is_complex(type) ? 2 : 1); }
-char type_letter(wsgemm_type type) { return "sdcz"[type]; }
+char type_letter(wsgemm_type type) { return type_letters[type]; }
+wsgemm_type type_of_scalars(wsgemm_type type) { return type_is_half(type) ? WSGEMM_F32 : type; }
+double type_largest(wsgemm_type type) { return ldexp(2 - ldexp(1, 1 - reals[type].digits), reals[type].high); }
+double type_least(wsgemm_type type) { return ldexp(1, reals[type].low + 1 - reals[type].digits); }
+
+/* The exponent of the last place of the type's numbers round x. */
+static int last_place(wsgemm_type type, double x) {
+  int exponent = reals[type].low;
+  if (x != 0 && isfinite(x) && ilogb(x) > exponent) exponent = ilogb(x);
+  return exponent + 1 - reals[type].digits;
+}
+
+double type_round(wsgemm_type type, double x) {
+  if (reals[type].bytes == 8 || !isfinite(x) || x == 0) return x;
+  const int place = last_place(type, x);
+  const double rounded = ldexp(nearbyint(ldexp(x, -place)), place);
+  return fabs(rounded) > type_largest(type) ? copysign((double)INFINITY, x) : rounded;
+}
+
+double type_half_ulp(wsgemm_type type, double x) { return type_is_half(type) ? ldexp(1, last_place(type, x) - 1) : 0; }
+
+static uint16_t half_bits(wsgemm_type type, double value) {
+  const int fraction_bits = reals[type].digits - 1;
+  const uint16_t sign = signbit(value) ? 0x8000 : 0, top = (uint16_t)(0x7fff >> fraction_bits << fraction_bits);
+  const double x = fabs(type_round(type, value));
+  if (isnan(x)) return 0x7fff;
+  if (isinf(x)) return sign | top;
+  const int place = last_place(type, x);
+  const int digits = (int)ldexp(x, -place); /* a subnormal's: without the leading one; a normal's carries into the exponent */
+  const int biased = place - (reals[type].low + 1 - reals[type].digits);
+  return (uint16_t)(sign | ((biased << fraction_bits) + digits));
+}
+
+static double half_value(wsgemm_type type, uint16_t bits) {
+  const int fraction_bits = reals[type].digits - 1, exponent = (bits & 0x7fff) >> fraction_bits;
+  const int fraction = bits & ((1 << fraction_bits) - 1);
+  double x = ldexp(fraction, reals[type].low - fraction_bits);
+  if (exponent > 0) x = ldexp(fraction + (1 << fraction_bits), exponent - 1 + reals[type].low - fraction_bits);
+  if (exponent == 0x7fff >> fraction_bits) x = fraction ? (double)NAN : (double)INFINITY;
+  return bits & 0x8000 ? -x : x;
+}
 
 static double draw(wsgemm_type type, enum fill fill, struct check_random *random) {
   double value = 0;
   if (fill == FILL_UNIFORM)
     value = check_random_unit(random);
   else if (fill == FILL_SPREAD)
-    value = ldexp(check_random_unit(random), (int)check_random_in(random, -12, 12));
+    value = ldexp(check_random_unit(random),
+                  type_is_half(type) ? (int)check_random_in(random, -3, 3) : (int)check_random_in(random, -12, 12));
   else if (fill == FILL_INTEGER)
     value = (double)check_random_in(random, -3, 3);
-  return type_is_single(type) ? (double)(float)value : value;
+  return type_round(type, value);
 }
 
 struct values values_new(wsgemm_type type, int64_t rows, int64_t cols, enum fill fill, struct check_random *random) {
@@ -88,18 +138,13 @@ static void guard_bounds(const struct matrix *x, unsigned char **low, unsigned c
 }
 
 static void guard_fill(wsgemm_type type, unsigned char *low, unsigned char *high) {
-  if (type_is_single(type))
-    for (; low < high; low += sizeof signalling_f32) memcpy(low, &signalling_f32, sizeof signalling_f32);
-  else
-    for (; low < high; low += sizeof signalling_f64) memcpy(low, &signalling_f64, sizeof signalling_f64);
+  for (; low < high; low += real_bytes(type)) memcpy(low, &reals[type].signalling, real_bytes(type)); /* little-endian */
 }
 
 /* First byte of [low, high) that is not the pattern, or NULL. */
 static unsigned char *guard_broken(wsgemm_type type, unsigned char *low, unsigned char *high) {
-  const size_t real = real_bytes(type);
-  const void *pattern = type_is_single(type) ? (const void *)&signalling_f32 : (const void *)&signalling_f64;
-  for (; low < high; low += real)
-    if (memcmp(low, pattern, real) != 0) return low;
+  for (; low < high; low += real_bytes(type))
+    if (memcmp(low, &reals[type].signalling, real_bytes(type)) != 0) return low;
   return NULL;
 }
 
@@ -122,31 +167,43 @@ static unsigned char *element_at(const struct matrix *x, int64_t i, int64_t j) {
   return x->elements + (size_t)(x->by_columns ? i + j * x->ld : i * x->ld + j) * type_bytes(x->type);
 }
 
+static double real_get(wsgemm_type type, const unsigned char *p) {
+  uint16_t half;
+  float single;
+  double value;
+  switch (real_bytes(type)) {
+  case 2:
+    memcpy(&half, p, sizeof half);
+    return half_value(type, half);
+  case 4:
+    memcpy(&single, p, sizeof single);
+    return single;
+  default:
+    memcpy(&value, p, sizeof value);
+    return value;
+  }
+}
+
+static void real_set(wsgemm_type type, unsigned char *p, double value) {
+  const uint16_t half = real_bytes(type) == 2 ? half_bits(type, value) : 0;
+  const float single = (float)value;
+  memcpy(p,
+         real_bytes(type) == 2   ? (const void *)&half
+         : real_bytes(type) == 4 ? (const void *)&single
+                                 : (const void *)&value,
+         real_bytes(type));
+}
+
 void matrix_get(const struct matrix *x, int64_t i, int64_t j, double *re, double *im) {
   const unsigned char *p = element_at(x, i, j);
-  *im = 0;
-  if (type_is_single(x->type)) {
-    float value[2] = {0, 0};
-    memcpy(value, p, type_bytes(x->type));
-    *re = value[0];
-    *im = value[1];
-  } else {
-    double value[2] = {0, 0};
-    memcpy(value, p, type_bytes(x->type));
-    *re = value[0];
-    *im = value[1];
-  }
+  *re = real_get(x->type, p);
+  *im = type_is_complex(x->type) ? real_get(x->type, p + real_bytes(x->type)) : 0;
 }
 
 void matrix_set(const struct matrix *x, int64_t i, int64_t j, double re, double im) {
   unsigned char *p = element_at(x, i, j);
-  if (type_is_single(x->type)) {
-    const float value[2] = {(float)re, (float)im};
-    memcpy(p, value, type_bytes(x->type));
-  } else {
-    const double value[2] = {re, im};
-    memcpy(p, value, type_bytes(x->type));
-  }
+  real_set(x->type, p, re);
+  if (type_is_complex(x->type)) real_set(x->type, p + real_bytes(x->type), im);
 }
 
 void matrix_store(const struct matrix *x, const struct values *values, wsgemm_op op) {
@@ -182,13 +239,14 @@ bool matrix_guard_intact(const struct matrix *x, int64_t *byte_idx) {
 }
 
 unsigned long long matrix_digest(const struct matrix *x) {
-  unsigned long long digest = 0xcbf29ce484222325ULL; /* FNV-1a, by 32-bit words */
-  const size_t words = (size_t)line_length(x) * type_bytes(x->type) / sizeof(uint32_t);
+  unsigned long long digest = 0xcbf29ce484222325ULL; /* FNV-1a, by words of 32 bits or, if that is all a real has, 16 */
+  const size_t word_bytes = real_bytes(x->type) < sizeof(uint32_t) ? real_bytes(x->type) : sizeof(uint32_t);
+  const size_t words = (size_t)line_length(x) * type_bytes(x->type) / word_bytes;
   for (int64_t line = 0; line < n_lines(x); line++) {
     const unsigned char *start = x->elements + (size_t)(line * x->ld) * type_bytes(x->type);
     for (size_t i = 0; i < words; i++) {
-      uint32_t word;
-      memcpy(&word, start + i * sizeof word, sizeof word);
+      uint32_t word = 0;
+      memcpy(&word, start + i * word_bytes, word_bytes);
       digest = (digest ^ word) * 0x100000001b3ULL;
     }
   }

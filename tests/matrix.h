@@ -27,10 +27,23 @@ enum fill {
 struct values values_new(wsgemm_type type, int64_t rows, int64_t cols, enum fill fill, struct check_random *random);
 void values_free(struct values *values);
 
+enum { N_TYPES = 6 }; /* of wsgemm_type */
+extern const char type_letters[N_TYPES + 1];
 bool type_is_complex(wsgemm_type type);
-bool type_is_single(wsgemm_type type);
+bool type_is_half(wsgemm_type type);
+bool type_is_single(wsgemm_type type); /* its reals are floats */
+bool type_is_double(wsgemm_type type); /* else sums, alpha and beta are single */
 size_t type_bytes(wsgemm_type type);
 char type_letter(wsgemm_type type);
+wsgemm_type type_of_scalars(wsgemm_type type);
+double type_largest(wsgemm_type type); /* the largest finite real */
+double type_least(wsgemm_type type);   /* the least positive real, a subnormal one */
+
+/* x as the type's reals hold it: rounded to nearest even, Inf beyond their range. */
+double type_round(wsgemm_type type, double x);
+
+/* Half the distance of a half-precision type's numbers round x; 0 for the other types. */
+double type_half_ulp(wsgemm_type type, double x);
 
 struct arena {
   unsigned char *low; /* first byte of the data area */

@@ -111,7 +111,7 @@ static struct element element_exact(const struct product *p, int64_t i, int64_t 
 /* Accepts most elements at the cost of double arithmetic: the estimate is off by less than 16 DBL_EPSILON times the magnitude,
  * and for whole numbers (gamma = 0) not at all. */
 static bool is_surely_within(const struct product *p, int64_t i, int64_t j, const double alpha[2], const double beta[2],
-                             const struct values *c_before, double gamma, double got_re, double got_im) {
+                             const struct values *c_before, double gamma, wsgemm_type type_c, double got_re, double got_im) {
   const int64_t at = i * p->n + j;
   const double p_re = (double)p->re[at], p_im = (double)p->im[at];
   double c_re = 0, c_im = 0;
@@ -123,7 +123,7 @@ static bool is_surely_within(const struct product *p, int64_t i, int64_t j, cons
   const double im = alpha[0] * p_im + alpha[1] * p_re + (beta[0] * c_im + beta[1] * c_re);
   const double magnitude =
       (fabs(alpha[0]) + fabs(alpha[1])) * (double)p->magnitude[at] + (fabs(beta[0]) + fabs(beta[1])) * (fabs(c_re) + fabs(c_im));
-  if (gamma == 0) return got_re == re && got_im == im;
+  if (gamma == 0) return got_re == type_round(type_c, re) && got_im == type_round(type_c, im);
   const double tolerance = (gamma - 16 * DBL_EPSILON) * magnitude;
   return fabs(got_re - re) < tolerance && fabs(got_im - im) < tolerance;
 }
@@ -131,7 +131,7 @@ static bool is_surely_within(const struct product *p, int64_t i, int64_t j, cons
 static struct verdict judge(const wsgemm_gemm_desc *d, const struct product *p, const struct values *c_before,
                             const struct matrix *c, bool exactly) {
   struct verdict verdict = {true, 0, -1, -1, 0, 0, 0, 0};
-  const double unit = type_is_single(d->type_a) ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+  const double unit = type_is_double(d->type_a) ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
   const double gamma = exactly ? 0 : (double)(d->k + 2) * unit / (1 - (double)(d->k + 2) * unit);
   double alpha[2], beta[2];
   scalar_get(d->type_a, &d->alpha, alpha);
@@ -141,9 +141,13 @@ static struct verdict judge(const wsgemm_gemm_desc *d, const struct product *p, 
     for (int64_t j = 0; j < d->n; j++) {
       double re, im;
       matrix_get(c, i, j, &re, &im);
-      if (is_surely_within(p, i, j, alpha, beta, c_before, gamma, re, im)) continue;
-      const struct element e = element_exact(p, i, j, alpha, beta, c_before);
-      const wide bound = (wide)gamma * e.magnitude;
+      if (is_surely_within(p, i, j, alpha, beta, c_before, gamma, d->type_c, re, im)) continue;
+      struct element e = element_exact(p, i, j, alpha, beta, c_before);
+      wide bound = (wide)gamma * e.magnitude;
+      if (exactly)
+        e.re = (wide)type_round(d->type_c, (double)e.re);
+      else
+        bound += (wide)type_half_ulp(d->type_c, fabs((double)e.re) + (double)bound);
       const wide off_re = wide_abs((wide)re - e.re), off_im = wide_abs((wide)im - e.im);
       const bool passed = off_re <= bound && off_im <= bound;
       const wide off = off_re > off_im ? off_re : off_im;

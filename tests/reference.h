@@ -33,7 +33,7 @@ void product_whole(struct product *product, const struct values *a, const struct
 
 /* The worst element of a result against alpha * product + beta * c_before. */
 struct verdict {
-  bool passed;  /* every component within gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) */
+  bool passed;  /* every component within gamma_{k+2} (|alpha| |A| |B| + |beta| |C|), and half an ulp of a half-precision C */
   double worst; /* largest error / bound that was computed exactly; NaN if a component is NaN */
   int64_t i, j; /* where */
   double got_re, got_im, expected_re, expected_im;
@@ -43,7 +43,8 @@ struct verdict {
 struct verdict reference_judge(const wsgemm_gemm_desc *d, const struct product *product, const struct values *c_before,
                                const struct matrix *c);
 
-/* The same with zero tolerance, for whole numbers below 2^50 only: every component equal (the sign of zero apart). */
+/* The same with zero tolerance, for whole numbers below 2^50 only: every component equal (the sign of zero apart) to
+ * what C's type makes of the exact one. */
 struct verdict reference_judge_exact(const wsgemm_gemm_desc *d, const struct product *product, const struct values *c_before,
                                      const struct matrix *c);
 

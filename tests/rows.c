@@ -19,20 +19,21 @@ static bool parse_tile(const char *name, struct kernel_row *row) {
 }
 
 int usable_rows(struct kernel_row rows[MAX_ROWS]) {
-  int n_rows = 0, n_of_type[4] = {0};
+  const int n_types = strcmp(rows_backend, "cuda") == 0 ? 4 : N_TYPES; /* no half precision on GPUs */
+  int n_rows = 0, n_of_type[N_TYPES] = {0};
   REQUIRE(wsgemm_kernel_count() > 0 && wsgemm_kernel_count() <= MAX_ROWS, "%d rows in the registry", wsgemm_kernel_count());
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
     const char *name = wsgemm_kernel_name(i);
     REQUIRE(name != NULL, "row %d has no name", i);
     if (!wsgemm_kernel_usable(i) || strcmp(wsgemm_kernel_backend(i), rows_backend) != 0) continue;
-    const char *letter = strchr("sdcz", name[0]);
+    const char *letter = strchr(type_letters, name[0]);
     struct kernel_row row = {name, WSGEMM_F32, 0, 0};
     REQUIRE(letter && parse_tile(name, &row), "row name %s", name);
-    row.type = (wsgemm_type)(letter - "sdcz");
+    row.type = (wsgemm_type)(letter - type_letters);
     n_of_type[row.type]++;
     rows[n_rows++] = row;
   }
-  for (int type = 0; type < 4; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", "sdcz"[type]);
+  for (int type = 0; type < n_types; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
   return n_rows;
 }
 
@@ -60,6 +61,7 @@ bool explained_is(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *
 }
 
 int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k) {
+  if (type_is_half(type)) type = WSGEMM_F32; /* their only path packs always */
   int64_t direct = 1, packed = INT64_C(1) << 22;
   while (packed - direct > 1) {
     const int64_t n = (direct + packed) / 2;
@@ -131,6 +133,8 @@ bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsge
   const struct layout_of_case where = layout_drawn(dice);
   d.alpha = draw_scalar(rows->type, how, dice);
   d.beta = draw_scalar(rows->type, how, dice);
+  static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+  if (type_is_half(rows->type) && check_random_in(dice, 0, 1)) d.type_c = types_c[check_random_in(dice, 0, 2)];
   return run_case(stage, rows->handle[i], &d, &where, check_random_in(dice, 0, 1), how, rows->row[i].name);
 }
 

@@ -54,7 +54,8 @@ SPOIL(ldc_small_n_zero, d->m = by_columns(d) ? 8 : 0, d->n = by_columns(d) ? 0 :
 SPOIL(lda_overflow, d->lda = INT64_MAX / 2)
 SPOIL(ldb_overflow, d->ldb = INT64_MAX / 3)
 SPOIL(ldc_overflow, d->ldc = INT64_MAX / 3)
-SPOIL(ldc_overflow_in_bytes, d->ldc = INT64_MAX / (3 * 4) + 1)
+SPOIL(ldc_overflow_in_bytes, d->ldc = INT64_MAX / (3 * (int64_t)type_bytes(d->type_c)) + 1)
+SPOIL(ldc_overflow_of_c_type, d->type_c = type_is_half(d->type_c) ? WSGEMM_F32 : d->type_c, ldc_overflow_in_bytes(d))
 SPOIL(m_overflow, d->m = d->n = d->k = INT64_MAX, d->lda = d->ldb = d->ldc = INT64_MAX)
 SPOIL(a_null, d->a = NULL)
 SPOIL(b_null, d->b = NULL)
@@ -71,12 +72,16 @@ SPOIL(batch_negative, d->batch_count = -1)
 SPOIL(batch_overflow, d->batch_count = INT64_MAX / 2, d->stride_c = 100)
 SPOIL(struct_bytes_zero, d->struct_bytes = 0)
 SPOIL(struct_bytes_large, d->struct_bytes = sizeof *d + 8)
-SPOIL(type_a_4, d->type_a = (wsgemm_type)4)
+SPOIL(type_a_6, d->type_a = (wsgemm_type)6)
 SPOIL(type_b_negative, d->type_b = (wsgemm_type)-1)
 SPOIL(type_c_99, d->type_c = (wsgemm_type)99)
-SPOIL(type_scalar_4, d->type_scalar = (wsgemm_type)4)
+SPOIL(type_scalar_6, d->type_scalar = (wsgemm_type)6)
 SPOIL(types_mixed, d->type_b = d->type_a == WSGEMM_F32 ? WSGEMM_F64 : WSGEMM_F32)
-SPOIL(scalar_mixed, d->type_scalar = d->type_a == WSGEMM_F32 ? WSGEMM_F64 : WSGEMM_F32)
+SPOIL(halves_mixed, d->type_b = d->type_a == WSGEMM_F16 ? WSGEMM_BF16 : WSGEMM_F16)
+SPOIL(c_mixed, d->type_c = d->type_a == WSGEMM_F64 ? WSGEMM_F32 : WSGEMM_F64)
+SPOIL(c_half, d->type_c = type_is_half(d->type_a) ? WSGEMM_C32 : WSGEMM_BF16)
+SPOIL(scalar_mixed, d->type_scalar = d->type_scalar == WSGEMM_F32 ? WSGEMM_F64 : WSGEMM_F32)
+SPOIL(scalar_half, d->type_scalar = WSGEMM_F16)
 SPOIL(scalar_mode_device, d->scalar_mode = WSGEMM_SCALAR_DEVICE)
 SPOIL(scalar_mode_2, d->scalar_mode = (wsgemm_scalar_mode)2)
 SPOIL(epilogue_1, d->epilogue = (wsgemm_epilogue)1)
@@ -109,6 +114,7 @@ static const struct bad_input table[] = {
     {"n ldb beyond int64", ldb_overflow, false, WSGEMM_INVALID_VALUE, "ldb", "3074457345618258602", ""},
     {"n ldc beyond int64", ldc_overflow, false, WSGEMM_INVALID_VALUE, "ldc", "3074457345618258602", ""},
     {"ldc beyond int64 in bytes", ldc_overflow_in_bytes, false, WSGEMM_INVALID_VALUE, "ldc", "", ""},
+    {"ldc beyond int64 in bytes of C", ldc_overflow_of_c_type, true, WSGEMM_INVALID_VALUE, "ldc", "", ""},
     {"all sizes INT64_MAX", m_overflow, false, WSGEMM_INVALID_VALUE, "lda", "9223372036854775807", ""},
     {"a NULL", a_null, false, WSGEMM_INVALID_POINTER, "a", "NULL", ""},
     {"b NULL", b_null, false, WSGEMM_INVALID_POINTER, "b", "NULL", ""},
@@ -125,11 +131,15 @@ static const struct bad_input table[] = {
     {"batch beyond int64", batch_overflow, true, WSGEMM_INVALID_VALUE, "batch_count", "4611686018427387903", ""},
     {"struct_bytes 0", struct_bytes_zero, true, WSGEMM_INVALID_VALUE, "struct_bytes", "0", ""},
     {"struct_bytes of a later version", struct_bytes_large, true, WSGEMM_INVALID_VALUE, "struct_bytes", "", ""},
-    {"type_a 4", type_a_4, true, WSGEMM_INVALID_VALUE, "type_a", "4", "0"},
+    {"type_a 6", type_a_6, true, WSGEMM_INVALID_VALUE, "type_a", "6", "0"},
     {"type_b -1", type_b_negative, true, WSGEMM_INVALID_VALUE, "type_b", "-1", "0"},
     {"type_c 99", type_c_99, true, WSGEMM_INVALID_VALUE, "type_c", "99", "0"},
-    {"type_scalar 4", type_scalar_4, true, WSGEMM_INVALID_VALUE, "type_scalar", "4", "0"},
+    {"type_scalar 6", type_scalar_6, true, WSGEMM_INVALID_VALUE, "type_scalar", "6", "0"},
     {"mixed types", types_mixed, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
+    {"half-precision types mixed", halves_mixed, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
+    {"C of another type", c_mixed, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
+    {"C of half precision, or complex", c_half, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
+    {"scalar of half precision", scalar_half, true, WSGEMM_NOT_SUPPORTED, "", "", ""},
     {"scalar of another type", scalar_mixed, true, WSGEMM_NOT_SUPPORTED, "", "", ""},
     {"scalar_mode DEVICE", scalar_mode_device, true, WSGEMM_NOT_SUPPORTED, "scalar_mode", "1", ""},
     {"scalar_mode 2", scalar_mode_2, true, WSGEMM_INVALID_VALUE, "scalar_mode", "2", "0"},
@@ -191,7 +201,7 @@ static void whole_table(void) {
   REQUIRE(wsgemm_create(&own) == WSGEMM_SUCCESS, "handle");
   fill(&x);
   for (size_t r = 0; r < sizeof table / sizeof table[0]; r++)
-    for (int type = 0; type < 4; type++)
+    for (int type = 0; type < N_TYPES; type++)
       for (int layout = 0; layout < 2; layout++) {
         wsgemm_gemm_desc d = good_call(&x, (wsgemm_type)type, all_layouts[layout]);
         table[r].spoil(&d);
@@ -211,7 +221,7 @@ static void least_lds(void) {
   static struct operands x;
   static const char *const argument[3] = {"lda", "ldb", "ldc"};
   fill(&x);
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int layout = 0; layout < 2; layout++)
       for (int op = 0; op < 16; op++)
         for (int which = 0; which < 3; which++) {
@@ -232,7 +242,7 @@ static void least_lds(void) {
 static void allowed(void) {
   static struct operands x;
   fill(&x);
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int layout = 0; layout < 2; layout++) {
       const wsgemm_gemm_desc good = good_call(&x, (wsgemm_type)type, all_layouts[layout]);
       wsgemm_gemm_desc d = good;
@@ -263,7 +273,7 @@ static void handles(void) {
   CHECK(wsgemm_create(NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "out"), "%s", wsgemm_last_error());
   CHECK(wsgemm_destroy(NULL) == WSGEMM_SUCCESS, "destroying NULL");
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && h, "create");
-  for (int type = 0; type < 4; type++) { /* the handle is checked first of all */
+  for (int type = 0; type < N_TYPES; type++) { /* the handle is checked first of all */
     wsgemm_gemm_desc d = good_call(&x, (wsgemm_type)type, WSGEMM_COL_MAJOR);
     d.layout = (wsgemm_layout)0, d.m = -1, d.c = NULL;
     CHECK(gemm_typed(wrong, &d) == WSGEMM_INVALID_HANDLE && wsgemm_gemm(wrong, &d) == WSGEMM_INVALID_HANDLE, "a wrong handle");
@@ -381,15 +391,16 @@ static void overlaps(void) {
   static struct operands x;
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_check(h, 1) == WSGEMM_SUCCESS, "handle");
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int layout = 0; layout < 2; layout++)
       for (int other_is_b = 0; other_is_b < 2; other_is_b++)
         for (int c_is_first = 0; c_is_first < 2; c_is_first++)
           for (int distance = -1; distance <= 0; distance++) {
             fill(&x);
             wsgemm_gemm_desc d = good_call(&x, (wsgemm_type)type, all_layouts[layout]);
+            if (type_is_half(d.type_c) && layout) d.type_c = WSGEMM_F32;
             const size_t element = type_bytes((wsgemm_type)type);
-            const size_t other_bytes = (other_is_b ? K * N : M * K) * element, c_bytes = M * N * element;
+            const size_t other_bytes = (other_is_b ? K * N : M * K) * element, c_bytes = M * N * type_bytes(d.type_c);
             unsigned char *const other = x.c + 64 * element;
             *(other_is_b ? &d.b : &d.a) = other;
             d.c = c_is_first ? other - c_bytes - (size_t)distance * element : other + other_bytes + distance * (int)element;

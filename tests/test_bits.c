@@ -10,7 +10,7 @@
 static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
                                          WSGEMM_POLICY_STEAL};
 static const int coarse_factors[] = {0, 1, 2, 3, 4, 8, 64};
-/* The first is packed, with several k blocks, in all types (see find_packed); then ragged, long, thin, flat, small, vectors. */
+/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of several tiles); then ragged, long, thin, flat, small, vectors. */
 static int64_t shapes[][3] = {{0, 0, 700},     {333, 250, 97},  {64, 64, 3000}, {1000, 20, 150},
                               {20, 1000, 150}, {120, 120, 120}, {1, 3000, 300}, {3000, 1, 300}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -44,7 +44,7 @@ static wsgemm_gemm_desc desc_of(wsgemm_type type, int shape, int turn) {
 static void settings(void) {
   find_packed();
   struct check_random dice = check_random_from(40);
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
       struct stage stage =
           stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
@@ -73,9 +73,10 @@ static void settings(void) {
 /* The suite must not compare one thread with one thread: these shapes do use several where several are allowed. */
 static void threads_are_used(void) {
   find_packed();
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_gemm_desc d = desc_of((wsgemm_type)type, 0, type);
-    CHECK(explained_is(NULL, &d, "path", "packed"), "type %c: shape 0 is not packed", type_letter((wsgemm_type)type));
+    CHECK(explained_is(NULL, &d, "path", type_is_half((wsgemm_type)type) ? "half" : "packed"), "type %c: shape 0 is not packed",
+          type_letter((wsgemm_type)type));
   }
   for (int shape = 0; shape < N_SHAPES; shape++) {
     wsgemm_handle *handle = handle_with(4, WSGEMM_POLICY_AUTO, 0);
@@ -89,7 +90,7 @@ static void threads_are_used(void) {
 static void repeated_runs(void) {
   find_packed();
   struct check_random dice = check_random_from(41);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     struct stage stage = stage_new((wsgemm_type)type, shapes[0][0], shapes[0][1], shapes[0][2], FILL_SPREAD, &dice);
     const struct layout_of_case where = layout_tight();
     wsgemm_gemm_desc d = desc_of((wsgemm_type)type, 0, type);
@@ -107,7 +108,7 @@ static void repeated_runs(void) {
 static void placement(void) {
   find_packed();
   struct check_random dice = check_random_from(42);
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
       struct stage stage =
           stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
@@ -140,7 +141,7 @@ struct caller {
 static void run_all_shapes(struct caller *caller, bool is_first) {
   struct check_random dice = check_random_from(43); /* the same numbers for all callers */
   wsgemm_handle *handle = caller->own_handle ? handle_with(1 + caller->number % 4, policies[caller->number % 4], 0) : NULL;
-  const wsgemm_type type = (wsgemm_type)(caller->number % 4);
+  const wsgemm_type type = (wsgemm_type)(caller->number % N_TYPES);
   for (int shape = 0; shape < N_SHAPES; shape++) {
     struct stage stage = stage_new(type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
     const struct layout_of_case where = layout_tight();

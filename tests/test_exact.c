@@ -10,7 +10,7 @@ static struct check_random dice;
 
 static void edges(void) {
   dice = check_random_from(20);
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     cross_edges_and_k((wsgemm_type)type, FILL_INTEGER, JUDGE_EXACT, check_scale(), 2 * check_scale(), &dice);
 }
 
@@ -73,14 +73,14 @@ static void blocks_of(wsgemm_type type) {
 
 static void blocks(void) {
   dice = check_random_from(21);
-  for (int type = 0; type < 4; type++) blocks_of((wsgemm_type)type);
+  for (int type = 0; type < N_TYPES; type++) blocks_of((wsgemm_type)type);
 }
 
 /* Strided batches, with A or B shared by all products, and strides with gaps. */
 static void batches(void) {
   dice = check_random_from(23);
   for (int turn = 0; turn < 400 / check_scale(); turn++) {
-    const wsgemm_type type = (wsgemm_type)(turn % 4);
+    const wsgemm_type type = (wsgemm_type)(turn % N_TYPES);
     const int64_t m = check_random_in(&dice, 1, 40), n = check_random_in(&dice, 1, 40), k = check_random_in(&dice, 0, 40);
     const int64_t count = check_random_in(&dice, 0, 6);
     wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);

@@ -153,7 +153,7 @@ static void each_call_fails(enum kind kind, bool is_used_at_all) {
   bool *is_harmless = mmap(NULL, sizeof *is_harmless, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(is_harmless != MAP_FAILED, "shared memory");
   int n_faults = 0;
-  for (int type = 0; type<4; type += check_scale()> 1 ? 3 : 1) {
+  for (int type = 0; type<N_TYPES; type += check_scale()> 1 ? N_TYPES - 1 : 1) {
     const int64_t shapes[][3] = {{150, packed_n_for((wsgemm_type)type), 500}, {9, 700, 100}, {1, 900, 400}};
     for (int shape = 0; shape < (check_scale() > 1 ? 1 : 3); shape++) {
       struct stage stage =
@@ -197,7 +197,7 @@ static void small_products_child(void *unused) {
   (void)unused;
   struct check_random dice = check_random_from(111);
   const struct layout_of_case where = layout_tight();
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     struct stage stage = stage_new((wsgemm_type)type, 48, 48, 48, FILL_INTEGER, &dice);
     for (int turn = 0; turn < 600 / check_scale(); turn++) {
       wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], all_ops[check_random_in(&dice, 0, 3)],

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { N_TYPES = 4 };
 static struct stage stages[N_TYPES];
 static unsigned long long expected[N_TYPES];
 

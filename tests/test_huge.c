@@ -32,7 +32,7 @@ static void far_columns(void) {
   if (is_too_much_here(false)) return;
   struct check_random dice = check_random_from(60);
   const int64_t m = 5, n = 4, k = 3;
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_type t = (wsgemm_type)type;
     struct stage stage = stage_new(t, m, n, k, FILL_INTEGER, &dice);
     product_extend(&stage.product, &stage.a, &stage.b, k);

@@ -106,7 +106,7 @@ static void math_modes_of(wsgemm_type type) {
 
 static void for_all_types(unsigned salt, void (*run)(wsgemm_type type)) {
   dice = check_random_from(salt);
-  for (int type = 0; type < 4; type++) run((wsgemm_type)type);
+  for (int type = 0; type < N_TYPES; type++) run((wsgemm_type)type);
 }
 
 static void rows_of(unsigned salt, wsgemm_type type) {
@@ -123,6 +123,7 @@ static void single_real(void) { rows_of(10, WSGEMM_F32); }
 static void double_real(void) { rows_of(11, WSGEMM_F64); }
 static void single_complex(void) { rows_of(12, WSGEMM_C32); }
 static void double_complex(void) { rows_of(13, WSGEMM_C64); }
+static void half_precision(void) { rows_of(19, WSGEMM_F16), rows_of(110, WSGEMM_BF16); }
 static void spread_exponents(void) { for_all_types(14, spread_of); }
 static void blocks(void) { for_all_types(15, several_blocks); }
 static void long_sums(void) { for_all_types(16, long_k); }
@@ -133,6 +134,7 @@ static const struct check_case cases[] = {{"single_real", single_real},
                                           {"double_real", double_real},
                                           {"single_complex", single_complex},
                                           {"double_complex", double_complex},
+                                          {"half_precision", half_precision},
                                           {"spread_exponents", spread_exponents},
                                           {"blocks", blocks},
                                           {"long_sums", long_sums},

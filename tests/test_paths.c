@@ -20,7 +20,7 @@ static ws_scale scale_of(const wsgemm_gemm_desc *d) {
   scalar_get(d->type_a, &d->alpha, alpha);
   scalar_get(d->type_a, &d->beta, beta);
   for (int part = 0; part < 2; part++)
-    if (type_is_single(d->type_a))
+    if (!type_is_double(d->type_a))
       s.alpha.s[part] = (float)alpha[part], s.beta.s[part] = (float)beta[part];
     else
       s.alpha.d[part] = alpha[part], s.beta.d[part] = beta[part];
@@ -39,7 +39,7 @@ static ws_scale scale_of(const wsgemm_gemm_desc *d) {
 static ws_problem problem_of(const wsgemm_gemm_desc *d) {
   ws_problem p;
   memset(&p, 0, sizeof p);
-  p.type = d->type_c;
+  p.type = d->type_a, p.type_c = d->type_c;
   p.a_trans = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
   p.b_trans = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
   p.m = d->m, p.n = d->n, p.k = d->k;
@@ -51,12 +51,12 @@ static ws_problem problem_of(const wsgemm_gemm_desc *d) {
   return p;
 }
 
-/* The direct path in one thread, everything in one piece, with this k block. */
+/* The direct path (of half precision: its only one) in one thread, everything in one piece, with this k block. */
 static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc) {
   ws_plan plan;
   ws_plan_make(ws_handle(NULL), p, &plan); /* for whatever is not said here */
   plan.row = row;
-  plan.path = WS_PATH_DIRECT;
+  plan.path = ws_is_half(p->type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a_trans;
   plan.by_columns = plan.swap = false;
   plan.kc = kc;
@@ -79,6 +79,11 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   ws_plan plan = plan_plain(row, p, kc);
   draw_team(&plan);
   plan.n_products = drawn(1, 3);
+  if (plan.path == WS_PATH_HALF) {
+    plan.bm = row->mr * drawn(1, 3);
+    plan.bn = row->nr * drawn(1, 4);
+    return plan;
+  }
   switch (drawn(0, 3)) {
   case 0: /* direct, panels of rows */
     plan.pack_a = p->a_trans || drawn(0, 1);
@@ -172,6 +177,7 @@ static void every_cut(void) { dice = check_random_from(121), each_row(every_cut_
 
 /* Matrix-vector products cut anywhere. */
 static void vectors_of(const ws_cpu_row *row) {
+  if (ws_is_half(row->type)) return; /* they have no such path */
   for (int i = 0; i < 80 / check_scale() + 1; i++) {
     const bool is_row = drawn(0, 1);
     const int64_t length = drawn(1, drawn(0, 9) ? 150 : 2500), k = drawn(1, 70);

@@ -26,7 +26,7 @@ static wsgemm_gemm_desc desc_for(wsgemm_type type, int64_t down, int64_t across,
 /* alpha = 0 or k = 0: A and B are not read (NULL, or pages without access), C = beta C exactly; beta = 0: C is not read. */
 static void unread_operands(void) {
   dice = check_random_from(50);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_type t = (wsgemm_type)type;
     struct stage stage = stage_new(t, 40, 40, 10, FILL_INTEGER, &dice);
     static const double betas[][2] = {{0, 0}, {1, 0}, {-1, 0}, {2, -3}, {0.5, 0}};
@@ -50,7 +50,7 @@ static void unread_operands(void) {
 
 /* m = 0, n = 0 or no product in the batch: nothing is touched, whatever the pointers. */
 static void nothing_to_do(void) {
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int what = 0; what < 3; what++) {
       wsgemm_gemm_desc d =
           gemm_desc((wsgemm_type)type, WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, what == 0 ? 0 : 5, what == 1 ? 0 : 5, 5);
@@ -167,7 +167,7 @@ static void flags_beside_inf_of(wsgemm_type type) {
 /* Values near the top of the range whose exact results stay in it: no overflow from padding or from sums of other elements. */
 static void near_overflow_of(wsgemm_type type) {
   rows_open(&rows, type);
-  const double top = type_is_single(type) ? (double)FLT_MAX : DBL_MAX;
+  const double top = type_largest(type);
   struct stage stage = stage_new(type, rows.widest, rows.widest, 1, FILL_ZERO, &dice);
   for (int64_t at = 0; at < rows.widest; at++) {
     stage.a.re[at] = top / 2;
@@ -189,7 +189,7 @@ static void near_overflow_of(wsgemm_type type) {
 /* Subnormal operands and results come out exactly, on the calling thread and on others. */
 static void subnormals_of(wsgemm_type type) {
   rows_open(&rows, type);
-  const double tiny = type_is_single(type) ? (double)FLT_TRUE_MIN : DBL_TRUE_MIN;
+  const double tiny = type_least(type);
   const int64_t side = 200, k = 5;
   struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &dice);
   for (int64_t i = 0; i < side; i++) {
@@ -237,7 +237,7 @@ static void subnormals_of(wsgemm_type type) {
 /* ---- The caller's floating-point environment --------------------------------------------------------------------------------- */
 
 static void call_some(void) {
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int size = 0; size < 3; size++) {
       const int64_t side = size == 0 ? 5 : size == 1 ? 90 : 260;
       struct stage stage = stage_new((wsgemm_type)type, side, side, side, FILL_UNIFORM, &dice);
@@ -271,7 +271,7 @@ static void environment(void) {
 
 static void for_all_types(unsigned salt, void (*run)(wsgemm_type type)) {
   dice = check_random_from(salt);
-  for (int type = 0; type < 4; type++) run((wsgemm_type)type);
+  for (int type = 0; type < N_TYPES; type++) run((wsgemm_type)type);
 }
 
 static void spreading(void) { for_all_types(51, spreading_of); }

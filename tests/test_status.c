@@ -45,6 +45,8 @@ static void values_and_layouts(void) {
   CHECK(sizeof(wsgemm_cfloat) == 2 * sizeof(float) && _Alignof(wsgemm_cfloat) == _Alignof(float), "cfloat");
   CHECK(sizeof(wsgemm_cdouble) == 2 * sizeof(double) && _Alignof(wsgemm_cdouble) == _Alignof(double), "cdouble");
   CHECK(sizeof(wsgemm_scalar) == sizeof(wsgemm_cdouble), "scalar");
+  CHECK(sizeof(wsgemm_f16) == 2 && sizeof(wsgemm_bf16) == 2, "halves");
+  CHECK(WSGEMM_F32 == 0 && WSGEMM_F64 == 1 && WSGEMM_C32 == 2 && WSGEMM_C64 == 3 && WSGEMM_F16 == 4 && WSGEMM_BF16 == 5, "type");
   const wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   CHECK(d.struct_bytes == sizeof d && d.layout == WSGEMM_COL_MAJOR && d.transa == WSGEMM_NO_TRANS &&
             d.transb == WSGEMM_NO_TRANS && d.type_a == WSGEMM_F32 && d.type_b == WSGEMM_F32 && d.type_c == WSGEMM_F32 &&
@@ -69,7 +71,7 @@ static void registry(void) {
   for (int i = 0; i < n_rows; i++) {
     const char *name = wsgemm_kernel_name(i);
     REQUIRE(name, "row %d has no name", i);
-    CHECK(strchr("sdcz", name[0]) && strncmp(name + 1, "gemm_", 5) == 0 && isdigit((unsigned char)name[strlen(name) - 1]), "%s",
+    CHECK(strchr("sdczhb", name[0]) && strncmp(name + 1, "gemm_", 5) == 0 && isdigit((unsigned char)name[strlen(name) - 1]), "%s",
           name);
     for (int j = 0; j < i; j++) CHECK(strcmp(name, wsgemm_kernel_name(j)) != 0, "two rows are called %s", name);
     if (strstr(name, "_ref_")) CHECK(wsgemm_kernel_usable(i), "%s needs nothing, yet is not usable", name);

@@ -247,8 +247,8 @@ static void variable_child(void *argument) {
   setenv(variable->name, variable->value, 1);
   wsgemm_gemm_desc d = large();
   if (variable->key && strcmp(variable->key, "kernel") == 0)
-    for (int type = 0; type < 4; type++)
-      if (variable->explained && variable->explained[0] == "sdcz"[type])
+    for (int type = 0; type < N_TYPES; type++)
+      if (variable->explained && variable->explained[0] == type_letters[type])
         d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 500, 500, 500);
   wsgemm_explain(NULL, &d, text, sizeof text);
   CHECK((strstr(wsgemm_last_error(), variable->name) != NULL) == variable->is_ignored, "%s=%s: last_error is \"%s\"",
@@ -311,7 +311,7 @@ static void forced_isa_child(void *argument) {
   for (int row = 0; row < wsgemm_kernel_count(); row++)
     is_usable |= strstr(wsgemm_kernel_name(row), part) != NULL && wsgemm_kernel_usable(row);
   CHECK((strstr(wsgemm_last_error(), "WSGEMM_ISA") != NULL) == !is_usable, "WSGEMM_ISA=%s: \"%s\"", isa, wsgemm_last_error());
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 500, 500, 500);
     wsgemm_explain(NULL, &d, text, sizeof text);
     if (is_usable) CHECK(strstr(text, part) != NULL, "WSGEMM_ISA=%s: no such kernel in\n%s", isa, text);

@@ -70,8 +70,10 @@ def test_every_usable_kernel_row():
     rng = np.random.default_rng(42)
     rows = wsgemm.kernels()
     types = dict(zip("sdcz", DTYPES))
-    assert {name[0] for name, is_usable in rows.items() if is_usable} == set(types)
+    assert {name[0] for name, is_usable in rows.items() if is_usable} == {*types, "h", "b"}
     for name, is_usable in rows.items():
+        if name[0] in "hb":
+            continue  # test_half.py's
         if not is_usable:
             with pytest.raises(wsgemm.WsgemmError) as caught:
                 wsgemm.Handle(kernel=name)
@@ -88,7 +90,7 @@ def test_every_usable_kernel_row():
 
 
 def test_kernels_of_several_types_at_once():
-    rows = [name for name, is_usable in wsgemm.kernels().items() if is_usable and "_ref_" in name]
+    rows = [name for name, is_usable in wsgemm.kernels().items() if is_usable and "_ref_" in name and name[0] in "sdcz"]
     handle = wsgemm.Handle(kernel=rows)
     assert handle.kernel == tuple(rows)
     for name in rows:

@@ -47,7 +47,13 @@ POINTERS = {
     **{f"{name} *": ctypes.POINTER(ctypes.c_int) for name in ("int", "wsgemm_policy", "wsgemm_math")},
     **{
         f"{name} *": ctypes.c_void_p
-        for name in ("void", "size_t", "wsgemm_handle", "float", "double", "wsgemm_cfloat", "wsgemm_cdouble")
+        for name in (
+            "void",
+            "size_t",
+            "float",
+            "double",
+            *(f"wsgemm_{x}" for x in ("handle", "cfloat", "cdouble", "f16", "bf16")),
+        )
     },
 }
 
@@ -169,7 +175,7 @@ def test_packed_descriptor(kind):
     assert [getattr(desc, name) for name in names[1:14]] == integers
     assert [getattr(desc, name) for name in names[16:]] == rest
     for scalar, (re_part, im_part) in ((desc.alpha, (1.5, 2.5)), (desc.beta, (3.5, 4.5))):
-        if kind == _lib.Type.F32:
+        if kind in (_lib.Type.F32, _lib.Type.F16, _lib.Type.BF16):
             assert scalar.s == re_part
         elif kind == _lib.Type.F64:
             assert scalar.d == re_part

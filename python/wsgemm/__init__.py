@@ -18,12 +18,14 @@ True
 array([[16., 16.],
        [34., 34.]], dtype=float32)
 
-Arrays are float32, float64, complex64 or complex128, and never converted. Transposes, slices and stacks are read where they
-lie if BLAS can express them. The GIL is released during a product, and the result's bits depend neither on the number of
-threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current stream: see matmul.
+Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes, and never converted. Products of the
+half-precision types are summed in single precision and rounded once; they are made in host memory only. Transposes, slices and
+stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
+neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
+stream: see matmul.
 """
 
-from ._blas import cgemm, dgemm, gemm, sgemm, zgemm
+from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
 from ._info import config, explain, kernels, machine
 from ._lib import Status, WsgemmError, library
@@ -40,12 +42,14 @@ __all__ = [
     "Handle",
     "Status",
     "WsgemmError",
+    "bgemm",
     "cgemm",
     "config",
     "default_handle",
     "dgemm",
     "explain",
     "gemm",
+    "hgemm",
     "kernels",
     "machine",
     "matmul",

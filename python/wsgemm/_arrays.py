@@ -24,11 +24,12 @@ Scalars = tuple[float, float, float, float]  # real and imaginary part of alpha,
 class Kind:
     """An element type: what a descriptor needs to know of it."""
 
-    __slots__ = ("name", "code", "is_complex", "itemsize", "pack")
+    __slots__ = ("name", "code", "scalar_code", "is_complex", "itemsize", "pack")
 
     def __init__(self, code: _lib.Type, dtype: np.dtype[Any]) -> None:
         self.name = dtype.name
         self.code = int(code)
+        self.scalar_code = int(_lib.Type.F32 if code in (_lib.Type.F16, _lib.Type.BF16) else code)
         self.is_complex = dtype.kind == "c"
         self.itemsize = dtype.itemsize
         self.pack = _lib.DESC_FORMAT[code].pack
@@ -39,10 +40,14 @@ LETTERS: dict[str, np.dtype[Any]] = {
     "d": np.dtype("float64"),
     "c": np.dtype("complex64"),
     "z": np.dtype("complex128"),
+    "h": np.dtype("float16"),
 }
 # A byte-swapped dtype equals none of these.
 KINDS = {dtype: Kind(code, dtype) for code, dtype in zip(_lib.Type, LETTERS.values())}
-ACCEPTED = "float32, float64, complex64 or complex128 in native byte order"
+ACCEPTED = "float16, float32, float64, complex64 or complex128 in native byte order, or ml_dtypes' bfloat16"
+# NumPy has no bfloat16. That of ml_dtypes is known by its name, so that nobody need import it; its mere bits are taken by bgemm alone.
+BFLOAT16, BFLOAT16_BITS = "bfloat16", np.dtype("uint16")
+_bits_kind = Kind(_lib.Type.BF16, BFLOAT16_BITS)
 
 _ndarray = np.ndarray
 _PLAIN_NUMBERS = frozenset((int, float))
@@ -66,9 +71,15 @@ def as_array(x: Any, name: str) -> Array:
     return np.asarray(x)
 
 
+def _kind(dtype: np.dtype[Any]) -> Kind | None:
+    if dtype not in KINDS and dtype.name == BFLOAT16 and dtype.itemsize == BFLOAT16_BITS.itemsize and dtype.isnative:
+        KINDS[dtype] = Kind(_lib.Type.BF16, dtype)
+    return KINDS.get(dtype)
+
+
 def kind_of(a: HasType, b: HasType) -> Kind:
-    kind = KINDS.get(a.dtype)
-    other = KINDS.get(b.dtype)
+    kind = _kind(a.dtype)
+    other = _kind(b.dtype)
     if kind is not None and kind is other:
         return kind
     types = f"a is {_dtype_name(a)} and b is {_dtype_name(b)}"
@@ -77,11 +88,20 @@ def kind_of(a: HasType, b: HasType) -> Kind:
     raise TypeError(f"{types}, but they must be of one type; convert one with astype()")
 
 
-def check_type(dtype: np.dtype[Any], a: HasType, b: HasType) -> None:
-    """For the routines of one type."""
-    if a.dtype != dtype or b.dtype != dtype:
-        letter = next(letter for letter, known in LETTERS.items() if known == dtype)
-        raise TypeError(f"{letter}gemm takes {dtype}, but a is {a.dtype} and b is {b.dtype}")
+def kind_for(letter: str | None, a: HasType, b: HasType) -> Kind:
+    """For the routine of one type; None: of any."""
+    if letter is None:
+        return kind_of(a, b)
+    if letter == "b":
+        if a.dtype == b.dtype == BFLOAT16_BITS:
+            return _bits_kind
+        is_right = a.dtype.name == b.dtype.name == BFLOAT16
+    else:
+        is_right = a.dtype == b.dtype == LETTERS[letter]
+    if not is_right:
+        takes = LETTERS.get(letter, "bfloat16, or its bits as uint16")
+        raise TypeError(f"{letter}gemm takes {takes}, but a is {a.dtype} and b is {b.dtype}")
+    return kind_of(a, b)
 
 
 def _dtype_name(x: HasType) -> str:

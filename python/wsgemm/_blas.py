@@ -1,4 +1,4 @@
-"""gemm, sgemm, dgemm, cgemm, zgemm: BLAS arguments in the order of scipy.linalg.blas.
+"""gemm, sgemm, dgemm, cgemm, zgemm, hgemm, bgemm: BLAS arguments in the order of scipy.linalg.blas.
 
 A transposed operand is the transposed view, so everything below the arguments is _product.py's. Differences from SciPy: no
 type is converted, and no operand is copied that BLAS can read where it lies.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _device_product
-from ._arrays import LETTERS, Array, as_array, check_out, check_type, kind_of, scalars_of
+from ._arrays import LETTERS, Array, as_array, check_out, kind_for, scalars_of
 from ._handle import Handle
 from ._product import Options, gemm_shape, prepare, run, run_matrix
 
@@ -32,11 +32,11 @@ def gemm(
     *,
     handle: Handle | None = None,
 ) -> Any:
-    """alpha * op(a) @ op(b) + beta * c, for matrices of any one of the four types.
+    """alpha * op(a) @ op(b) + beta * c, for matrices of any one type that matmul takes.
 
     Args:
         alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
-        a, b: 2-D, of one type: float32, float64, complex64 or complex128; op(a) is (m, k), op(b) is (k, n).
+        a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n).
         c: (m, n), of the same type.
         trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
         overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
@@ -54,7 +54,7 @@ def gemm(
 
 
 def _gemm(
-    dtype: np.dtype[Any] | None,
+    letter: str | None,
     alpha: complex,
     a: Any,
     b: Any,
@@ -69,11 +69,9 @@ def _gemm(
         with ExitStack() as closing:
             operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c))
             if operands is not None:
-                return _device_product.gemm(operands, dtype, alpha, beta, trans_a, trans_b, bool(overwrite_c), handle)
+                return _device_product.gemm(operands, letter, alpha, beta, trans_a, trans_b, bool(overwrite_c), handle)
         a, b = as_array(a, "a"), as_array(b, "b")
-    if dtype is not None:
-        check_type(dtype, a, b)
-    kind = kind_of(a, b)
+    kind = kind_for(letter, a, b)
     scalars = scalars_of(kind, alpha, beta)
     shape = gemm_shape(a.shape, b.shape, trans_a, trans_b)
     op_a = a.T if trans_a else a
@@ -102,9 +100,7 @@ def _gemm(
     return result
 
 
-def _typed(letter: str) -> Any:
-    dtype = LETTERS[letter]
-
+def _typed(letter: str, what: str = "") -> Any:
     def typed_gemm(
         alpha: complex,
         a: ArrayLike | Any,
@@ -117,10 +113,10 @@ def _typed(letter: str) -> Any:
         *,
         handle: Handle | None = None,
     ) -> Any:
-        return _gemm(dtype, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
+        return _gemm(letter, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
 
     typed_gemm.__name__ = typed_gemm.__qualname__ = f"{letter}gemm"
-    typed_gemm.__doc__ = f"gemm() for {dtype} matrices only; any other type is a TypeError."
+    typed_gemm.__doc__ = f"gemm() for {what or LETTERS[letter]} matrices only; any other type is a TypeError."
     return typed_gemm
 
 
@@ -128,3 +124,5 @@ sgemm = _typed("s")
 dgemm = _typed("d")
 cgemm = _typed("c")
 zgemm = _typed("z")
+hgemm = _typed("h")
+bgemm = _typed("b", "bfloat16 (ml_dtypes'), or uint16 matrices that hold its bits,")

@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from . import _lib, _streams
-from ._arrays import Kind, check_fits, check_type, kind_of, needs_out, scalars_of
+from ._arrays import Kind, check_fits, kind_for, kind_of, needs_out, scalars_of
 from ._device import Argument, View, argument, c_strides
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, may_overlap_itself
@@ -283,7 +283,7 @@ def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict
 
 def gemm(
     ops: Operands,
-    dtype: np.dtype[Any] | None,
+    letter: str | None,
     alpha: Any,
     beta: Any,
     trans_a: int,
@@ -291,11 +291,9 @@ def gemm(
     overwrite_c: bool,
     handle: Handle | None,
 ) -> Any:
-    """As wsgemm.gemm, or, with dtype, as the routine of this type."""
+    """As wsgemm.gemm, or, with a letter, as the routine of this type."""
     a, b = ops.view(ops.a), ops.view(ops.b)
-    if dtype is not None:
-        check_type(dtype, a, b)
-    kind = kind_of(a, b)
+    kind = kind_for(letter, a, b)
     scalars = scalars_of(kind, alpha, beta)
     shape = gemm_shape(a.shape, b.shape, trans_a, trans_b)
     c = ops.out

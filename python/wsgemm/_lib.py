@@ -67,6 +67,8 @@ class Type(enum.IntEnum):
     F64 = 1
     C32 = 2
     C64 = 3
+    F16 = 4
+    BF16 = 5
 
 
 class Math(enum.IntEnum):
@@ -144,7 +146,7 @@ DESC_BYTES = ctypes.sizeof(GemmDesc)
 # turn a scalar too large for a float into infinity instead of an OverflowError.
 DESC_FORMAT = {
     kind: struct.Struct(f"=Q10i3q{scalar}{scalar}QqQqQq4q")
-    for kind, scalar in ((Type.F32, "ff8x"), (Type.F64, "dd"), (Type.C32, "ff8x"), (Type.C64, "dd"))
+    for kind, scalar in zip(Type, ("ff8x", "dd", "ff8x", "dd", "ff8x", "ff8x"))
 }
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -189,6 +191,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "dgemm": _typed_gemm(c_double),
     "cgemm": _typed_gemm(CFloat),
     "zgemm": _typed_gemm(CDouble),
+    "hgemm": _typed_gemm(c_float),
+    "bgemm": _typed_gemm(c_float),
     "gemm": (c_int, [c_void_p, c_char_p]),
     "explain": (c_size_t, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "config": (c_size_t, [c_char_p, c_size_t]),

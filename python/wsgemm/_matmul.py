@@ -28,7 +28,7 @@ def matmul(
     """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules.
 
     Args:
-        a, b: float32, float64, complex64 or complex128, both the same; (..., m, k) and (..., k, n), whose leading dimensions
+        a, b: float16, float32, float64, complex64, complex128, or ml_dtypes' bfloat16, both the same; (..., m, k) and (..., k, n), whose leading dimensions
             broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is dropped from the result. Anything
             that numpy.asarray makes an array of will do, or arrays in GPU memory (below). Rows, columns, transposes and slices
             with one unit stride and a longer other one are read where they lie; negative, repeated or two non-unit strides are
@@ -42,7 +42,7 @@ def matmul(
         out, or a new C-ordered array; a scalar if both operands are 1-D and there is no out.
 
     Raises:
-        TypeError: types are mixed or not among the four, a masked array is given, or some arrays lie in host memory and some on
+        TypeError: types are mixed or not among these, a masked array is given, or some arrays lie in host memory and some on
             a GPU.
         ValueError: shapes do not fit, out is read-only, or beta without out.
         OverflowError: alpha or beta is beyond the arrays' type.

@@ -71,7 +71,7 @@ def run_matrix(kind: Kind, a: Array, b: Array, out: Array | None, scalars: Scala
         kind.pack(
             DESC_BYTES, ROW_MAJOR if c_is_row else COL_MAJOR,
             NO_TRANS if a_is_row is c_is_row else TRANS, NO_TRANS if b_is_row is c_is_row else TRANS,
-            code, code, code, code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            code, code, code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
             m, n, k, alpha, alpha_im, beta, beta_im, address_a, lda, address_b, ldb, address_c, ldc, 1, 0, 0, 0,
         ),
     )  # fmt: skip
@@ -178,7 +178,7 @@ def describe(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: t
     batch, offsets = plan.calls()
     for offset_a, offset_b, offset_c in offsets:
         yield kind.pack(
-            DESC_BYTES, layout, transa, transb, code, code, code, code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            DESC_BYTES, layout, transa, transb, code, code, code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
             plan.m, plan.n, k, *options.scalars,
             addresses[0] + offset_a * itemsize, abs(lda),
             addresses[1] + offset_b * itemsize, abs(ldb),

@@ -72,6 +72,10 @@ static void read_line(const ws_view *v, int64_t first, int64_t stride, int64_t n
   case WSGEMM_F64:
     for (int64_t l = 0; l < n; l++) out.re[l] = *(const double *)(data + (first + l * stride) * bytes);
     break;
+  case WSGEMM_F16:
+  case WSGEMM_BF16:
+    for (int64_t l = 0; l < n; l++) out.re[l] = ws_cli_get(v->type, data, first + l * stride);
+    break;
   case WSGEMM_C32:
     for (int64_t l = 0; l < n; l++) {
       const wsgemm_cfloat *z = (const wsgemm_cfloat *)(data + (first + l * stride) * bytes);
@@ -139,7 +143,7 @@ static element finish(element ab, const ws_product *p, int64_t i, int64_t j) {
 /* ---- Judging ------------------------------------------------------------------------------------------------------------- */
 
 static double error_bound(const element *e, wsgemm_type type, double n_terms, double alpha_magnitude) {
-  const bool is_single = ws_cli_types[type].part_bytes == 4;
+  const bool is_single = ws_cli_types[type].part_bytes <= 4; /* halves are summed so, too */
   const double u = is_single ? FLT_EPSILON / 2 : DBL_EPSILON / 2, least = is_single ? FLT_TRUE_MIN : DBL_TRUE_MIN;
   const double nu = (n_terms + 2) * u;
   /* Beyond nu = 1/2 gamma means nothing any more; nu itself still bounds a plain sum (Jeannerod and Rump). */
@@ -184,7 +188,7 @@ typedef struct {
 /* Judges C(i, j); the column of B is in place already. */
 static void judge_element(judge *g, int64_t i, int64_t j) {
   const ws_product *p = g->p;
-  const double largest = ws_cli_types[p->c.type].part_bytes == 4 ? FLT_MAX : DBL_MAX;
+  const double largest = ws_cli_largest(p->c.type);
   read_line(&p->a, i * p->a.row_stride, p->a.col_stride, g->k, g->row);
   const element e = finish(dot(g->row, g->col, g->k, g->is_complex), p, i, j);
   const wsgemm_cdouble got = read_element(&p->c, i, j);
@@ -202,8 +206,10 @@ static void judge_element(judge *g, int64_t i, int64_t j) {
   const double bound = error_bound(&e, p->c.type, (double)g->k, magnitude_of(p->alpha));
   for (int part = 0; part < 1 + g->is_complex; part++) {
     const double sought = wanted[part].hi + (isfinite(wanted[part].hi) ? wanted[part].lo : 0);
-    const double ratio = in_range ? fabs((gots[part] - wanted[part].hi) - wanted[part].lo) / bound
-                                  : judge_special(gots[part], wanted[part].hi, g->is_complex);
+    const double off = fabs((gots[part] - wanted[part].hi) - wanted[part].lo),
+                 rounding = ws_cli_half_ulp(p->c.type, fabs(sought) + bound);
+    const double ratio =
+        in_range ? (off <= rounding ? 0 : off - rounding) / bound : judge_special(gots[part], wanted[part].hi, g->is_complex);
     note(g->out, ratio, i, j, part == 1, gots[part], sought, bound);
   }
   g->out->n_checked++;

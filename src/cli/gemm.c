@@ -36,7 +36,7 @@ typedef struct {
 
 static void print_help(void) {
   ws_cli_print_usage("gemm");
-  printf("C = alpha op(A) op(B) + beta C0, on .npy files of one element type (f4, f8, c8 or c16).\n"
+  printf("C = alpha op(A) op(B) + beta C0, on .npy files of one element type (f2, f4, f8, c8 or c16).\n"
          "C.npy is written in C order, or in Fortran order if A and B are both in Fortran order.\n\n"
          "  -o, --output C.npy     where the product goes (may be left out with --explain)\n"
          "      --alpha X          default 1; complex numbers as in Python: 1.5+2j\n"
@@ -204,7 +204,8 @@ static wsgemm_gemm_desc describe(const request *r, const matrices *m) {
   d.layout = m->c.is_fortran ? WSGEMM_COL_MAJOR : WSGEMM_ROW_MAJOR;
   d.transa = op_for(r->op_a, m->a.is_fortran == m->c.is_fortran);
   d.transb = op_for(r->op_b, m->b.is_fortran == m->c.is_fortran);
-  d.type_a = d.type_b = d.type_c = d.type_scalar = m->a.type;
+  d.type_a = d.type_b = d.type_c = m->a.type;
+  d.type_scalar = ws_cli_scalar_type(m->a.type);
   d.m = m->c.n_rows;
   d.n = m->c.n_cols;
   d.k = r->op_a == 'n' ? m->a.n_cols : m->a.n_rows;

@@ -142,7 +142,7 @@ static bool type_of(const char *descr, size_t length, ws_npy_info *info) {
     length--;
   }
   for (int i = 0; i < WS_N_TYPES; i++) {
-    if (length != strlen(ws_cli_types[i].name) || memcmp(descr, ws_cli_types[i].name, length) != 0) continue;
+    if (i == WSGEMM_BF16 || length != strlen(ws_cli_types[i].name) || memcmp(descr, ws_cli_types[i].name, length) != 0) continue;
     info->type = (wsgemm_type)i;
     return true;
   }
@@ -188,7 +188,7 @@ bool ws_npy_parse(const unsigned char *start, size_t n_start, int64_t file_bytes
   header_fields fields;
   if (!take_fields((cursor){text, text + header_bytes}, &fields, why)) return false;
   if (!type_of(fields.descr, fields.descr_length, info))
-    return ws_npy_refuse(why, "element type '%.*s' is none of f4, f8, c8, c16",
+    return ws_npy_refuse(why, "element type '%.*s' is none of f2, f4, f8, c8, c16",
                          (int)(fields.descr_length < 20 ? fields.descr_length : 20), fields.descr);
   if (fields.n_dims != 2) return ws_npy_refuse(why, "holds a %d-D array; a matrix (2-D) is needed", fields.n_dims);
   info->n_rows = fields.dims[0];

@@ -1,6 +1,6 @@
 /* NumPy's .npy files that hold one matrix: reading, writing, and the parts of both that work on memory alone.
  *
- * Read are format versions 1, 2 and 3, element types f4, f8, c8 and c16 of either byte order, C or Fortran order, 2-D arrays
+ * Read are format versions 1, 2 and 3, element types f2, f4, f8, c8 and c16 of either byte order, C or Fortran order, 2-D arrays
  * with any sizes, zero included. Everything else is refused with a reason in plain words, without the file's name: the caller
  * knows it. Nothing a header says is believed before it agrees with the real size of the file. */
 #ifndef WSGEMM_CLI_NPY_H

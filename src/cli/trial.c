@@ -25,17 +25,6 @@ static bool make_matrix(matrix *x, const ws_trial *t, int64_t n_rows, int64_t n_
   return x->data != NULL;
 }
 
-static void set_part(const matrix *x, int64_t part_idx, double value) {
-  if (ws_cli_types[x->type].part_bytes == 4)
-    ((float *)x->data)[part_idx] = (float)value;
-  else
-    ((double *)x->data)[part_idx] = value;
-}
-
-static double get_part(const matrix *x, int64_t part_idx) {
-  return ws_cli_types[x->type].part_bytes == 4 ? ((const float *)x->data)[part_idx] : ((const double *)x->data)[part_idx];
-}
-
 static double random_value(bool is_integer, uint64_t *random_state) {
   const uint64_t bits = ws_random(random_state);
   return is_integer ? (double)(bits % 15) - 7 : (double)(int64_t)bits * 0x1p-63;
@@ -46,7 +35,8 @@ static void fill(const matrix *x, const ws_trial *t, bool with_nan, uint64_t *ra
   for (int64_t outer = 0; outer < x->n_outer; outer++)
     for (int64_t part = 0; part < x->ld * n_parts; part++) {
       const bool is_padding = part >= x->n_inner * n_parts;
-      set_part(x, outer * x->ld * n_parts + part, is_padding || with_nan ? NAN : random_value(t->has_integers, random_state));
+      ws_cli_set(x->type, x->data, outer * x->ld * n_parts + part,
+                 is_padding || with_nan ? NAN : random_value(t->has_integers, random_state));
     }
 }
 
@@ -54,7 +44,7 @@ static bool padding_is_whole(const matrix *x) {
   const int n_parts = ws_cli_types[x->type].n_parts;
   for (int64_t outer = 0; outer < x->n_outer; outer++)
     for (int64_t part = x->n_inner * n_parts; part < x->ld * n_parts; part++)
-      if (!isnan(get_part(x, outer * x->ld * n_parts + part))) return false;
+      if (!isnan(ws_cli_get(x->type, x->data, outer * x->ld * n_parts + part))) return false;
   return true;
 }
 
@@ -72,7 +62,8 @@ static wsgemm_gemm_desc describe(const ws_trial *t, const matrix *a, const matri
   d.layout = t->layout;
   d.transa = t->transa;
   d.transb = t->transb;
-  d.type_a = d.type_b = d.type_c = d.type_scalar = t->type;
+  d.type_a = d.type_b = d.type_c = t->type;
+  d.type_scalar = ws_cli_scalar_type(t->type);
   d.m = t->m;
   d.n = t->n;
   d.k = t->k;

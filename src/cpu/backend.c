@@ -1,5 +1,6 @@
 /* backend.c - the CPU backend's way in: picks the path that the plan names. */
 #include "cpu/paths.h"
+#include "tile.h"
 
 void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan) {
   switch (plan->path) {
@@ -8,6 +9,9 @@ void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan) {
     return;
   case WS_PATH_VECTOR:
     ws_vector_run(p, plan);
+    return;
+  case WS_PATH_HALF:
+    ws_half_run(p, plan);
     return;
   case WS_PATH_PACKED:
     break;
@@ -47,11 +51,22 @@ static void scale_z(wsgemm_cdouble *c, int64_t n, const ws_scale *s) {
   }
 }
 
-void ws_cpu_scale(const ws_problem *p) {
+static void scale_half(uint16_t *c, int64_t n, const ws_scale *s, const ws_convert_set *convert, wsgemm_type type) {
+  enum { MOST = 512 };
+  float x[MOST];
+  for (int64_t i = 0; i < n; i += MOST) {
+    const int64_t rows = ws_min(MOST, n - i);
+    if (!s->beta_zero) convert->widen[type](rows, 1, c + i, rows, x, rows);
+    scale_s(x, rows, s);
+    convert->narrow[type](rows, 1, x, rows, c + i, rows);
+  }
+}
+
+void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row) {
   for (int64_t batch = 0; batch < p->batch_count; batch++)
     for (int64_t j = 0; j < p->n; j++) {
-      void *column = ws_c_at(p, batch, 0, j, ws_types[p->type].bytes);
-      switch (p->type) {
+      void *column = ws_c_at(p, batch, 0, j, ws_types[p->type_c].bytes);
+      switch (p->type_c) {
       case WSGEMM_F32:
         scale_s(column, p->m, &p->scale);
         break;
@@ -63,6 +78,10 @@ void ws_cpu_scale(const ws_problem *p) {
         break;
       case WSGEMM_C64:
         scale_z(column, p->m, &p->scale);
+        break;
+      case WSGEMM_F16:
+      case WSGEMM_BF16:
+        scale_half(column, p->m, &p->scale, row->convert, p->type_c);
         break;
       }
     }

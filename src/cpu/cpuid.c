@@ -35,13 +35,15 @@ static void detect_isa(ws_machine *m) {
     const unsigned state = c & bit_OSXSAVE ? saved_state() : 0;
     const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6;
     const bool fma = (c & bit_FMA) && (c & bit_AVX) && ymm;
+    const bool f16c = (c & bit_F16C) && (c & bit_AVX) && ymm;
     unsigned b7 = 0, c7 = 0, d7 = 0, a7_1 = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) b7 = b, c7 = c, d7 = d;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) a7_1 = a;
     const unsigned need512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
-    m->isa[WS_ISA_AVX2] = fma && (b7 & bit_AVX2);
+    m->isa[WS_ISA_AVX2] = fma && f16c && (b7 & bit_AVX2);
     m->isa[WS_ISA_AVX512] = m->isa[WS_ISA_AVX2] && zmm && (b7 & need512) == need512;
     add_feature(m, "fma", fma);
+    add_feature(m, "f16c", f16c);
     add_feature(m, "avx2", m->isa[WS_ISA_AVX2]);
     add_feature(m, "avx512f/dq/bw/vl", m->isa[WS_ISA_AVX512]);
     add_feature(m, "avx512vnni", zmm && (c7 & bit_AVX512VNNI));

@@ -13,11 +13,12 @@
  */
 #include "cpu/paths.h"
 #include "cpu/queue.h"
+#include "cpu/sweep.h"
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 #include "tile.h"
 
-enum { PANELS_PER_ITEM = 8, ALIGN = 128, CACHE_LINE = 64 };
+enum { PANELS_PER_ITEM = 8, ALIGN = 128 };
 
 typedef struct packed_run {
   const ws_problem *p;
@@ -74,31 +75,6 @@ static const char *packed_a(packed_run *run, int worker, const block *b, int64_t
   return out;
 }
 
-/* C[m x n] += A B over packed panels; c points at the item's first element, b_panels at its first panel. */
-static void sweep(const packed_run *run, const ws_scale *scale, int64_t kb, const char *a_panels, int64_t m, const char *b_panels,
-                  int64_t n, char *c) {
-  const ws_ukr_set *ukr = run->plan->row->ukr;
-  const int64_t bytes = run->bytes, ldc = run->p->ldc;
-  const int64_t panel_bytes = ukr->nr * kb * bytes, asked_bytes = kb / 4 * CACHE_LINE;
-  for (int64_t j = 0; j < n; j += ukr->nr) {
-    const int64_t n_tile = ws_min(ukr->nr, n - j);
-    const char *b = b_panels + j * kb * bytes;
-    int64_t ahead = 0; /* bytes of the next panel asked for so far */
-    for (int64_t i = 0; i < m; i += ukr->mr) {
-      const int64_t m_tile = ws_min(ukr->mr, m - i);
-      const char *a = a_panels + i * kb * bytes;
-      char *c_tile = c + (i + j * ldc) * bytes;
-      if (m_tile == ukr->mr && n_tile == ukr->nr) {
-        const bool more = j + ukr->nr < n && ahead < panel_bytes;
-        ukr->full(kb, a, b, c_tile, ldc, scale, more ? b + panel_bytes + ahead : b);
-        ahead += asked_bytes;
-      } else {
-        ukr->tile[WS_B_ROWS][m_tile > ukr->vl][n_tile - 1](kb, a, ukr->mr, b, ukr->nr, c_tile, ldc, scale, m_tile);
-      }
-    }
-  }
-}
-
 static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
@@ -109,7 +85,8 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const int64_t j = t.col * plan->bn, n = ws_min(t.n_col * plan->bn, b.n - j);
   const ws_scale scale = b.k0 == 0 ? p->scale : ws_scale_later(p);
   const char *a = packed_a(run, worker, &b, t.row, m);
-  sweep(run, &scale, b.kb, a, m, run->b_packed[s % 2] + j * b.kb * run->bytes, n, ws_c_at(p, b.batch, i, b.j0 + j, run->bytes));
+  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a, m, run->b_packed[s % 2] + j * b.kb * run->bytes, n,
+           ws_c_at(p, b.batch, i, b.j0 + j, run->bytes), p->ldc);
 }
 
 static void begin(void *context, int n_workers) {

@@ -1,4 +1,4 @@
-/* paths.h - the three ways of computing a product on the CPU, and what they share. Each takes a checked problem with k >= 1 and
+/* paths.h - the ways of computing a product on the CPU, and what they share. Each takes a checked problem with k >= 1 and
  * alpha != 0 and the plan that tune.c made for it. */
 #ifndef WS_CPU_PATHS_H
 #define WS_CPU_PATHS_H
@@ -8,6 +8,7 @@ void ws_direct_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 /* false: no memory for packing, nothing done. */
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan);
+void ws_half_run(const ws_problem *p, const ws_plan *plan);
 
 /* The scalars for a later block of k: its products are added to what the first one left. */
 static inline ws_scale ws_scale_later(const ws_problem *p) {

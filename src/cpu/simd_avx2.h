@@ -89,4 +89,31 @@ static inline ws_vd ws_swap_d(ws_vd v) { return _mm256_permute_pd(v, 0x5); }
 static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return _mm256_xor_pd(a, b); }
 static inline ws_vd ws_sign_d(void) { return _mm256_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm256_setr_pd(0.0, -0.0, 0.0, -0.0); }
+
+typedef __m128i ws_v16;
+static inline ws_v16 ws_load_16(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+static inline ws_v16 ws_load_m_16(const uint16_t *p, int64_t n) {
+  uint16_t x[8] = {0};
+  for (int64_t l = 0; l < n; l++) x[l] = p[l];
+  return ws_load_16(x);
+}
+static inline void ws_store_16(uint16_t *p, ws_v16 v) { _mm_storeu_si128((__m128i *)p, v); }
+static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) {
+  uint16_t x[8];
+  ws_store_16(x, v);
+  for (int64_t l = 0; l < n; l++) p[l] = x[l];
+}
+static inline ws_vs ws_widen_h(ws_v16 v) { return _mm256_cvtph_ps(v); }
+static inline ws_v16 ws_narrow_h(ws_vs v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline ws_vs ws_widen_b(ws_v16 v) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16)); }
+/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
+static inline ws_v16 ws_narrow_b(ws_vs v) {
+  const __m256i x = _mm256_castps_si256(v), high = _mm256_srli_epi32(x, 16),
+                magnitude = _mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff));
+  const __m256i half = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), _mm256_and_si256(high, _mm256_set1_epi32(1)));
+  const __m256i is_nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(x, half), 16);
+  const __m256i r = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), is_nan);
+  return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
 #endif

@@ -97,4 +97,23 @@ static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) {
 }
 static inline ws_vd ws_sign_d(void) { return _mm512_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm512_mask_blend_pd(0xaa, _mm512_setzero_pd(), _mm512_set1_pd(-0.0)); }
+
+/* As many halves as a vector has floats: their bits, loaded and stored whole or the first n of them, and what they stand for. */
+typedef __m256i ws_v16;
+static inline ws_v16 ws_load_16(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline ws_v16 ws_load_m_16(const uint16_t *p, int64_t n) { return _mm256_maskz_loadu_epi16(ws_mask_s(n), p); }
+static inline void ws_store_16(uint16_t *p, ws_v16 v) { _mm256_storeu_si256((__m256i *)p, v); }
+static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) { _mm256_mask_storeu_epi16(p, ws_mask_s(n), v); }
+static inline ws_vs ws_widen_h(ws_v16 v) { return _mm512_cvtph_ps(v); }
+static inline ws_v16 ws_narrow_h(ws_vs v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline ws_vs ws_widen_b(ws_v16 v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
+/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
+static inline ws_v16 ws_narrow_b(ws_vs v) {
+  const __m512i x = _mm512_castps_si512(v), high = _mm512_srli_epi32(x, 16),
+                magnitude = _mm512_and_si512(x, _mm512_set1_epi32(0x7fffffff));
+  const __m512i half = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(high, _mm512_set1_epi32(1)));
+  const __mmask16 is_nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(x, half), 16);
+  return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x40)));
+}
 #endif

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wsgemm.h"
+
 enum { WS_B_ROWS = 0, WS_B_COLS = 1 };
 enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 
@@ -52,6 +54,17 @@ typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a
  * in + p + r * ld if k_contiguous. What the last panel has beyond n is left as it is: kernels do not read it. Moves bits, never
  * computes. */
 typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
+
+/* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest even (what is too large becomes Inf).
+ * Line j stands at x + j * ld. Nothing outside the lines is touched, and no exception raised that their elements do not raise. */
+typedef void ws_widen_fn(int64_t m, int64_t n, const uint16_t *in, int64_t ld_in, float *out, int64_t ld_out);
+typedef void ws_narrow_fn(int64_t m, int64_t n, const float *in, int64_t ld_in, uint16_t *out, int64_t ld_out);
+
+/* The conversions of one ISA, by wsgemm_type: NULL where there is nothing to convert. */
+typedef struct ws_convert_set {
+  ws_widen_fn *widen[WSGEMM_BF16 + 1];
+  ws_narrow_fn *narrow[WSGEMM_BF16 + 1];
+} ws_convert_set;
 
 /* The kernels of one row of the registry. A tile of more vectors is narrower, as its accumulators must fit in the registers: it
  * loads less for each multiply-add, so it suits operands that are not packed. */

@@ -50,3 +50,5 @@
 #define WS_NR_4 0
 #define WS_PACK ws_pack_ref_16
 #include "cpu/ukr_type.h"
+
+#include "cpu/convert.h"

@@ -101,6 +101,23 @@ def test_random_reals_agree_within_the_bound(tmp_path, rng, dtype):
     assert (np.abs(c - a.astype(wide) @ b.astype(wide)) < 2 * bound).all()
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_half_precision_is_summed_in_single(tmp_path, rng, order, byte_order):
+    m, n, k = 70, 50, 300
+    a, b, c0 = (rng.uniform(-1, 1, shape).astype("f2") for shape in [(m, k), (k, n), (m, n)])
+    save(tmp_path / "a.npy", a, order, byte_order)
+    save(tmp_path / "b.npy", b, "C", byte_order)
+    save(tmp_path / "c0.npy", c0, byte_order=byte_order)
+    out = check("gemm", "a.npy", "b.npy", "-o", "c.npy", "--c", "c0.npy", "--alpha", "0.5", "--verify", cwd=tmp_path)
+    assert f"verified: {m * n} of {m * n} elements" in out
+    c = load(tmp_path / "c.npy")
+    assert c.dtype == np.dtype("f2")
+    exact = 0.5 * (a.astype("f8") @ b.astype("f8")) + c0
+    bound = (k + 2) * 2.0**-23 * (0.5 * (np.abs(a).astype("f8") @ np.abs(b).astype("f8")) + np.abs(c0))
+    assert (np.abs(c - exact) <= bound + np.spacing(np.abs(c)).astype("f8") / 2).all()
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (3, 0, 4), (0, 0, 0), (4, 3, 0)])
 @pytest.mark.parametrize("order", ORDERS)
 def test_empty_matrices(tmp_path, rng, m, n, k, order):
@@ -136,9 +153,13 @@ def test_settings_never_change_the_bits(tmp_path, rng):
 
 def test_every_usable_kernel_by_name(tmp_path, rng):
     kernels = [k["name"] for k in json.loads(check("info", "--json"))["kernels"] if k["usable"]]
-    letters = dict(zip("sdcz", TYPES))
-    assert {name[0] for name in kernels} == set(letters)
+    letters = dict(zip("sdczh", [*TYPES, "f2"]))
+    assert {name[0] for name in kernels} == {*letters, "b"}
     for name in kernels:
+        if name[0] == "b":  # no file has its type
+            save(tmp_path / "a.npy", integers(rng, (2, 2), "f2"))
+            refuse(1, name, "f2", arguments=["gemm", "a.npy", "a.npy", "-o", "c.npy", "--kernel", name], cwd=tmp_path)
+            continue
         a = integers(rng, (40, 40), letters[name[0]])
         save(tmp_path / "a.npy", a)
         out = check("gemm", "a.npy", "a.npy", "-o", "c.npy", "--kernel", name, "--explain", cwd=tmp_path)

@@ -26,6 +26,10 @@ WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d
   case WSGEMM_C32:
     ((wsgemm_cfloat *)desc->c)[last].im += 1;
     break;
+  case WSGEMM_F16:
+  case WSGEMM_BF16:
+    ((uint16_t *)desc->c)[last] ^= 1 << 8;
+    break;
   case WSGEMM_C64:
     ((wsgemm_cdouble *)desc->c)[last].im += 1;
     break;

@@ -264,6 +264,29 @@ CHILD_CASE(quick_paths) {
   }
 }
 
+/* Half precision has no kernels here: refused in words, by every call, and in host memory taken. */
+CHILD_CASE(half_precision) {
+  (void)unused;
+  static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+  for (int i = 0; i < 6; i++) {
+    wsgemm_gemm_desc d = device_desc(i % 2 ? WSGEMM_BF16 : WSGEMM_F16, 20, 30, i < 3 ? 0 : 40, 0);
+    d.type_c = types_c[i / 2];
+    const char *words = i % 2 ? "bf16 matrices in device memory" : "f16 matrices in device memory";
+    expect_failure(NULL, &d, WSGEMM_NOT_SUPPORTED, words);
+    char text[512];
+    size_t bytes;
+    wsgemm_explain(NULL, &d, text, sizeof text);
+    CHECK(strstr(text, words) != NULL, "explained: %s", text);
+    if (d.k > 0) CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_NOT_SUPPORTED, "a workspace of %zu bytes", bytes);
+  }
+  const wsgemm_bf16 one = 0x3f80;
+  wsgemm_bf16 c = 0;
+  CHECK(wsgemm_bgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, 1, &one, 1, &one, 1, 0, &c, 1) ==
+                WSGEMM_SUCCESS &&
+            c == one,
+        "1 * 1 is %#x: %s", (unsigned)c, wsgemm_last_error());
+}
+
 /* A grid has at most 2^31 - 1 blocks. */
 CHILD_CASE(grid_limits) {
   (void)unused;
@@ -332,6 +355,7 @@ static const struct check_case cases[] = {{"all_on_one_device", all_on_one_devic
                                           {"alignment", alignment},
                                           {"batches", batches},
                                           {"quick_paths", quick_paths},
+                                          {"half_precision", half_precision},
                                           {"grid_limits", grid_limits},
                                           {"explanations", explanations}};
 CHECK_MAIN("backend_host", cases)

@@ -2,7 +2,8 @@
 #include "../check.h"
 #include "cuda/split.h"
 
-static const int element_bytes[WS_N_TYPES] = {4, 8, 8, 16}; /* s d c z */
+enum { N_SPLIT_TYPES = 4 };
+static const int element_bytes[N_SPLIT_TYPES] = {4, 8, 8, 16}; /* s d c z */
 
 static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t batch_count) {
   return (ws_problem){.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
@@ -30,7 +31,7 @@ static void drawn(void) {
   int n_cut = 0;
   for (int i = 0; i < 40000 / check_scale(); i++) {
     const int64_t most = i % 2 ? 64 : 1500;
-    ws_problem p = problem(i % WS_N_TYPES, check_random_in(&dice, 1, most), check_random_in(&dice, 1, most),
+    ws_problem p = problem(i % N_SPLIT_TYPES, check_random_in(&dice, 1, most), check_random_in(&dice, 1, most),
                            check_random_in(&dice, 1, i % 3 ? 3000 : 200000), check_random_in(&dice, 1, i % 5 ? 1 : 40));
     if (i % 7 == 0) p.m = 1;
     if (i % 11 == 0) p.n = 1;
@@ -49,7 +50,7 @@ static void known(void) {
     bool is_cut;
   } known[] = {{64, 64, 65536, true},     {16, 4096, 4096, true},    {64, 64, 4096, true},  {64, 64, 511, false},
                {4096, 4096, 4096, false}, {2304, 2304, 2304, false}, {1, 1, 1 << 20, true}, {256, 256, 256, false}};
-  for (int type = 0; type < WS_N_TYPES; type++)
+  for (int type = 0; type < N_SPLIT_TYPES; type++)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
       const ws_problem p = problem(type, known[i].m, known[i].n, known[i].k, 1);
       CHECK((ws_split_for(&p, 132).n_parts > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",

@@ -1,0 +1,188 @@
+/* half.c - half precision: products of FP32 copies, made a block at a time by whoever works on it.
+ *
+ * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
+ * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and
+ * multiplies them with the kernels of s. At the end alpha, beta and the one rounding turn the sums into C.
+ *
+ *            bn    bn                     memory of a worker, in floats:
+ *          +-----+-----+  kc                a: panels of mr, bm x kc        L2
+ *          | B   | B'  |                    b: panels of nr, kc x bn        a panel of nr in L1
+ *    +---+ +-----+-----+                    sums: bm x (coarse bn)          L2
+ *    | A | |   sums    |  bm
+ *    +---+ +-----------+                  kc
+ *
+ * Nothing is shared, and each sum is made in the same order whoever makes it: kc alone decides where it is cut. Items that need little
+ * memory, and all items when there is none to be had, keep it on the stack. */
+#include "cpu/paths.h"
+#include "cpu/queue.h"
+#include "cpu/sweep.h"
+#include "cpu/team.h"
+#include "cpu/workspace.h"
+#include "tile.h"
+
+/* STACK_FLOATS holds one register tile with the longest kc, of every row. */
+enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, K_STRIP = 64, WIDEST_PANEL = 32 };
+
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                          \
+  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL, \
+                 "the least that a row needs must fit on the stack");
+#define WS_CPU_ROWS_AVX512
+#define WS_CPU_ROWS_AVX2
+#define WS_CPU_ROWS_NEON
+#define WS_CPU_ROWS_REF
+#include "cpu/kernels.def"
+#undef WS_CPU_ROW
+
+typedef struct half_run {
+  const ws_problem *p;
+  const ws_plan *plan;
+  ws_tile_grid grid;
+  int64_t a_floats, b_floats, n_floats; /* of a worker: A, B, and all of it */
+  float *memory;                        /* of all workers; NULL: theirs is on the stack */
+} half_run;
+
+static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
+
+/* ws_pack_fn, from halves to floats: a few k at a time, so that a line of `in` is used up while it is in the cache. */
+static void pack(const half_run *run, int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, float *out,
+                 int64_t width) {
+  const ws_cpu_row *row = run->plan->row;
+  ws_widen_fn *widen = row->convert->widen[run->p->type];
+  const uint16_t *halves = (const uint16_t *)(const void *)in;
+  float strip[WIDEST_PANEL * K_STRIP];
+  for (int64_t p = 0; p < k; p += K_STRIP) {
+    const int64_t k_strip = ws_min(K_STRIP, k - p);
+    for (int64_t r = 0; r < n; r += width) {
+      const int64_t w = ws_min(width, n - r);
+      float *panel = out + r * k + p * width;
+      if (!k_contiguous) {
+        widen(w, k_strip, halves + r + p * ld, ld, panel, width);
+      } else {
+        widen(k_strip, w, halves + p + r * ld, ld, strip, K_STRIP);
+        row->ukr->pack(w, k_strip, strip, K_STRIP, true, panel, width);
+      }
+    }
+  }
+}
+
+/* c = alpha sums + beta c, in FP32. */
+static void scale_sums(const ws_scale *scale, int64_t m, int64_t n, const float *sums, int64_t ld_sums, float *c, int64_t ldc) {
+  const float alpha = scale->alpha.s[0], beta = scale->beta.s[0];
+  for (int64_t j = 0; j < n; j++, sums += ld_sums, c += ldc)
+    if (scale->beta_zero)
+      for (int64_t i = 0; i < m; i++) c[i] = alpha * sums[i];
+    else
+      for (int64_t i = 0; i < m; i++) c[i] = alpha * sums[i] + beta * c[i];
+}
+
+/* C = alpha sums + beta C, rounded once: a few columns, or a part of a long one, at a time. */
+static void finish(const half_run *run, int64_t m, int64_t n, const float *sums, int64_t ld_sums, char *c_first) {
+  enum { MOST = 1024 };
+  const ws_convert_set *convert = run->plan->row->convert;
+  const wsgemm_type type = run->p->type_c;
+  const ws_scale *scale = &run->p->scale;
+  const int64_t ldc = run->p->ldc;
+  if (!ws_is_half(type)) {
+    scale_sums(scale, m, n, sums, ld_sums, (float *)(void *)c_first, ldc);
+    return;
+  }
+  float x[MOST];
+  const int64_t n_rows = ws_min(m, MOST), n_cols = MOST / n_rows;
+  for (int64_t j = 0; j < n; j += n_cols)
+    for (int64_t i = 0; i < m; i += n_rows) {
+      const int64_t rows = ws_min(n_rows, m - i), cols = ws_min(n_cols, n - j);
+      uint16_t *c = (uint16_t *)(void *)c_first + i + j * ldc;
+      if (!scale->beta_zero) convert->widen[type](rows, cols, c, ldc, x, n_rows);
+      scale_sums(scale, rows, cols, sums + i + j * ld_sums, ld_sums, x, n_rows);
+      convert->narrow[type](rows, cols, x, n_rows, c, ldc);
+    }
+}
+
+/* The m x n elements of C from (i, j) on, with `memory` for their operands and sums. */
+static void multiply(const half_run *run, float *memory, int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n) {
+  const ws_problem *p = run->p;
+  const ws_plan *plan = run->plan;
+  const ws_ukr_set *ukr = plan->row->ukr;
+  const int bytes = ws_types[p->type].bytes;
+  float *a = memory, *b = a + run->a_floats, *sums = b + run->b_floats;
+  const int64_t ld_sums = round_up(m, ukr->mr);
+  ws_scale scale = {.alpha = {.s = {1}}, .beta_zero = true, .alpha_one = true, .alpha_real = true, .beta_real = true};
+  for (int64_t k0 = 0; k0 < p->k; k0 += plan->kc) {
+    const int64_t kb = ws_min(plan->kc, p->k - k0);
+    pack(run, m, kb, ws_a_at(p, batch, i, k0, bytes), p->lda, p->a_trans, a, ukr->mr);
+    for (int64_t at = 0; at < n; at += plan->bn) {
+      const int64_t n_tile = ws_min(plan->bn, n - at);
+      pack(run, n_tile, kb, ws_b_at(p, batch, k0, j + at, bytes), p->ldb, !p->b_trans, b, ukr->nr);
+      ws_sweep(ukr, sizeof(float), &scale, kb, (const char *)a, m, (const char *)b, n_tile, (char *)(sums + at * ld_sums),
+               ld_sums);
+    }
+    scale.beta.s[0] = 1, scale.beta_zero = false, scale.beta_one = true;
+  }
+  finish(run, m, n, sums, ld_sums, ws_c_at(p, batch, i, j, ws_types[p->type_c].bytes));
+}
+
+static void multiply_tiles(const half_run *run, float *memory, int64_t item_idx) {
+  const ws_problem *p = run->p;
+  const ws_plan *plan = run->plan;
+  const ws_tile t = ws_tile_at(&run->grid, item_idx);
+  const int64_t i = t.row * plan->bm, m = ws_min(plan->bm, p->m - i);
+  const int64_t j = t.col * plan->bn, n = ws_min(t.n_col * plan->bn, p->n - j);
+  const int64_t last = ws_min(p->batch_count, (t.batch + 1) * plan->n_products);
+  for (int64_t batch = t.batch * plan->n_products; batch < last; batch++) multiply(run, memory, batch, i, m, j, n);
+}
+
+static __attribute__((noinline)) void item_on_stack(const half_run *run, int64_t item_idx) {
+  _Alignas(64) float memory[STACK_FLOATS];
+  multiply_tiles(run, memory, item_idx);
+}
+
+static void begin(void *context, int n_workers) { (void)context, (void)n_workers; }
+
+static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
+  const half_run *run = context;
+  (void)step;
+  n_items[0] = ws_tile_items(&run->grid);
+  n_items[1] = 0;
+}
+
+static void item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
+  const half_run *run = context;
+  (void)step, (void)kind;
+  if (run->memory)
+    multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
+  else
+    item_on_stack(run, item_idx);
+}
+
+static half_run run_of(const ws_problem *p, const ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  half_run run = {.p = p, .plan = plan};
+  run.grid = (ws_tile_grid){ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm),
+                            ws_ceil_div(p->n, plan->bn), plan->coarse, 1};
+  const int64_t m = round_up(ws_min(plan->bm, p->m), row->mr), n_tile = round_up(ws_min(plan->bn, p->n), row->nr);
+  run.a_floats = round_up(m * plan->kc, ALIGN_FLOATS);
+  run.b_floats = round_up(n_tile * plan->kc, ALIGN_FLOATS);
+  run.n_floats = run.a_floats + run.b_floats + round_up(m * ws_min(plan->coarse * plan->bn, p->n), ALIGN_FLOATS);
+  return run;
+}
+
+void ws_half_run(const ws_problem *p, const ws_plan *plan) {
+  ws_plan frugal = *plan; /* for want of memory: a register tile at a time, in one thread, as packed.c does */
+  frugal.bm = plan->row->mr, frugal.bn = plan->row->nr, frugal.coarse = frugal.n_threads = 1, frugal.n_products = 1;
+  half_run run = run_of(p, plan);
+  ws_workspace *workspace = NULL;
+  if (run.n_floats > STACK_FLOATS) {
+    workspace = ws_workspace_get((size_t)(plan->n_threads * run.n_floats) * sizeof(float));
+    if (workspace)
+      run.memory = ws_workspace_data(workspace);
+    else
+      run = run_of(p, &frugal);
+  }
+  if (run.plan->n_threads == 1) {
+    for (int64_t i = 0; i < ws_tile_items(&run.grid); i++) item(&run, 0, 0, 0, i);
+  } else {
+    const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, begin, count, item};
+    ws_team_run(&job);
+  }
+  if (workspace) ws_workspace_put(workspace);
+}
