@@ -5,12 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 };
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
 typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
                     const void *, void *, int64_t);
 
+typedef int gemm_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int, int64_t, const void *, int,
+                       int64_t, const void *, void *, int, int64_t, int, int);
+
 static void *handle;
 static gemm_fn *gemm[4];
+static gemm_ex_fn *gemm_ex;
 static char version[48];
 
 static void find(void *library, const char *name, void *function) {
@@ -33,8 +37,9 @@ bool cublas_open(cudaStream_t stream) {
   find(library, "cublasSetMathMode", &set_math);
   find(library, "cublasGetProperty", &property);
   for (int t = 0; t < 4; t++) find(library, routines[t], &gemm[t]);
-  if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || create(&handle) != 0 ||
-      set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
+  find(library, "cublasGemmEx_64", &gemm_ex);
+  if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || !gemm_ex ||
+      create(&handle) != 0 || set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
     puts("no peer: this libcublas cannot be used");
     return false;
   }
@@ -52,6 +57,11 @@ bool cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m
   static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
   const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;
   const void *one = wide ? (const void *)one_d : one_s, *zero = wide ? (const void *)zero_d : zero_s;
-  return gemm[type](handle, transa == WSGEMM_NO_TRANS ? OP_N : OP_T, transb == WSGEMM_NO_TRANS ? OP_N : OP_T, m, n, k, one, a,
-                    lda, b, ldb, zero, c, ldc) == 0;
+  const int op_a = transa == WSGEMM_NO_TRANS ? OP_N : OP_T, op_b = transb == WSGEMM_NO_TRANS ? OP_N : OP_T;
+  if (type == WSGEMM_F16 || type == WSGEMM_BF16) {
+    const int half = type == WSGEMM_F16 ? R_16F : R_16BF;
+    return gemm_ex(handle, op_a, op_b, m, n, k, one, a, half, lda, b, half, ldb, zero, c, half, ldc, COMPUTE_32F,
+                   DEFAULT_ALGORITHM) == 0;
+  }
+  return gemm[type](handle, op_a, op_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) == 0;
 }

@@ -15,7 +15,7 @@ extern "C" {
  * reason printed: there is none. */
 bool cublas_open(cudaStream_t stream);
 const char *cublas_version(void); /* "cuBLAS 13.0.2" */
-/* C = alpha op(A) op(B), column-major. transa, transb: WSGEMM_NO_TRANS, WSGEMM_TRANS. True if it was launched. */
+/* C = alpha op(A) op(B), column-major; F16 and BF16 with sums in FP32. transa, transb: WSGEMM_NO_TRANS, WSGEMM_TRANS. True if it was launched. */
 bool cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
                  int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);
 
