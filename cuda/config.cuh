@@ -48,8 +48,8 @@ struct row_config {
   using word = std::conditional_t<splits, real, element>;
   static constexpr int n_planes = splits ? unit : 1;
   static constexpr int vec = splits ? 1 : copy_bytes / int(sizeof(element)); /* elements of one wide copy */
-  /* By rows of k a row in shared memory is (at most) PAD words longer than its tile, by rows of m or n WS_PAD_K words longer than its k block: see
-   * copy_tile.cuh and the mainloops. */
+  /* By rows of k a row in shared memory is (at most) PAD words longer than its tile, by rows of m or n WS_PAD_K words longer than its k
+   * block: see copy_tile.cuh and the mainloops. */
   static constexpr int a_pitch = BM + PAD, b_pitch = item_n + PAD, k_pitch = BK + WS_PAD_K;
   static constexpr int a_plane = WS_OPERAND_WORDS(KEEPS_K, BM, BK, PAD), b_plane = WS_OPERAND_WORDS(KEEPS_K, item_n, BK, PAD);
   static constexpr int a_words = n_planes * a_plane, stage_words = a_words + n_planes * b_plane;

@@ -59,8 +59,9 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       *device = l.device;
     }
   }
-  if (n_host == 0 && !ws_is_half(p->type)) return WS_PLACE_DEVICE;
-  if (n_host == 0) {
+  const bool is_half = ws_is_half(p->type); /* for which only the CPU has kernels */
+  if (n_host == 0 && !is_half) return WS_PLACE_DEVICE;
+  if (n_host == 0 && n_device_only > 0) {
     *status =
         ws_fail(h, WSGEMM_NOT_SUPPORTED, "%s matrices in device memory: there are no kernels for them", ws_types[p->type].name);
     return WS_PLACE_BAD;

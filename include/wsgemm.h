@@ -190,7 +190,8 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * x[i * ldx + j], and the least lds are k / m, n / k and n. Any element-aligned pointer will do.
  *
  * beta = 0: C is written without being read. alpha = 0 or k = 0: C = beta C, A and B are not read and may be NULL. m = 0 or
- * n = 0: nothing happens. A complex alpha or beta whose imaginary part is 0 multiplies as a real number. C must not overlap A or B (undefined; refused in check mode).
+ * n = 0: nothing happens. A complex alpha or beta whose imaginary part is 0 multiplies as a real number. C must not overlap A or B
+ * (undefined; refused in check mode).
  *
  * The pointers decide who works. Host memory: the CPU, and the call is done when it returns; small products neither allocate nor
  * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
@@ -222,7 +223,8 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  * that is rounded once, to nearest even, to C's type: beyond its range to Inf. Subnormal numbers are kept in all of them. So, in every
  * element,
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
- * where an ulp is the distance of neighbouring numbers of that type round the result. alpha and beta are floats.
+ * where an ulp is the distance of neighbouring numbers of that type round the result; products of bfloat16 below the range of FP32 may add
+ * (2 k |alpha| + 4) 2^-149. alpha and beta are floats.
  * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. Host memory only: NOT_SUPPORTED for device
  * memory. */
 WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,

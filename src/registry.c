@@ -28,23 +28,26 @@ const ws_type_info ws_types[WS_N_TYPES] = {
 #define ISA_neon WS_ISA_NEON
 #define ISA_ref WS_ISA_REF
 
-/* Halves are multiplied as floats. */
-#define UKR_s(isa) ws_ukr_##isa##_s
-#define UKR_d(isa) ws_ukr_##isa##_d
-#define UKR_c(isa) ws_ukr_##isa##_c
-#define UKR_z(isa) ws_ukr_##isa##_z
-#define UKR_h(isa) ws_ukr_##isa##_s
-#define UKR_b(isa) ws_ukr_##isa##_s
+#include "cpu/kernel_shapes.h"
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)  \
-  extern const ws_ukr_set UKR_##t(isa); \
+/* What belongs to the kernels that a row runs: halves are multiplied as floats. */
+#define KERNEL_s(isa, what) what##_##isa##_s
+#define KERNEL_d(isa, what) what##_##isa##_d
+#define KERNEL_c(isa, what) what##_##isa##_c
+#define KERNEL_z(isa, what) what##_##isa##_z
+#define KERNEL_h(isa, what) what##_##isa##_s
+#define KERNEL_b(isa, what) what##_##isa##_s
+
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                                         \
+  _Static_assert((mr) == KERNEL_##t(isa, ws_mr) && (nr) == KERNEL_##t(isa, ws_nr), "a row is named after its kernels' shape"); \
+  extern const ws_ukr_set KERNEL_##t(isa, ws_ukr);                                                                             \
   extern const ws_convert_set ws_convert_##isa;
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 
 static const ws_cpu_row rows[] = {
 #define WS_CPU_ROW(t, isa, mr, nr, kc) \
-  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &UKR_##t(isa), &ws_convert_##isa},
+  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), &ws_convert_##isa},
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 };

@@ -10,7 +10,8 @@
 static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
                                          WSGEMM_POLICY_STEAL};
 static const int coarse_factors[] = {0, 1, 2, 3, 4, 8, 64};
-/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of several tiles); then ragged, long, thin, flat, small, vectors. */
+/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of several tiles); then ragged, long,
+ * thin, flat, small, vectors. */
 static int64_t shapes[][3] = {{0, 0, 700},     {333, 250, 97},  {64, 64, 3000}, {1000, 20, 150},
                               {20, 1000, 150}, {120, 120, 120}, {1, 3000, 300}, {3000, 1, 300}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };

@@ -73,7 +73,7 @@ def as_array(x: Any, name: str) -> Array:
 
 def _kind(dtype: np.dtype[Any]) -> Kind | None:
     if dtype not in KINDS and dtype.name == BFLOAT16 and dtype.itemsize == BFLOAT16_BITS.itemsize and dtype.isnative:
-        KINDS[dtype] = Kind(_lib.Type.BF16, dtype)
+        return KINDS.setdefault(dtype, Kind(_lib.Type.BF16, dtype))  # one for all threads
     return KINDS.get(dtype)
 
 

@@ -157,6 +157,16 @@ static bool all_finite(line x, int64_t n, bool is_complex) {
   return true;
 }
 
+/* err / bound of a number. Of half precision the one rounding to its type is taken off, and from half an ulp beyond the largest number on
+ * it makes an infinity. */
+static double judge_number(double got, sum wanted, double bound, wsgemm_type type) {
+  const double sought = wanted.hi + wanted.lo, largest = ws_cli_largest(type), beyond = largest + ws_cli_half_ulp(type, largest);
+  if (isinf(got)) return fabs(sought) + bound >= beyond && signbit(got) == signbit(sought) ? 0 : INFINITY;
+  if (fabs(sought) - bound >= beyond) return INFINITY;
+  const double off = fabs((got - wanted.hi) - wanted.lo), rounding = ws_cli_half_ulp(type, fabs(sought) + bound);
+  return (off <= rounding ? 0 : off - rounding) / bound;
+}
+
 /* err / bound where NaN or infinity is in play: 0 if it shows as it should, else infinite. Which of both a complex product makes
  * of an infinity depends on how it is written, so there only that it is no number counts. */
 static double judge_special(double got, double wanted, bool is_complex) {
@@ -188,7 +198,7 @@ typedef struct {
 /* Judges C(i, j); the column of B is in place already. */
 static void judge_element(judge *g, int64_t i, int64_t j) {
   const ws_product *p = g->p;
-  const double largest = ws_cli_largest(p->c.type);
+  const double largest = ws_cli_types[p->c.type].part_bytes <= 4 ? FLT_MAX : DBL_MAX; /* of what it is summed in */
   read_line(&p->a, i * p->a.row_stride, p->a.col_stride, g->k, g->row);
   const element e = finish(dot(g->row, g->col, g->k, g->is_complex), p, i, j);
   const wsgemm_cdouble got = read_element(&p->c, i, j);
@@ -206,10 +216,8 @@ static void judge_element(judge *g, int64_t i, int64_t j) {
   const double bound = error_bound(&e, p->c.type, (double)g->k, magnitude_of(p->alpha));
   for (int part = 0; part < 1 + g->is_complex; part++) {
     const double sought = wanted[part].hi + (isfinite(wanted[part].hi) ? wanted[part].lo : 0);
-    const double off = fabs((gots[part] - wanted[part].hi) - wanted[part].lo),
-                 rounding = ws_cli_half_ulp(p->c.type, fabs(sought) + bound);
-    const double ratio =
-        in_range ? (off <= rounding ? 0 : off - rounding) / bound : judge_special(gots[part], wanted[part].hi, g->is_complex);
+    const double ratio = in_range ? judge_number(gots[part], wanted[part], bound, p->c.type)
+                                  : judge_special(gots[part], wanted[part].hi, g->is_complex);
     note(g->out, ratio, i, j, part == 1, gots[part], sought, bound);
   }
   g->out->n_checked++;

@@ -28,7 +28,8 @@ typedef struct ws_product {
 
 /* What was found. The measure is err / bound per component, real and imaginary parts each for themselves, with
  *   bound = gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + underflow,   gamma_n = n u / (1 - n u),   |z| = |re| + |im|.
- * Of half precision err is what is left of it when the one rounding to C's type, half an ulp, has been taken off.
+ * Of half precision err is what is left of it when the one rounding to C's type, half an ulp, has been taken off; what is rounded beyond
+ * that type's range must be an infinity.
  * A NaN or infinity in the operands must show in C as in the reference. Where finite operands overflow on the way, how they do
  * depends on the order of the sum: such an element is counted as not judged. */
 typedef struct ws_check {

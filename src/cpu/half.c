@@ -20,11 +20,13 @@
 #include "cpu/workspace.h"
 #include "tile.h"
 
-/* STACK_FLOATS holds one register tile with the longest kc, of every row. */
-enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, K_STRIP = 64, WIDEST_PANEL = 32 };
+/* STACK_FLOATS holds one register tile with the longest kc, of every row; what needs less than SMALL_FLOATS leaves the stack of a thread that
+ * has little of it alone. */
+enum { STACK_FLOATS = 24 * 1024, SMALL_FLOATS = 4 * 1024, ALIGN_FLOATS = 32, K_STRIP = 64, WIDEST_PANEL = 32 };
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                          \
-  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL, \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
+  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL && \
+                     (nr) <= WIDEST_PANEL,                                                                        \
                  "the least that a row needs must fit on the stack");
 #define WS_CPU_ROWS_AVX512
 #define WS_CPU_ROWS_AVX2
@@ -136,6 +138,11 @@ static __attribute__((noinline)) void item_on_stack(const half_run *run, int64_t
   multiply_tiles(run, memory, item_idx);
 }
 
+static __attribute__((noinline)) void small_item_on_stack(const half_run *run, int64_t item_idx) {
+  _Alignas(64) float memory[SMALL_FLOATS];
+  multiply_tiles(run, memory, item_idx);
+}
+
 static void begin(void *context, int n_workers) { (void)context, (void)n_workers; }
 
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
@@ -150,6 +157,8 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   (void)step, (void)kind;
   if (run->memory)
     multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
+  else if (run->n_floats <= SMALL_FLOATS)
+    small_item_on_stack(run, item_idx);
   else
     item_on_stack(run, item_idx);
 }
@@ -159,7 +168,7 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
   half_run run = {.p = p, .plan = plan};
   run.grid = (ws_tile_grid){ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm),
                             ws_ceil_div(p->n, plan->bn), plan->coarse, 1};
-  const int64_t m = round_up(ws_min(plan->bm, p->m), row->mr), n_tile = round_up(ws_min(plan->bn, p->n), row->nr);
+  const int64_t m = round_up(ws_min(plan->bm, p->m), row->ukr->mr), n_tile = round_up(ws_min(plan->bn, p->n), row->ukr->nr);
   run.a_floats = round_up(m * plan->kc, ALIGN_FLOATS);
   run.b_floats = round_up(n_tile * plan->kc, ALIGN_FLOATS);
   run.n_floats = run.a_floats + run.b_floats + round_up(m * ws_min(plan->coarse * plan->bn, p->n), ALIGN_FLOATS);
@@ -167,16 +176,22 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
 }
 
 void ws_half_run(const ws_problem *p, const ws_plan *plan) {
-  ws_plan frugal = *plan; /* for want of memory: a register tile at a time, in one thread, as packed.c does */
-  frugal.bm = plan->row->mr, frugal.bn = plan->row->nr, frugal.coarse = frugal.n_threads = 1, frugal.n_products = 1;
   half_run run = run_of(p, plan);
   ws_workspace *workspace = NULL;
+  ws_plan frugal = *plan;
+  frugal.n_threads = 1;
   if (run.n_floats > STACK_FLOATS) {
     workspace = ws_workspace_get((size_t)(plan->n_threads * run.n_floats) * sizeof(float));
-    if (workspace)
+    if (!workspace) { /* then for one worker; then on the stack, a register tile at a time */
+      run.plan = &frugal;
+      workspace = ws_workspace_get((size_t)run.n_floats * sizeof(float));
+    }
+    if (workspace) {
       run.memory = ws_workspace_data(workspace);
-    else
+    } else {
+      frugal.bm = plan->row->mr, frugal.bn = plan->row->nr, frugal.coarse = 1, frugal.n_products = 1;
       run = run_of(p, &frugal);
+    }
   }
   if (run.plan->n_threads == 1) {
     for (int64_t i = 0; i < ws_tile_items(&run.grid); i++) item(&run, 0, 0, 0, i);

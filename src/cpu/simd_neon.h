@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cpu/half_bits.h"
+
 #define WS_ISA neon
 #define WS_BYTES 16
 
@@ -125,7 +127,13 @@ static inline ws_v16 ws_load_m_16(const uint16_t *p, int64_t n) {
 static inline void ws_store_16(uint16_t *p, ws_v16 v) { memcpy(p, &v, sizeof v); }
 static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
 static inline ws_vs ws_widen_h(ws_v16 v) { return vcvt_f32_f16((float16x4_t)v); }
-static inline ws_v16 ws_narrow_h(ws_vs v) { return (ws_v16)vcvt_f16_f32(v); }
+/* Not vcvt_f16_f32, which follows the rounding mode. */
+static inline ws_v16 ws_narrow_h(ws_vs v) {
+  const ws_v32 x = (ws_v32)v;
+  ws_v16 r;
+  for (int l = 0; l < 4; l++) r[l] = ws_narrow_one_h(x[l]);
+  return r;
+}
 static inline ws_vs ws_widen_b(ws_v16 v) { return (ws_vs)(__builtin_convertvector(v, ws_v32) << 16); }
 /* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
 static inline ws_v16 ws_narrow_b(ws_vs v) {

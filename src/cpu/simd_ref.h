@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cpu/half_bits.h"
+
 #define WS_ISA ref
 #define WS_BYTES 16
 
@@ -131,21 +133,6 @@ static inline ws_vs ws_widen_h(ws_v16 v) {
   const ws_v32 tiny = (ws_v32)(__builtin_convertvector((ws_is)(magnitude & is_tiny), ws_vs) * 0x1p-24f);
   const ws_v32 other = (magnitude << 13) + (112u << 23) + (is_top & (112u << 23));
   return (ws_vs)((x & 0x8000) << 16 | (tiny & is_tiny) | (other & ~is_tiny));
-}
-/* The last place of the half weighs 2^13 of the float's, or, where the half is subnormal, ever more; what is cut off is rounded to nearest
- * even, and a carry into the exponent is right as it is. */
-static inline uint16_t ws_narrow_one_h(uint32_t x) {
-  const uint32_t sign = x >> 16 & 0x8000, magnitude = x & 0x7fffffff;
-  if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* from half-way to 2^16 on */
-  if (magnitude >= 0x38800000) {
-    const uint32_t biased = magnitude - (112u << 23);
-    return (uint16_t)(sign | (biased + 0xfff + (biased >> 13 & 1)) >> 13);
-  }
-  const uint32_t n_cut = 126 - (magnitude >> 23);
-  if (n_cut > 24) return (uint16_t)sign; /* below half of 2^-24 */
-  const uint32_t digits = (magnitude & 0x7fffff) | 0x800000;
-  return (uint16_t)(sign | (digits + (1u << (n_cut - 1)) - 1 + (digits >> n_cut & 1)) >> n_cut);
 }
 static inline ws_v16 ws_narrow_h(ws_vs v) {
   const ws_v32 x = (ws_v32)v;

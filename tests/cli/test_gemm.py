@@ -118,6 +118,15 @@ def test_half_precision_is_summed_in_single(tmp_path, rng, order, byte_order):
     assert (np.abs(c - exact) <= bound + np.spacing(np.abs(c)).astype("f8") / 2).all()
 
 
+@pytest.mark.parametrize(("alpha", "overflows"), [("0.001", False), ("1", True)])
+def test_half_precision_verifies_sums_beyond_its_range(tmp_path, rng, alpha, overflows):
+    for name, shape in [("a", (40, 1000)), ("b", (1000, 30))]:
+        save(tmp_path / f"{name}.npy", rng.uniform(-300, 300, shape).astype("f2"))
+    out = check("gemm", "a.npy", "b.npy", "-o", "c.npy", "--alpha", alpha, "--verify", cwd=tmp_path)
+    assert "verified: 1200 of 1200 elements" in out and "not judged" not in out
+    assert np.isinf(load(tmp_path / "c.npy")).any() == overflows
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 3), (3, 0, 4), (0, 0, 0), (4, 3, 0)])
 @pytest.mark.parametrize("order", ORDERS)
 def test_empty_matrices(tmp_path, rng, m, n, k, order):
