@@ -150,7 +150,7 @@ static const struct bad_input table[] = {
 /* ---- Running it --------------------------------------------------------------------------------------------------------------- */
 
 struct operands {
-  unsigned char a[ROOM * 16], b[ROOM * 16], c[ROOM * 16], before[ROOM * 16];
+  _Alignas(16) unsigned char a[ROOM * 16], b[ROOM * 16], c[ROOM * 16], before[ROOM * 16];
 };
 
 static void fill(struct operands *x) {
@@ -399,11 +399,12 @@ static void overlaps(void) {
             fill(&x);
             wsgemm_gemm_desc d = good_call(&x, (wsgemm_type)type, all_layouts[layout]);
             if (type_is_half(d.type_c) && layout) d.type_c = WSGEMM_F32;
-            const size_t element = type_bytes((wsgemm_type)type);
-            const size_t other_bytes = (other_is_b ? K * N : M * K) * element, c_bytes = M * N * type_bytes(d.type_c);
+            const size_t element = type_bytes((wsgemm_type)type), c_element = type_bytes(d.type_c), c_bytes = M * N * c_element;
+            /* Up to where an element of C may begin. */
+            const size_t other_bytes = ((other_is_b ? K * N : M * K) * element + c_element - 1) / c_element * c_element;
             unsigned char *const other = x.c + 64 * element;
             *(other_is_b ? &d.b : &d.a) = other;
-            d.c = c_is_first ? other - c_bytes - (size_t)distance * element : other + other_bytes + distance * (int)element;
+            d.c = c_is_first ? other - c_bytes - (size_t)distance * c_element : other + other_bytes + distance * (int)c_element;
             memset(x.c, 0, sizeof x.c);
             memset(x.before, 0, sizeof x.before);
             const wsgemm_status status = gemm_typed(h, &d);
