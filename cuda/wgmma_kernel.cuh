@@ -108,21 +108,21 @@ template <class Config> struct wgmma_kernel {
 
   /* ---- Producer: one thread ---------------------------------------------------------------------------------------------------- */
 
+  /* X elements along m or n from x on, 64 of k from k on. */
+  template <int X>
+  static __device__ __forceinline__ void load_operand(uint32_t to, const CUtensorMap *map, bool along_k, int x, int k, int batch,
+                                                      uint32_t barrier) {
+    if (along_k)
+      cp_async_bulk_tensor_load(to, map, k, x, batch, barrier);
+    else
+#pragma unroll
+      for (int s = 0; s < X / 64; s++) cp_async_bulk_tensor_load(to + s * Config::slab_bytes, map, x + s * 64, k, batch, barrier);
+  }
+
   __device__ __forceinline__ void load_stage(uint32_t to, uint32_t barrier, int m, int n, int k, int batch) const {
     mbarrier_arrive_expect_tx(barrier, Config::stage_bytes);
-    if (args.a_k)
-      cp_async_bulk_tensor_load(to, &args.a, k, m, batch, barrier);
-    else
-#pragma unroll
-      for (int s = 0; s < Config::bm / 64; s++)
-        cp_async_bulk_tensor_load(to + s * Config::slab_bytes, &args.a, m + s * 64, k, batch, barrier);
-    to += Config::a_bytes;
-    if (args.b_k)
-      cp_async_bulk_tensor_load(to, &args.b, k, n, batch, barrier);
-    else
-#pragma unroll
-      for (int s = 0; s < Config::item_n / 64; s++)
-        cp_async_bulk_tensor_load(to + s * Config::slab_bytes, &args.b, n + s * 64, k, batch, barrier);
+    load_operand<Config::bm>(to, &args.a, args.a_k, m, k, batch, barrier);
+    load_operand<Config::item_n>(to + Config::a_bytes, &args.b, args.b_k, n, k, batch, barrier);
   }
 
   __device__ __forceinline__ void produce() const {

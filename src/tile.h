@@ -57,12 +57,8 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t i
   return t;
 }
 
-/* Whether ws_tile_at_32 may be asked. */
-static inline WS_HOST_DEVICE int ws_tile_fits_32(const ws_tile_grid *g) {
-  return g->n_cols <= UINT32_MAX && ws_tile_items(g) <= UINT32_MAX;
-}
-
-/* ws_tile_at in 32-bit arithmetic: a GPU takes a microsecond for the other one's divisions. */
+/* ws_tile_at in 32-bit arithmetic, for grids of at most UINT32_MAX items and columns of tiles: a GPU takes a microsecond for the other
+ * one's divisions. */
 static inline WS_HOST_DEVICE ws_tile ws_tile_at_32(const ws_tile_grid *g, uint32_t item_idx) {
   const uint32_t n_rows = (uint32_t)g->n_rows, n_cols = (uint32_t)g->n_cols, coarse = (uint32_t)g->coarse;
   const uint32_t n_strips = (n_cols - 1) / coarse + 1, per_product = n_rows * n_strips;

@@ -29,8 +29,8 @@ def matmul(
 
     Args:
         a, b: float16, float32, float64, complex64, complex128, or ml_dtypes' bfloat16, both the same; (..., m, k) and
-            (..., k, n), whose leading dimensions broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is dropped from the result. Anything
-            that numpy.asarray makes an array of will do, or arrays in GPU memory (below). Rows, columns, transposes and slices
+            (..., k, n), whose leading dimensions broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is
+            dropped from the result. Anything that numpy.asarray makes an array of will do, or arrays in GPU memory (below). Rows, columns, transposes and slices
             with one unit stride and a longer other one are read where they lie; negative, repeated or two non-unit strides are
             copied first.
         out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or

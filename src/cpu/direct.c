@@ -94,8 +94,6 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *
   for (int64_t k0 = plan->kc; k0 < p->k; k0 += plan->kc) multiply_block(p, plan, r, &later, k0);
 }
 
-static void begin(void *context, int n_workers) { (void)context, (void)n_workers; }
-
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const direct_run *run = context;
   (void)step;
@@ -132,6 +130,6 @@ void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
       p,
       plan,
       {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1}};
-  const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, begin, count, item};
+  const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
   ws_team_run(&job);
 }

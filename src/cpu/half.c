@@ -143,8 +143,6 @@ static __attribute__((noinline)) void small_item_on_stack(const half_run *run, i
   multiply_tiles(run, memory, item_idx);
 }
 
-static void begin(void *context, int n_workers) { (void)context, (void)n_workers; }
-
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const half_run *run = context;
   (void)step;
@@ -196,7 +194,7 @@ void ws_half_run(const ws_problem *p, const ws_plan *plan) {
   if (run.plan->n_threads == 1) {
     for (int64_t i = 0; i < ws_tile_items(&run.grid); i++) item(&run, 0, 0, 0, i);
   } else {
-    const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, begin, count, item};
+    const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
     ws_team_run(&job);
   }
   if (workspace) ws_workspace_put(workspace);

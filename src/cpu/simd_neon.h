@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cpu/half_bits.h"
-
 #define WS_ISA neon
 #define WS_BYTES 16
 
@@ -112,32 +110,7 @@ static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   return vfmaq_f64(ws_xor_d(c, even), a, b);
 }
 
-typedef uint16_t ws_v16 __attribute__((vector_size(8)));
-typedef uint32_t ws_v32 __attribute__((vector_size(16)));
-static inline ws_v16 ws_load_16(const uint16_t *p) {
-  ws_v16 v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-static inline ws_v16 ws_load_m_16(const uint16_t *p, int64_t n) {
-  ws_v16 v = {0};
-  memcpy(&v, p, (size_t)n * sizeof *p);
-  return v;
-}
-static inline void ws_store_16(uint16_t *p, ws_v16 v) { memcpy(p, &v, sizeof v); }
-static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
+#include "cpu/half_bits.h"
+
 static inline ws_vs ws_widen_h(ws_v16 v) { return vcvt_f32_f16((float16x4_t)v); }
-/* Not vcvt_f16_f32, which follows the rounding mode. */
-static inline ws_v16 ws_narrow_h(ws_vs v) {
-  const ws_v32 x = (ws_v32)v;
-  ws_v16 r;
-  for (int l = 0; l < 4; l++) r[l] = ws_narrow_one_h(x[l]);
-  return r;
-}
-static inline ws_vs ws_widen_b(ws_v16 v) { return (ws_vs)(__builtin_convertvector(v, ws_v32) << 16); }
-/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
-static inline ws_v16 ws_narrow_b(ws_vs v) {
-  const ws_v32 x = (ws_v32)v, high = x >> 16, is_nan = (ws_v32)((x & 0x7fffffff) > 0x7f800000);
-  return __builtin_convertvector((is_nan & (high | 0x40)) | (~is_nan & ((x + 0x7fff + (high & 1)) >> 16)), ws_v16);
-}
 #endif

@@ -47,7 +47,7 @@ static void open_steps(team *t, int64_t step) {
 static void begin(void *context, int n_workers) {
   team *t = context;
   t->n_workers = n_workers;
-  t->job->begin(t->job->context, n_workers);
+  if (t->job->begin) t->job->begin(t->job->context, n_workers);
   if (n_workers == 1) return;
   for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_init(&t->queue[kind], t->job->policy, n_workers);
   open_steps(t, 0);

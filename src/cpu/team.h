@@ -16,7 +16,7 @@ typedef struct ws_team_job {
   int n_threads; /* at most */
   int64_t n_steps;
   void *context;
-  /* Once, before all else, with the number of workers there will be; may prepare memory for each. */
+  /* Once, before all else, with the number of workers there will be; may prepare memory for each. NULL: there is nothing to do. */
   void (*begin)(void *context, int n_workers);
   /* How many items of each kind step s has. */
   void (*count)(void *context, int64_t step, int64_t n_items[WS_N_KINDS]);

@@ -15,8 +15,6 @@ typedef struct vector_run {
   int64_t ld, incx, incy, stride_matrix, stride_x, stride_y;
 } vector_run;
 
-static void begin(void *context, int n_workers) { (void)context, (void)n_workers; }
-
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const vector_run *run = context;
   (void)step;
@@ -56,6 +54,6 @@ void ws_vector_run(const ws_problem *p, const ws_plan *plan) {
     run.incy = p->ldc;
     run.scale.conj_a = p->scale.conj_b, run.scale.conj_b = p->scale.conj_a;
   }
-  const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, begin, count, item};
+  const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
   ws_team_run(&job);
 }
