@@ -12,6 +12,7 @@
 #include "kernel_args.h"
 #include "locate.h"
 #include "split.h"
+#include "wgmma_maps.h"
 
 bool ws_cuda_may_have_devices;
 
@@ -59,7 +60,8 @@ static ws_operand operand_b(const ws_problem *p) {
 
 typedef struct gpu_plan {
   const ws_problem *problem;
-  bool is_vector;
+  ws_row_kind kind;        /* of the rows made for it */
+  bool has_wgmma;          /* such rows can run it */
   bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
   ws_split split;
   int row_idx;
@@ -75,7 +77,7 @@ static ws_tile_grid grid_for(const ws_problem *p, const ws_cuda_row *row, int64_
   return (ws_tile_grid){.n_batch = p->batch_count * n_parts,
                         .n_rows = ws_ceil_div(p->m, row->bm),
                         .n_cols = ws_ceil_div(p->n, row->bn),
-                        .coarse = row->coarse,
+                        .coarse = row->coarse * row->cluster,
                         .group = 8};
 }
 
@@ -90,9 +92,18 @@ static double copy_cost(const gpu_plan *plan, const ws_cuda_row *row) {
   return single[row->type] * ((plan->single_a ? row->bm : 0) + (plan->single_b ? row->bn * row->coarse : 0));
 }
 
+/* The same unit as row_cost's. A multiprocessor has one block, so the last round takes as long as the others; an item costs as much again as
+ * so many k: its first stage comes late, and its sums are stored. */
+static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
+  const double item_k = 256;
+  return (double)ws_ceil_div(n_items, n_sms / row->cluster) * row->bm * row->bn * row->coarse / row->rate *
+         (1 + item_k / (double)p->k);
+}
+
 /* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double row_cost(const gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = grid_for(plan->problem, row, plan->split.n_parts);
+  if (row->kind == WS_ROW_WGMMA) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
   const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
@@ -103,14 +114,19 @@ static double row_cost(const gpu_plan *plan, const ws_cuda_row *row, int n_sms) 
 
 static bool can_run(const ws_cuda_row *row, const gpu_plan *plan) {
   const ws_problem *p = plan->problem;
-  return row->type == p->type && (plan->split.n_parts == 1 || row->splits) &&
-         (!row->is_vector || (row->bn == 1 ? p->n == 1 : p->m == 1));
+  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits)) return false;
+  switch (row->kind) {
+  case WS_ROW_VECTOR:
+    return row->bn == 1 ? p->n == 1 : p->m == 1;
+  case WS_ROW_WGMMA:
+    return plan->has_wgmma;
+  default:
+    return true;
+  }
 }
 
-/* Matrix-vector products have rows of their own. */
-static bool is_made_for(const ws_cuda_row *row, const gpu_plan *plan) {
-  return can_run(row, plan) && row->is_vector == plan->is_vector;
-}
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. */
+static bool is_made_for(const ws_cuda_row *row, const gpu_plan *plan) { return can_run(row, plan) && row->kind == plan->kind; }
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
  * handle asks for, if there are any. */
@@ -173,9 +189,12 @@ static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_de
 
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
-  *plan = (gpu_plan){.problem = p, .is_vector = ws_is_matrix_vector(p), .split = ws_split_for(p, device->n_sms)};
+  *plan = (gpu_plan){.problem = p, .has_wgmma = device->cc == 90 && ws_wgmma_takes(p)};
+  plan->kind = plan->has_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) ? WS_ROW_VECTOR : WS_ROW_TILED;
+  plan->split = plan->has_wgmma ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
   plan->single_a = operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
+  if (plan->row_idx < 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "no kernel");
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
@@ -185,9 +204,9 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   plan->grid = grid_for(p, row, plan->split.n_parts);
   plan->n_items = ws_tile_items(&plan->grid);
-  if (plan->n_items > WS_SCHED_MAX_ITEMS)
+  if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
-                   row->name, (long long)WS_SCHED_MAX_ITEMS);
+                   row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
   return WSGEMM_SUCCESS;
 }
 
@@ -204,9 +223,16 @@ static ws_gemm_args args_of(const ws_problem *p) {
   return args;
 }
 
-static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes,
-                            bool all_resident, CUstream stream, ws_gemm_args *args) {
-  CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
+/* cluster: blocks that are placed together; all_resident: all of them run at once, or none. */
+static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
+                            bool all_resident, CUstream stream, void *args) {
+  CUlaunchAttribute attributes[2];
+  unsigned n_attributes = 0;
+  if (all_resident)
+    attributes[n_attributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
+  if (cluster > 1)
+    attributes[n_attributes++] =
+        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {(unsigned)cluster, 1, 1}}};
   CUlaunchConfig config = {.gridDimX = (unsigned)n_blocks,
                            .gridDimY = 1,
                            .gridDimZ = 1,
@@ -215,8 +241,8 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
                            .blockDimZ = 1,
                            .sharedMemBytes = (unsigned)shared_bytes,
                            .hStream = stream,
-                           .attrs = &cooperative,
-                           .numAttrs = all_resident};
+                           .attrs = attributes,
+                           .numAttrs = n_attributes};
   void *parameters[] = {args};
   const CUresult result = ws_cuda.cuLaunchKernelEx(&config, (CUfunction)kernel, parameters, NULL);
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "launch", result);
@@ -231,7 +257,7 @@ static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_devi
   args.grid.n_batch = p->batch_count;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
   const double most = (double)device->n_sms * BLOCKS_PER_SM;
-  return launch(h, kernel, (int64_t)(blocks < most ? blocks : most), N_THREADS, 0, false, stream, &args);
+  return launch(h, kernel, (int64_t)(blocks < most ? blocks : most), N_THREADS, 0, 1, false, stream, &args);
 }
 
 /* The state of this launch in device memory; NULL: all are taken, or none can be had. */
@@ -260,26 +286,49 @@ static ws_gemm_args args_of_plan(const gpu_plan *plan) {
   return args;
 }
 
-static wsgemm_status launch_whole(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
-  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
-  ws_gemm_args args = args_of_plan(plan);
+/* Who works on what, and how many workers (blocks, or clusters of them) there are. */
+static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan, ws_sched_args *args,
+                               int64_t *n_workers) {
+  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
+  args->n_items = (uint32_t)plan->n_items;
   if (plan->sched == WS_SCHED_QUEUE) {
     ws_launch_state *state = NULL;
-    if (plan->n_items > n_resident) { /* else every block has one item, and there is nothing to steal */
+    if (plan->n_items > n_resident) { /* else every worker has one item, and there is nothing to steal */
       const wsgemm_status status = find_state(h, device, stream, &state);
       if (status) return status;
     }
     if (state) {
-      args.sched.queue = &state->queue;
-      args.sched.quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
-      ws_sched_spread_last(&args.sched, n_resident, device->n_sms);
+      args->queue = &state->queue;
+      args->quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
+      ws_sched_spread_last(args, n_resident, device->n_sms);
     } else { /* the same items in the same way, unstolen */
       plan->sched = WS_SCHED_STATIC;
     }
   }
-  const int64_t n_blocks = ws_sched_grid(plan->sched, plan->n_items, n_resident, args.sched.quantum, plan->fixed_work);
-  return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, false, stream, &args);
+  *n_workers = ws_sched_grid(plan->sched, plan->n_items, n_resident, args->quantum, plan->fixed_work);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status launch_tiled(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  ws_gemm_args args = args_of_plan(plan);
+  int64_t n_blocks;
+  const wsgemm_status status = set_sched(h, device, stream, plan, &args.sched, &n_blocks);
+  if (status) return status;
+  return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, false, stream, &args);
+}
+
+static wsgemm_status launch_wgmma(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  const ws_lines a = ws_lines_of_a(plan->problem), b = ws_lines_of_b(plan->problem);
+  ws_wgmma_args args = {.grid = plan->grid};
+  const CUresult result = ws_wgmma_args_make(plan->problem, &a, &b, row, &args);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
+  int64_t n_clusters;
+  const wsgemm_status status = set_sched(h, device, stream, plan, &args.sched, &n_clusters);
+  if (status) return status;
+  return launch(h, plan->kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster, false,
+                stream, &args);
 }
 
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
@@ -296,7 +345,7 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
   if (args.split.sums) {
     args.split.barrier = &state->barrier;
-    return launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, true, stream,
+    return launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, 1, true, stream,
                   &args);
   }
   const int row_idx = smallest_row(plan);
@@ -306,15 +355,16 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
   if (!plan->kernel) return fail_kernel(h, row->name, device, result);
   args.grid = grid_for(plan->problem, row, 1);
   args.sched.n_items = (uint32_t)ws_tile_items(&args.grid);
-  return launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, false, stream,
-                &args);
+  return launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1, false,
+                stream, &args);
 }
 
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   gpu_plan plan;
   const wsgemm_status status = make_plan(h, p, device, &plan);
   if (status) return status;
-  return plan.split.n_parts > 1 ? launch_split(h, device, stream, &plan) : launch_whole(h, device, stream, &plan);
+  if (ws_cuda_row_at(plan.row_idx)->kind == WS_ROW_WGMMA) return launch_wgmma(h, device, stream, &plan);
+  return plan.split.n_parts > 1 ? launch_split(h, device, stream, &plan) : launch_tiled(h, device, stream, &plan);
 }
 
 wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ordinal) {
@@ -341,7 +391,7 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   ws_device *device = ws_device_get(h, device_ordinal, &status);
-  if (device) *bytes = (size_t)ws_split_for(p, device->n_sms).bytes;
+  if (device) *bytes = device->cc == 90 && ws_wgmma_takes(p) ? 0 : (size_t)ws_split_for(p, device->n_sms).bytes;
   return status;
 }
 
@@ -388,7 +438,9 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+  ws_text_add(t, "arithmetic: %s\n",
+              ws_is_half(p->type) ? "16-bit products on matrix units, summed in FP32 there"
+                                  : "IEEE multiply-add in the data's own type");
 }
 
 void ws_cuda_describe(ws_text *t) {

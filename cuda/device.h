@@ -9,15 +9,22 @@
 #include "launch_state.h"
 #include "sched.h"
 
+typedef enum ws_row_kind {
+  WS_ROW_TILED,  /* gemm_kernel.cuh */
+  WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
+  WS_ROW_WGMMA   /* wgmma_kernel.cuh: 16-bit types on cc 9.0 */
+} ws_row_kind;
+
 typedef struct ws_cuda_row {
   const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
   wsgemm_type type;
   int bm, bn, coarse;
   int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
-  bool is_vector;                      /* for m = 1 (bm = 1) or n = 1 (bn = 1) only */
-  bool splits;                         /* has an entry point for split products */
-  double rate;                         /* relative speed on large products: see kernels.def */
+  ws_row_kind kind;
+  int cluster; /* blocks that work together, each on an item of its own */
+  bool splits; /* has an entry point for split products */
+  double rate; /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);

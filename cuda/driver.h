@@ -31,6 +31,7 @@
   X(cuStreamIsCapturing, 10000)                        \
   X(cuStreamGetId, 12000)                              \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
+  X(cuTensorMapEncodeTiled, 12000)                     \
   X(cuGetErrorName, 6000)                              \
   X(cuGetErrorString, 6000)
 

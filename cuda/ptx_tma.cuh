@@ -13,6 +13,15 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/* The same at a barrier in the shared memory of another block of the cluster (mapa). */
+__device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t rank) {
+  asm volatile("{\n\t.reg .b32 there;\n\t"
+               "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+               "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
+               "r"(rank)
+               : "memory");
+}
+
 /* mbarrier.arrive.expect_tx: and the phase also waits for so many bytes. */
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t n_bytes) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
@@ -28,6 +37,29 @@ __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity)
                : "memory");
 }
 
+/* st.async of 16 bytes to the shared memory of a block of the cluster; completes as many on its barrier. */
+__device__ __forceinline__ void st_async_16(uint32_t to, const int (&x)[4], uint32_t barrier, uint32_t rank) {
+  asm volatile(
+      "{\n\t.reg .b32 there, barrier;\n\t"
+      "mapa.shared::cluster.u32 there, %0, %6;\n\t"
+      "mapa.shared::cluster.u32 barrier, %5, %6;\n\t"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.s32 [there], {%1, %2, %3, %4}, [barrier];\n\t}" ::"r"(to),
+      "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(barrier), "r"(rank)
+      : "memory");
+}
+
+/* barrier.cluster: all threads of the cluster's blocks meet, and see what the others did before. */
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/* %cluster_ctarank */
+__device__ __forceinline__ uint32_t cluster_rank() {
+  uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
 /* prefetch.tensormap */
 __device__ __forceinline__ void prefetch_tensormap(const void *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(uint64_t(map)) : "memory");
@@ -40,6 +72,15 @@ __device__ __forceinline__ void cp_async_bulk_tensor_load(uint32_t to, const voi
           to),
       "l"(uint64_t(map)), "r"(x), "r"(y), "r"(z), "r"(barrier)
       : "memory");
+}
+
+/* The same into every block of the cluster whose bit is set, to the same place, completing on the same barrier of each. */
+__device__ __forceinline__ void cp_async_bulk_tensor_multicast(uint32_t to, const void *map, int x, int y, int z,
+                                                               uint32_t barrier, uint16_t blocks) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+               "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+               "l"(uint64_t(map)), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+               : "memory");
 }
 
 /* cp.async.bulk.tensor.3d from shared memory: what of the box lies in the tensor. */
@@ -68,6 +109,16 @@ __device__ __forceinline__ void fence_proxy_async_shared() { asm volatile("fence
 /* barrier.sync of n_threads threads (a multiple of 32), by a number 1 .. 15; __syncthreads is number 0. */
 __device__ __forceinline__ void barrier_sync(int number, int n_threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(n_threads) : "memory");
+}
+
+/* st.shared.v2.f32, ld.shared.f32 */
+__device__ __forceinline__ void st_shared_pair(uint32_t to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ float ld_shared(uint32_t from) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+  return x;
 }
 
 /* stmatrix.x4: four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8, and holds of matrix i in

@@ -75,10 +75,14 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
 #define WS_R80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define WS_R96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
 #define WS_R112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WS_R_16 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WS_R_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define WS_R_64 WS_R0 WS_R16
 #define WS_R_128 WS_R_64 ", " WS_R32 WS_R48
 #define WS_R_192 WS_R_128 ", " WS_R64 WS_R80
 #define WS_R_256 WS_R_192 ", " WS_R96 WS_R112
+#define WS_D_16 WS_D8(0)
+#define WS_D_32 WS_D8(0), WS_D8(8)
 #define WS_D_64 WS_D32(0)
 #define WS_D_128 WS_D_64, WS_D32(32)
 #define WS_D_192 WS_D_128, WS_D32(64)
@@ -97,6 +101,14 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
   else                                                           \
     WS_WGMMA(n, "bf16", a_at, b_at, adds_at, a_x_at, b_x_at)
 
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[8], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(16, 8, 9, 10, 11, 12);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[16], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(32, 16, 17, 18, 19, 20);
+}
 template <class Element, bool A_X, bool B_X>
 __device__ __forceinline__ void wgmma_mma_async(float (&d)[32], uint64_t a, uint64_t b, int adds) {
   WS_WGMMA_BY_TYPE(64, 32, 33, 34, 35, 36);

@@ -16,11 +16,27 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
    blocks,                                                                                 \
    WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                           \
-   #mainloop[0] == 'v',                                                                    \
+   #mainloop[0] == 'v' ? WS_ROW_VECTOR : WS_ROW_TILED,                                     \
+   1,                                                                                      \
    splits,                                                                                 \
+   rate},
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, stages, cluster, rate) \
+  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_x" #cluster,                 \
+   WS_ROW_TYPE_##t,                                                            \
+   bm,                                                                         \
+   bn,                                                                         \
+   coarse,                                                                     \
+   WS_WGMMA_THREADS(consumers),                                                \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, stages),                   \
+   1,                                                                          \
+   0,                                                                          \
+   WS_ROW_WGMMA,                                                               \
+   cluster,                                                                    \
+   0,                                                                          \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW
+#undef WS_CUDA_WGMMA_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
 #endif

@@ -8,6 +8,8 @@
 #define WS_ROW_TYPE_d WSGEMM_F64
 #define WS_ROW_TYPE_c WSGEMM_C32
 #define WS_ROW_TYPE_z WSGEMM_C64
+#define WS_ROW_TYPE_h WSGEMM_F16
+#define WS_ROW_TYPE_b WSGEMM_BF16
 #define WS_ROW_ELEMENT_BYTES_s 4
 #define WS_ROW_ELEMENT_BYTES_d 8
 #define WS_ROW_ELEMENT_BYTES_c 8
@@ -39,4 +41,15 @@
     WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, (bn) * (coarse), bk, WS_PAD)))
 /* What a split product needs besides, if it has no memory for its partial sums. */
 #define WS_ROW_TOTAL_BYTES(element_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (element_bytes))
+
+/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each consumer's columns of C leave through
+ * WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers take the last bytes. */
+#define WS_WGMMA_BK 64
+#define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
+#define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
+#define WS_WGMMA_OUTPUTS(consumers) ((consumers) == 3 ? 1 : 2)
+#define WS_WGMMA_RING_BYTES 512
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, stages)          \
+  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + \
+   (consumers)*WS_WGMMA_OUTPUTS(consumers) * 64 * 64 * 2 + WS_WGMMA_RING_BYTES)
 #endif

@@ -16,17 +16,20 @@
 
 namespace ws {
 
-struct sched_queue {
+/* CLUSTER: blocks that work together, and count as one here. */
+template <int CLUSTER> struct sched_queue_of {
   const ws_sched_args &args;
-  __device__ explicit sched_queue(const ws_sched_args &sched_args) : args(sched_args) {}
+  __device__ explicit sched_queue_of(const ws_sched_args &sched_args) : args(sched_args) {}
+  static __device__ uint32_t worker() { return blockIdx.x / CLUSTER; }
+  static __device__ uint32_t n_workers() { return gridDim.x / CLUSTER; }
 
   using counter = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
 
   /* Tickets order nothing but themselves. They, as all item numbers here, stay below n_items + gridDim.x < 2^32 - 2. */
   static constexpr uint32_t leaves = ~uint32_t(0), has_not_asked = leaves - 1;
   __device__ uint32_t draw() const { return counter(args.queue->next).fetch_add(1, cuda::memory_order_relaxed); }
-  __device__ uint32_t first() const { return args.queue ? draw() : blockIdx.x; }
-  __device__ uint32_t after(uint32_t item_idx) const { return args.queue ? draw() : item_idx + gridDim.x; }
+  __device__ uint32_t first() const { return args.queue ? draw() : worker(); }
+  __device__ uint32_t after(uint32_t item_idx) const { return args.queue ? draw() : item_idx + n_workers(); }
   /* A block's place on its multiprocessor, by the hardware's place of its first warp. It may be anything, and another one each time:
    * nothing but time hangs on it. */
   static __device__ uint32_t place() {
@@ -40,7 +43,7 @@ struct sched_queue {
 
   /* Every block has drawn for the last time before it leaves (release), so the one that sees all others gone (acquire) writes last. */
   __device__ void leave() const {
-    if (counter(args.queue->n_left).fetch_add(1, cuda::memory_order_acq_rel) != gridDim.x - 1) return;
+    if (counter(args.queue->n_left).fetch_add(1, cuda::memory_order_acq_rel) != n_workers() - 1) return;
     counter(args.queue->next).store(0, cuda::memory_order_relaxed);
     counter(args.queue->n_left).store(0, cuda::memory_order_relaxed);
   }
@@ -66,6 +69,7 @@ struct sched_queue {
     if (draws() && args.queue) leave();
   }
 };
+using sched_queue = sched_queue_of<1>;
 
 } // namespace ws
 #endif

@@ -7,17 +7,25 @@
 #include "sched.h"
 #include "tile.h"
 
-/* The tensor maps are of 3 dimensions: the contiguous one, the other one, the products of the batch; boxes of 64 elements (128 bytes,
- * swizzled) of the first. */
+/* A or B, by lines: what is contiguous is a line (x, that is m or n, of one k; or k of one x). The tensor maps are of 3 dimensions: along a
+ * line, from line to line, from product to product; boxes of 64 elements (128 bytes, swizzled) of some lines. */
+typedef struct ws_wgmma_operand {
+  CUtensorMap map;
+  int32_t along_k;                 /* a line is k of one x */
+  int32_t batch_first, batch_step; /* product b of the batch: the map's batch_first + b * batch_step */
+} ws_wgmma_operand;
+
 typedef struct ws_wgmma_args {
-  CUtensorMap a, b, c; /* c: not looked at if !c_by_map */
+  ws_wgmma_operand a, b;
+  CUtensorMap c; /* not looked at if !c_by_map */
   ws_sched_args sched;
-  ws_tile_grid grid;
+  ws_tile_grid grid; /* coarse: the tiles of all blocks of a cluster */
   int64_t m, n, k;
   void *c_data;
   int64_t ldc, stride_c;
   float alpha, beta;
-  int32_t a_k, b_k; /* contiguous along k */
-  int32_t c_by_map; /* C may be stored by its map: 16-byte aligned */
+  int32_t beta_zero;
+  int32_t type_c;   /* wsgemm_type: F16, BF16, F32 */
+  int32_t c_by_map; /* C may be stored by its map, and nothing of it is read */
 } ws_wgmma_args;
 #endif

@@ -1,8 +1,8 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
- * timings; results compared. Suites: square (the issue's shapes), skinny, rows (each row at those shapes that it can run), policies, demo
+ * timings; results compared. Suites: square (the issues' shapes), skinny, odd (16-bit types), rows (each row at those shapes that it can run), policies, demo
  * (three squares; also without cuBLAS).
  *
- *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdcz] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
+ *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
  *
  * --shapes: these instead of the suites' own. */
 #include <math.h>
@@ -31,6 +31,19 @@ static const shape square[] = {
     {"NN", 8192, 8192, 8192},  {"NN", 4097, 4095, 4093}, {"NN", 128, 8192, 8192},  {"NN", 8192, 128, 8192},
     {"NN", 4096, 11008, 4096}, {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
 static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"NN", 1, 4096, 4096}};
+/* 16-bit types */
+static const shape half_square[] = {{"NN", 1024, 1024, 1024},  {"NN", 2048, 2048, 2048}, {"NN", 2304, 2304, 2304},
+                                    {"NN", 3072, 3072, 3072},  {"NN", 4096, 4096, 4096}, {"NN", 5120, 5120, 5120},
+                                    {"NN", 6144, 6144, 6144},  {"NN", 8192, 8192, 8192}, {"NN", 16384, 16384, 16384},
+                                    {"NT", 4096, 4096, 4096},  {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096},
+                                    {"NN", 4096, 11008, 4096}, {"NN", 8192, 28672, 8192}};
+static const shape half_odd[] = {{"NN", 4095, 4095, 4095}, {"NT", 4095, 4095, 4095}, {"TN", 4095, 4095, 4095},
+                                 {"TT", 4095, 4095, 4095}, {"NN", 4097, 4097, 4097}, {"NT", 4097, 4097, 4097},
+                                 {"TN", 4097, 4097, 4097}, {"TT", 4097, 4097, 4097}, {"NN", 4100, 4100, 4100},
+                                 {"NT", 4100, 4100, 4100}, {"TN", 4100, 4100, 4100}, {"TT", 4100, 4100, 4100}};
+static const shape half_skinny[] = {{"NN", 1, 4096, 4096},   {"NN", 16, 4096, 4096}, {"NN", 64, 4096, 4096},
+                                    {"NN", 128, 4096, 4096}, {"NN", 1, 8192, 8192},  {"NN", 16, 8192, 8192},
+                                    {"NN", 64, 8192, 8192},  {"NN", 128, 8192, 8192}};
 static const shape demo[] = {{"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048}, {"NN", 4096, 4096, 4096}};
 static const shape few[] = {{"NN", 1024, 1024, 1024},
                             {"NN", 2048, 2048, 2048},
@@ -63,7 +76,7 @@ enum { MAX_ARMS = 24 };
 static struct {
   const char *suites, *types, *json, *commit;
   int samples;
-} options = {"square", "sdcz", NULL, "", 15};
+} options = {"square", "sdczhb", NULL, "", 15};
 
 static cudaStream_t stream;
 static cudaEvent_t before, after;
@@ -71,9 +84,12 @@ static void *flush;
 static const size_t flush_bytes = 256u << 20; /* several times the L2 */
 static char device_name[256];
 
-static const char letters[] = "sdcz";
-static size_t type_bytes(wsgemm_type t) { return t == WSGEMM_F32 ? 4 : t == WSGEMM_C64 ? 16 : 8; }
+static const char letters[] = "sdczhb";
+static bool is_half(wsgemm_type t) { return t == WSGEMM_F16 || t == WSGEMM_BF16; }
 static bool is_wide(wsgemm_type t) { return t == WSGEMM_F64 || t == WSGEMM_C64; }
+static bool is_complex(wsgemm_type t) { return t == WSGEMM_C32 || t == WSGEMM_C64; }
+static size_t real_bytes(wsgemm_type t) { return is_half(t) ? 2 : is_wide(t) ? 8 : 4; }
+static size_t type_bytes(wsgemm_type t) { return real_bytes(t) * (is_complex(t) ? 2 : 1); }
 
 static uint64_t state = 88172645463325252ull;
 static double uniform(void) {
@@ -81,28 +97,53 @@ static double uniform(void) {
   return (double)(int64_t)state * 0x1p-63;
 }
 
-/* Uniform(-1, 1), made once for each width of a real: matrices are pieces of this from a drawn place on. */
+__extension__ typedef _Float16 float16;
+
+static void put_real(wsgemm_type t, void *reals, size_t i, double x) {
+  const float single = (float)x;
+  const float16 half = (float16)single;
+  uint32_t bits;
+  memcpy(&bits, &single, sizeof bits);
+  if (is_wide(t))
+    ((double *)reals)[i] = x;
+  else if (t == WSGEMM_F16)
+    memcpy((uint16_t *)reals + i, &half, sizeof half);
+  else if (t == WSGEMM_BF16)
+    ((uint16_t *)reals)[i] = (uint16_t)(bits >> 16);
+  else
+    ((float *)reals)[i] = single;
+}
+
+static double get_real(wsgemm_type t, const void *reals, size_t i) {
+  if (is_wide(t)) return ((const double *)reals)[i];
+  if (!is_half(t)) return ((const float *)reals)[i];
+  const uint16_t stored = ((const uint16_t *)reals)[i];
+  const uint32_t bits = (uint32_t)stored << 16;
+  float16 half;
+  float single;
+  memcpy(&half, &stored, sizeof half);
+  memcpy(&single, &bits, sizeof single);
+  return t == WSGEMM_F16 ? (double)half : (double)single;
+}
+
+/* Uniform(-1, 1), made once for each type: matrices are pieces of this from a drawn place on. */
 enum { POOL_REALS = 1 << 24 };
-static const void *random_pool(bool wide) {
-  static void *pools[2];
-  if (!pools[wide]) {
-    pools[wide] = malloc((size_t)POOL_REALS * (wide ? sizeof(double) : sizeof(float)));
-    if (!pools[wide]) exit(1);
-    for (size_t i = 0; i < POOL_REALS; i++)
-      if (wide)
-        ((double *)pools[wide])[i] = uniform();
-      else
-        ((float *)pools[wide])[i] = (float)uniform();
+static const void *random_pool(wsgemm_type t) {
+  static void *pools[sizeof letters];
+  if (!pools[t]) {
+    pools[t] = malloc(POOL_REALS * real_bytes(t));
+    if (!pools[t]) exit(1);
+    for (size_t i = 0; i < POOL_REALS; i++) put_real(t, pools[t], i, uniform());
   }
-  return pools[wide];
+  return pools[t];
 }
 
 static size_t drawn_below(size_t n) { return (size_t)((uniform() + 1) / 2 * (double)n) % n; }
 
 /* Device memory full of them. */
 static void *random_matrix(wsgemm_type type, int64_t elements) {
-  const size_t bytes = (size_t)elements * type_bytes(type), real = is_wide(type) ? sizeof(double) : sizeof(float);
-  const unsigned char *pool = random_pool(is_wide(type));
+  const size_t bytes = (size_t)elements * type_bytes(type), real = real_bytes(type);
+  const unsigned char *pool = random_pool(type);
   size_t at = drawn_below(POOL_REALS) * real;
   unsigned char *device;
   GPU(cudaMalloc((void **)&device, bytes));
@@ -124,7 +165,7 @@ typedef struct problem {
 static wsgemm_gemm_desc desc_of(const problem *p) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.transa = p->op_a, d.transb = p->op_b;
-  d.type_a = d.type_b = d.type_c = d.type_scalar = p->type;
+  d.type_a = d.type_b = d.type_c = p->type, d.type_scalar = is_half(p->type) ? WSGEMM_F32 : p->type;
   d.m = p->m, d.n = p->n, d.k = p->k;
   if (is_wide(p->type))
     d.alpha.z = (wsgemm_cdouble){1, 0};
@@ -160,7 +201,7 @@ static int compare_doubles(const void *x, const void *y) {
 
 /* Largest difference of the two arms' C over a sample of its columns, relative to sqrt(k). */
 static double difference(const arm *x, const arm *y, const problem *p) {
-  const int64_t columns = p->n < 64 ? p->n : 64, reals = columns * p->m * (p->type >= WSGEMM_C32 ? 2 : 1);
+  const int64_t columns = p->n < 64 ? p->n : 64, reals = columns * p->m * (is_complex(p->type) ? 2 : 1);
   const size_t bytes = (size_t)(columns * p->m) * type_bytes(p->type);
   const char *from = (const char *)p->c + (size_t)((p->n - columns) * p->m) * type_bytes(p->type);
   void *host[2] = {malloc(bytes), malloc(bytes)};
@@ -173,8 +214,7 @@ static double difference(const arm *x, const arm *y, const problem *p) {
     GPU(cudaStreamSynchronize(stream));
   }
   for (int64_t i = 0; i < reals; i++) {
-    const double d = is_wide(p->type) ? fabs(((double *)host[0])[i] - ((double *)host[1])[i])
-                                      : fabs((double)((float *)host[0])[i] - (double)((float *)host[1])[i]);
+    const double d = fabs(get_real(p->type, host[0], (size_t)i) - get_real(p->type, host[1], (size_t)i));
     if (!(d <= largest)) largest = d;
   }
   free(host[0]), free(host[1]);
@@ -182,7 +222,7 @@ static double difference(const arm *x, const arm *y, const problem *p) {
 }
 
 static void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs, bool peer) {
-  const double work = 2.0 * (double)p->m * (double)p->n * (double)p->k * (p->type >= WSGEMM_C32 ? 4 : 1);
+  const double work = 2.0 * (double)p->m * (double)p->n * (double)p->k * (is_complex(p->type) ? 4 : 1);
   const double a = work / ours->median * 1e-9, b = work / theirs->median * 1e-9;
   char date[16];
   const time_t now = time(NULL);
@@ -278,7 +318,9 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
     if (takes_kernel(&arms[i], &p)) used[n_arms++] = arms[i];
   arms = used;
   snprintf(case_name, sizeof case_name, "%s %lldx%lldx%lld", s->ops, (long long)s->m, (long long)s->n, (long long)s->k);
-  const double tolerance = (is_wide(type) ? 0x1p-53 : 0x1p-24) * 512; /* orders of summation differ; a wrong element is far off */
+  /* Orders of summation differ, and 16-bit results are rounded; a wrong element is far off. */
+  const double unit = is_wide(type) ? 0x1p-53 : type == WSGEMM_F16 ? 0x1p-18 : type == WSGEMM_BF16 ? 0x1p-15 : 0x1p-24;
+  const double tolerance = unit * 512;
   for (int i = 1; i < n_arms; i++) {
     const double d = difference(&arms[0], &arms[i], &p);
     if (!(d <= tolerance)) printf("WRONG: %s %s differs from cuBLAS by %.3g sqrt(k)\n", case_name, arms[i].label, d);
@@ -316,7 +358,7 @@ static void run_alone(const char *suite, wsgemm_type type, shape_list shapes) {
     problem p = make_problem(type, &shapes.first[i]);
     measure(&own, 1, &p);
     explained_kernel(&own, &p, own.label);
-    const double work = 2.0 * (double)p.m * (double)p.n * (double)p.k * (type >= WSGEMM_C32 ? 4 : 1);
+    const double work = 2.0 * (double)p.m * (double)p.n * (double)p.k * (is_complex(type) ? 4 : 1);
     printf("%-9s %cgemm %s %-21lld %-34s %8.2f %8s %7s\n", suite, letters[type], shapes.first[i].ops, (long long)p.m, own.label,
            work / own.median * 1e-9, "-", "-");
     free_problem(&p);
@@ -332,7 +374,7 @@ static void run_rows(wsgemm_type type) {
     if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[type]) continue;
     set_arm(&arms[n_arms++], name, "auto", WSGEMM_POLICY_AUTO, 0, name);
   }
-  const shape_list shapes = or_given(LIST(square));
+  const shape_list shapes = or_given(is_half(type) ? LIST(half_square) : LIST(square));
   for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], arms, n_arms);
   free_arms(arms, n_arms);
 }
@@ -389,7 +431,7 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs("usage: bench_gpu_gemm [--suite square,skinny,rows,policies,demo] [--types sdcz] [--shapes OPS,M,N,K[;OPS,M,N,K]] "
+    fputs("usage: bench_gpu_gemm [--suite square,skinny,rows,policies,demo] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] "
           "[--json FILE] [--commit ID] [--samples N]\n",
           stderr);
     return 2;
@@ -412,8 +454,9 @@ int main(int argc, char **argv) {
     const char *at = strchr(letters, *t);
     if (!at) continue;
     const wsgemm_type type = (wsgemm_type)(at - letters);
-    if (strstr(options.suites, "square")) run_against_cublas("square", type, LIST(square));
-    if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, LIST(skinny));
+    if (strstr(options.suites, "square")) run_against_cublas("square", type, is_half(type) ? LIST(half_square) : LIST(square));
+    if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, is_half(type) ? LIST(half_skinny) : LIST(skinny));
+    if (strstr(options.suites, "odd") && is_half(type)) run_against_cublas("odd", type, LIST(half_odd));
     if (strstr(options.suites, "demo"))
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
     if (strstr(options.suites, "rows")) run_rows(type);

@@ -54,7 +54,8 @@ wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, 
 }
 
 wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device) {
-  return device_desc(row->type, row->is_vector && row->bm == 1 ? 1 : m, row->is_vector && row->bn == 1 ? 1 : n, k, device);
+  const bool is_vector = row->kind == WS_ROW_VECTOR;
+  return device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
 }
 
 /* By the words of their names, so that none can come in by another door. */

@@ -323,13 +323,29 @@ static bool is_cooperative(const CUlaunchConfig *c) {
   return false;
 }
 
+static unsigned cluster_of(const CUlaunchConfig *c) {
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return c->attrs[i].value.clusterDim.x;
+  return 1;
+}
+
+static void copy_args(fake_launch *l, const void *parameter) {
+  if (!strstr(l->kernel, "_wgmma_")) {
+    memcpy(&l->args, parameter, sizeof l->args);
+    return;
+  }
+  memcpy(&l->wgmma, parameter, sizeof l->wgmma);
+  l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
+}
+
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   ENTER(cuLaunchKernelEx);
   const fake_kernel *kernel = (const fake_kernel *)function;
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
   if (kernel < kernels || kernel >= kernels + n_kernels) return leave(CUDA_ERROR_INVALID_HANDLE);
   const int device = fake_current()->device;
-  if (!is_launch_good(config, kernel, device) || !parameters || extra) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (!is_launch_good(config, kernel, device) || !parameters || extra || config->gridDimX % cluster_of(config) != 0)
+    return leave(CUDA_ERROR_INVALID_VALUE);
   if (is_cooperative(config) && config->gridDimX > (unsigned)(fake.device[device].n_sms * fake.device[device].blocks_per_sm))
     return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
@@ -340,10 +356,38 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                      .shared_bytes = config->sharedMemBytes,
                      .is_cooperative = is_cooperative(config),
+                     .cluster = cluster_of(config),
                      .planned_threads = kernel->planned_threads,
                      .planned_shared = kernel->planned_shared};
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
-  memcpy(&l->args, parameters[0], sizeof l->args);
+  copy_args(l, parameters[0]);
+  return leave(result);
+}
+
+/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions with 128-byte swizzle ------------------------------------------- */
+
+static bool is_map_good(cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
+                        const cuuint32_t *box) {
+  const uint64_t most_dim = UINT64_C(1) << 32, most_stride = UINT64_C(1) << 40;
+  if (rank != 3 || (uintptr_t)address % 16 != 0 || box[0] * 2 > 128 || box[0] * 2 % 16 != 0) return false;
+  for (int i = 0; i < 3; i++)
+    if (dims[i] < 1 || dims[i] > most_dim || box[i] < 1 || box[i] > 256) return false;
+  return strides[0] % 16 == 0 && strides[0] < most_stride && strides[1] % 16 == 0 && strides[1] < most_stride;
+}
+
+static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                                            const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
+                                            const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                            CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  (void)steps, (void)promotion;
+  ENTER(cuTensorMapEncodeTiled);
+  if (!is_map_good(rank, address, dims, strides, box) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+      swizzle != CU_TENSOR_MAP_SWIZZLE_128B || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    return leave(CUDA_ERROR_INVALID_VALUE);
+  const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type};
+  _Static_assert(sizeof held <= sizeof *map, "a map holds it");
+  memset(map, 0, sizeof *map);
+  memcpy(map, &held, sizeof held);
   return leave(result);
 }
 

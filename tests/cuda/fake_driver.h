@@ -9,6 +9,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernel_args.h"
 #include "cuda/launch_state.h"
+#include "cuda/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
 typedef enum fake_function { WS_DRIVER_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
@@ -36,9 +37,18 @@ typedef struct fake_launch {
   CUstream stream;
   unsigned grid[3], block[3], shared_bytes;
   bool is_cooperative;                 /* all blocks at once, or none */
+  unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
+  ws_wgmma_args wgmma; /* of kernels with this word in their names; args then has what is common: the scheduler's and the grid */
 } fake_launch;
+
+/* What a tensor map holds, here. */
+typedef struct fake_map {
+  uint64_t address, dims[3], strides[2];
+  uint32_t box[2];
+  CUtensorMapDataType type;
+} fake_map;
 
 typedef struct fake_driver {
   /* ---- what it is to do ---- */

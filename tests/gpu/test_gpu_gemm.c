@@ -26,7 +26,7 @@ static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum 
 static void edges(enum fill fill, enum judge how, int salt) {
   static struct rows_of_type rows;
   dice = check_random_from((unsigned long long)salt);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int i = 0; i < rows.n_rows; i++)
       edges_of_row(&rows, i, fill, how, (type_is_complex(rows.type) ? 160 : 40) * check_scale());
@@ -44,7 +44,7 @@ static void shapes(void) {
                                    {512, 512, 64},  {64, 64, 4096},  {33, 1000, 17},  {640, 384, 256}};
   static struct rows_of_type rows;
   dice = check_random_from(103);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
       const int64_t m = all[s][0], n = all[s][1], k = all[s][2];
@@ -75,7 +75,7 @@ static void shapes(void) {
 static void nothing_added(void) {
   static struct rows_of_type rows;
   dice = check_random_from(104);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     struct stage stage = stage_new(rows.type, 130, 70, 9, FILL_UNIFORM, &dice);
     for (int turn = 0; turn < 24; turn++) {
@@ -102,7 +102,7 @@ static void sow(struct values *values, int n_seeds) {
 static void spreading(void) {
   static struct rows_of_type rows;
   dice = check_random_from(105);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int turn = 0; turn < 40; turn++) {
       const int64_t m = check_random_in(&dice, 1, 140), n = check_random_in(&dice, 1, 140), k = check_random_in(&dice, 1, 40);
@@ -137,7 +137,7 @@ static void bits(void) {
   static struct rows_of_type rows;
   static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 1000}};
   dice = check_random_from(106);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < 3; s++) {
       const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];

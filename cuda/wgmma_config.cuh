@@ -1,0 +1,35 @@
+/* wgmma_config.cuh - the shape of a row of wgmma kernels, as constants of the compiler; whose asserts say what a row must obey. */
+#ifndef WS_CUDA_WGMMA_CONFIG_CUH
+#define WS_CUDA_WGMMA_CONFIG_CUH
+#include "ptx_wgmma.cuh"
+#include "rows.h"
+
+namespace ws {
+
+/* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of 64; its columns are shared out
+ * among CONSUMERS warpgroups. The blocks of a cluster take neighbouring items of one row of tiles, and load A for each other. */
+template <class Element, int BM, int BN, int COARSE, int CONSUMERS, int STAGES, int CLUSTER> struct wgmma_config {
+  using element = Element;
+  static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
+  static constexpr int bk = WS_WGMMA_BK, n_consumers = CONSUMERS, n_threads = WS_WGMMA_THREADS(CONSUMERS), n_items = 2;
+  static constexpr int pieces = item_n / 64 / n_consumers; /* of 64 columns of C, for each consumer */
+  static constexpr int slab_bytes = wgmma_line * bk * 2;   /* 64 x 64 elements */
+  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);       /* loaded, of which the last may be of no use */
+  static constexpr int a_bytes = a_rows * bk * 2, stage_bytes = a_bytes + item_n * bk * 2;
+  static constexpr int n_outputs = WS_WGMMA_OUTPUTS(CONSUMERS),
+                       output_bytes = slab_bytes; /* of each consumer, on their way to C */
+  static constexpr int shared_bytes = WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, STAGES);
+  /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they are launched with. */
+  static constexpr int producer_registers = CONSUMERS == 1 ? 0 : 40;
+  static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 152;
+
+  static_assert(item_n % (64 * n_consumers) == 0, "each consumer has as many columns of C, in pieces of 64");
+  static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of the copy engine is at most 256 long");
+  static_assert(a_rows % (64 * CLUSTER) == 0 && CLUSTER <= 2, "each block of a cluster loads as much of A, in slabs of 64");
+  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && pieces * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
+                "the sums leave registers for the rest");
+  static_assert(shared_bytes <= 227 * 1024, "the shared memory of a block (cc 9.0)");
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,83 @@
+/* wgmma_maps.c - tensor maps for the kernels on Hopper's matrix units. */
+#include "wgmma_maps.h"
+
+#include "rows.h"
+
+enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
+
+/* The driver's limits: 2^32 elements along each dimension, strides below 2^40 bytes; coordinates are 32-bit integers. */
+static const int64_t most_along = INT64_C(1) << 30, most_stride = INT64_C(1) << 35;
+
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+static ws_lines lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
+  const bool are_many = p->batch_count > 1 && stride != 0;
+  return (ws_lines){
+      data, along_k, along_k ? p->k : x, along_k ? x : p->k, ld, are_many ? p->batch_count : 1, are_many ? stride : 0};
+}
+
+ws_lines ws_lines_of_a(const ws_problem *p) { return lines_of(p, p->a, p->a_trans, p->m, p->lda, p->stride_a); }
+ws_lines ws_lines_of_b(const ws_problem *p) { return lines_of(p, p->b, !p->b_trans, p->n, p->ldb, p->stride_b); }
+
+static bool is_whole(const void *data, int64_t ld, int64_t stride) {
+  return (uintptr_t)data % WHOLE_BYTES == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
+}
+
+bool ws_lines_are_whole(const ws_lines *x) {
+  return is_whole(x->data, x->ld, x->stride) && x->ld < most_stride && magnitude(x->stride) < most_stride;
+}
+
+bool ws_wgmma_takes(const ws_problem *p) {
+  return ws_is_half(p->type) && p->m < most_along && p->n < most_along && p->k < most_along && p->batch_count < most_along;
+}
+
+static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
+                       const cuuint64_t strides[2], int box_lines) {
+  const cuuint32_t box[3] = {BOX, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
+  const CUtensorMapDataType map_type = type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  union {
+    const void *given;
+    void *wanted;
+  } address = {data};
+  return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/* Products that stand backwards are numbered from the last. */
+static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines, ws_wgmma_operand *op) {
+  const bool backwards = x->stride < 0;
+  const char *first = (const char *)x->data + (backwards ? (x->n_products - 1) * x->stride * BYTES : 0);
+  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_products};
+  const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
+                                 x->n_products > 1 ? (cuuint64_t)(magnitude(x->stride) * BYTES) : ANY_STRIDE};
+  op->along_k = x->along_k;
+  op->batch_step = x->n_products == 1 ? 0 : backwards ? -1 : 1;
+  op->batch_first = backwards ? (int32_t)(x->n_products - 1) : 0;
+  return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
+}
+
+/* 16-bit elements where the copy engine may write them, and none of them is read. */
+static bool c_by_map(const ws_problem *p) {
+  const int64_t stride = p->batch_count > 1 ? p->stride_c : 0;
+  return ws_is_half(p->type_c) && p->scale.beta_zero && is_whole(p->c, p->ldc, stride) && p->ldc < most_stride && stride >= 0 &&
+         stride < most_stride;
+}
+
+CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lines *b, const ws_cuda_row *row,
+                            ws_wgmma_args *args) {
+  args->m = p->m, args->n = p->n, args->k = p->k;
+  args->c_data = p->c, args->ldc = p->ldc, args->stride_c = p->stride_c;
+  args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
+  args->type_c = (int32_t)p->type_c;
+  args->c_by_map = c_by_map(p);
+  CUresult result = make_operand(p->type, a, WS_WGMMA_A_ROWS(row->bm) / row->cluster, &args->a);
+  if (!result) result = make_operand(p->type, b, row->bn * row->coarse, &args->b);
+  if (!result && args->c_by_map) {
+    const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
+    const cuuint64_t strides[2] = {(cuuint64_t)(p->ldc * BYTES),
+                                   p->batch_count > 1 ? (cuuint64_t)(p->stride_c * BYTES) : ANY_STRIDE};
+    result = encode(&args->c, p->type_c, p->c, dims, strides, BOX);
+  }
+  return result;
+}

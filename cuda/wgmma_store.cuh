@@ -1,0 +1,146 @@
+/* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, rounded once to C's type.
+ *
+ * A warpgroup holds pieces of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32 / 4, q = t % 4, has in
+ * sums[piece][4j .. 4j + 3]
+ *   column 16w + g, rows 8j + 2q and the next;   column 16w + g + 8, the same rows.
+ * 16-bit C that begins where the copy engine may write, and is not read, goes there from shared memory, 64 x 64 elements at a time. All else
+ * goes through shared memory as floats, 32 rows of a warp's own 16 columns at a time, so that each lane then has one row. */
+#ifndef WS_CUDA_WGMMA_STORE_CUH
+#define WS_CUDA_WGMMA_STORE_CUH
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "ptx_tma.cuh"
+#include "wgmma_args.h"
+#include "wsgemm.h"
+
+namespace ws {
+
+template <class Element> __device__ __forceinline__ uint32_t pack_two(float x, float y) {
+  uint32_t bits;
+  if constexpr (std::is_same_v<Element, __half>) {
+    const __half2 two = __floats2half2_rn(x, y);
+    memcpy(&bits, &two, 4);
+  } else {
+    const __nv_bfloat162 two = __floats2bfloat162_rn(x, y);
+    memcpy(&bits, &two, 4);
+  }
+  return bits;
+}
+
+/* An element of C, of a type known only now. */
+__device__ __forceinline__ float load_float(const void *at, int type) {
+  if (type == WSGEMM_F32) return *static_cast<const float *>(at);
+  if (type == WSGEMM_F16) return __half2float(*static_cast<const __half *>(at));
+  return __bfloat162float(*static_cast<const __nv_bfloat16 *>(at));
+}
+
+__device__ __forceinline__ void store_float(void *at, int type, float x) {
+  if (type == WSGEMM_F32)
+    *static_cast<float *>(at) = x;
+  else if (type == WSGEMM_F16)
+    *static_cast<__half *>(at) = __float2half_rn(x);
+  else
+    *static_cast<__nv_bfloat16 *>(at) = __float2bfloat16_rn(x);
+}
+
+template <class Config> struct wgmma_store {
+  static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
+  const ws_wgmma_args &args;
+
+  /* Columns from n on, rows from m on. `places`: the warpgroup's shared memory, n_outputs places; output: which of them is next. */
+  __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places,
+                                             int &output) const {
+    if constexpr (Config::bm % 64 == 0) {
+      if (args.c_by_map) {
+        if (args.type_c == WSGEMM_F16)
+          by_map<__half>(sums, m, n, batch, places, output);
+        else
+          by_map<__nv_bfloat16>(sums, m, n, batch, places, output);
+        return;
+      }
+    }
+    by_rows(sums, m, n, batch, places);
+  }
+
+private:
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
+  static __device__ __forceinline__ int barrier() {
+    return int(threadIdx.x) / 128;
+  } /* a number of the warpgroup's own, from 1 on */
+
+  template <class Element>
+  __device__ __forceinline__ void by_map(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places,
+                                         int &output) const {
+    const int t = thread(), lane = t % 32, warp = t / 32;
+    const uint32_t line = uint32_t(warp * 16 + lane % 16); /* of those whose address this lane gives */
+#pragma unroll
+    for (int p = 0; p < pieces; p++)
+#pragma unroll
+      for (int s = 0; s < Config::bm / 64; s++) {
+        if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
+        const uint32_t place = places + uint32_t(output * Config::output_bytes);
+        output = (output + 1) % Config::n_outputs;
+        if (t == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+        barrier_sync(barrier(), 128);
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+          const float *d = &sums[p][s * 32 + q * 8];
+          const uint32_t x[4] = {
+              pack_two<Element>(args.alpha * d[0], args.alpha * d[1]), pack_two<Element>(args.alpha * d[2], args.alpha * d[3]),
+              pack_two<Element>(args.alpha * d[4], args.alpha * d[5]), pack_two<Element>(args.alpha * d[6], args.alpha * d[7])};
+          stmatrix_x4(place + line * 128 + (uint32_t(2 * q + lane / 16) ^ line % 8) * 16, x);
+        }
+        fence_proxy_async_shared();
+        barrier_sync(barrier(), 128);
+        if (t == 0) {
+          cp_async_bulk_tensor_store(&args.c, m + s * 64, n + p * 64, batch, place);
+          cp_async_bulk_commit_group();
+        }
+      }
+  }
+
+  /* In shared memory a column is 16 pairs of rows, pair u at u ^ 4 (column % 4): so neither writes nor reads meet in a bank. */
+  static constexpr int rows = Config::bm < 32 ? Config::bm : 32;
+  static __device__ __forceinline__ int pair_at(int column, int u) { return column * 16 + (u ^ column % 4 * 4); }
+
+  __device__ __forceinline__ void by_rows(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places) const {
+    const int t = thread(), lane = t % 32, warp = t / 32;
+    const uint32_t own = places + uint32_t(warp * (16 * 16 * 8));
+#pragma unroll
+    for (int p = 0; p < pieces; p++)
+#pragma unroll
+      for (int s = 0; s < Config::bm / rows; s++) {
+        if (m + s * rows >= args.m || n + p * 64 >= args.n) continue;
+        __syncwarp(); /* what stood here has been read */
+#pragma unroll
+        for (int j = 0; j < rows / 8; j++)
+#pragma unroll
+          for (int half = 0; half < 2; half++) {
+            const float *d = &sums[p][s * (rows / 2) + j * 4 + half * 2];
+            st_shared_pair(own + uint32_t(pair_at(lane / 4 + half * 8, j * 4 + lane % 4) * 8), d[0], d[1]);
+          }
+        __syncwarp();
+        const int i = m + s * rows + lane;
+        if (lane < rows && i < args.m) finish_row(own, i, n + p * 64, batch);
+      }
+  }
+
+  /* The lane's row, in the warp's 16 of the 64 columns from n on. */
+  __device__ __forceinline__ void finish_row(uint32_t from, int i, int n, int batch) const {
+    const int bytes = args.type_c == WSGEMM_F32 ? 4 : 2, lane = int(threadIdx.x) % 32, first = thread() / 32 * 16;
+    char *const row = static_cast<char *>(args.c_data) + (batch * args.stride_c + i) * bytes;
+#pragma unroll 2
+    for (int c = 0; c < 16; c++) {
+      const int j = n + first + c;
+      if (j >= args.n) continue;
+      char *const at = row + j * args.ldc * bytes;
+      const float sum = ld_shared(from + uint32_t(pair_at(c, lane / 2) * 8 + lane % 2 * 4));
+      store_float(at, args.type_c,
+                  args.beta_zero ? args.alpha * sum : fmaf(args.alpha, sum, args.beta * load_float(at, args.type_c)));
+    }
+  }
+};
+
+} // namespace ws
+#endif
