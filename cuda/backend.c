@@ -46,6 +46,7 @@ static ws_operand operand_of(const ws_problem *p, const void *data, int64_t ld, 
   else
     op.mode = is_vectors ? WS_COPY_VECTORS_MN : WS_COPY_ALONG_MN;
   op.whole_elements = is_aligned(data, ld, stride, bytes, bytes);
+  op.pairs = is_aligned(data, ld, stride, bytes, 4);
   return op;
 }
 
@@ -194,13 +195,16 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
 /* ---- launch ------------------------------------------------------------------------------------------------------------------ */
 
 static ws_gemm_args args_of(const ws_problem *p) {
+  static const ws_half_c_type half_c_types[WS_N_TYPES] = {
+      [WSGEMM_F32] = WS_HALF_C_F32, [WSGEMM_F16] = WS_HALF_C_F16, [WSGEMM_BF16] = WS_HALF_C_BF16};
   ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c, .ldc = p->ldc, .stride_c = p->stride_c};
   args.a = operand_a(p);
   args.b = operand_b(p);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;
-  args.c_vectors = is_aligned(p->c, p->ldc, p->stride_c, ws_types[p->type].bytes, 16);
+  args.c_vectors = is_aligned(p->c, p->ldc, p->stride_c, ws_types[p->type_c].bytes, 16);
+  args.type_c = half_c_types[p->type_c];
   return args;
 }
 
@@ -225,7 +229,7 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
 static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   enum { N_THREADS = 256, BLOCKS_PER_SM = 8 };
   CUresult result;
-  CUkernel kernel = ws_device_scale_kernel(device, p->type, &result);
+  CUkernel kernel = ws_device_scale_kernel(device, p->type_c, &result);
   if (!kernel) return fail_kernel(h, "scale", device, result);
   ws_gemm_args args = args_of(p);
   args.grid.n_batch = p->batch_count;
@@ -388,7 +392,11 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+  if (ws_is_half(p->type))
+    ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
+                ws_types[p->type].name, ws_types[p->type_c].name);
+  else
+    ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }
 
 void ws_cuda_describe(ws_text *t) {

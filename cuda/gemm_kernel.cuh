@@ -1,11 +1,12 @@
 /* gemm_kernel.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
  *
- * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh. Every element of
+ * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh (copy_tile16.cuh). Every element of
  * C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or COARSE_FACTOR. */
 #ifndef WS_CUDA_GEMM_KERNEL_CUH
 #define WS_CUDA_GEMM_KERNEL_CUH
 #include "config.cuh"
 #include "copy_tile.cuh"
+#include "copy_tile16.cuh"
 #include "epilogue.cuh"
 #include "kernel_args.h"
 
@@ -29,12 +30,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   OperandB b(args.b, batch, col, args.n, k_first);
   /* Whole k blocks still to be copied. After them comes what is left of k, if anything is. */
   int n_whole = int(uint64_t(n_k()) / Config::bk);
-  const auto copy = [&](auto &operand, word *stage) {
-    if (n_whole > 0)
-      operand.copy_whole(stage);
-    else if (const int rest = int(uint64_t(n_k()) % Config::bk); n_whole == 0 && rest > 0)
-      operand.copy_rest(stage, rest);
-  };
+  const auto copy = [&](auto &operand, word *stage) { operand.copy(stage, n_whole, n_k); };
   const auto copy_b = [&](word *stage) {
     copy(b, stage + Config::a_words);
     n_whole--;
@@ -71,7 +67,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   }
   cp_async_wait<0>();
   const int64_t m_first = int64_t(row) * Config::bm, n_first = int64_t(col) * Config::bn;
-  mainloop.finish(make_output(m_first, n_first), args.m - m_first, args.n - n_first);
+  mainloop.finish(make_output(m_first, n_first), shared, args.m - m_first, args.n - n_first);
 }
 
 template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
@@ -90,13 +86,17 @@ template <class Config, template <class, bool, bool> class Mainloop> struct tile
   }
 
 private:
+  template <int X, int TILE_X, int PITCH, int PLANE, bool BY_X>
+  using operand = std::conditional_t<sizeof(typename Config::element) == 2, operand_tile16<Config, X, TILE_X, BY_X>,
+                                     operand_tile<Config, X, TILE_X, PITCH, PLANE, BY_X>>;
+
   /* A_K, B_K: the operand is contiguous along k, and stays so in shared memory. */
   template <bool A_K, bool B_K, class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run_in(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
                                                 int64_t k_first, SizeK n_k, MakeOutput make_output) {
     using mainloop = Mainloop<Config, A_K, B_K>;
-    using operand_a = operand_tile<Config, Config::bm, Config::bm, mainloop::a_pitch, Config::a_plane, A_K>;
-    using operand_b = operand_tile<Config, Config::item_n, Config::bn, mainloop::b_pitch, Config::b_plane, B_K>;
+    using operand_a = operand<Config::bm, Config::bm, mainloop::a_pitch, Config::a_plane, A_K>;
+    using operand_b = operand<Config::item_n, Config::bn, mainloop::b_pitch, Config::b_plane, B_K>;
     run_tile<Config, mainloop, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch, row, col, k_first,
                                                      n_k, make_output);
   }

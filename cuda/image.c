@@ -11,10 +11,13 @@ IMAGE(instantiate_s)
 IMAGE(instantiate_d)
 IMAGE(instantiate_c)
 IMAGE(instantiate_z)
+IMAGE(instantiate_h)
+IMAGE(instantiate_b)
 IMAGE(launch_states)
 IMAGE(partial_sums)
 
 const void *const ws_images[WS_N_IMAGES] = {
-    [WSGEMM_F32] = ws_image_instantiate_s, [WSGEMM_F64] = ws_image_instantiate_d,      [WSGEMM_C32] = ws_image_instantiate_c,
-    [WSGEMM_C64] = ws_image_instantiate_z, [WS_IMAGE_STATES] = ws_image_launch_states, [WS_IMAGE_SUMS] = ws_image_partial_sums,
+    [WSGEMM_F32] = ws_image_instantiate_s,      [WSGEMM_F64] = ws_image_instantiate_d,   [WSGEMM_C32] = ws_image_instantiate_c,
+    [WSGEMM_C64] = ws_image_instantiate_z,      [WSGEMM_F16] = ws_image_instantiate_h,   [WSGEMM_BF16] = ws_image_instantiate_b,
+    [WS_IMAGE_STATES] = ws_image_launch_states, [WS_IMAGE_SUMS] = ws_image_partial_sums,
 };

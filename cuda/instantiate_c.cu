@@ -9,5 +9,7 @@
   WS_CUDA_ENTRIES(cgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_c, bm, bn, bk, tm, tn, \
                   coarse, stages)
 #define WS_CUDA_ROW_z(...)
+#define WS_CUDA_ROW_h(...)
+#define WS_CUDA_ROW_b(...)
 #include "kernels.def"
 WS_CUDA_SCALE(c)

@@ -19,7 +19,6 @@ static bool parse_tile(const char *name, struct kernel_row *row) {
 }
 
 int usable_rows(struct kernel_row rows[MAX_ROWS]) {
-  const int n_types = strcmp(rows_backend, "cuda") == 0 ? 4 : N_TYPES; /* no half precision on GPUs */
   int n_rows = 0, n_of_type[N_TYPES] = {0};
   REQUIRE(wsgemm_kernel_count() > 0 && wsgemm_kernel_count() <= MAX_ROWS, "%d rows in the registry", wsgemm_kernel_count());
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
@@ -33,7 +32,7 @@ int usable_rows(struct kernel_row rows[MAX_ROWS]) {
     n_of_type[row.type]++;
     rows[n_rows++] = row;
   }
-  for (int type = 0; type < n_types; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
+  for (int type = 0; type < N_TYPES; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
   return n_rows;
 }
 
