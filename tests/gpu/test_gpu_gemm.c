@@ -11,6 +11,12 @@ static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY
                                          WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
 enum { N_POLICIES = sizeof policies / sizeof policies[0] };
 
+/* What C may be: of 16-bit types also the other one, and floats. */
+static wsgemm_type type_c_of(wsgemm_type type, int turn) {
+  static const wsgemm_type types_c[] = {WSGEMM_F32, WSGEMM_F16, WSGEMM_BF16};
+  return type_is_half(type) ? types_c[turn % 3] : type;
+}
+
 /* Each row on its own, so that the reference is no larger than its work item asks for. */
 static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum judge how, int part) {
   static const int64_t ks[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 100};
@@ -26,7 +32,7 @@ static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum 
 static void edges(enum fill fill, enum judge how, int salt) {
   static struct rows_of_type rows;
   dice = check_random_from((unsigned long long)salt);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int i = 0; i < rows.n_rows; i++)
       edges_of_row(&rows, i, fill, how, (type_is_complex(rows.type) ? 160 : 40) * check_scale());
@@ -44,7 +50,7 @@ static void shapes(void) {
                                    {512, 512, 64},  {64, 64, 4096},  {33, 1000, 17},  {640, 384, 256}};
   static struct rows_of_type rows;
   dice = check_random_from(103);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
       const int64_t m = all[s][0], n = all[s][1], k = all[s][2];
@@ -61,6 +67,7 @@ static void shapes(void) {
               gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
           d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 3 ? 0.5 : 0);
+          d.type_c = type_c_of(rows.type, turn);
           const struct layout_of_case where = layout_drawn(&dice);
           if (!run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name))
             CHECK(false, "that was with policy %d, quantum %d", (int)policy, quantum);
@@ -75,7 +82,7 @@ static void shapes(void) {
 static void nothing_added(void) {
   static struct rows_of_type rows;
   dice = check_random_from(104);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     struct stage stage = stage_new(rows.type, 130, 70, 9, FILL_UNIFORM, &dice);
     for (int turn = 0; turn < 24; turn++) {
@@ -84,6 +91,7 @@ static void nothing_added(void) {
       product_extend(&stage.product, &stage.a, &stage.b, k);
       d.alpha = scalar_make(rows.type, turn < 12 ? 2 : 0, 0);
       d.beta = scalar_make(rows.type, turn % 3 == 0 ? 0 : turn % 3 == 1 ? 1 : -0.5, turn % 6 == 5 ? 0.25 : 0);
+      d.type_c = type_c_of(rows.type, turn / 3);
       const struct layout_of_case where = layout_drawn(&dice);
       run_case(&stage, rows.handle[0], &d, &where, turn % 2, JUDGE_BOUND, "scale");
     }
@@ -102,7 +110,7 @@ static void sow(struct values *values, int n_seeds) {
 static void spreading(void) {
   static struct rows_of_type rows;
   dice = check_random_from(105);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int turn = 0; turn < 40; turn++) {
       const int64_t m = check_random_in(&dice, 1, 140), n = check_random_in(&dice, 1, 140), k = check_random_in(&dice, 1, 40);
@@ -116,6 +124,7 @@ static void spreading(void) {
             gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
         d.alpha = scalar_make(rows.type, turn % 3 ? 1 : -0.5, 0);
         d.beta = scalar_make(rows.type, turn % 4 == 0 ? 0 : turn % 4 == 1 ? 1 : 2, 0);
+        d.type_c = type_c_of(rows.type, turn);
         const struct layout_of_case where = layout_drawn(&dice);
         char text[DESCRIPTION_BYTES];
         int64_t i_bad = -1, j_bad = -1;
@@ -137,7 +146,7 @@ static void bits(void) {
   static struct rows_of_type rows;
   static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 1000}};
   dice = check_random_from(106);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < 3; s++) {
       const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
@@ -148,6 +157,7 @@ static void bits(void) {
         for (int policy = 0; policy < N_POLICIES; policy++)
           for (int turn = 0; turn < 3; turn++) {
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
+            d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&dice);
             case_store(&stage, &d, &where);
             wsgemm_set_policy(rows.handle[i], policies[policy]);
