@@ -21,6 +21,7 @@ namespace ws {
 template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
   using element = typename Config::element;
   static constexpr int element_bytes = int(sizeof(element)), bk = Config::bk;
+  static constexpr int n_sums = Config::bm * Config::item_n / Config::n_threads; /* of a thread, in registers */
   static constexpr int n_columns = BY_X ? bk : X, n_rows = BY_X ? X : bk;
   static constexpr int pitch_bytes = (BY_X ? Config::k_pitch : X + Config::pad) * element_bytes;
   static_assert(element_bytes == 2, "elements of 16 bits");
@@ -109,7 +110,7 @@ private:
 
   __device__ __forceinline__ void copy_singles(uint32_t to, int n_k) const {
     using place = places<2>;
-    constexpr int at_once = place::n_steps < 8 ? place::n_steps : 8; /* pairs on their way */
+    constexpr int most = n_sums < 128 ? 8 : 4, at_once = place::n_steps < most ? place::n_steps : most; /* pairs on their way */
     static_assert(place::n_steps % at_once == 0);
     const element *row = from;
     const int n_rows_here = n_rows_left<2>(n_k), n_here = n_inside<2>(n_k);

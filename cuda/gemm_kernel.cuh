@@ -1,7 +1,8 @@
 /* gemm_kernel.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
  *
- * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh (copy_tile16.cuh). Every element of
- * C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or COARSE_FACTOR. */
+ * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh, or copy_tile16.cuh. Every
+ * element of C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or
+ * COARSE_FACTOR. */
 #ifndef WS_CUDA_GEMM_KERNEL_CUH
 #define WS_CUDA_GEMM_KERNEL_CUH
 #include "config.cuh"
@@ -19,12 +20,14 @@ namespace ws {
  *   multiply      f0     f1         f1          f = set of fragments; the number of steps is even
  *   read          f1     f0         f0 of the next block, after a barrier: everybody's part of that block has come, and everybody
  *                                   has read the last of this one, so that its stage can be filled again from step 0 on
- *   copy          A      B half-way through, so that copies do not queue up before reads */
+ *   copy          A      B half-way through, so that copies do not queue up before reads (16-bit types: both at once) */
 template <class Config, class Mainloop, class OperandA, class OperandB, class SizeK, class MakeOutput>
 __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
                                          const int &col, int64_t k_first, SizeK n_k, MakeOutput make_output) {
   using word = typename Config::word;
   constexpr int n_steps = Mainloop::n_steps;
+  /* Of 16-bit elements: in the loop over the steps they would make it longer than the compiler unrolls. */
+  constexpr bool copies_first = sizeof(typename Config::element) == 2;
   static_assert(n_steps % 2 == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
@@ -51,13 +54,20 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   wait_for_block();
   mainloop.read_first(stage);
   for (int n_left = int(ws_ceil_div(n_k(), Config::bk)); n_left > 0; n_left--) {
+    if constexpr (copies_first) {
+      word *const before = stage == shared ? last_stage : stage - Config::stage_words;
+      copy(a, before);
+      copy_b(before);
+    }
 #pragma unroll
     for (int step = 0; step < n_steps; step++) {
       word *const next = stage == last_stage ? shared : stage + Config::stage_words;
-      word *const before = stage == shared ? last_stage : stage - Config::stage_words;
-      /* Here, where only one set of fragments is alive. */
-      if (step == 0) copy(a, before);
-      if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
+      if constexpr (!copies_first) {
+        word *const before = stage == shared ? last_stage : stage - Config::stage_words;
+        /* Here, where only one set of fragments is alive. */
+        if (step == 0) copy(a, before);
+        if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
+      }
       if (step + 1 == n_steps) {
         wait_for_block();
         stage = next;

@@ -12,7 +12,8 @@
  * One instruction adds up 16 of k, and it is the same ones in the same order in all rows of kernels.def; zeros fill up the last.
  *
  * In the end the sums go to C by way of shared memory, where the stages are no longer needed, so that C is written along its columns and
- * its type (half_c.cuh) is asked for in one small loop. Registers: the sums and two sets of fragments. */
+ * its type (half_c.cuh) is asked for in one small loop. Registers: the sums, two sets of A's fragments, one
+ * of B's. */
 #ifndef WS_CUDA_MAINLOOP_MMA16_CUH
 #define WS_CUDA_MAINLOOP_MMA16_CUH
 #include "copy_tile16.cuh"
@@ -30,8 +31,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
   static_assert(a_pitch % 16 == 8 && b_pitch % 16 == 8, "an odd number of 16 bytes: see the banks");
 
   uint32_t a_row, b_row; /* what this lane names to ldmatrix: from the stage's first byte on, in bytes */
-  uint32_t a[2][pieces_m][4], b[2][coarse][pieces_n][4];
-  float sum[coarse][pieces_n][pieces_m][2][4]; /* 2: the halves of 8 of a piece along m */
+  uint32_t a[2][pieces_m][4], b[coarse][pieces_n][4]; /* two sets of A's */
+  float sum[coarse][pieces_n][pieces_m][2][4];        /* 2: the halves of 8 of a piece along m */
 
   /* Not kept in registers: every one counts. m_first, n_first: of this warp. */
   static __device__ __forceinline__ int group() { return int(threadIdx.x) % 32 / 4; }
@@ -65,31 +66,40 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
       ldmatrix_x4_trans(to, row);
   }
 
-  __device__ __forceinline__ void read(int set, const element *stage, int step) {
-    const uint32_t first = shared_address(stage);
+  __device__ __forceinline__ void read_a(int set, const element *stage, int step) {
 #pragma unroll
-    for (int i = 0; i < pieces_m; i++) read_piece<A_K>(a[set][i], first + a_row + offset<A_K>(i * 16, step * mma16_k, a_pitch));
-#pragma unroll
-    for (int c = 0; c < coarse; c++)
-#pragma unroll
-      for (int j = 0; j < pieces_n; j++)
-        read_piece<B_K>(b[set][c][j], first + b_row + offset<B_K>(c * Config::bn + j * 16, step * mma16_k, b_pitch));
+    for (int i = 0; i < pieces_m; i++)
+      read_piece<A_K>(a[set][i], shared_address(stage) + a_row + offset<A_K>(i * 16, step * mma16_k, a_pitch));
   }
 
-  __device__ __forceinline__ void read_first(const element *stage) { read(0, stage, 0); }
+  /* Piece j of tile c. */
+  __device__ __forceinline__ void read_b(int c, int j, const element *stage, int step) {
+    read_piece<B_K>(b[c][j], shared_address(stage) + b_row + offset<B_K>(c * Config::bn + j * 16, step * mma16_k, b_pitch));
+  }
 
-  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one. */
-  __device__ __forceinline__ void advance(int set, const element *next_stage, int next_step) {
-    read(set ^ 1, next_stage, next_step);
+  __device__ __forceinline__ void read_first(const element *stage) {
+    read_a(0, stage, 0);
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll
-      for (int j = 0; j < pieces_n; j++)
+      for (int j = 0; j < pieces_n; j++) read_b(c, j, stage, 0);
+  }
+
+  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: of A into the other set, of B each piece as
+   * soon as it has been used, a whole step before it is needed again. */
+  __device__ __forceinline__ void advance(int set, const element *next_stage, int next_step) {
+    read_a(set ^ 1, next_stage, next_step);
+#pragma unroll
+    for (int c = 0; c < coarse; c++)
+#pragma unroll
+      for (int j = 0; j < pieces_n; j++) {
 #pragma unroll
         for (int i = 0; i < pieces_m; i++)
 #pragma unroll
           for (int half = 0; half < 2; half++)
-            mma16<typename Config::type>(sum[c][j][i][half], b[set][c][j], a[set][i][half], a[set][i][half + 2]);
+            mma16<typename Config::type>(sum[c][j][i][half], b[c][j], a[set][i][half], a[set][i][half + 2]);
+        read_b(c, j, next_stage, next_step);
+      }
   }
 
   /* ---- The sums, to C ------------------------------------------------------------------------------------------------------------ */
@@ -132,28 +142,28 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
     if (i + WIDTH > n_i) return;
 #pragma unroll 1
     for (int j = int(threadIdx.x) / along; j < n_j; j += at_once * step_j) {
-      vector old[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; u++)
-        if (out.reads_old() && j + u * step_j < n_j) {
-          const auto at = out.first + i + (j + u * step_j) * out.ld;
-          if constexpr (WIDTH == 1)
-            old[u].e[0] = load_element<Config>(at);
-          else
-            old[u] = load_vector<Config>(at);
-        }
+      vector x[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; u++) {
-        if (j + u * step_j >= n_j) break;
+        x[u] = {};
+        if (!out.reads_old() || j + u * step_j >= n_j) continue;
+        const auto at = out.first + i + (j + u * step_j) * out.ld;
+        if constexpr (WIDTH == 1)
+          x[u].e[0] = load_element<Config>(at);
+        else
+          x[u] = load_vector<Config>(at);
+      }
+#pragma unroll
+      for (int u = 0; u < at_once; u++) {
+        if (j + u * step_j >= n_j) continue;
         const auto at = out.first + i + (j + u * step_j) * out.ld;
         const float *from = sums + (j + u * step_j) * sums_pitch + i;
-        vector x;
 #pragma unroll
-        for (int e = 0; e < WIDTH; e++) x.e[e] = out(products<Config>{from[e]}, old[u].e[e]);
+        for (int e = 0; e < WIDTH; e++) x[u].e[e] = out(products<Config>{from[e]}, x[u].e[e]);
         if constexpr (WIDTH == 1)
-          store_element<Config>(at, x.e[0]);
+          store_element<Config>(at, x[u].e[0]);
         else
-          store_vector<Config>(at, x);
+          store_vector<Config>(at, x[u]);
       }
     }
   }
