@@ -11,6 +11,7 @@
 #include "device.h"
 #include "kernel_args.h"
 #include "locate.h"
+#include "operand_copies.h"
 #include "split.h"
 #include "wgmma_maps.h"
 
@@ -47,6 +48,7 @@ static ws_operand operand_of(const ws_problem *p, const void *data, int64_t ld, 
   else
     op.mode = is_vectors ? WS_COPY_VECTORS_MN : WS_COPY_ALONG_MN;
   op.whole_elements = is_aligned(data, ld, stride, bytes, bytes);
+  op.pairs = is_aligned(data, ld, stride, bytes, 4);
   return op;
 }
 
@@ -60,8 +62,8 @@ static ws_operand operand_b(const ws_problem *p) {
 
 typedef struct gpu_plan {
   const ws_problem *problem;
-  ws_row_kind kind;        /* of the rows made for it */
-  bool has_wgmma;          /* such rows can run it */
+  ws_row_kind kind; /* of the rows made for it */
+  bool by_wgmma;
   bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
   ws_split split;
   int row_idx;
@@ -70,6 +72,7 @@ typedef struct gpu_plan {
   bool fixed_work;
   ws_tile_grid grid;
   int64_t n_items;
+  ws_launch_state *state; /* of the call, once it has been asked for */
 } gpu_plan;
 
 /* Every part of a split product counts as a product. */
@@ -119,7 +122,7 @@ static bool can_run(const ws_cuda_row *row, const gpu_plan *plan) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
-    return plan->has_wgmma;
+    return plan->by_wgmma;
   default:
     return true;
   }
@@ -187,14 +190,19 @@ static wsgemm_status fail_kernel(wsgemm_handle *h, const char *name, const ws_de
                  device->ordinal, device->name, device->cc / 10, device->cc % 10);
 }
 
-static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, gpu_plan *plan) {
+/* Whether wgmma rows are to run this, if their operands can be brought to them. */
+static bool wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const int forced = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
+  return device->cc == 90 && ws_wgmma_takes(p) && (!forced || ws_cuda_row_at(forced - 1)->kind == WS_ROW_WGMMA);
+}
+
+static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
-  *plan = (gpu_plan){.problem = p, .has_wgmma = device->cc == 90 && ws_wgmma_takes(p)};
-  plan->kind = plan->has_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) ? WS_ROW_VECTOR : WS_ROW_TILED;
-  plan->split = plan->has_wgmma ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
+  *plan = (gpu_plan){.problem = p, .by_wgmma = by_wgmma};
+  plan->kind = by_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) ? WS_ROW_VECTOR : WS_ROW_TILED;
+  plan->split = by_wgmma ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
   plan->single_a = operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
-  if (plan->row_idx < 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "no kernel");
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
@@ -213,13 +221,16 @@ static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device 
 /* ---- launch ------------------------------------------------------------------------------------------------------------------ */
 
 static ws_gemm_args args_of(const ws_problem *p) {
+  static const ws_half_c_type half_c_types[WS_N_TYPES] = {
+      [WSGEMM_F32] = WS_HALF_C_F32, [WSGEMM_F16] = WS_HALF_C_F16, [WSGEMM_BF16] = WS_HALF_C_BF16};
   ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c, .ldc = p->ldc, .stride_c = p->stride_c};
   args.a = operand_a(p);
   args.b = operand_b(p);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;
-  args.c_vectors = is_aligned(p->c, p->ldc, p->stride_c, ws_types[p->type].bytes, 16);
+  args.c_vectors = is_aligned(p->c, p->ldc, p->stride_c, ws_types[p->type_c].bytes, 16);
+  args.type_c = half_c_types[p->type_c];
   return args;
 }
 
@@ -251,7 +262,7 @@ static wsgemm_status launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks,
 static wsgemm_status launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   enum { N_THREADS = 256, BLOCKS_PER_SM = 8 };
   CUresult result;
-  CUkernel kernel = ws_device_scale_kernel(device, p->type, &result);
+  CUkernel kernel = ws_device_plain_kernel(device, WS_KERNEL_SCALE + (int)p->type_c, &result);
   if (!kernel) return fail_kernel(h, "scale", device, result);
   ws_gemm_args args = args_of(p);
   args.grid.n_batch = p->batch_count;
@@ -269,14 +280,13 @@ static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream st
   return WSGEMM_SUCCESS;
 }
 
-/* The caller's workspace if it is large enough, else the library's own; NULL: there is none. */
-static void *find_sums(wsgemm_handle *h, ws_device *device, const ws_launch_state *state, int64_t bytes) {
+/* The caller's workspace, else the library's own; *bytes: how much that is. NULL: there is none. */
+static void *find_memory(wsgemm_handle *h, ws_device *device, ws_memory which, const ws_launch_state *state, int64_t *bytes) {
   void *given = atomic_load_explicit(&h->workspace, memory_order_relaxed);
-  if (!given) return ws_device_sums(device, state);
-  return atomic_load_explicit(&h->workspace_device, memory_order_relaxed) == device->ordinal &&
-                 atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) >= (size_t)bytes
-             ? given
-             : NULL;
+  *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
+  if (!given) return state ? ws_device_memory(device, which, state) : NULL;
+  *bytes = (int64_t)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed);
+  return atomic_load_explicit(&h->workspace_device, memory_order_relaxed) == device->ordinal ? given : NULL;
 }
 
 static ws_gemm_args args_of_plan(const gpu_plan *plan) {
@@ -292,13 +302,12 @@ static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream str
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
   args->n_items = (uint32_t)plan->n_items;
   if (plan->sched == WS_SCHED_QUEUE) {
-    ws_launch_state *state = NULL;
-    if (plan->n_items > n_resident) { /* else every worker has one item, and there is nothing to steal */
-      const wsgemm_status status = find_state(h, device, stream, &state);
+    if (plan->n_items > n_resident && !plan->state) { /* else every worker has one item, and there is nothing to steal */
+      const wsgemm_status status = find_state(h, device, stream, &plan->state);
       if (status) return status;
     }
-    if (state) {
-      args->queue = &state->queue;
+    if (plan->n_items > n_resident && plan->state) {
+      args->queue = &plan->state->queue;
       args->quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
       ws_sched_spread_last(args, n_resident, device->n_sms);
     } else { /* the same items in the same way, unstolen */
@@ -318,19 +327,6 @@ static wsgemm_status launch_tiled(wsgemm_handle *h, ws_device *device, CUstream 
   return launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, false, stream, &args);
 }
 
-static wsgemm_status launch_wgmma(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
-  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  const ws_lines a = ws_lines_of_a(plan->problem), b = ws_lines_of_b(plan->problem);
-  ws_wgmma_args args = {.grid = plan->grid};
-  const CUresult result = ws_wgmma_args_make(plan->problem, &a, &b, row, &args);
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
-  int64_t n_clusters;
-  const wsgemm_status status = set_sched(h, device, stream, plan, &args.sched, &n_clusters);
-  if (status) return status;
-  return launch(h, plan->kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster, false,
-                stream, &args);
-}
-
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
  * streams cannot each hold half of it. Who may steal what is no question then. */
 static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan) {
@@ -340,7 +336,9 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
   const ws_split *split = &plan->split;
   ws_gemm_args args = args_of_plan(plan);
   args.split = (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
-  args.split.sums = state ? find_sums(h, device, state, split->bytes) : NULL;
+  int64_t bytes;
+  void *sums = find_memory(h, device, WS_MEMORY_SUMS, state, &bytes);
+  args.split.sums = state && bytes >= split->bytes ? sums : NULL;
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
   if (args.split.sums) {
@@ -359,11 +357,88 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
                 stream, &args);
 }
 
+/* ---- launch: wgmma rows -------------------------------------------------------------------------------------------------------- */
+
+/* With A and B where the copy engine takes them. */
+static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_lines *a, const ws_lines *b, ws_device *device,
+                                  CUstream stream, ws_launch_state *state) {
+  gpu_plan plan;
+  wsgemm_status status = make_plan(h, p, device, true, &plan);
+  if (status) return status;
+  const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
+  ws_wgmma_args args = {.grid = plan.grid};
+  int64_t n_clusters;
+  plan.state = state;
+  const CUresult result = ws_wgmma_args_make(p, a, b, row, &args);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
+  status = set_sched(h, device, stream, &plan, &args.sched, &n_clusters);
+  if (status) return status;
+  return launch(h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster, false, stream,
+                &args);
+}
+
+static wsgemm_status launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *device, CUstream stream) {
+  enum { N_THREADS = 256, N_WARPS = N_THREADS / 32, BLOCKS_PER_SM = 8 };
+  CUresult result;
+  CUkernel kernel = ws_device_plain_kernel(device, WS_KERNEL_PITCH, &result);
+  if (!kernel) return fail_kernel(h, "pitch", device, result);
+  const int64_t n_lines =
+      ws_max(args->operand[0].n_lines * args->operand[0].n_products, args->operand[1].n_lines * args->operand[1].n_products);
+  return launch(h, kernel, ws_min(ws_ceil_div(n_lines, N_WARPS), (int64_t)device->n_sms * BLOCKS_PER_SM), N_THREADS, 0, 1, false,
+                stream, args);
+}
+
+/* Piece by piece: copies of its operands, then its product; the stream keeps that order, so all pieces share the memory. A's copy serves
+ * a whole row of pieces, B's all of them if there is only one row. */
+static wsgemm_status launch_copied(wsgemm_handle *h, const ws_problem *p, const ws_pieces *pieces, char *memory,
+                                   ws_device *device, CUstream stream, ws_launch_state *state) {
+  char *memory_b = NULL;
+  for (int64_t batch = 0; batch < p->batch_count; batch += pieces->batch)
+    for (int64_t m = 0; m < p->m; m += pieces->m)
+      for (int64_t n = 0; n < p->n; n += pieces->n) {
+        const ws_problem piece = ws_piece_at(p, pieces, m, n, batch);
+        ws_lines a = ws_lines_of_a(&piece), b = ws_lines_of_b(&piece);
+        ws_pitch_args copies = {0};
+        ws_pitch_operand unneeded;
+        const bool copies_b = m == 0 || pieces->n < p->n;
+        if (!memory_b) memory_b = memory; /* the first piece is the largest */
+        if (!ws_lines_are_whole(&a)) {
+          char *behind = ws_copy_lines(&a, memory, n == 0 ? &copies.operand[0] : &unneeded);
+          if (batch == 0 && m == 0 && n == 0) memory_b = behind;
+        }
+        if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, memory_b, copies_b ? &copies.operand[1] : &unneeded);
+        wsgemm_status status = WSGEMM_SUCCESS;
+        if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0) status = launch_pitch(h, &copies, device, stream);
+        if (!status) status = launch_wgmma(h, &piece, &a, &b, device, stream, state);
+        if (status) return status;
+      }
+  return WSGEMM_SUCCESS;
+}
+
+/* *done: whether there was memory enough for the copies that it needs, if any. */
+static wsgemm_status try_wgmma(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, bool *done) {
+  const ws_lines a = ws_lines_of_a(p), b = ws_lines_of_b(p);
+  *done = true;
+  if (ws_lines_are_whole(&a) && ws_lines_are_whole(&b)) return launch_wgmma(h, p, &a, &b, device, stream, NULL);
+  ws_launch_state *state = NULL;
+  ws_pieces pieces;
+  int64_t bytes;
+  const wsgemm_status status = find_state(h, device, stream, &state);
+  if (status) return status;
+  char *memory = find_memory(h, device, WS_MEMORY_COPIES, state, &bytes);
+  *done = memory && ws_pieces_for(p, (double)bytes, &pieces);
+  return *done ? launch_copied(h, p, &pieces, memory, device, stream, state) : WSGEMM_SUCCESS;
+}
+
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   gpu_plan plan;
-  const wsgemm_status status = make_plan(h, p, device, &plan);
+  if (wants_wgmma(h, p, device)) {
+    bool done;
+    const wsgemm_status status = try_wgmma(h, p, device, stream, &done);
+    if (status || done) return status;
+  }
+  const wsgemm_status status = make_plan(h, p, device, false, &plan);
   if (status) return status;
-  if (ws_cuda_row_at(plan.row_idx)->kind == WS_ROW_WGMMA) return launch_wgmma(h, device, stream, &plan);
   return plan.split.n_parts > 1 ? launch_split(h, device, stream, &plan) : launch_tiled(h, device, stream, &plan);
 }
 
@@ -391,7 +466,10 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   ws_device *device = ws_device_get(h, device_ordinal, &status);
-  if (device) *bytes = device->cc == 90 && ws_wgmma_takes(p) ? 0 : (size_t)ws_split_for(p, device->n_sms).bytes;
+  if (device && wants_wgmma(h, p, device))
+    *bytes = (size_t)ws_copies_bytes(p, &(ws_pieces){p->m, p->n, p->batch_count});
+  else if (device)
+    *bytes = (size_t)ws_split_for(p, device->n_sms).bytes;
   return status;
 }
 
@@ -420,7 +498,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   gpu_plan plan;
   CUcontext popped;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    status = make_plan(h, p, device, &plan);
+    status = make_plan(h, p, device, wants_wgmma(h, p, device), &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
     status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);
@@ -438,9 +516,14 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  ws_text_add(t, "arithmetic: %s\n",
-              ws_is_half(p->type) ? "16-bit products on matrix units, summed in FP32 there"
-                                  : "IEEE multiply-add in the data's own type");
+  if (plan.by_wgmma)
+    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
+                ws_copies_bytes(p, &(ws_pieces){p->m, p->n, p->batch_count}));
+  if (ws_is_half(p->type))
+    ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
+                ws_types[p->type].name, ws_types[p->type_c].name);
+  else
+    ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }
 
 void ws_cuda_describe(ws_text *t) {

@@ -81,7 +81,16 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   }
   __device__ __forceinline__ bool by_k() const { return BY_X || op.mode >= WS_COPY_VECTORS_K; }
 
-  /* The next k block, which is whole, to `stage`. The caller commits. */
+  /* The next k block to `stage`: one of n_whole whole ones, or after these what is left of n_k(), if anything is. The caller commits. */
+  template <class SizeK> __device__ __forceinline__ void copy(const typename Config::word *stage, int n_whole, SizeK n_k) {
+    if (n_whole > 0)
+      copy_whole(stage);
+    else if (const int rest = int(uint64_t(n_k()) % bk); n_whole == 0 && rest > 0)
+      copy_rest(stage, rest);
+  }
+
+private:
+  /* The next k block, which is whole. */
   __device__ __forceinline__ void copy_whole(const typename Config::word *stage) {
     const uint32_t target = next_target(stage);
     if (how == VECTORS)
@@ -109,7 +118,6 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
       copy_last<along_mn>(target, n_k);
   }
 
-private:
   __device__ __forceinline__ uint32_t next_target(const typename Config::word *stage) {
     from += bk * op.step_k; /* not after the copies, which would be waited for: they still read their addresses */
     return shared_address(stage) + target_offset;

@@ -28,15 +28,17 @@ typedef struct device_record {
   CUlibrary library[WS_N_IMAGES];
   ws_device_kernel kernel[WS_N_CUDA_ROWS][WS_N_ENTRIES];
   _Atomic bool is_looked_up[WS_N_CUDA_ROWS][WS_N_ENTRIES];
-  CUkernel scale[WS_N_TYPES];
-  _Atomic bool scale_is_looked_up[WS_N_TYPES];
+  CUkernel plain[WS_N_PLAIN_KERNELS];
+  _Atomic bool plain_is_looked_up[WS_N_PLAIN_KERNELS];
   /* States: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
   ws_launch_state *states;
   uint64_t stream_id[WS_N_STATES];
   _Atomic int n_streams, n_captured;
-  char *sums;
-  int n_sums;                           /* given away */
-  _Atomic int16_t sums_of[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
+  struct {
+    char *first;
+    int n_given;
+    _Atomic int16_t given_to[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
+  } memory[WS_N_MEMORIES];
 } device_record;
 
 static device_record records[WS_MAX_DEVICES];
@@ -135,7 +137,7 @@ static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
   CUkernel kernel;
   CUfunction function;
   CUdevice device;
-  CUresult result = find_kernel(r, row->type, name, &kernel);
+  CUresult result = find_kernel(r, row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : (int)row->type, name, &kernel);
   if (!result) result = ws_cuda.cuDeviceGet(&device, r->device.ordinal);
   if (!result) result = allow_shared(kernel, device, row, entry);
   if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
@@ -169,17 +171,23 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
-CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result) {
+static CUresult find_plain(device_record *r, int which) {
+  if (which == WS_KERNEL_PITCH) return find_kernel(r, WS_IMAGE_WGMMA, "pitch", &r->plain[which]);
+  const int type = which - WS_KERNEL_SCALE;
+  const char name[] = {ws_types[type].letter, 's', 'c', 'a', 'l', 'e', '\0'};
+  return find_kernel(r, type, name, &r->plain[which]);
+}
+
+CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {
   device_record *r = record_of(device);
   *result = CUDA_SUCCESS;
-  if (!atomic_load_explicit(&r->scale_is_looked_up[type], memory_order_acquire)) {
-    const char name[] = {ws_types[type].letter, 's', 'c', 'a', 'l', 'e', '\0'};
+  if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
     pthread_mutex_lock(&lock);
-    if (!r->scale[type]) *result = find_kernel(r, type, name, &r->scale[type]);
-    if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->scale_is_looked_up[type], true, memory_order_release);
+    if (!r->plain[which]) *result = find_plain(r, which);
+    if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
     pthread_mutex_unlock(&lock);
   }
-  return *result == CUDA_SUCCESS ? r->scale[type] : NULL;
+  return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
 
 /* ---- launch states ------------------------------------------------------------------------------------------------------------ */
@@ -228,16 +236,24 @@ ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool
   return state;
 }
 
-void *ws_device_sums(ws_device *device, const ws_launch_state *state) {
+void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state) {
+  static const struct {
+    int image_idx, n_pieces;
+    const char *name;
+    int64_t bytes; /* of a piece */
+  } kinds[WS_N_MEMORIES] = {[WS_MEMORY_SUMS] = {WS_IMAGE_SUMS, WS_N_SUMS, "ws_partial_sums", WS_SUMS_BYTES},
+                            [WS_MEMORY_COPIES] = {WS_IMAGE_COPIES, WS_N_COPIES, "ws_operand_copies", WS_COPIES_BYTES}};
   device_record *r = record_of(device);
-  _Atomic int16_t *which = &r->sums_of[state - r->states];
+  _Atomic int16_t *which = &r->memory[memory].given_to[state - r->states];
   if (atomic_load_explicit(which, memory_order_acquire) == 0) {
     pthread_mutex_lock(&lock);
-    if (!r->sums) r->sums = find_global(r, WS_IMAGE_SUMS, "ws_partial_sums");
-    if (r->sums && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
-      atomic_store_explicit(which, (int16_t)(r->n_sums < WS_N_SUMS ? ++r->n_sums : -1), memory_order_release);
+    char **first = &r->memory[memory].first;
+    int *n_given = &r->memory[memory].n_given;
+    if (!*first) *first = find_global(r, kinds[memory].image_idx, kinds[memory].name);
+    if (*first && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
+      atomic_store_explicit(which, (int16_t)(*n_given < kinds[memory].n_pieces ? ++*n_given : -1), memory_order_release);
     pthread_mutex_unlock(&lock);
   }
   const int found = atomic_load_explicit(which, memory_order_relaxed);
-  return found > 0 ? r->sums + (int64_t)(found - 1) * WS_SUMS_BYTES : NULL;
+  return found > 0 ? r->memory[memory].first + (int64_t)(found - 1) * kinds[memory].bytes : NULL;
 }

@@ -51,16 +51,22 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 
 /* An entry point of a row, loaded on the first call; the device's context must be current. NULL: there is none, for the given reason. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
-/* C = beta C, for one type. */
-CUkernel ws_device_scale_kernel(ws_device *device, wsgemm_type type, CUresult *result);
+/* Kernels that are no rows. */
+typedef enum ws_plain_kernel {
+  WS_KERNEL_SCALE,                                /* C = beta C, by the type of C */
+  WS_KERNEL_PITCH = WS_KERNEL_SCALE + WS_N_TYPES, /* pitch_kernel.cuh */
+  WS_N_PLAIN_KERNELS
+} ws_plain_kernel;
+CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
 /* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
 bool ws_device_lacks(CUresult result);
 
 /* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
  * being captured into a graph. NULL: all are taken. */
 ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing);
-/* WS_SUMS_BYTES of memory that belong to such a state. NULL: there is no more. */
-void *ws_device_sums(ws_device *device, const ws_launch_state *state);
+/* Memory that belongs to such a state: WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is no more. */
+typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_memory;
+void *ws_device_memory(ws_device *device, ws_memory which, const ws_launch_state *state);
 
 /* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);

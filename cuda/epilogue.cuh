@@ -1,11 +1,15 @@
 /* epilogue.cuh - from the sums of products to what is stored: alpha * sum + beta * C, or a running total.
  *
+ * What is summed, scaled and put together are numbers of type Config::sum; C is of that type, too, except for 16-bit types (half_c.cuh),
+ * which have one rounding more, when C is stored.
+ *
  * Roundings after the k of a sum: real types one for beta * C and one for the multiply-add with alpha. Complex types would need up to
  * four (put together, multiply, add), more than the contract's bound leaves, so their last steps are wide (wide.cuh) and rounded once.
  * beta = 0 never reads C; a scalar with imaginary part 0 multiplies as a real number. */
 #ifndef WS_CUDA_EPILOGUE_CUH
 #define WS_CUDA_EPILOGUE_CUH
 #include "config.cuh"
+#include "half_c.cuh"
 #include "kernel_args.h"
 #include "products.cuh"
 #include "wide.cuh"
@@ -15,7 +19,7 @@ namespace ws {
 /* The two scalars in the type of the arithmetic. */
 template <class Config> struct scaling {
   using real = typename Config::real;
-  using element = typename Config::element;
+  using number = typename Config::sum;
   real alpha_re, alpha_im, beta_re, beta_im;
   bool beta_zero;
 
@@ -28,7 +32,7 @@ template <class Config> struct scaling {
   }
 
   /* beta * old */
-  __device__ __forceinline__ element kept(element old) const {
+  __device__ __forceinline__ number kept(number old) const {
     if constexpr (Config::unit == 1) {
       return beta_re * old;
     } else {
@@ -38,7 +42,7 @@ template <class Config> struct scaling {
   }
 
   /* alpha * sum + beta * old; old is not looked at if beta_zero. */
-  __device__ __forceinline__ element operator()(const products<Config> &sum, conjugation conj, element old) const {
+  __device__ __forceinline__ number operator()(const products<Config> &sum, conjugation conj, number old) const {
     if constexpr (Config::unit == 1) {
       return beta_zero ? alpha_re * sum.sum : fma(alpha_re, sum.sum, beta_re * old);
     } else {
@@ -50,7 +54,7 @@ template <class Config> struct scaling {
   }
 
   /* The same of a sum that is one element. */
-  __device__ __forceinline__ element operator()(element sum, element old) const {
+  __device__ __forceinline__ number operator()(number sum, number old) const {
     if constexpr (Config::unit == 1) {
       return beta_zero ? alpha_re * sum : fma(alpha_re, sum, beta_re * old);
     } else {
@@ -61,7 +65,7 @@ template <class Config> struct scaling {
   }
 
 private:
-  __device__ __forceinline__ element scaled(const wide<real> &sum_re, const wide<real> &sum_im, element old) const {
+  __device__ __forceinline__ number scaled(const wide<real> &sum_re, const wide<real> &sum_im, number old) const {
     wide<real> re, im;
     re.add_product(alpha_re, sum_re), im.add_product(alpha_re, sum_im);
     if (alpha_im != 0) re.add_product(-alpha_im, sum_im), im.add_product(alpha_im, sum_re);
@@ -73,8 +77,19 @@ private:
   }
 };
 
+/* Elements of C, which for 16-bit types are not what is summed. */
+template <class Config>
+using c_pointer = std::conditional_t<sizeof(typename Config::element) == 2, half_c, typename Config::sum *>;
+
+template <class Config> __device__ __forceinline__ c_pointer<Config> c_of(const ws_gemm_args &args) {
+  if constexpr (sizeof(typename Config::element) == 2)
+    return {static_cast<unsigned char *>(args.c), args.type_c};
+  else
+    return static_cast<typename Config::sum *>(args.c);
+}
+
 /* Complex elements of the caller's are aligned to their real parts only, so that no wider access may touch them. */
-template <class Config> __device__ __forceinline__ typename Config::element load_element(const typename Config::element *p) {
+template <class Config> __device__ __forceinline__ typename Config::sum load_element(const typename Config::sum *p) {
   if constexpr (Config::unit == 1) {
     return *p;
   } else {
@@ -83,8 +98,7 @@ template <class Config> __device__ __forceinline__ typename Config::element load
   }
 }
 
-template <class Config>
-__device__ __forceinline__ void store_element(typename Config::element *p, typename Config::element value) {
+template <class Config> __device__ __forceinline__ void store_element(typename Config::sum *p, typename Config::sum value) {
   if constexpr (Config::unit == 1) {
     *p = value;
   } else {
@@ -93,11 +107,33 @@ __device__ __forceinline__ void store_element(typename Config::element *p, typen
   }
 }
 
-/* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes to first[i + j * ld], as
+template <class Config> __device__ __forceinline__ float load_element(const half_c &c) { return c.load(); }
+template <class Config> __device__ __forceinline__ void store_element(const half_c &c, float value) { c.store(value); }
+
+/* Neighbours in a column where C's columns, or those of sums, may be accessed 16 bytes at a time. */
+template <class Config> struct alignas(copy_bytes) sum_vector {
+  static constexpr int length = copy_bytes / int(sizeof(typename Config::sum));
+  typename Config::sum e[length];
+};
+
+template <class Config> __device__ __forceinline__ sum_vector<Config> load_vector(const typename Config::sum *p) {
+  return *reinterpret_cast<const sum_vector<Config> *>(p);
+}
+template <class Config> __device__ __forceinline__ void store_vector(typename Config::sum *p, const sum_vector<Config> &x) {
+  *reinterpret_cast<sum_vector<Config> *>(p) = x;
+}
+template <class Config> __device__ __forceinline__ sum_vector<Config> load_vector(const half_c &c) {
+  const float4 x = c.load_four();
+  return {{x.x, x.y, x.z, x.w}};
+}
+template <class Config> __device__ __forceinline__ void store_vector(const half_c &c, const sum_vector<Config> &x) {
+  c.store_four({x.e[0], x.e[1], x.e[2], x.e[3]});
+}
+
+/* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes to first + i + j * ld, as
  * operator()(sum, what stands there), which is read only if reads_old(). */
-template <class Config> struct output {
-  using element = typename Config::element;
-  element *first;
+template <class Config, class Pointer = typename Config::sum *> struct output {
+  Pointer first;
   int64_t ld;
   bool vectors; /* columns may be accessed 16 bytes at a time */
   conjugation conj;
@@ -105,23 +141,23 @@ template <class Config> struct output {
 
 /* Element (m_first, n_first) of product `batch` in C, and how C is written. */
 template <class Config>
-__device__ __forceinline__ output<Config> output_at(const ws_gemm_args &args, int64_t batch, int64_t m_first, int64_t n_first) {
-  auto *c = static_cast<typename Config::element *>(args.c) + batch * args.stride_c + n_first * args.ldc + m_first;
+__device__ __forceinline__ output<Config, c_pointer<Config>> output_at(const ws_gemm_args &args, int64_t batch, int64_t m_first,
+                                                                       int64_t n_first) {
+  const c_pointer<Config> c = c_of<Config>(args) + batch * args.stride_c + n_first * args.ldc + m_first;
   return {c, args.ldc, args.c_vectors != 0, {args.a.conj != 0, args.b.conj != 0}};
 }
 
 /* C itself. */
-template <class Config> struct output_scaled : output<Config> {
-  using element = typename Config::element;
+template <class Config> struct output_scaled : output<Config, c_pointer<Config>> {
+  using number = typename Config::sum;
   scaling<Config> scale;
   __device__ __forceinline__ bool reads_old() const { return !scale.beta_zero; }
-  __device__ __forceinline__ element operator()(const products<Config> &sum, element old) const {
+  __device__ __forceinline__ number operator()(const products<Config> &sum, number old) const {
     return scale(sum, this->conj, old);
   }
 };
 
-template <class Config>
-__device__ __forceinline__ typename Config::element plus(typename Config::element x, typename Config::element y) {
+template <class Config> __device__ __forceinline__ typename Config::sum plus(typename Config::sum x, typename Config::sum y) {
   if constexpr (Config::unit == 1)
     return x + y;
   else
@@ -130,25 +166,24 @@ __device__ __forceinline__ typename Config::element plus(typename Config::elemen
 
 /* The sum of the parts of k so far. */
 template <class Config> struct output_total : output<Config> {
-  using element = typename Config::element;
+  using number = typename Config::sum;
   bool is_first;
   __device__ __forceinline__ bool reads_old() const { return !is_first; }
-  __device__ __forceinline__ element operator()(const products<Config> &sum, element old) const {
-    const element part = sum.value(this->conj);
+  __device__ __forceinline__ number operator()(const products<Config> &sum, number old) const {
+    const number part = sum.value(this->conj);
     return is_first ? part : plus<Config>(old, part);
   }
 };
 
 /* alpha * sum + beta * C, where the sum is one element already. */
 template <class Config>
-__device__ __forceinline__ void finish_sum(const scaling<Config> &scale, typename Config::element *at,
-                                           typename Config::element sum) {
-  store_element<Config>(at, scale(sum, scale.beta_zero ? typename Config::element{} : load_element<Config>(at)));
+__device__ __forceinline__ void finish_sum(const scaling<Config> &scale, c_pointer<Config> at, typename Config::sum sum) {
+  store_element<Config>(at, scale(sum, scale.beta_zero ? typename Config::sum{} : load_element<Config>(at)));
 }
 
-template <class Config, class Output>
-__device__ __forceinline__ void finish_element(const Output &out, typename Config::element *at, const products<Config> &sum) {
-  store_element<Config>(at, out(sum, out.reads_old() ? load_element<Config>(at) : typename Config::element{}));
+template <class Config, class Output, class Pointer>
+__device__ __forceinline__ void finish_element(const Output &out, Pointer at, const products<Config> &sum) {
+  store_element<Config>(at, out(sum, out.reads_old() ? load_element<Config>(at) : typename Config::sum{}));
 }
 
 } // namespace ws

@@ -1,11 +1,13 @@
 /* gemm_kernel.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
  *
- * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh. Every element of
- * C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or COARSE_FACTOR. */
+ * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh, or copy_tile16.cuh. Every
+ * element of C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or
+ * COARSE_FACTOR. */
 #ifndef WS_CUDA_GEMM_KERNEL_CUH
 #define WS_CUDA_GEMM_KERNEL_CUH
 #include "config.cuh"
 #include "copy_tile.cuh"
+#include "copy_tile16.cuh"
 #include "epilogue.cuh"
 #include "kernel_args.h"
 
@@ -18,23 +20,20 @@ namespace ws {
  *   multiply      f0     f1         f1          f = set of fragments; the number of steps is even
  *   read          f1     f0         f0 of the next block, after a barrier: everybody's part of that block has come, and everybody
  *                                   has read the last of this one, so that its stage can be filled again from step 0 on
- *   copy          A      B half-way through, so that copies do not queue up before reads */
+ *   copy          A      B half-way through, so that copies do not queue up before reads (16-bit types: both at once) */
 template <class Config, class Mainloop, class OperandA, class OperandB, class SizeK, class MakeOutput>
 __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
                                          const int &col, int64_t k_first, SizeK n_k, MakeOutput make_output) {
   using word = typename Config::word;
   constexpr int n_steps = Mainloop::n_steps;
+  /* Of 16-bit elements: in the loop over the steps they would make it longer than the compiler unrolls. */
+  constexpr bool copies_first = sizeof(typename Config::element) == 2;
   static_assert(n_steps % 2 == 0, "the sets of fragments take turns from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
   /* Whole k blocks still to be copied. After them comes what is left of k, if anything is. */
   int n_whole = int(uint64_t(n_k()) / Config::bk);
-  const auto copy = [&](auto &operand, word *stage) {
-    if (n_whole > 0)
-      operand.copy_whole(stage);
-    else if (const int rest = int(uint64_t(n_k()) % Config::bk); n_whole == 0 && rest > 0)
-      operand.copy_rest(stage, rest);
-  };
+  const auto copy = [&](auto &operand, word *stage) { operand.copy(stage, n_whole, n_k); };
   const auto copy_b = [&](word *stage) {
     copy(b, stage + Config::a_words);
     n_whole--;
@@ -55,13 +54,20 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   wait_for_block();
   mainloop.read_first(stage);
   for (int n_left = int(ws_ceil_div(n_k(), Config::bk)); n_left > 0; n_left--) {
+    if constexpr (copies_first) {
+      word *const before = stage == shared ? last_stage : stage - Config::stage_words;
+      copy(a, before);
+      copy_b(before);
+    }
 #pragma unroll
     for (int step = 0; step < n_steps; step++) {
       word *const next = stage == last_stage ? shared : stage + Config::stage_words;
-      word *const before = stage == shared ? last_stage : stage - Config::stage_words;
-      /* Here, where only one set of fragments is alive. */
-      if (step == 0) copy(a, before);
-      if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
+      if constexpr (!copies_first) {
+        word *const before = stage == shared ? last_stage : stage - Config::stage_words;
+        /* Here, where only one set of fragments is alive. */
+        if (step == 0) copy(a, before);
+        if (step == (n_steps >= 4 ? n_steps / 2 : 0)) copy_b(before);
+      }
       if (step + 1 == n_steps) {
         wait_for_block();
         stage = next;
@@ -71,7 +77,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   }
   cp_async_wait<0>();
   const int64_t m_first = int64_t(row) * Config::bm, n_first = int64_t(col) * Config::bn;
-  mainloop.finish(make_output(m_first, n_first), args.m - m_first, args.n - n_first);
+  mainloop.finish(make_output(m_first, n_first), shared, args.m - m_first, args.n - n_first);
 }
 
 template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
@@ -90,13 +96,17 @@ template <class Config, template <class, bool, bool> class Mainloop> struct tile
   }
 
 private:
+  template <int X, int TILE_X, int PITCH, int PLANE, bool BY_X>
+  using operand = std::conditional_t<sizeof(typename Config::element) == 2, operand_tile16<Config, X, TILE_X, BY_X>,
+                                     operand_tile<Config, X, TILE_X, PITCH, PLANE, BY_X>>;
+
   /* A_K, B_K: the operand is contiguous along k, and stays so in shared memory. */
   template <bool A_K, bool B_K, class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run_in(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
                                                 int64_t k_first, SizeK n_k, MakeOutput make_output) {
     using mainloop = Mainloop<Config, A_K, B_K>;
-    using operand_a = operand_tile<Config, Config::bm, Config::bm, mainloop::a_pitch, Config::a_plane, A_K>;
-    using operand_b = operand_tile<Config, Config::item_n, Config::bn, mainloop::b_pitch, Config::b_plane, B_K>;
+    using operand_a = operand<Config::bm, Config::bm, mainloop::a_pitch, Config::a_plane, A_K>;
+    using operand_b = operand<Config::item_n, Config::bn, mainloop::b_pitch, Config::b_plane, B_K>;
     run_tile<Config, mainloop, operand_a, operand_b>(args, static_cast<typename Config::word *>(shared), batch, row, col, k_first,
                                                      n_k, make_output);
   }

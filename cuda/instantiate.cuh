@@ -1,8 +1,9 @@
-/* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z) for its own
+/* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z, _h, _b) for its own
  * letter. An entry point is called <row's name>_queue, _clc, _foreach (its scheduler) or _split, and is found by that name. The two of
  * Cluster Launch Control are made for devices that have it. */
 #include "gemm_kernel.cuh"
 #include "mainloop_mma.cuh"
+#include "mainloop_mma16.cuh"
 #include "mainloop_simt.cuh"
 #include "rows.h"
 #include "scale_kernel.cuh"
@@ -15,14 +16,17 @@
 namespace ws {
 
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD, WS_KEEPS_K_simt>;
+using config_simt = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD, WS_KEEPS_K_mma>;
+using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma, WS_PAD_mma, WS_KEEPS_K_mma>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
-using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD, WS_KEEPS_K_vec>;
+using config_mma16 = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma16, WS_PAD_mma16, WS_KEEPS_K_mma16>;
+template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
+using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD_vec, WS_KEEPS_K_vec>;
 
 template <class Config> using product_simt = tiled_product<Config, mainloop_simt>;
 template <class Config> using product_mma = tiled_product<Config, mainloop_mma>;
+template <class Config> using product_mma16 = tiled_product<Config, mainloop_mma16>;
 template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws

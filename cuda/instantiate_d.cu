@@ -9,6 +9,8 @@
                   coarse, stages)
 #define WS_CUDA_ROW_c(...)
 #define WS_CUDA_ROW_z(...)
+#define WS_CUDA_ROW_h(...)
+#define WS_CUDA_ROW_b(...)
 #define WS_CUDA_WGMMA_ROW(...)
 #include "kernels.def"
 WS_CUDA_SCALE(d)

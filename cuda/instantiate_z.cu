@@ -9,6 +9,8 @@
 #define WS_CUDA_ROW_z(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                                      \
   WS_CUDA_ENTRIES(zgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_z, bm, bn, bk, tm, tn, \
                   coarse, stages)
+#define WS_CUDA_ROW_h(...)
+#define WS_CUDA_ROW_b(...)
 #define WS_CUDA_WGMMA_ROW(...)
 #include "kernels.def"
 WS_CUDA_SCALE(z)

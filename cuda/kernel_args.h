@@ -22,6 +22,7 @@ typedef struct ws_operand {
   int32_t mode;                    /* ws_copy_mode */
   int32_t whole_elements;          /* complex: aligned to an element, not only to its real parts */
   int32_t conj;
+  int32_t pairs; /* of 16-bit elements: aligned to two of them */
 } ws_operand;
 
 static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
@@ -35,6 +36,9 @@ typedef struct ws_split_args {
   void *sums;               /* NULL: no memory for them; each tile's parts are summed by its owner */
   ws_grid_barrier *barrier; /* of this launch, if there are sums */
 } ws_split_args;
+
+/* What C is beside A and B of 16 bits. */
+typedef enum ws_half_c_type { WS_HALF_C_F32, WS_HALF_C_F16, WS_HALF_C_BF16 } ws_half_c_type;
 
 typedef struct ws_gemm_args {
   ws_sched_args sched;
@@ -50,5 +54,6 @@ typedef struct ws_gemm_args {
   } alpha, beta; /* re, im */
   int32_t beta_zero;
   int32_t c_vectors; /* columns of C may be written 16 bytes at a time */
+  int32_t type_c;    /* ws_half_c_type; C of other types is of the type of A and B */
 } ws_gemm_args;
 #endif

@@ -141,7 +141,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   }
 
   /* n_m x n_n elements of the item exist. */
-  template <class Output> __device__ __forceinline__ void finish(const Output &out, int64_t n_m, int64_t n_n) const {
+  template <class Output>
+  __device__ __forceinline__ void finish(const Output &out, typename Config::word *, int64_t n_m, int64_t n_n) const {
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll

@@ -121,7 +121,7 @@ public:
   }
 
   /* n_m x n_n elements of the item exist. */
-  template <class Output> __device__ __forceinline__ void finish(const Output &out, int64_t n_m, int64_t n_n) const {
+  template <class Output> __device__ __forceinline__ void finish(const Output &out, element *, int64_t n_m, int64_t n_n) const {
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll

@@ -16,19 +16,19 @@ struct conjugation {
 /* The sums of one element over its k. A complex element keeps the products with re a and those with im a apart, so that each is a chain
  * of k multiply-adds: one chain for both would round twice for each step of k. */
 template <class Config, int UNIT = Config::unit> struct products {
-  using element = typename Config::element;
-  element sum;
+  using number = typename Config::sum;
+  number sum;
   __device__ __forceinline__ void clear() { sum = 0; }
-  __device__ __forceinline__ void add(element a, element b) { sum = fma(a, b, sum); }
+  __device__ __forceinline__ void add(number a, number b) { sum = fma(a, b, sum); }
   __device__ __forceinline__ void add(const products &other) { sum += other.sum; }
-  __device__ __forceinline__ element value(conjugation) const { return sum; }
+  __device__ __forceinline__ number value(conjugation) const { return sum; }
 };
 
 template <class Config> struct products<Config, 2> {
-  using element = typename Config::element;
-  element by_re, by_im; /* re a (re b, im b), im a (im b, re b) */
+  using number = typename Config::sum;
+  number by_re, by_im; /* re a (re b, im b), im a (im b, re b) */
   __device__ __forceinline__ void clear() { by_re = by_im = {0, 0}; }
-  __device__ __forceinline__ void add(element a, element b) {
+  __device__ __forceinline__ void add(number a, number b) {
     by_re.x = fma(a.x, b.x, by_re.x);
     by_re.y = fma(a.x, b.y, by_re.y);
     by_im.x = fma(a.y, b.y, by_im.x);
@@ -38,7 +38,7 @@ template <class Config> struct products<Config, 2> {
     by_re.x += other.by_re.x, by_re.y += other.by_re.y;
     by_im.x += other.by_im.x, by_im.y += other.by_im.y;
   }
-  __device__ __forceinline__ element value(conjugation conj) const {
+  __device__ __forceinline__ number value(conjugation conj) const {
     return {by_re.x + conj.im_im(by_im.x), conj.re_im(by_re.y) + conj.im_re(by_im.y)};
   }
 };

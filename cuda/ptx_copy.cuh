@@ -1,4 +1,4 @@
-/* ptx_copy.cuh - asynchronous copies from global to shared memory (PTX ISA: cp.async). One instruction each. */
+/* ptx_copy.cuh - copies from global to shared memory (PTX ISA: cp.async, asynchronous; st.shared). One instruction each. */
 #ifndef WS_CUDA_PTX_COPY_CUH
 #define WS_CUDA_PTX_COPY_CUH
 #include <cstdint>
@@ -16,6 +16,11 @@ __device__ __forceinline__ void cp_async_16(uint32_t to, const void *from, int n
 /* The same for BYTES = 4, 8 or 16 through L1, where neighbours in other lines of the warp are found again. */
 template <int BYTES> __device__ __forceinline__ void cp_async(uint32_t to, const void *from, int n_bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(n_bytes) : "memory");
+}
+
+/* st.shared: four bytes, for what cp.async cannot bring. */
+__device__ __forceinline__ void store_shared(uint32_t to, uint32_t bits) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(bits) : "memory");
 }
 
 /* cp.async.commit_group */

@@ -15,7 +15,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
    WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
    blocks,                                                                                 \
-   WS_ROW_TOTAL_BYTES(WS_ROW_ELEMENT_BYTES_##t, bm, bn, coarse),                           \
+   WS_ROW_TOTAL_BYTES(WS_ROW_SUM_BYTES_##t, bm, bn, coarse),                               \
    #mainloop[0] == 'v' ? WS_ROW_VECTOR : WS_ROW_TILED,                                     \
    1,                                                                                      \
    splits,                                                                                 \

@@ -14,17 +14,30 @@
 #define WS_ROW_ELEMENT_BYTES_d 8
 #define WS_ROW_ELEMENT_BYTES_c 8
 #define WS_ROW_ELEMENT_BYTES_z 16
+#define WS_ROW_ELEMENT_BYTES_h 2
+#define WS_ROW_ELEMENT_BYTES_b 2
+/* Bytes of a sum over k: of an element, and for 16-bit types of a float. */
+#define WS_ROW_SUM_BYTES_s 4
+#define WS_ROW_SUM_BYTES_d 8
+#define WS_ROW_SUM_BYTES_c 8
+#define WS_ROW_SUM_BYTES_z 16
+#define WS_ROW_SUM_BYTES_h 4
+#define WS_ROW_SUM_BYTES_b 4
 
-/* Threads that own one tm x tn part of a tile, and by how many words a row of k is longer in shared memory than its tile. */
+/* Threads that own one tm x tn part of a tile, and by how many words a row is longer in shared memory than its tile or its k block. */
 #define WS_OWNER_simt 1
 #define WS_OWNER_mma 32
+#define WS_OWNER_mma16 32
 #define WS_OWNER_vec 8
-#define WS_PAD 4
-/* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of bk + WS_PAD_K words. */
+#define WS_PAD_simt 4
+#define WS_PAD_mma 4
+#define WS_PAD_mma16 8
+#define WS_PAD_vec 4
+/* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of k. */
 #define WS_KEEPS_K_simt 0
 #define WS_KEEPS_K_mma 1
+#define WS_KEEPS_K_mma16 1
 #define WS_KEEPS_K_vec 0
-#define WS_PAD_K 4
 /* From plane to plane (mma; tiles are multiples of 16 words): half of the banks on. */
 #define WS_PAD_PLANE 8
 
@@ -32,15 +45,15 @@
  * are as many of these for each element as the type has parts. */
 #define WS_LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define WS_OPERAND_WORDS(keeps_k, x, bk, pad) \
-  (WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + WS_PAD_K)) + (keeps_k)*WS_PAD_PLANE)
+  (WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + (pad))) + (keeps_k)*WS_PAD_PLANE)
 
 #define WS_ROW_THREADS(mainloop, bm, bn, tm, tn) ((bm) / (tm) * ((bn) / (tn)) * WS_OWNER_##mainloop)
 #define WS_ROW_SHARED_BYTES(mainloop, element_bytes, bm, bn, bk, coarse, stages) \
   ((stages) * (element_bytes) *                                                  \
-   (WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, bm, bk, WS_PAD) +                    \
-    WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, (bn) * (coarse), bk, WS_PAD)))
+   (WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, bm, bk, WS_PAD_##mainloop) +         \
+    WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, (bn) * (coarse), bk, WS_PAD_##mainloop)))
 /* What a split product needs besides, if it has no memory for its partial sums. */
-#define WS_ROW_TOTAL_BYTES(element_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (element_bytes))
+#define WS_ROW_TOTAL_BYTES(sum_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (sum_bytes))
 
 /* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each consumer's columns of C leave through
  * WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers take the last bytes. */

@@ -14,17 +14,21 @@ typedef struct ws_split {
   int64_t bytes;   /* of all partial sums */
 } ws_split;
 
-static inline bool ws_is_matrix_vector(const ws_problem *p) { return p->m == 1 || p->n == 1; }
+/* Those of 16-bit elements are products like others. */
+static inline bool ws_is_matrix_vector(const ws_problem *p) { return (p->m == 1 || p->n == 1) && !ws_is_half(p->type); }
 
 /* Whether the matrix of a matrix-vector product has k contiguous. */
 static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
+
+/* A sum of 16-bit elements is a float. */
+static inline int ws_sum_bytes(wsgemm_type type) { return ws_is_half(type) ? 4 : ws_types[type].bytes; }
 
 /* n_parts parts, or fewer. */
 static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
   enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 256, LD_STEP = 4 };
   ws_split split = {1, p->k, ws_ceil_div(p->m, LD_STEP) * LD_STEP, 0};
   n_parts = ws_min(ws_min(n_parts, p->k / LEAST_PART), MAX_PARTS);
-  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_types[p->type].bytes;
+  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->type);
   if (n_parts < 2 || part_bytes > WS_SUMS_BYTES / 2) return split;
   n_parts = ws_min(n_parts, WS_SUMS_BYTES / (int64_t)part_bytes);
   split.part_k = ws_ceil_div(ws_ceil_div(p->k, n_parts), PART_STEP) * PART_STEP;
@@ -51,11 +55,13 @@ static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
 }
 
 static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
-  /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200). */
+  /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200;
+   * those of h and b are estimates). */
   static const struct {
     int bm, bn, per_sm;
     double rate;
-  } reference[WS_N_TYPES] = {{128, 64, 4, 183e3}, {64, 64, 3, 200e3}, {64, 32, 4, 46e3}, {32, 32, 3, 45e3}}; /* s d c z */
+  } reference[WS_N_TYPES] = {{128, 64, 4, 183e3}, {64, 64, 3, 200e3},    {64, 32, 4, 46e3},
+                             {32, 32, 3, 45e3},   {128, 128, 2, 1700e3}, {128, 128, 2, 1700e3}}; /* s d c z h b */
   const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
   if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
   const bool is_double = p->type == WSGEMM_F64 || p->type == WSGEMM_C64;

@@ -16,11 +16,9 @@ constexpr int few_parts = 16;
 
 /* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way at once. */
 template <class Config> __device__ __forceinline__ void add_few_parts(const ws_gemm_args &args) {
-  using element = typename Config::element;
-  constexpr int n_e = copy_bytes / int(sizeof(element)), at_once = 4;
-  struct alignas(copy_bytes) vector16 {
-    element e[n_e];
-  };
+  using number = typename Config::sum;
+  using vector16 = sum_vector<Config>;
+  constexpr int n_e = vector16::length, at_once = 4;
   const scaling<Config> scale(args);
   const int n_parts = args.split.n_parts;
   const int64_t ld = args.split.ld, stride = ld * args.n / n_e; /* in vectors, from part to part */
@@ -45,13 +43,13 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
           else if (begin + p < n_parts)
             total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
     }
-    element *c = static_cast<element *>(args.c) + product * args.stride_c + j * args.ldc + i;
+    const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
     if (args.c_vectors && i + n_e <= args.m) {
       vector16 old{};
-      if (!scale.beta_zero) old = *reinterpret_cast<const vector16 *>(c);
+      if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
       for (int e = 0; e < n_e; e++) total.e[e] = scale(total.e[e], old.e[e]);
-      *reinterpret_cast<vector16 *>(c) = total;
+      store_vector<Config>(c, total);
     } else {
 #pragma unroll
       for (int e = 0; e < n_e; e++)
@@ -62,11 +60,10 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
 
 /* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared memory, as many as there is room for, so
  * that the L2's latency is paid few times; then 32 threads add them in the order of the parts. */
-template <class Config>
-__device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::element *shared) {
-  using element = typename Config::element;
+template <class Config> __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::sum *shared) {
+  using number = typename Config::sum;
   constexpr int n_warps = Config::n_threads / 32,
-                most_parts = Config::shared_bytes / int(sizeof(element)) / 32 / n_warps * n_warps;
+                most_parts = Config::shared_bytes / int(sizeof(number)) / 32 / n_warps * n_warps;
   constexpr int at_once = 8 < most_parts / n_warps ? 8 : most_parts / n_warps; /* loads under way for each thread */
   static_assert(most_parts > 0, "room for a part of each warp");
   const scaling<Config> scale(args);
@@ -77,12 +74,12 @@ __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typenam
   for (uint32_t first = blockIdx.x * 32; first < n_elements; first += gridDim.x * 32) {
     const uint32_t e = min(first + lane, n_elements - 1);
     const uint32_t i = e % n_rows, column = e / n_rows, j = column % uint32_t(args.n), product = column / uint32_t(args.n);
-    const element *parts = static_cast<const element *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
-    element total{};
+    const number *parts = static_cast<const number *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
+    number total{};
     for (int begin = 0; begin < n_parts; begin += most_parts) {
       const int end = min(n_parts, begin + most_parts);
       for (int p = begin + warp; p < end; p += at_once * n_warps) {
-        element part[at_once];
+        number part[at_once];
 #pragma unroll
         for (int u = 0; u < at_once; u++)
           if (p + u * n_warps < end) part[u] = parts[(p + u * n_warps) * stride];
@@ -99,18 +96,18 @@ __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typenam
       __syncthreads();
     }
     if (warp > 0 || first + lane >= n_elements) continue;
-    element *c = static_cast<element *>(args.c) + product * args.stride_c + j * args.ldc + i;
+    const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
     finish_sum<Config>(scale, c, total);
   }
 }
 
 /* One tile's total, bm x item_n elements in shared memory, to C. */
 template <class Config>
-__device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typename Config::element *total, int64_t product,
+__device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typename Config::sum *total, int64_t product,
                                              int64_t m_first, int64_t n_first) {
-  using element = typename Config::element;
+  using number = typename Config::sum;
   const scaling<Config> scale(args);
-  const output<Config> out = output_at<Config>(args, product, m_first, n_first);
+  const output<Config, c_pointer<Config>> out = output_at<Config>(args, product, m_first, n_first);
   for (int e = int(threadIdx.x); e < Config::bm * Config::item_n; e += Config::n_threads) {
     const int i = e % Config::bm, j = e / Config::bm;
     if (m_first + i >= args.m || n_first + j >= args.n) continue;
@@ -138,10 +135,10 @@ struct split_state {
 };
 
 template <class Config, class Product> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
-  using element = typename Config::element;
+  using number = typename Config::sum;
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ split_state at;
-  element *const tile_total = reinterpret_cast<element *>(shared + Config::shared_bytes);
+  number *const tile_total = reinterpret_cast<number *>(shared + Config::shared_bytes);
   if (threadIdx.x == 0) {
     at.item_idx = blockIdx.x, at.turn = 0;
     at.set(args);
@@ -153,7 +150,7 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
         [&](int64_t m_first, int64_t n_first) {
           const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
           if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
-          element *first = static_cast<element *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
+          number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
           return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
         });
     __syncthreads(); /* shared memory is free again, and the total complete */
@@ -173,7 +170,7 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
   if (args.split.n_parts <= few_parts)
     add_few_parts<Config>(args);
   else
-    add_many_parts<Config>(args, reinterpret_cast<element *>(shared));
+    add_many_parts<Config>(args, reinterpret_cast<number *>(shared));
 }
 
 } // namespace ws

@@ -273,6 +273,10 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
     *bytes = (size_t)WS_N_SUMS * WS_SUMS_BYTES;
     if (!fake.sums[device]) fake.sums[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
     *address = (CUdeviceptr)(uintptr_t)fake.sums[device];
+  } else if (strcmp(name, "ws_operand_copies") == 0) {
+    *bytes = (size_t)WS_N_COPIES * WS_COPIES_BYTES;
+    if (!fake.copies[device]) fake.copies[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
+    *address = (CUdeviceptr)(uintptr_t)fake.copies[device];
   } else {
     result = CUDA_ERROR_NOT_FOUND;
   }
@@ -330,6 +334,10 @@ static unsigned cluster_of(const CUlaunchConfig *c) {
 }
 
 static void copy_args(fake_launch *l, const void *parameter) {
+  if (strcmp(l->kernel, "pitch") == 0) {
+    memcpy(&l->pitch, parameter, sizeof l->pitch);
+    return;
+  }
   if (!strstr(l->kernel, "_wgmma_")) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;

@@ -9,6 +9,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernel_args.h"
 #include "cuda/launch_state.h"
+#include "cuda/pitch_args.h"
 #include "cuda/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
@@ -40,6 +41,7 @@ typedef struct fake_launch {
   unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
+  ws_pitch_args pitch; /* of the kernel of that name */
   ws_wgmma_args wgmma; /* of kernels with this word in their names; args then has what is common: the scheduler's and the grid */
 } fake_launch;
 
@@ -72,7 +74,7 @@ typedef struct fake_driver {
   fake_launch launch[FAKE_N_LAUNCHES];
   int n_loads;                             /* images given to the driver with success */
   ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
-  char *sums[FAKE_N_DEVICES];
+  char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   const char *trapped;    /* a function that the library has no business with was looked for or called */
   char last_wanted[64];   /* the last name that was looked for in vain */

@@ -9,7 +9,7 @@
 
 CHILD_CASE(all_on_one_device) {
   (void)unused;
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int device = 1; device >= 0; device--)
       for (int layout = 0; layout < 2; layout++) {
         wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 20, 30, 10, device);
@@ -132,13 +132,13 @@ CHILD_CASE(streams) {
 /* ---- what the kernel is told --------------------------------------------------------------------------------------------------------- */
 
 static double scalar_part(wsgemm_type type, const float *s, const double *d, int part) {
-  return type_is_single(type) ? (double)s[part] : d[part];
+  return type_is_double(type) ? d[part] : (double)s[part];
 }
 
 /* Every type, layout and op: each operand's steps, conjugation and widest copy; row-major is the transposed problem. */
 CHILD_CASE(operands) {
   (void)unused;
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int layout = 0; layout < 2; layout++)
       for (int op_a = 0; op_a < n_ops((wsgemm_type)type); op_a++)
         for (int op_b = 0; op_b < n_ops((wsgemm_type)type); op_b++) {
@@ -175,7 +175,7 @@ CHILD_CASE(operands) {
 CHILD_CASE(alignment) {
   (void)unused;
   enum { PLAIN, POINTER, LD, STRIDE, REAL_PART, N_FLAWS };
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int operand = 0; operand < 3; operand++)
       for (int by_k = 0; by_k < 2; by_k++) /* else m, n contiguous in both operands */
         for (int flaw = PLAIN; flaw < N_FLAWS; flaw++) {
@@ -205,6 +205,8 @@ CHILD_CASE(alignment) {
                   "%c, operand %d, flaw %d: mode %d of %d", type_letter((wsgemm_type)type), operand, flaw, ab[i]->mode, i);
             CHECK(!ab[i]->whole_elements == (is_it && is_split), "%c, operand %d, flaw %d: whole elements of %d",
                   type_letter((wsgemm_type)type), operand, flaw, i);
+            CHECK(!ab[i]->pairs == (is_it && is_flawed && bytes == 2 && flaw != REAL_PART),
+                  "%c, operand %d, flaw %d: pairs of %d", type_letter((wsgemm_type)type), operand, flaw, i);
           }
           CHECK(!args->c_vectors == (operand == 2 && is_flawed), "%c, operand %d, flaw %d: vectors of C",
                 type_letter((wsgemm_type)type), operand, flaw);
@@ -233,7 +235,7 @@ CHILD_CASE(batches) {
 
 CHILD_CASE(quick_paths) {
   (void)unused;
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int by_k = 0; by_k < 2; by_k++) {
       const char name[] = {type_letter((wsgemm_type)type), 's', 'c', 'a', 'l', 'e', '\0'};
       wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 50, 40, by_k ? 0 : 8, 1);
@@ -264,27 +266,57 @@ CHILD_CASE(quick_paths) {
   }
 }
 
-/* Half precision has no kernels here: refused in words, by every call, and in host memory taken. */
+/* A and B of 16 bits: C of either such type or of floats, aligned and scaled by its own type; vectors (m = 1, n = 1) by the ordinary rows. */
 CHILD_CASE(half_precision) {
   (void)unused;
-  static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-  for (int i = 0; i < 6; i++) {
-    wsgemm_gemm_desc d = device_desc(i % 2 ? WSGEMM_BF16 : WSGEMM_F16, 20, 30, i < 3 ? 0 : 40, 0);
-    d.type_c = types_c[i / 2];
-    const char *words = i % 2 ? "bf16 matrices in device memory" : "f16 matrices in device memory";
-    expect_failure(NULL, &d, WSGEMM_NOT_SUPPORTED, words);
-    char text[512];
-    size_t bytes;
-    wsgemm_explain(NULL, &d, text, sizeof text);
-    CHECK(strstr(text, words) != NULL, "explained: %s", text);
-    if (d.k > 0) CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_NOT_SUPPORTED, "a workspace of %zu bytes", bytes);
-  }
-  const wsgemm_bf16 one = 0x3f80;
-  wsgemm_bf16 c = 0;
-  CHECK(wsgemm_bgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, 1, &one, 1, &one, 1, 0, &c, 1) ==
-                WSGEMM_SUCCESS &&
-            c == one,
-        "1 * 1 is %#x: %s", (unsigned)c, wsgemm_last_error());
+  static const wsgemm_type types[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+  static const int told[] = {WS_HALF_C_F16, WS_HALF_C_BF16, WS_HALF_C_F32};
+  for (int t = 0; t < 2; t++)
+    for (int to = 0; to < 3; to++) {
+      const char letter = type_letter(types[t]);
+      wsgemm_gemm_desc d = device_desc(types[t], 20, 30, 40, 0);
+      d.type_c = types_c[to], d.alpha = scalar_make(types[t], 1.5, 0), d.beta = scalar_make(types[t], -2, 0);
+      for (int shift = 0; shift < 16; shift += 2) { /* from 16 bytes' alignment on */
+        wsgemm_gemm_desc shifted = d;
+        shifted.a = (const char *)d.a + shift, shifted.c = (char *)d.c + (shift & ~((int)type_bytes(types_c[to]) - 1));
+        shifted.lda = shifted.ldb = shifted.ldc = 48;
+        const fake_launch *l = launch_of(NULL, &shifted);
+        CHECK(l->kernel[0] == letter && l->args.type_c == told[to] && l->args.alpha.s[0] == 1.5F && l->args.beta.s[0] == -2,
+              "%c to %c: %s, C of kind %d", letter, type_letter(types_c[to]), l->kernel, l->args.type_c);
+        CHECK(l->args.a.mode == (shift ? WS_COPY_ALONG_MN : WS_COPY_VECTORS_MN) && l->args.a.pairs == (shift % 4 == 0) &&
+                  l->args.b.mode == WS_COPY_VECTORS_K && l->args.b.pairs,
+              "shifted by %d: modes %d and %d, pairs %d and %d", shift, l->args.a.mode, l->args.b.mode, l->args.a.pairs,
+              l->args.b.pairs);
+        CHECK(l->args.c_vectors == ((uintptr_t)shifted.c % 16 == 0), "C at %zu: vectors", (size_t)((uintptr_t)shifted.c % 16));
+      }
+      for (int odd = 0; odd < 6; odd++) { /* an ld or a stride of A, of B, of C that is odd */
+        wsgemm_gemm_desc other = d;
+        other.batch_count = 2, other.lda = other.ldb = other.ldc = 48, other.stride_a = other.stride_b = other.stride_c = 48 * 48;
+        *(odd == 0   ? &other.lda
+          : odd == 1 ? &other.ldb
+          : odd == 2 ? &other.ldc
+          : odd == 3 ? &other.stride_a
+          : odd == 4 ? &other.stride_b
+                     : &other.stride_c) += 1;
+        const ws_gemm_args *args = &launch_of(NULL, &other)->args;
+        CHECK(!args->a.pairs == (odd % 3 == 0) && !args->b.pairs == (odd % 3 == 1) && !args->c_vectors == (odd % 3 == 2),
+              "%d is odd: pairs %d and %d, vectors of C %d", odd, args->a.pairs, args->b.pairs, args->c_vectors);
+      }
+      for (int side = 0; side < 2; side++) {
+        wsgemm_gemm_desc thin = device_desc(types[t], side ? 1 : 900, side ? 900 : 1, 100, 0);
+        thin.type_c = types_c[to];
+        CHECK(launch_of(NULL, &thin)->kernel[0] == letter, "m = 1 or n = 1: %s", fake.launch[0].kernel);
+      }
+      d.k = 0;
+      const char name[] = {type_letter(types_c[to]), 's', 'c', 'a', 'l', 'e', '\0'};
+      const fake_launch *l = launch_of(NULL, &d);
+      CHECK(strcmp(l->kernel, name) == 0 && l->args.type_c == told[to] && l->args.beta.s[0] == -2, "kernel %s, not %s", l->kernel,
+            name);
+    }
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_BF16, 20, 30, 40, 0);
+  char text[1024];
+  wsgemm_explain(NULL, &d, text, sizeof text);
+  CHECK(strstr(text, "arithmetic: exact products of bf16, summed in FP32"), "explained: %s", text);
 }
 
 /* A grid has at most 2^31 - 1 blocks. */

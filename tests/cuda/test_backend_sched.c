@@ -87,7 +87,7 @@ CHILD_CASE(grids) {
           check_grid(&gpu_rows[r], policies[p], quantum, shapes[s][0], shapes[s][1]);
   for (int r = 0; r < n_gpu_rows; r++) /* as many items as blocks fit, and one more */
     for (int n_items = N_RESIDENT; n_items <= N_RESIDENT + 1; n_items++)
-      if (!gpu_rows[r].is_vector)
+      if (gpu_rows[r].kind != WS_ROW_VECTOR)
         check_grid(&gpu_rows[r], WSGEMM_POLICY_STEAL, 0, (int64_t)n_items * gpu_rows[r].bm, gpu_rows[r].bn);
 }
 
@@ -152,7 +152,7 @@ CHILD_CASE(coarse_factors) {
   (void)unused;
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int coarse = 1; coarse <= 8; coarse++) {
       bool exists = false;
       for (int r = 0; r < n_gpu_rows; r++) exists |= gpu_rows[r].type == (wsgemm_type)type && gpu_rows[r].coarse == coarse;
@@ -247,7 +247,7 @@ CHILD_CASE(no_queue_left_by_captures) {
 CHILD_CASE(first_calls_in_a_capture) {
   (void)unused;
   fake.stream[7].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
       for (int path = 0; path < 3; path++) { /* the scaling, the product, the split product */
         const int64_t side = path == 1 ? 3000 : 50;
@@ -271,7 +271,7 @@ CHILD_CASE(split_products) {
   wsgemm_handle *h = NULL;
   char *own = fake_alloc(FAKE_DEVICE, 0, 16 << 20);
   REQUIRE(own && wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
-  for (int type = 0; type < 4; type++)
+  for (int type = 0; type < N_TYPES; type++)
     for (int turn = 0; turn < 12; turn++) {
       const wsgemm_gemm_desc d = device_desc((wsgemm_type)type, N, N, K, 0);
       const bool is_own = turn == 10, is_short = turn == 11;
@@ -287,6 +287,9 @@ CHILD_CASE(split_products) {
       const fake_launch *l = launch_of(h, &d);
       const ws_split_args *split = &l->args.split;
       const bool has_sums = turn < WS_N_SUMS || is_own;
+      CHECK(bytes == (size_t)split->n_parts * N * N *
+                         (type_is_half((wsgemm_type)type) ? sizeof(float) : type_bytes((wsgemm_type)type)),
+            "%c: %zu bytes for %d parts", type_letter((wsgemm_type)type), bytes, split->n_parts);
       CHECK(strstr(l->kernel, "_split") && split->n_parts > 1 && split->part_k * split->n_parts >= K &&
                 split->part_k * (split->n_parts - 1) < K,
             "%s: %d parts of %lld", l->kernel, split->n_parts, (long long)split->part_k);
@@ -348,7 +351,7 @@ static void *call_many(void *argument) {
   if (wsgemm_create(&h) != WSGEMM_SUCCESS) return NULL;
   wsgemm_set_stream(h, &fake.stream[1 + self->number % 4]); /* two threads to a stream */
   for (int turn = 0; turn < N_TURNS; turn++) {
-    wsgemm_gemm_desc d = device_desc((wsgemm_type)(turn % 4), 3000, 3000, turn % 5, turn / 4 % 2);
+    wsgemm_gemm_desc d = device_desc((wsgemm_type)(turn % N_TYPES), 3000, 3000, turn % 5, turn / N_TYPES % 2);
     wsgemm_set_policy(h, (wsgemm_policy)(turn % 6));
     self->n_failed += wsgemm_gemm(h, &d) != WSGEMM_SUCCESS || fake_depth() != 0;
   }
@@ -371,7 +374,7 @@ CHILD_CASE(threads) {
     CHECK(callers[t].n_failed == 0, "thread %d: %d calls failed or left a context", t, callers[t].n_failed);
   }
   CHECK(fake.n_launches == N_THREADS * N_TURNS, "%d launches", fake.n_launches);
-  CHECK(fake.n_loads == 2 * 5, "%d images loaded, not four types and the queues on two devices", fake.n_loads);
+  CHECK(fake.n_loads == 2 * (N_TYPES + 1), "%d images loaded, not six types and the queues on two devices", fake.n_loads);
   CHECK(fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain] == 2, "%d contexts retained on two devices",
         fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain]);
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);

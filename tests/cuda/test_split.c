@@ -2,8 +2,8 @@
 #include "../check.h"
 #include "cuda/split.h"
 
-enum { N_SPLIT_TYPES = 4 };
-static const int element_bytes[N_SPLIT_TYPES] = {4, 8, 8, 16}; /* s d c z */
+enum { N_SPLIT_TYPES = 6 };
+static const int sum_bytes[N_SPLIT_TYPES] = {4, 8, 8, 16, 4, 4}; /* s d c z h b */
 
 static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t batch_count) {
   return (ws_problem){.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
@@ -21,7 +21,7 @@ static void check_split(const ws_problem *p, int n_sms) {
             split.part_k % 64 == 0,
         "%lld x %lld x %lld: %lld parts of %lld", m, n, k, (long long)split.n_parts, (long long)split.part_k);
   CHECK(split.ld >= m && split.ld % 4 == 0, "%lld x %lld: ld %lld", m, n, (long long)split.ld);
-  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * element_bytes[p->type] && split.bytes <= WS_SUMS_BYTES,
+  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * sum_bytes[p->type] && split.bytes <= WS_SUMS_BYTES,
         "%lld x %lld x %lld, %lld parts: %lld bytes", m, n, k, (long long)split.n_parts, (long long)split.bytes);
 }
 

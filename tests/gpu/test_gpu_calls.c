@@ -39,9 +39,14 @@ static wsgemm_handle *handle_on(cudaStream_t stream) {
 static void explains(void) {
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N);
   float host;
-  d.a = a, d.b = b, d.c = gpu_alloc(BYTES);
-  CHECK(explained_is(NULL, &d, "backend", "cuda"), "device memory is not explained as cuda");
-  gpu_free(d.c);
+  float *c = gpu_alloc(BYTES);
+  d.a = a, d.b = b, d.c = c;
+  for (int type = 0; type < N_TYPES; type++) {
+    d.type_a = d.type_b = d.type_c = (wsgemm_type)type, d.type_scalar = type_of_scalars(d.type_a);
+    CHECK(explained_is(NULL, &d, "backend", "cuda"), "device memory is not explained as cuda for type %c", type_letter(d.type_a));
+  }
+  d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N);
+  gpu_free(c);
   d.a = d.b = d.c = &host;
   CHECK(explained_is(NULL, &d, "backend", "cpu"), "host memory is not explained as cpu");
 }

@@ -11,6 +11,12 @@ static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY
                                          WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
 enum { N_POLICIES = sizeof policies / sizeof policies[0] };
 
+/* What C may be: of 16-bit types also the other one, and floats. */
+static wsgemm_type type_c_of(wsgemm_type type, int turn) {
+  static const wsgemm_type types_c[] = {WSGEMM_F32, WSGEMM_F16, WSGEMM_BF16};
+  return type_is_half(type) ? types_c[turn % 3] : type;
+}
+
 /* Each row on its own, so that the reference is no larger than its work item asks for. */
 static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum judge how, int part) {
   static const int64_t ks[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 100};
@@ -61,6 +67,7 @@ static void shapes(void) {
               gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
           d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 3 ? 0.5 : 0);
+          d.type_c = type_c_of(rows.type, turn);
           const struct layout_of_case where = layout_drawn(&dice);
           if (!run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name))
             CHECK(false, "that was with policy %d, quantum %d", (int)policy, quantum);
@@ -84,6 +91,7 @@ static void nothing_added(void) {
       product_extend(&stage.product, &stage.a, &stage.b, k);
       d.alpha = scalar_make(rows.type, turn < 12 ? 2 : 0, 0);
       d.beta = scalar_make(rows.type, turn % 3 == 0 ? 0 : turn % 3 == 1 ? 1 : -0.5, turn % 6 == 5 ? 0.25 : 0);
+      d.type_c = type_c_of(rows.type, turn / 3);
       const struct layout_of_case where = layout_drawn(&dice);
       run_case(&stage, rows.handle[0], &d, &where, turn % 2, JUDGE_BOUND, "scale");
     }
@@ -116,6 +124,7 @@ static void spreading(void) {
             gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
         d.alpha = scalar_make(rows.type, turn % 3 ? 1 : -0.5, 0);
         d.beta = scalar_make(rows.type, turn % 4 == 0 ? 0 : turn % 4 == 1 ? 1 : 2, 0);
+        d.type_c = type_c_of(rows.type, turn);
         const struct layout_of_case where = layout_drawn(&dice);
         char text[DESCRIPTION_BYTES];
         int64_t i_bad = -1, j_bad = -1;
@@ -148,6 +157,7 @@ static void bits(void) {
         for (int policy = 0; policy < N_POLICIES; policy++)
           for (int turn = 0; turn < 3; turn++) {
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
+            d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&dice);
             case_store(&stage, &d, &where);
             wsgemm_set_policy(rows.handle[i], policies[policy]);

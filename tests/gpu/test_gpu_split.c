@@ -9,6 +9,10 @@
 static const int64_t shapes[][3] = {{64, 64, 4096}, {33, 70, 3000}, {16, 700, 2100}, {1, 900, 1500},
                                     {900, 1, 1500}, {1, 1, 5000},   {5, 3, 9777},    {300, 31, 3031}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+/* The matrix units for 16 bits are so fast that it takes a longer k. */
+static int64_t k_of(wsgemm_type type, int s) { return shapes[s][2] * (type_is_half(type) ? 4 : 1); }
+/* Also of 16-bit types. */
+static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(float) : type_bytes(type); }
 static struct check_random dice;
 
 static void workspace_of(wsgemm_handle *h, void *memory, size_t bytes) {
@@ -20,10 +24,10 @@ static void within_bound(void) {
   static struct rows_of_type rows;
   dice = check_random_from(120);
   void *own = gpu_alloc(8 << 20), *small = gpu_alloc(256);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < N_SHAPES; s++) {
-      const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+      const int64_t m = shapes[s][0], n = shapes[s][1], k = k_of(rows.type, s);
       struct stage stage = stage_new(rows.type, m, n, k, s % 2 ? FILL_UNIFORM : FILL_SPREAD, &dice);
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = 0; i < rows.n_rows; i++)
@@ -32,6 +36,7 @@ static void within_bound(void) {
               gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
           d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 0 ? 0.5 : 0);
+          if (type_is_half(rows.type)) d.type_c = turn == 0 ? WSGEMM_F32 : turn == 1 ? WSGEMM_F16 : WSGEMM_BF16;
           const struct layout_of_case where = layout_drawn(&dice);
           workspace_of(rows.handle[i], turn == 0 ? NULL : turn == 1 ? small : own, turn == 0 ? 0 : turn == 1 ? 256 : 8 << 20);
           run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name);
@@ -46,16 +51,16 @@ static void within_bound(void) {
 /* The shapes above must be ones that are cut, or nothing here tests anything; and others must not be. */
 static void what_is_cut(void) {
   void *memory = gpu_alloc(1 << 20);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     int n_cut = 0;
     for (int s = 0; s < N_SHAPES; s++) {
       wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, shapes[s][0],
-                                     shapes[s][1], shapes[s][2]);
+                                     shapes[s][1], k_of((wsgemm_type)type, s));
       d.a = d.b = d.c = memory;
       size_t bytes = 0;
       CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       const long long n_parts = explained_number(NULL, &d, "k_parts", 1);
-      CHECK((n_parts > 1) == (bytes > 0) && bytes >= (n_parts > 1 ? (size_t)(n_parts * d.m * d.n) * type_bytes(d.type_c) : 0),
+      CHECK((n_parts > 1) == (bytes > 0) && bytes >= (n_parts > 1 ? (size_t)(n_parts * d.m * d.n) * sum_bytes(d.type_a) : 0),
             "%lld parts, %zu bytes", n_parts, bytes);
       n_cut += n_parts > 1;
     }
@@ -73,11 +78,11 @@ static void same_bits(void) {
                                            WSGEMM_POLICY_CLC, WSGEMM_POLICY_AUTO};
   dice = check_random_from(121);
   void *own = gpu_alloc(8 << 20), *small = gpu_alloc(256);
-  for (int type = 0; type < 4; type++) {
+  for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < N_SHAPES; s++) {
-      struct stage stage = stage_new(rows.type, shapes[s][0], shapes[s][1], shapes[s][2], FILL_UNIFORM, &dice);
-      const bool is_vector = shapes[s][0] == 1 || shapes[s][1] == 1;
+      struct stage stage = stage_new(rows.type, shapes[s][0], shapes[s][1], k_of(rows.type, s), FILL_UNIFORM, &dice);
+      const bool is_vector = (shapes[s][0] == 1 || shapes[s][1] == 1) && !type_is_half(rows.type); /* has rows of its own */
       unsigned long long expected = 0;
       int n_calls = 0;
       for (int i = -1; i < (is_vector ? 0 : rows.n_rows); i++)
@@ -93,7 +98,8 @@ static void same_bits(void) {
           const int kind = turn / 2 % 3;
           workspace_of(h, kind == 0 ? NULL : kind == 1 ? small : own, kind == 0 ? 0 : kind == 1 ? 256 : 8 << 20);
           wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, all_ops[s / 2 % 2], all_ops[s % 2], shapes[s][0],
-                                         shapes[s][1], shapes[s][2]);
+                                         shapes[s][1], k_of(rows.type, s));
+          if (type_is_half(rows.type)) d.type_c = s % 2 ? WSGEMM_F32 : WSGEMM_BF16;
           d.beta = scalar_make(rows.type, 0.5, 0.25);
           const struct layout_of_case where = layout_drawn(&dice);
           case_store(&stage, &d, &where);

@@ -1,0 +1,61 @@
+/* operand_copies.c - see operand_copies.h. */
+#include "operand_copies.h"
+
+enum { BYTES = 2, WHOLE = 8, LEAST_SIDE = 256 };
+
+static int64_t pitch_of(int64_t length) { return ws_ceil_div(length, WHOLE) * WHOLE; }
+
+static double bytes_of(const ws_lines *x) {
+  return ws_lines_are_whole(x) ? 0 : (double)pitch_of(x->length) * (double)x->n_lines * (double)x->n_products * BYTES;
+}
+
+ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first) {
+  ws_problem piece = *p;
+  const int bytes_c = ws_types[p->type_c].bytes;
+  piece.m = ws_min(pieces->m, p->m - m_first), piece.n = ws_min(pieces->n, p->n - n_first);
+  piece.batch_count = ws_min(pieces->batch, p->batch_count - batch_first);
+  piece.a = (const char *)p->a + (batch_first * p->stride_a + m_first * (p->a_trans ? p->lda : 1)) * BYTES;
+  piece.b = (const char *)p->b + (batch_first * p->stride_b + n_first * (p->b_trans ? 1 : p->ldb)) * BYTES;
+  piece.c = (char *)p->c + (batch_first * p->stride_c + m_first + n_first * p->ldc) * bytes_c;
+  return piece;
+}
+
+/* Of the first piece, which is the largest; whether an operand is taken as it stands must hold for all of them. */
+double ws_copies_bytes(const ws_problem *p, const ws_pieces *pieces) {
+  const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
+  const ws_lines a = ws_lines_of_a(&first), b = ws_lines_of_b(&first);
+  return bytes_of(&a) + bytes_of(&b);
+}
+
+static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
+
+/* Products first: a batch of small ones is many. Then the side whose copies are larger. */
+bool ws_pieces_for(const ws_problem *p, double bytes, ws_pieces *pieces) {
+  *pieces = (ws_pieces){p->m, p->n, p->batch_count};
+  while (ws_copies_bytes(p, pieces) > bytes) {
+    const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
+    const ws_lines a = ws_lines_of_a(&first), b = ws_lines_of_b(&first);
+    int64_t *side = bytes_of(&a) >= bytes_of(&b) ? &pieces->m : &pieces->n;
+    if (pieces->batch > 1)
+      pieces->batch = ws_ceil_div(pieces->batch, 2);
+    else if (*side > LEAST_SIDE)
+      *side = half_of(*side);
+    else
+      return false;
+  }
+  return true;
+}
+
+char *ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
+  const int64_t pitch = pitch_of(x->length);
+  *op = (ws_pitch_operand){.from = x->data,
+                           .to = to,
+                           .length = x->length,
+                           .n_lines = x->n_lines,
+                           .n_products = x->n_products,
+                           .ld = x->ld,
+                           .stride = x->stride,
+                           .pitch = pitch};
+  x->data = to, x->ld = pitch, x->stride = x->n_products > 1 ? pitch * x->n_lines : 0;
+  return to + x->stride * (x->n_products > 1 ? x->n_products : 0) * BYTES + (x->n_products > 1 ? 0 : pitch * x->n_lines * BYTES);
+}

@@ -1,0 +1,17 @@
+/* pitch_args.h - what the kernel is told that copies operands to where the copy engine takes them. Shared by C and CUDA. */
+#ifndef WS_CUDA_PITCH_ARGS_H
+#define WS_CUDA_PITCH_ARGS_H
+#include <stdint.h>
+
+/* n_products times n_lines lines of `length` elements of 16 bits: line l of product p begins at element p * stride + l * ld of `from`, and
+ * at (p * n_lines + l) * pitch of `to`, which is aligned to 16 bytes; pitch is a multiple of 8. */
+typedef struct ws_pitch_operand {
+  const void *from;
+  void *to;
+  int64_t length, n_lines, n_products, ld, stride, pitch;
+} ws_pitch_operand;
+
+typedef struct ws_pitch_args {
+  ws_pitch_operand operand[2]; /* n_lines = 0: none */
+} ws_pitch_args;
+#endif

@@ -1,0 +1,32 @@
+/* ptx_convert.cuh - floats to 16-bit numbers and back (PTX ISA: cvt). One instruction each; rounded to nearest even, what is too large becomes
+ * Inf, subnormals are kept, a NaN stays one. */
+#ifndef WS_CUDA_PTX_CONVERT_CUH
+#define WS_CUDA_PTX_CONVERT_CUH
+#include <cstdint>
+
+namespace ws {
+
+/* Two numbers in 32 bits, the first one in the lower half. */
+__device__ __forceinline__ uint32_t f16x2_of(float first, float second) {
+  uint32_t bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
+  return bits;
+}
+
+__device__ __forceinline__ uint32_t bf16x2_of(float first, float second) {
+  uint32_t bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
+  return bits;
+}
+
+__device__ __forceinline__ float float_of_f16(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+/* Exact without an instruction of its own: a bfloat16 is the upper half of a float. */
+__device__ __forceinline__ float float_of_bf16(uint16_t bits) { return __uint_as_float(uint32_t(bits) << 16); }
+
+} // namespace ws
+#endif

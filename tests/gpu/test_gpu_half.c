@@ -1,0 +1,222 @@
+/* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the number that it stands for, in each layout and
+ * alignment; every sum is rounded once to C's type, to nearest even; batches with lds and strides that are odd, zero or negative, at every
+ * alignment of the pointers; the same bits by every way of copying. Edges, bounds and special values are tested where those of the other
+ * types are. */
+#include "gpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+static struct check_random dice;
+static struct rows_of_type rows;
+
+static uint16_t one_of(wsgemm_type type) { return type == WSGEMM_F16 ? 0x3c00 : 0x3f80; }
+
+/* The number behind a bit pattern, through the tests' own storage. */
+static double value_of(wsgemm_type type, const void *element) {
+  unsigned char copy[8] = {0};
+  const struct arena arena = {copy, sizeof copy};
+  const struct matrix one = {type, true, 1, 1, 1, copy, &arena};
+  double re, im;
+  memcpy(copy, element, type_bytes(type));
+  matrix_get(&one, 0, 0, &re, &im);
+  return re;
+}
+
+static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y); }
+
+/* All patterns times 1, into each type of C: each comes out as it is, or rounded to the other type (a NaN as one). As A by columns, as A
+ * transposed, and as B; aligned, and one element off. */
+static void conversions_of(wsgemm_type type) {
+  enum { ALL = 65536 };
+  uint16_t *patterns = malloc((ALL + 1) * sizeof *patterns);
+  unsigned char *c = malloc(ALL * sizeof(float));
+  REQUIRE(patterns && c, "memory");
+  for (int at = 0; at <= ALL; at++) patterns[at] = (uint16_t)(at - 1);
+  const uint16_t one = one_of(type);
+  uint16_t *device_one = gpu_copy(&one, sizeof one), *device_patterns = gpu_copy(patterns + 1, ALL * sizeof *patterns),
+           *device_shifted = gpu_copy(patterns, (ALL + 1) * sizeof *patterns);
+  void *device_c = gpu_alloc(ALL * sizeof(float));
+  rows_open(&rows, type);
+  for (int i = 0; i < rows.n_rows; i++)
+    for (int form = 0; form < 24; form++) {
+      const bool trans = form & 1, is_b = form & 2, is_shifted = form & 4;
+      const wsgemm_type type_c = types_c[form / 8];
+      const uint16_t *all = is_shifted ? device_shifted + 1 : device_patterns;
+      wsgemm_gemm_desc d =
+          gemm_desc(type, is_b ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, ALL, 1, 1);
+      if (is_b) d.m = 1, d.n = ALL, d.ldb = ALL, d.ldc = ALL;
+      if (trans && is_b) d.transb = WSGEMM_TRANS, d.ldb = 1;
+      if (trans && !is_b) d.transa = WSGEMM_TRANS, d.lda = 1;
+      d.a = is_b ? device_one : all, d.b = is_b ? all : device_one;
+      d.type_c = type_c, d.c = device_c;
+      CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      GPU(cudaMemcpy(c, device_c, ALL * type_bytes(type_c), cudaMemcpyDeviceToHost));
+      int n_wrong = 0;
+      for (int at = 0; at < ALL; at++) {
+        const double wanted = type_round(type_c, value_of(type, &patterns[at + 1]));
+        const double got = value_of(type_c, c + (size_t)at * type_bytes(type_c));
+        /* The sum 0 + -0 is 0. */
+        const bool right = wanted == 0 ? got == 0 : same(got, wanted);
+        if (!right && n_wrong++ == 0)
+          CHECK(false, "%s to %c, form %d: %#x is %g, not %g", rows.row[i].name, type_letter(type_c), form, (unsigned)at, got,
+                wanted);
+      }
+      CHECK(n_wrong == 0, "%s to %c, form %d: %d patterns are wrong", rows.row[i].name, type_letter(type_c), form, n_wrong);
+    }
+  rows_close(&rows);
+  gpu_free(device_one), gpu_free(device_patterns), gpu_free(device_shifted), gpu_free(device_c);
+  free(patterns), free(c);
+}
+
+static void conversions(void) {
+  for (int t = 0; t < 2; t++) conversions_of(halves[t]);
+}
+
+/* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere in its range or just beyond. */
+static float drawn_near(wsgemm_type type) {
+  const int low = ilogb(type_least(type)) - 2, high = ilogb(type_largest(type)) + (type == WSGEMM_F16 ? 2 : 0);
+  const double x = ldexp(1 + fabs(check_random_unit(&dice)), (int)check_random_in(&dice, low, high));
+  double near = type_round(type, x);
+  if (isinf(near)) near = type_largest(type);
+  near += type_half_ulp(type, near) * (double)check_random_in(&dice, -1, 1);
+  const float f = (float)(check_random_in(&dice, 0, 1) ? near : -near);
+  const int64_t turn = check_random_in(&dice, -2, 2);
+  return turn == 0 || turn == 2 ? f : nextafterf(f, turn < 0 ? -INFINITY : INFINITY);
+}
+
+/* 1 * 1 scaled by alpha is alpha: C is alpha rounded to its type, in whole columns and in what is left of one. */
+static void one_rounding(void) {
+  enum { M = 37, N_TURNS = 3000 };
+  uint16_t c[M];
+  dice = check_random_from(160);
+  uint16_t *device_c = gpu_alloc(sizeof c);
+  for (int t = 0; t < 2; t++) {
+    uint16_t ones[M];
+    for (int at = 0; at < M; at++) ones[at] = one_of(halves[t]);
+    uint16_t *device_a = gpu_copy(ones, sizeof ones);
+    rows_open(&rows, halves[t]);
+    for (int i = 0; i < rows.n_rows; i++)
+      for (int turn = 0; turn < N_TURNS / check_scale(); turn++) {
+        const wsgemm_type type_c = halves[turn % 2];
+        wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, 1, 1);
+        d.a = d.b = device_a, d.c = device_c, d.type_c = type_c;
+        d.alpha.s = turn % 1000 == 7 ? NAN : drawn_near(type_c);
+        if (d.alpha.s == 0) continue; /* no product at all: elsewhere */
+        CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        GPU(cudaMemcpy(c, device_c, sizeof c, cudaMemcpyDeviceToHost));
+        const double wanted = type_round(type_c, (double)d.alpha.s);
+        int n_wrong = 0;
+        for (int at = 0; at < M; at++)
+          if (!same(value_of(type_c, &c[at]), wanted) && n_wrong++ == 0)
+            CHECK(false, "%s to %c: alpha %.9g gives %.9g, not %.9g", rows.row[i].name, type_letter(type_c), (double)d.alpha.s,
+                  value_of(type_c, &c[at]), wanted);
+        CHECK(n_wrong == 0, "%d of %d elements are wrong", n_wrong, (int)M);
+      }
+    rows_close(&rows);
+    gpu_free(device_a);
+  }
+  gpu_free(device_c);
+}
+
+/* Elements of type, from somewhere on in a host buffer and a device buffer of the same size. */
+enum { BUFFER_BYTES = 1 << 20 };
+struct twin {
+  unsigned char *host, *device;
+};
+
+static struct twin twin_new(wsgemm_type type) {
+  struct twin twin = {malloc(BUFFER_BYTES), gpu_alloc(BUFFER_BYTES)};
+  REQUIRE(twin.host != NULL, "memory");
+  const struct arena arena = {twin.host, BUFFER_BYTES};
+  const struct matrix all = {type, true, BUFFER_BYTES / (int64_t)type_bytes(type), 1, BUFFER_BYTES, twin.host, &arena};
+  for (int64_t at = 0; at < all.rows; at++) matrix_set(&all, at, 0, (double)check_random_in(&dice, -3, 3), 0);
+  GPU(cudaMemcpy(twin.device, twin.host, BUFFER_BYTES, cudaMemcpyHostToDevice));
+  return twin;
+}
+
+static void twin_free(struct twin *twin) {
+  free(twin->host);
+  gpu_free(twin->device);
+}
+
+/* Whole numbers, so that the CPU's result is the GPU's: all of C's buffer must be, also between and beyond the matrices. */
+static void batches(void) {
+  enum { N_TURNS = 400, ORIGIN = BUFFER_BYTES / 4 };
+  dice = check_random_from(161);
+  for (int turn = 0; turn < N_TURNS / check_scale(); turn++) {
+    const wsgemm_type type = halves[turn % 2], type_c = types_c[turn / 2 % 3];
+    const int64_t m = check_random_in(&dice, 1, 90), n = check_random_in(&dice, 1, 90), k = check_random_in(&dice, 1, 150);
+    struct twin a = twin_new(type), b = twin_new(type), c = twin_new(type_c);
+    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+    d.type_c = type_c;
+    d.batch_count = check_random_in(&dice, 1, 4);
+    d.alpha = scalar_make(type, (double)check_random_in(&dice, 1, 3), 0);
+    d.beta = scalar_make(type, (double)check_random_in(&dice, -1, 1), 0);
+    d.lda += check_random_in(&dice, 0, 9), d.ldb += check_random_in(&dice, 0, 9), d.ldc += check_random_in(&dice, 0, 9);
+    /* Each of A, B: as far apart as drawn, one upon the other, or backwards; C never one upon the other. */
+    int64_t *strides[3] = {&d.stride_a, &d.stride_b, &d.stride_c};
+    int64_t apart[3] = {17000, 17000, d.ldc * (m > n ? m : n)};
+    ptrdiff_t shift[3];
+    for (int x = 0; x < 3; x++) {
+      apart[x] += check_random_in(&dice, 0, 9);
+      *strides[x] = x < 2 && check_random_in(&dice, 0, 4) == 0 ? 0 : check_random_in(&dice, 0, 3) == 0 ? -apart[x] : apart[x];
+      shift[x] = ORIGIN + (ptrdiff_t)check_random_in(&dice, 0, 9) * (ptrdiff_t)type_bytes(x < 2 ? type : type_c);
+    }
+    wsgemm_gemm_desc there = d;
+    d.a = a.host + shift[0], d.b = b.host + shift[1], d.c = c.host + shift[2];
+    there.a = a.device + shift[0], there.b = b.device + shift[1], there.c = c.device + shift[2];
+    CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "on the CPU: %s", wsgemm_last_error());
+    CHECK(wsgemm_gemm(NULL, &there) == WSGEMM_SUCCESS, "on the GPU: %s", wsgemm_last_error());
+    unsigned char *got = malloc(BUFFER_BYTES);
+    REQUIRE(got != NULL, "memory");
+    GPU(cudaMemcpy(got, c.device, BUFFER_BYTES, cudaMemcpyDeviceToHost));
+    char text[DESCRIPTION_BYTES];
+    CHECK(memcmp(got, c.host, BUFFER_BYTES) == 0, "%s, %lld products %lld, %lld, %lld apart: other bytes than the CPU's",
+          gemm_describe(&there, text), (long long)d.batch_count, (long long)d.stride_a, (long long)d.stride_b,
+          (long long)d.stride_c);
+    free(got);
+    twin_free(&a), twin_free(&b), twin_free(&c);
+  }
+}
+
+/* By 16 bytes, by pairs and by single elements the same numbers come to the same places: one digest for every alignment and ld. */
+static void ways_of_copying(void) {
+  enum { M = 150, N = 140, K = 333 };
+  dice = check_random_from(162);
+  for (int t = 0; t < 2; t++) {
+    rows_open(&rows, halves[t]);
+    struct stage stage = stage_new(halves[t], M, N, K, FILL_UNIFORM, &dice);
+    for (int i = 0; i < rows.n_rows; i++)
+      for (int ops = 0; ops < 4; ops++) {
+        unsigned long long first = 0;
+        for (int turn = 0; turn < 12; turn++) {
+          wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, all_ops[ops & 1], all_ops[ops >> 1], M, N, K);
+          d.type_c = WSGEMM_F32;
+          struct layout_of_case where = layout_drawn(&dice);
+          for (int x = 0; x < 2 && turn < 4; x++) { /* the drawn ones are seldom aligned */
+            const int64_t least = x == 0 ? d.lda : d.ldb;
+            where.pad[x] = (int)((8 - least % 8) % 8) + (turn >= 2 ? 2 : 0);
+            where.place[x] = PLACE_START;
+          }
+          case_store(&stage, &d, &where);
+          CHECK(call_on_device(&stage, rows.handle[i], &d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+          const unsigned long long digest = matrix_digest(&stage.stored[2]);
+          if (turn == 0) first = digest;
+          char text[DESCRIPTION_BYTES];
+          CHECK(digest == first, "%s: %s: other bits", rows.row[i].name, gemm_describe(&d, text));
+        }
+      }
+    stage_free(&stage);
+    rows_close(&rows);
+  }
+}
+
+int main(int argc, char **argv) {
+  static const struct check_case cases[] = {
+      {"conversions", conversions}, {"one_rounding", one_rounding}, {"batches", batches}, {"ways_of_copying", ways_of_copying}};
+  gpu_open();
+  return check_main("gpu_half", cases, sizeof cases / sizeof cases[0], argc, argv);
+}
