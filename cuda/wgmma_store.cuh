@@ -28,20 +28,19 @@ template <class Element> __device__ __forceinline__ uint32_t pack_two(float x, f
   return bits;
 }
 
-/* An element of C, of a type known only now. */
+/* An element of C, of a type known only now; without branches, so that neighbours are not kept waiting. */
 __device__ __forceinline__ float load_float(const void *at, int type) {
   if (type == WSGEMM_F32) return *static_cast<const float *>(at);
-  if (type == WSGEMM_F16) return __half2float(*static_cast<const __half *>(at));
-  return __bfloat162float(*static_cast<const __nv_bfloat16 *>(at));
+  const uint16_t bits = *static_cast<const uint16_t *>(at);
+  return type == WSGEMM_F16 ? __half2float(__ushort_as_half(bits)) : __bfloat162float(__ushort_as_bfloat16(bits));
 }
 
 __device__ __forceinline__ void store_float(void *at, int type, float x) {
+  const uint16_t bits = type == WSGEMM_F16 ? __half_as_ushort(__float2half_rn(x)) : __bfloat16_as_ushort(__float2bfloat16_rn(x));
   if (type == WSGEMM_F32)
     *static_cast<float *>(at) = x;
-  else if (type == WSGEMM_F16)
-    *static_cast<__half *>(at) = __float2half_rn(x);
   else
-    *static_cast<__nv_bfloat16 *>(at) = __float2bfloat16_rn(x);
+    *static_cast<uint16_t *>(at) = bits;
 }
 
 template <class Config> struct wgmma_store {
@@ -126,19 +125,34 @@ private:
       }
   }
 
-  /* The lane's row, in the warp's 16 of the 64 columns from n on. */
+  /* The lane's row, in the warp's 16 of the 64 columns from n on; a few at once: one by one they would wait for each other. */
   __device__ __forceinline__ void finish_row(uint32_t from, int i, int n, int batch) const {
-    const int bytes = args.type_c == WSGEMM_F32 ? 4 : 2, lane = int(threadIdx.x) % 32, first = thread() / 32 * 16;
-    char *const row = static_cast<char *>(args.c_data) + (batch * args.stride_c + i) * bytes;
-#pragma unroll 2
-    for (int c = 0; c < 16; c++) {
-      const int j = n + first + c;
-      if (j >= args.n) continue;
-      char *const at = row + j * args.ldc * bytes;
-      const float sum = ld_shared(from + uint32_t(pair_at(c, lane / 2) * 8 + lane % 2 * 4));
-      store_float(at, args.type_c,
-                  args.beta_zero ? args.alpha * sum : fmaf(args.alpha, sum, args.beta * load_float(at, args.type_c)));
+    constexpr int at_once = Config::n_consumers == 3 ? 4 : 8;
+    const int first = n + thread() / 32 * 16, n_columns = int(ws_min(args.n - first, 16));
+    const int64_t bytes = args.type_c == WSGEMM_F32 ? 4 : 2;
+    char *at = static_cast<char *>(args.c_data) + (batch * args.stride_c + first * args.ldc + i) * bytes;
+#pragma unroll 1
+    for (int c = 0; c < n_columns; c += at_once, at += at_once * args.ldc * bytes)
+      finish_columns<at_once>(from, c, at, args.ldc * bytes, n_columns - c);
+  }
+
+  template <int COUNT>
+  __device__ __forceinline__ void finish_columns(uint32_t from, int first, char *at, int64_t step, int n_columns) const {
+    const int lane = int(threadIdx.x) % 32;
+    float x[COUNT];
+#pragma unroll
+    for (int c = 0; c < COUNT; c++) x[c] = ld_shared(from + uint32_t(pair_at(first + c, lane / 2) * 8 + lane % 2 * 4));
+    if (args.beta_zero) {
+#pragma unroll
+      for (int c = 0; c < COUNT; c++) x[c] *= args.alpha;
+    } else {
+#pragma unroll
+      for (int c = 0; c < COUNT; c++)
+        if (c < n_columns) x[c] = fmaf(args.alpha, x[c], args.beta * load_float(at + c * step, args.type_c));
     }
+#pragma unroll
+    for (int c = 0; c < COUNT; c++)
+      if (c < n_columns) store_float(at + c * step, args.type_c, x[c]);
   }
 };
 
