@@ -19,6 +19,8 @@ const char *ws_policy_name(wsgemm_policy policy) {
 #define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
 /* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
 #define VECTOR_LEAST 1024.0
+/* Elements of C for each thread of a walk over them. */
+#define WALK_PER_THREAD (32.0 * 1024)
 /* Items for each thread and step: more balance better, fewer cost less. */
 enum { ITEMS_PER_THREAD = 8 };
 /* Columns of a queue tile, in panels of nr. */
@@ -138,6 +140,20 @@ static bool direct_pays(const ws_problem *p) {
   return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
 }
 
+static wsgemm_policy cpu_policy(const wsgemm_handle *h) {
+  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
+  return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
+}
+
+void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+  enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
+  const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
+  *plan = (ws_plan){.row = ws_row_for(h, p->type), .policy = cpu_policy(h), .coarse = 1, .n_products = 1};
+  plan->n_threads = threads_for(h, n_elements, WALK_PER_THREAD);
+  plan->bm = ws_min(p->m, LONGEST_LINE);
+  plan->bn = TILE / plan->bm;
+}
+
 void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for(h, p->type);
@@ -146,9 +162,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
   plan->n_products = 1;
-  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
-  plan->policy =
-      policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
+  plan->policy = cpu_policy(h);
   plan->n_threads = 1;
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);

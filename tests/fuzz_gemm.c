@@ -91,7 +91,7 @@ static void damage(struct input *input, wsgemm_gemm_desc d) {
     d.scalar_mode = (wsgemm_scalar_mode)(1 + (int)take(input));
     break;
   case 3:
-    d.epilogue = (wsgemm_epilogue)(1 + (int)take(input));
+    d.epilogue = (wsgemm_epilogue)(5 + (int)take(input));
     break;
   case 4:
     d.math = (wsgemm_math)(3 + (int)take(input));

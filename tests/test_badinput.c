@@ -84,7 +84,7 @@ SPOIL(scalar_mixed, d->type_scalar = d->type_scalar == WSGEMM_F32 ? WSGEMM_F64 :
 SPOIL(scalar_half, d->type_scalar = WSGEMM_F16)
 SPOIL(scalar_mode_device, d->scalar_mode = WSGEMM_SCALAR_DEVICE)
 SPOIL(scalar_mode_2, d->scalar_mode = (wsgemm_scalar_mode)2)
-SPOIL(epilogue_1, d->epilogue = (wsgemm_epilogue)1)
+SPOIL(epilogue_5, d->epilogue = (wsgemm_epilogue)5)
 SPOIL(math_3, d->math = (wsgemm_math)3)
 
 static const struct bad_input table[] = {
@@ -143,7 +143,7 @@ static const struct bad_input table[] = {
     {"scalar of another type", scalar_mixed, true, WSGEMM_NOT_SUPPORTED, "", "", ""},
     {"scalar_mode DEVICE", scalar_mode_device, true, WSGEMM_NOT_SUPPORTED, "scalar_mode", "1", ""},
     {"scalar_mode 2", scalar_mode_2, true, WSGEMM_INVALID_VALUE, "scalar_mode", "2", "0"},
-    {"epilogue 1", epilogue_1, true, WSGEMM_INVALID_VALUE, "epilogue", "1", "0"},
+    {"epilogue 5", epilogue_5, true, WSGEMM_INVALID_VALUE, "epilogue", "5", "0"},
     {"math 3", math_3, true, WSGEMM_INVALID_VALUE, "math", "3", "0"},
 };
 
