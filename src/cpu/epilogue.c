@@ -148,34 +148,46 @@ static void walk_over(wsgemm_handle *h, const ws_problem *p, bool walks, bool ha
   ws_team_run(&job);
 }
 
-/* A copy of C without gaps, in *p the residual from now on; NULL: no memory. */
-static ws_workspace *keep_residual(ws_problem *p) {
+/* A copy of C without gaps at `to`, in *p the residual from now on. */
+static void keep_residual(ws_problem *p, char *to) {
   const int bytes = ws_types[p->type_c].bytes;
-  int64_t all;
-  if (__builtin_mul_overflow(p->m * bytes, p->n, &all) || __builtin_mul_overflow(all, p->batch_count, &all)) return NULL;
-  ws_workspace *memory = ws_workspace_get((size_t)all);
-  if (!memory) return NULL;
-  char *to = ws_workspace_data(memory);
   p->epilogue.residual = to, p->epilogue.ld_residual = p->m, p->epilogue.stride_residual = p->m * p->n;
   for (int64_t batch = 0; batch < p->batch_count; batch++)
     for (int64_t j = 0; j < p->n; j++, to += p->m * bytes) memcpy(to, ws_c_at(p, batch, 0, j, bytes), (size_t)(p->m * bytes));
-  return memory;
 }
 
-wsgemm_status ws_cpu_gemm_epilogue(wsgemm_handle *h, const ws_problem *given) {
-  ws_problem p = *given;
-  const bool has_product = !ws_product_is_zero(&p), is_fused = has_product && ws_is_half(p.type);
-  ws_workspace *residual = NULL;
+static void run(wsgemm_handle *h, const ws_problem *p, bool has_product, bool is_fused) {
   if (has_product) {
-    if (!is_fused && ws_residual_is_c(&p)) {
-      residual = keep_residual(&p);
-      if (!residual) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, which is residual too");
-    }
     ws_plan plan;
-    ws_plan_make(h, &p, &plan);
-    ws_cpu_gemm(&p, &plan);
+    ws_plan_make(h, p, &plan);
+    ws_cpu_gemm(p, &plan);
   }
-  walk_over(h, &p, !is_fused, has_product);
-  if (residual) ws_workspace_put(residual);
+  walk_over(h, p, !is_fused, has_product);
+}
+
+wsgemm_status ws_cpu_gemm_epilogue(wsgemm_handle *h, const ws_problem *p) {
+  enum { SMALL = 8 * 1024 };
+  const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->type);
+  if (!has_product || is_fused || !ws_residual_is_c(p)) {
+    run(h, p, has_product, is_fused);
+    return WSGEMM_SUCCESS;
+  }
+  ws_problem apart = *p; /* with its residual somewhere else: the product will be written over it */
+  int64_t bytes;
+  if (__builtin_mul_overflow(p->m * ws_types[p->type_c].bytes, p->n, &bytes) ||
+      __builtin_mul_overflow(bytes, p->batch_count, &bytes))
+    bytes = INT64_MAX;
+  if (bytes <= SMALL) {
+    _Alignas(64) char small[SMALL];
+    keep_residual(&apart, small);
+    run(h, &apart, has_product, is_fused);
+    return WSGEMM_SUCCESS;
+  }
+  ws_workspace *memory = ws_workspace_get((size_t)bytes);
+  if (!memory)
+    return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %lld bytes", (long long)bytes);
+  keep_residual(&apart, ws_workspace_data(memory));
+  run(h, &apart, has_product, is_fused);
+  ws_workspace_put(memory);
   return WSGEMM_SUCCESS;
 }
