@@ -178,6 +178,14 @@ WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace,
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 
+/* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
+ * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
+ * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs time where m = 1 or n = 1,
+ * whose faster kernels sum in an order of their own, and nothing elsewhere. Default 0, or WSGEMM_INVARIANT=1 in the environment. Host memory
+ * only, so far: calls on device memory do not look at it. */
+WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
+WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
+
 /* A function called with one line of text for each warning and each failing call; NULL (default): none. It runs on the calling
  * thread and must not call wsgemm. */
 typedef void (*wsgemm_logger)(void *user, wsgemm_status status, const char *message);

@@ -61,6 +61,16 @@ static inline bool ws_residual_is_c(const ws_problem *p) {
   return e->residual == p->c && e->ld_residual == p->ldc && (p->batch_count == 1 || e->stride_residual == p->stride_c);
 }
 
+/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its epilogue. */
+static inline ws_problem ws_transposed(const ws_problem *p) {
+  ws_problem t = *p;
+  t.m = p->n, t.n = p->m, t.ldc = p->n;
+  t.a = p->b, t.lda = p->ldb, t.a_trans = !p->b_trans, t.stride_a = p->stride_b, t.scale.conj_a = p->scale.conj_b;
+  t.b = p->a, t.ldb = p->lda, t.b_trans = !p->a_trans, t.stride_b = p->stride_a, t.scale.conj_b = p->scale.conj_a;
+  t.has_epilogue = false;
+  return t;
+}
+
 /* ---- machine: context.c, cpu/cpuid.c ------------------------------------------------------------------------------------ */
 
 typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_N_ISAS } ws_isa;
@@ -88,8 +98,8 @@ static inline void ws_context_init(void) {
 enum { WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 struct wsgemm_handle {
   _Atomic uint64_t magic;
-  _Atomic int n_threads, policy, coarse_factor, quantum, math, check; /* 0: automatic */
-  _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES];            /* forced row + 1 of each backend; 0: automatic */
+  _Atomic int n_threads, policy, coarse_factor, quantum, math, check, invariant; /* 0: automatic, or off */
+  _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES]; /* forced row + 1 of each backend; 0: automatic */
   _Atomic(void *) stream;
   _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
   _Atomic size_t workspace_bytes;
@@ -150,7 +160,7 @@ typedef struct ws_plan {
   ws_path path;
   bool pack_a;        /* DIRECT: pack panels of A */
   bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
-  bool swap;          /* VECTOR: m = 1, computed as its transpose */
+  bool swap;          /* m = 1, computed as its transpose */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */

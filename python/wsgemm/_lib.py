@@ -209,6 +209,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "get_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
     "set_check": (c_int, [c_void_p, c_int]),
     "get_check": (c_int, [c_void_p, _out_int]),
+    "set_invariant": (c_int, [c_void_p, c_int]),
+    "get_invariant": (c_int, [c_void_p, _out_int]),
     "set_logger": (c_int, [c_void_p, Logger, c_void_p]),
     "sgemm": _typed_gemm(c_float),
     "dgemm": _typed_gemm(c_double),
