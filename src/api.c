@@ -65,9 +65,15 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   p->has_epilogue = false;
 }
 
+/* A descriptor of the first version has none (one with an activation was made whole: check_desc). */
+WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
+  return d->struct_bytes == sizeof *d &&
+         (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1);
+}
+
 /* Rows become columns where the layout swaps them. */
 static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
-  p->has_epilogue = d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1;
+  p->has_epilogue = has_epilogue(d);
   if (!p->has_epilogue) return;
   const bool swap = d->layout == WSGEMM_ROW_MAJOR;
   p->epilogue = (ws_epilogue){
@@ -357,8 +363,7 @@ static bool types_fit(const wsgemm_gemm_desc *d) {
 
 /* The parts of an epilogue: none for complex types, and a bias of C's type, or of FP32 where that is what sums are made in. */
 static wsgemm_status check_epilogue_types(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
-  const bool is_complex = d->type_c == WSGEMM_C32 || d->type_c == WSGEMM_C64;
-  if (is_complex && (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1))
+  if (d->type_c == WSGEMM_C32 || d->type_c == WSGEMM_C64)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "epilogue of a complex C: it is built in for real types only");
   if (d->bias && d->type_bias != d->type_c && !(d->type_bias == WSGEMM_F32 && ws_is_half(d->type_c)))
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "type_bias is %s beside a C of %s: this mixture is not built in",
@@ -366,28 +371,20 @@ static wsgemm_status check_epilogue_types(wsgemm_handle *h, const wsgemm_gemm_de
   return WSGEMM_SUCCESS;
 }
 
-/* What only the descriptor form can get wrong. Leaves in *d the descriptor as this version has it. */
-static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given, wsgemm_gemm_desc *whole,
-                                const wsgemm_gemm_desc **checked) {
-  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
-  const wsgemm_gemm_desc *d = given;
-  if (given->struct_bytes == WSGEMM_GEMM_DESC_BASE_BYTES) {
-    *whole = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
-    memcpy(whole, given, WSGEMM_GEMM_DESC_BASE_BYTES);
-    d = whole;
-  } else if (given->struct_bytes != sizeof *given) {
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu, or %zu for the first version",
-                   given->struct_bytes, sizeof *given, WSGEMM_GEMM_DESC_BASE_BYTES);
-  }
-  *checked = d;
+static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
   const struct {
     const char *name;
     int value, most;
-  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},           {"type_b", (int)d->type_b, WS_N_TYPES - 1},
-               {"type_c", (int)d->type_c, WS_N_TYPES - 1},           {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
-               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},         {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
-               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_SILU}, {"bias_per", (int)d->bias_per, WSGEMM_BIAS_PER_COLUMN},
-               {"type_bias", (int)d->type_bias, WS_N_TYPES - 1}};
+  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},
+               {"type_b", (int)d->type_b, WS_N_TYPES - 1},
+               {"type_c", (int)d->type_c, WS_N_TYPES - 1},
+               {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
+               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},
+               {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
+               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_SILU},
+               {"bias_per", is_whole ? (int)d->bias_per : 0, WSGEMM_BIAS_PER_COLUMN},
+               {"type_bias", is_whole ? (int)d->type_bias : 0, WS_N_TYPES - 1}};
   for (size_t i = 0; i < sizeof enums / sizeof enums[0]; i++)
     if (enums[i].value < 0 || enums[i].value > enums[i].most)
       return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be 0 .. %d", enums[i].name, enums[i].value, enums[i].most);
@@ -396,7 +393,37 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given,
                    ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
   if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");
-  return check_epilogue_types(h, d);
+  return has_epilogue(d) ? check_epilogue_types(h, d) : WSGEMM_SUCCESS;
+}
+
+/* One type for all, by value, without an epilogue; what is left are the enums of check_enums. */
+WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
+  return ((unsigned)d->type_a <= WSGEMM_C64) & (d->type_b == d->type_a) & (d->type_c == d->type_a) &
+             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_PEDANTIC) &
+             (d->scalar_mode == WSGEMM_SCALAR_VALUE) & (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
+         (!is_whole ||
+          (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));
+}
+
+/* What only the descriptor form can get wrong. Leaves in *checked the descriptor to go on with: the given one, or *whole, which is made of
+ * one of the first version that has an activation. */
+static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given, wsgemm_gemm_desc *whole,
+                                const wsgemm_gemm_desc **checked) {
+  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  const bool is_first_version = given->struct_bytes == WSGEMM_GEMM_DESC_BASE_BYTES;
+  if (!is_first_version && given->struct_bytes != sizeof *given)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu, or %zu for the first version",
+                   given->struct_bytes, sizeof *given, WSGEMM_GEMM_DESC_BASE_BYTES);
+  *checked = given;
+  if (surely_good_desc(given)) return WSGEMM_SUCCESS;
+  if (is_first_version && given->epilogue != WSGEMM_EPILOGUE_NONE) {
+    *whole = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
+    memcpy(whole, given, WSGEMM_GEMM_DESC_BASE_BYTES);
+    whole->struct_bytes = sizeof *whole;
+    *checked = whole;
+  }
+  return check_desc_enums(h, *checked);
 }
 
 wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
