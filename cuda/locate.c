@@ -36,11 +36,13 @@ wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown) {
 
 /* Managed memory goes where the others are; on its own, to the GPU. */
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
+  enum { MOST = 6 };
   const bool reads_ab = !ws_product_is_zero(p);
-  const void *pointers[] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
+  const void *pointers[MOST] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
+  if (p->has_epilogue) pointers[3] = p->epilogue.bias, pointers[4] = p->epilogue.residual, pointers[5] = p->epilogue.column_sums;
   int n_device_only = 0, n_host = 0;
   *device = -1;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < (p->has_epilogue ? MOST : 3); i++) {
     if (!pointers[i]) continue;
     const ws_location l = ws_locate(pointers[i]);
     if (l.unknown) {
@@ -59,7 +61,11 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       *device = l.device;
     }
   }
-  if (n_host == 0) return WS_PLACE_DEVICE;
+  if (n_host == 0 && !p->has_epilogue) return WS_PLACE_DEVICE;
+  if (n_host == 0 && n_device_only > 0) {
+    *status = ws_fail(h, WSGEMM_NOT_SUPPORTED, "an epilogue in device memory: there are no kernels for it");
+    return WS_PLACE_BAD;
+  }
   if (n_device_only == 0) return WS_PLACE_HOST;
   *status =
       ws_fail(h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);

@@ -174,9 +174,17 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
-/* Check mode: also refuse a C that overlaps A or B (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1 in the environment. */
+/* Check mode: also refuse a C that overlaps A or B, and what of an epilogue must not overlap (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
+
+/* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
+ * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
+ * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs time where m = 1 or n = 1,
+ * whose faster kernels sum in an order of their own, and nothing elsewhere. Default 0, or WSGEMM_INVARIANT=1 in the environment. Host memory
+ * only, so far: calls on device memory do not look at it. */
+WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
+WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
 
 /* A function called with one line of text for each warning and each failing call; NULL (default): none. It runs on the calling
  * thread and must not call wsgemm. */
@@ -244,7 +252,32 @@ typedef union wsgemm_scalar {
 } wsgemm_scalar;
 
 typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE = 1 } wsgemm_scalar_mode;
-typedef enum wsgemm_epilogue { WSGEMM_EPILOGUE_NONE = 0 } wsgemm_epilogue;
+
+/* The epilogue: what may be done to each element of C on its way to memory. For every element (i, j), of row i and column j of C as the
+ * caller sees it, whatever the layout,
+ *
+ *   z = alpha sum + beta C(i, j) + bias(i or j)
+ *   C(i, j) = out_scale act(z) + residual(i, j)        rounded once, to C's type
+ *   column_sums(j) = sum over i of C(i, j)             of what was stored
+ *
+ * each part of which may be missing. Every step is taken in FP32, in double for a C of F64; the bits of C do not depend on threads, policy
+ * or tiles. act is within an ulp of FP32, for F64 within 8 |z| 2^-53. It is 0 at -Inf; NaN stays NaN, in RELU too. The order in which a
+ * column is summed follows from m alone: the error is at most gamma_{m - 1} times the sum of |C(i, j)|.
+ *
+ * alpha = 0 or k = 0: z = beta C + bias, and all the rest as ever. beta = 0 never reads C. m = 0 or n = 0: nothing happens, and column_sums
+ * is left as it is. Real types of C only; host memory only: else NOT_SUPPORTED. */
+typedef enum wsgemm_epilogue {
+  WSGEMM_EPILOGUE_NONE = 0,      /* act(z) = z; with no bias, residual, out_scale and column_sums: no epilogue at all */
+  WSGEMM_EPILOGUE_RELU = 1,      /* max(z, 0) */
+  WSGEMM_EPILOGUE_GELU_TANH = 2, /* z (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))) / 2 */
+  WSGEMM_EPILOGUE_GELU_ERF = 3,  /* z (1 + erf(z / sqrt(2))) / 2 */
+  WSGEMM_EPILOGUE_SILU = 4       /* z / (1 + exp(-z)) */
+} wsgemm_epilogue;
+
+typedef enum wsgemm_bias {
+  WSGEMM_BIAS_PER_ROW = 0,   /* bias(i) to every element of row i: m elements */
+  WSGEMM_BIAS_PER_COLUMN = 1 /* bias(j) to every element of column j: n elements */
+} wsgemm_bias;
 
 /* The descriptor form. Set it to WSGEMM_GEMM_DESC_INIT, then fill in what differs. The typed calls above are this with
  * batch_count = 1. */
@@ -256,7 +289,7 @@ typedef struct wsgemm_gemm_desc {
   wsgemm_type type_a, type_b, type_c, type_scalar;
   wsgemm_math math;
   wsgemm_scalar_mode scalar_mode; /* today VALUE, else NOT_SUPPORTED */
-  wsgemm_epilogue epilogue;       /* today NONE */
+  wsgemm_epilogue epilogue;       /* act */
   int64_t m, n, k;
   wsgemm_scalar alpha, beta;
   const void *a;
@@ -268,17 +301,34 @@ typedef struct wsgemm_gemm_desc {
   /* Strided batch: product i works on a + i * stride_a, b + i * stride_b, c + i * stride_c. A or B may be shared (stride 0), strides may be negative; the
    * C of different products must not overlap. batch_count = 0 does nothing. */
   int64_t batch_count, stride_a, stride_b, stride_c;
+  /* The rest of the epilogue; a struct that ends here (struct_bytes = WSGEMM_GEMM_DESC_BASE_BYTES) has none of it. Strides are those of the
+   * batch, any but for column_sums, whose vectors must not overlap; stride 0 shares one bias or residual. */
+  wsgemm_bias bias_per;
+  wsgemm_type type_bias; /* of the bias: C's type, or F32 where C is of half precision; not looked at without one */
+  const void *bias;      /* contiguous; NULL: none */
+  int64_t stride_bias;
+  const void *
+      residual; /* m x n, of C's type and layout, ld_residual like ldc; NULL: none. It may be C itself (the same pointer, ld and stride: its
+                           elements before the call), else must not overlap C */
+  int64_t ld_residual, stride_residual;
+  double out_scale;  /* rounded to FP32 unless C is of F64 */
+  void *column_sums; /* n contiguous floats, doubles for a C of F64, that overlap nothing else; NULL: none */
+  int64_t stride_column_sums;
 } wsgemm_gemm_desc;
+
+/* struct_bytes of the first version of the struct: all that stands before the members of the epilogue. */
+#define WSGEMM_GEMM_DESC_BASE_BYTES (offsetof(wsgemm_gemm_desc, bias_per))
 
 #define WSGEMM_GEMM_DESC_INIT                                                                                                  \
   {                                                                                                                            \
     sizeof(wsgemm_gemm_desc), WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32,          \
         WSGEMM_F32, WSGEMM_MATH_INHERIT, WSGEMM_SCALAR_VALUE, WSGEMM_EPILOGUE_NONE, 0, 0, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 0, \
-        0, 0                                                                                                                   \
+        0, 0, WSGEMM_BIAS_PER_ROW, WSGEMM_F32, 0, 0, 0, 0, 0, 1, 0, 0                                                          \
   }
 
 /* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
- * this or an earlier version, or batch_count < 0. */
+ * this or an earlier version, or batch_count < 0. ALLOC_FAILED: host memory, a residual that is C itself, of F32 or F64: such a product keeps a
+ * copy of C meanwhile. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
 /* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing

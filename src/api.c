@@ -1,6 +1,8 @@
 /* api.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
  *
  * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
+#include <string.h>
+
 #include "internal.h"
 #include "tile.h"
 
@@ -60,6 +62,34 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   }
   p->batch_count = 1;
   p->stride_a = p->stride_b = p->stride_c = 0;
+  p->has_epilogue = false;
+}
+
+/* A descriptor of the first version has none (one with an activation was made whole: check_desc). */
+WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
+  return d->struct_bytes == sizeof *d &&
+         (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1);
+}
+
+/* Rows become columns where the layout swaps them. */
+static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
+  p->has_epilogue = has_epilogue(d);
+  if (!p->has_epilogue) return;
+  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  p->epilogue = (ws_epilogue){
+      .activation = d->epilogue,
+      .swapped = swap,
+      .bias_per_row = (d->bias_per == WSGEMM_BIAS_PER_ROW) != swap,
+      .type_bias = d->type_bias,
+      .bias = d->bias,
+      .stride_bias = d->stride_bias,
+      .residual = d->residual,
+      .ld_residual = d->ld_residual,
+      .stride_residual = d->stride_residual,
+      .out_scale = d->out_scale,
+      .column_sums = d->column_sums,
+      .stride_column_sums = d->stride_column_sums,
+  };
 }
 
 static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
@@ -70,6 +100,7 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   p->stride_b = swap ? d->stride_a : d->stride_b;
   p->stride_c = d->stride_c;
   p->type_c = d->type_c;
+  make_epilogue(d, p);
   switch (d->type_scalar) {
   case WSGEMM_F32:
     set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
@@ -96,7 +127,7 @@ WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
   const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->lda | p->ldb | p->ldc);
   return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
          (p->lda >= a_length(p)) & (p->ldb >= b_length(p)) & (p->ldc >= p->m) & (p->lda > 0) & (p->ldb > 0) & (p->ldc > 0) &
-         (p->batch_count == 1);
+         (p->batch_count == 1) & !p->has_epilogue;
 }
 
 static wsgemm_status check_enums(wsgemm_handle *h, const said *s) {
@@ -141,6 +172,38 @@ static int64_t b_bytes(const ws_problem *p) {
 static int64_t c_bytes(const ws_problem *p) {
   return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type_c].bytes);
 }
+/* Those of an epilogue, if it has them. */
+static int64_t residual_bytes(const ws_problem *p) {
+  return batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual, ws_types[p->type_c].bytes);
+}
+static int64_t bias_bytes(const ws_problem *p) {
+  const int64_t n = p->epilogue.bias_per_row ? p->m : p->n;
+  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_bias, ws_types[p->epilogue.type_bias].bytes);
+}
+static int sum_bytes(const ws_problem *p) { return p->type_c == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
+static int64_t column_sums_bytes(const ws_problem *p) {
+  const int64_t n = p->epilogue.swapped ? p->m : p->n;
+  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
+}
+
+static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p) {
+  const ws_epilogue *e = &p->epilogue;
+  const int64_t bytes = ws_types[p->type_c].bytes;
+  const wsgemm_status status = e->residual ? check_ld(h, "ld_residual", p->m, p->n, e->ld_residual, bytes) : WSGEMM_SUCCESS;
+  if (status || p->batch_count < 1) return status;
+  const struct {
+    const char *name;
+    bool is_there;
+    int64_t stride, bytes;
+  } parts[] = {{"stride_bias", e->bias, e->stride_bias, e->bias ? bias_bytes(p) : 0},
+               {"stride_residual", e->residual, e->stride_residual, e->residual ? residual_bytes(p) : 0},
+               {"stride_column_sums", e->column_sums, e->stride_column_sums, e->column_sums ? column_sums_bytes(p) : 0}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    if (parts[i].is_there && parts[i].bytes < 0)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; a batch of %lld spans more than 2^63 - 1 bytes", parts[i].name,
+                     (long long)parts[i].stride, (long long)p->batch_count);
+  return WSGEMM_SUCCESS;
+}
 
 static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
   const bool swap = s->layout == WSGEMM_ROW_MAJOR;
@@ -154,6 +217,7 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->lda, bytes);
   if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
   if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, ws_types[p->type_c].bytes);
+  if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
   if (status || p->batch_count <= 1) return status;
   if (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
@@ -161,12 +225,44 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   return WSGEMM_SUCCESS;
 }
 
-/* Whether C's memory meets an operand's, from first to last element. */
-static bool meets_c(const ws_problem *p, const void *x, int64_t stride, int64_t x_bytes) {
-  const int64_t before = p->batch_count - 1;
-  const uintptr_t c = (uintptr_t)p->c + (uintptr_t)(p->stride_c < 0 ? p->stride_c * before * ws_types[p->type_c].bytes : 0);
-  const uintptr_t begin = (uintptr_t)x + (uintptr_t)(stride < 0 ? stride * before * ws_types[p->type].bytes : 0);
-  return begin < c + (uintptr_t)c_bytes(p) && c < begin + (uintptr_t)x_bytes;
+/* Memory from the first to behind the last element of a batch. */
+typedef struct extent {
+  const char *name;
+  uintptr_t begin, bytes; /* 0: not there, or not read */
+} extent;
+
+static extent extent_of(const ws_problem *p, const char *name, const void *x, int64_t stride, int element_bytes, int64_t bytes) {
+  const int64_t before = stride < 0 ? stride * (p->batch_count - 1) * element_bytes : 0;
+  return (extent){name, (uintptr_t)x + (uintptr_t)before, x ? (uintptr_t)bytes : 0};
+}
+
+static bool meet(const extent *x, const extent *y) {
+  return x->bytes > 0 && y->bytes > 0 && x->begin < y->begin + y->bytes && y->begin < x->begin + x->bytes;
+}
+
+/* C, and column_sums after it, are written: neither may overlap another or what is read. */
+static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  enum { C, COLUMN_SUMS, A, B, BIAS, RESIDUAL, N_EXTENTS };
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const int bytes = ws_types[p->type].bytes, c_element = ws_types[p->type_c].bytes;
+  extent all[N_EXTENTS] = {{"c", 0, 0}};
+  all[C] = extent_of(p, "c", p->c, p->stride_c, c_element, c_bytes(p));
+  if (!ws_product_is_zero(p)) {
+    all[swap ? B : A] = extent_of(p, swap ? "b" : "a", p->a, p->stride_a, bytes, a_bytes(p));
+    all[swap ? A : B] = extent_of(p, swap ? "a" : "b", p->b, p->stride_b, bytes, b_bytes(p));
+  }
+  if (p->has_epilogue) {
+    const ws_epilogue *e = &p->epilogue;
+    if (e->column_sums)
+      all[COLUMN_SUMS] = extent_of(p, "column_sums", e->column_sums, e->stride_column_sums, sum_bytes(p), column_sums_bytes(p));
+    if (e->bias) all[BIAS] = extent_of(p, "bias", e->bias, e->stride_bias, ws_types[e->type_bias].bytes, bias_bytes(p));
+    if (e->residual) all[RESIDUAL] = extent_of(p, "residual", e->residual, e->stride_residual, c_element, residual_bytes(p));
+  }
+  for (int written = C; written <= COLUMN_SUMS; written++)
+    for (int i = written + 1; i < N_EXTENTS; i++)
+      if (meet(&all[written], &all[i]) && !(written == C && i == RESIDUAL && ws_residual_is_c(p)))
+        return ws_fail(h, WSGEMM_INVALID_VALUE, "%s overlaps %s; it must not", all[written].name, all[i].name);
+  return WSGEMM_SUCCESS;
 }
 
 static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s) {
@@ -175,11 +271,7 @@ static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const
   if (read_ab && !(swap ? p->b : p->a)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
   if (read_ab && !(swap ? p->a : p->b)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
   if (!p->c) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
-  if (!read_ab || !atomic_load_explicit(&h->check, memory_order_relaxed)) return WSGEMM_SUCCESS;
-  const bool meets_a = meets_c(p, p->a, p->stride_a, a_bytes(p)), meets_b = meets_c(p, p->b, p->stride_b, b_bytes(p));
-  if (meets_a || meets_b)
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "c overlaps %s; it must not", (swap ? meets_b : meets_a) ? "a" : "b");
-  return WSGEMM_SUCCESS;
+  return atomic_load_explicit(&h->check, memory_order_relaxed) ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
 }
 
 static wsgemm_status bad_handle(void) {
@@ -269,18 +361,30 @@ static bool types_fit(const wsgemm_gemm_desc *d) {
   return (ws_is_half(d->type_c) || d->type_c == WSGEMM_F32) && d->type_scalar == WSGEMM_F32;
 }
 
-/* What only the descriptor form can get wrong. */
-static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
-  if (!d) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
-  if (d->struct_bytes != sizeof *d)
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu", d->struct_bytes, sizeof *d);
+/* The parts of an epilogue: none for complex types, and a bias of C's type, or of FP32 where that is what sums are made in. */
+static wsgemm_status check_epilogue_types(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  if (d->type_c == WSGEMM_C32 || d->type_c == WSGEMM_C64)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "epilogue of a complex C: it is built in for real types only");
+  if (d->bias && d->type_bias != d->type_c && !(d->type_bias == WSGEMM_F32 && ws_is_half(d->type_c)))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "type_bias is %s beside a C of %s: this mixture is not built in",
+                   ws_types[d->type_bias].name, ws_types[d->type_c].name);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
   const struct {
     const char *name;
     int value, most;
-  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},          {"type_b", (int)d->type_b, WS_N_TYPES - 1},
-               {"type_c", (int)d->type_c, WS_N_TYPES - 1},          {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
-               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},        {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
-               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_NONE}};
+  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},
+               {"type_b", (int)d->type_b, WS_N_TYPES - 1},
+               {"type_c", (int)d->type_c, WS_N_TYPES - 1},
+               {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
+               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},
+               {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
+               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_SILU},
+               {"bias_per", is_whole ? (int)d->bias_per : 0, WSGEMM_BIAS_PER_COLUMN},
+               {"type_bias", is_whole ? (int)d->type_bias : 0, WS_N_TYPES - 1}};
   for (size_t i = 0; i < sizeof enums / sizeof enums[0]; i++)
     if (enums[i].value < 0 || enums[i].value > enums[i].most)
       return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be 0 .. %d", enums[i].name, enums[i].value, enums[i].most);
@@ -289,13 +393,44 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
                    ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
   if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");
-  return WSGEMM_SUCCESS;
+  return has_epilogue(d) ? check_epilogue_types(h, d) : WSGEMM_SUCCESS;
+}
+
+/* One type for all, by value, without an epilogue; what is left are the enums of check_enums. */
+WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
+  return ((unsigned)d->type_a <= WSGEMM_C64) & (d->type_b == d->type_a) & (d->type_c == d->type_a) &
+             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_PEDANTIC) &
+             (d->scalar_mode == WSGEMM_SCALAR_VALUE) & (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
+         (!is_whole ||
+          (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));
+}
+
+/* What only the descriptor form can get wrong. Leaves in *checked the descriptor to go on with: the given one, or *whole, which is made of
+ * one of the first version that has an activation. */
+static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given, wsgemm_gemm_desc *whole,
+                                const wsgemm_gemm_desc **checked) {
+  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  const bool is_first_version = given->struct_bytes == WSGEMM_GEMM_DESC_BASE_BYTES;
+  if (!is_first_version && given->struct_bytes != sizeof *given)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu, or %zu for the first version",
+                   given->struct_bytes, sizeof *given, WSGEMM_GEMM_DESC_BASE_BYTES);
+  *checked = given;
+  if (surely_good_desc(given)) return WSGEMM_SUCCESS;
+  if (is_first_version && given->epilogue != WSGEMM_EPILOGUE_NONE) {
+    *whole = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
+    memcpy(whole, given, WSGEMM_GEMM_DESC_BASE_BYTES);
+    whole->struct_bytes = sizeof *whole;
+    *checked = whole;
+  }
+  return check_desc_enums(h, *checked);
 }
 
 wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return bad_handle();
-  const wsgemm_status status = check_desc(h, desc);
+  wsgemm_gemm_desc whole;
+  const wsgemm_status status = check_desc(h, desc, &whole, &desc);
   if (status) return status;
   const said s = {desc->layout, desc->transa, desc->transb};
   ws_problem p;
@@ -307,7 +442,8 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return bad_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
-  wsgemm_status status = check_desc(h, desc);
+  wsgemm_gemm_desc whole;
+  wsgemm_status status = check_desc(h, desc, &whole, &desc);
   if (status) return status;
   const said s = {desc->layout, desc->transa, desc->transb};
   ws_problem p;
@@ -320,7 +456,8 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';
   wsgemm_handle *h = ws_handle(handle);
-  wsgemm_status status = h ? check_desc(h, desc) : bad_handle();
+  wsgemm_gemm_desc whole;
+  wsgemm_status status = h ? check_desc(h, desc, &whole, &desc) : bad_handle();
   ws_problem p;
   if (!status) {
     const said s = {desc->layout, desc->transa, desc->transb};

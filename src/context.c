@@ -23,7 +23,7 @@ wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
 
 static ws_machine machine;
 static int affinity_threads, quota_threads, env_threads, default_threads; /* 0: no such limit */
-static int env_policy, env_coarse, env_quantum, env_check;
+static int env_policy, env_coarse, env_quantum, env_check, env_invariant;
 static char env_report[512]; /* lines for wsgemm_machine */
 static _Thread_local char last_error[256];
 static _Thread_local int thread_limit;
@@ -85,6 +85,7 @@ static bool read_threads(const char *text) { return parse_int(text, 1, WS_MAX_WO
 static bool read_coarse(const char *text) { return parse_int(text, 1, WS_COARSE_MAX, &env_coarse); }
 static bool read_quantum(const char *text) { return parse_int(text, 0, WS_QUANTUM_MAX, &env_quantum); }
 static bool read_check(const char *text) { return parse_int(text, 0, 1, &env_check); }
+static bool read_invariant(const char *text) { return parse_int(text, 0, 1, &env_invariant); }
 
 static bool read_policy(const char *text) {
   for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
@@ -123,6 +124,7 @@ static const struct {
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: avx512, avx2, neon or ref"},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
     {"WSGEMM_CHECK", read_check, "0 or 1"},
+    {"WSGEMM_INVARIANT", read_invariant, "0 or 1"},
 };
 
 static void read_environment(void) {
@@ -230,6 +232,7 @@ static void set_defaults(wsgemm_handle *h) {
   atomic_store(&h->coarse_factor, env_coarse);
   atomic_store(&h->quantum, env_quantum);
   atomic_store(&h->check, env_check);
+  atomic_store(&h->invariant, env_invariant);
 }
 
 static void init(void) {
@@ -413,6 +416,16 @@ wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) {
 wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled) {
   if (!(h = ws_handle(h))) return bad_handle();
   return get_int(h, &h->check, "enabled", enabled);
+}
+
+wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return set_int(h, &h->invariant, "enabled", enabled, 0, 1);
+}
+
+wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  return get_int(h, &h->invariant, "enabled", enabled);
 }
 
 wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {

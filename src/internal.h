@@ -26,6 +26,19 @@ extern const ws_type_info ws_types[WS_N_TYPES];
 /* Types that are stored in 16 bits and computed with in FP32. */
 static inline bool ws_is_half(wsgemm_type type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
 
+/* ---- epilogue -------------------------------------------------------------------------------------------------------------
+ * See wsgemm_epilogue, for C as it stands in the problem: where a row-major one was swapped, the caller's columns are rows here. */
+typedef struct ws_epilogue {
+  wsgemm_epilogue activation;
+  bool swapped;      /* the caller's C is row-major: his columns are rows */
+  bool bias_per_row; /* bias[i] to row i of the problem's C; else bias[j] to column j */
+  wsgemm_type type_bias;
+  const void *bias, *residual; /* NULL: none */
+  void *column_sums;           /* of the caller's columns; NULL: none */
+  int64_t stride_bias, ld_residual, stride_residual, stride_column_sums;
+  double out_scale;
+} ws_epilogue;
+
 /* ---- problem --------------------------------------------------------------------------------------------------------------
  * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
  * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
@@ -38,7 +51,25 @@ typedef struct ws_problem {
   int64_t lda, ldb, ldc;
   ws_scale scale; /* alpha, beta and what is known of them */
   int64_t batch_count, stride_a, stride_b, stride_c;
+  bool has_epilogue;
+  ws_epilogue epilogue; /* if has_epilogue, else never looked at */
 } ws_problem;
+
+/* A residual in C's own memory, of what stands there before the call. */
+static inline bool ws_residual_is_c(const ws_problem *p) {
+  const ws_epilogue *e = &p->epilogue;
+  return e->residual == p->c && e->ld_residual == p->ldc && (p->batch_count == 1 || e->stride_residual == p->stride_c);
+}
+
+/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its epilogue. */
+static inline ws_problem ws_transposed(const ws_problem *p) {
+  ws_problem t = *p;
+  t.m = p->n, t.n = p->m, t.ldc = p->n;
+  t.a = p->b, t.lda = p->ldb, t.a_trans = !p->b_trans, t.stride_a = p->stride_b, t.scale.conj_a = p->scale.conj_b;
+  t.b = p->a, t.ldb = p->lda, t.b_trans = !p->a_trans, t.stride_b = p->stride_a, t.scale.conj_b = p->scale.conj_a;
+  t.has_epilogue = false;
+  return t;
+}
 
 /* ---- machine: context.c, cpu/cpuid.c ------------------------------------------------------------------------------------ */
 
@@ -67,8 +98,8 @@ static inline void ws_context_init(void) {
 enum { WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 struct wsgemm_handle {
   _Atomic uint64_t magic;
-  _Atomic int n_threads, policy, coarse_factor, quantum, math, check; /* 0: automatic */
-  _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES];            /* forced row + 1 of each backend; 0: automatic */
+  _Atomic int n_threads, policy, coarse_factor, quantum, math, check, invariant; /* 0: automatic, or off */
+  _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES]; /* forced row + 1 of each backend; 0: automatic */
   _Atomic(void *) stream;
   _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
   _Atomic size_t workspace_bytes;
@@ -129,7 +160,7 @@ typedef struct ws_plan {
   ws_path path;
   bool pack_a;        /* DIRECT: pack panels of A */
   bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
-  bool swap;          /* VECTOR: m = 1, computed as its transpose */
+  bool swap;          /* m = 1, computed as its transpose */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
@@ -146,6 +177,8 @@ static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
 }
 
 void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
+/* For a walk over the elements of C alone: row, tile, threads, policy. */
+void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
 const char *ws_path_name(ws_path path);
 const char *ws_policy_name(wsgemm_policy policy);
 
@@ -171,4 +204,6 @@ void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan);
 void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
 /* C = beta C for the whole batch. */
 void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row);
+/* A product with an epilogue; ALLOC_FAILED: see wsgemm_gemm. */
+wsgemm_status ws_cpu_gemm_epilogue(wsgemm_handle *h, const ws_problem *p);
 #endif

@@ -19,6 +19,8 @@ const char *ws_policy_name(wsgemm_policy policy) {
 #define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
 /* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
 #define VECTOR_LEAST 1024.0
+/* Elements of C for each thread of a walk over them. */
+#define WALK_PER_THREAD (32.0 * 1024)
 /* Items for each thread and step: more balance better, fewer cost less. */
 enum { ITEMS_PER_THREAD = 8 };
 /* Columns of a queue tile, in panels of nr. */
@@ -131,32 +133,53 @@ static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_pla
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
  * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
- * faster packed). */
+ * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. */
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
   return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
 }
 
-void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+static wsgemm_policy cpu_policy(const wsgemm_handle *h) {
+  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
+  return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
+}
+
+void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+  enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
+  const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
+  *plan = (ws_plan){.row = ws_row_for(h, p->type), .policy = cpu_policy(h), .coarse = 1, .n_products = 1};
+  plan->n_threads = threads_for(h, n_elements, WALK_PER_THREAD);
+  plan->bm = ws_min(p->m, LONGEST_LINE);
+  plan->bn = TILE / plan->bm;
+}
+
+void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
+  /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
+  const bool invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed);
+  /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
+  const bool is_row = invariant && given->m == 1 && given->n > 1 && given->ldc == 1 && ws_types[given->type].n_real == 1 &&
+                      !ws_is_half(given->type);
+  ws_problem turned;
+  if (is_row) turned = ws_transposed(given);
+  const ws_problem *p = is_row ? &turned : given;
+  plan->swap = is_row;
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for(h, p->type);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->swap = false;
+  plan->pack_a = plan->by_columns = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
   plan->n_products = 1;
-  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
-  plan->policy =
-      policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
+  plan->policy = cpu_policy(h);
   plan->n_threads = 1;
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);
   else if (ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
-  else if ((p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST)
+  else if ((p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant)
     plan_vector(h, p, work * (double)p->batch_count, plan);
-  else if (direct_pays(p) || p->m <= 2 * plan->row->mr || p->k < 4)
+  else if (direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4)
     plan_direct(h, p, work * (double)p->batch_count, plan);
   else
     plan_packed(h, p, work, plan);

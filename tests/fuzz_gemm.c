@@ -80,7 +80,7 @@ static struct stage *stage_of(wsgemm_type type) {
 
 /* The same descriptor, damaged in one more member that only the descriptor form has, must be refused. */
 static void damage(struct input *input, wsgemm_gemm_desc d) {
-  switch (take(input) % 6) {
+  switch (take(input) % 9) {
   case 0:
     d.struct_bytes += 1 + take(input);
     break;
@@ -91,10 +91,19 @@ static void damage(struct input *input, wsgemm_gemm_desc d) {
     d.scalar_mode = (wsgemm_scalar_mode)(1 + (int)take(input));
     break;
   case 3:
-    d.epilogue = (wsgemm_epilogue)(1 + (int)take(input));
+    d.epilogue = (wsgemm_epilogue)(5 + (int)take(input));
     break;
   case 4:
     d.math = (wsgemm_math)(3 + (int)take(input));
+    break;
+  case 5:
+    d.bias_per = (wsgemm_bias)(2 + (int)take(input));
+    break;
+  case 6:
+    d.type_bias = (wsgemm_type)(N_TYPES + (int)take(input));
+    break;
+  case 7: /* never read */
+    d.residual = &d, d.ld_residual = -(int64_t)take(input);
     break;
   default:
     d.batch_count = -1 - (int64_t)take(input);

@@ -84,7 +84,7 @@ SPOIL(scalar_mixed, d->type_scalar = d->type_scalar == WSGEMM_F32 ? WSGEMM_F64 :
 SPOIL(scalar_half, d->type_scalar = WSGEMM_F16)
 SPOIL(scalar_mode_device, d->scalar_mode = WSGEMM_SCALAR_DEVICE)
 SPOIL(scalar_mode_2, d->scalar_mode = (wsgemm_scalar_mode)2)
-SPOIL(epilogue_1, d->epilogue = (wsgemm_epilogue)1)
+SPOIL(epilogue_5, d->epilogue = (wsgemm_epilogue)5)
 SPOIL(math_3, d->math = (wsgemm_math)3)
 
 static const struct bad_input table[] = {
@@ -143,7 +143,7 @@ static const struct bad_input table[] = {
     {"scalar of another type", scalar_mixed, true, WSGEMM_NOT_SUPPORTED, "", "", ""},
     {"scalar_mode DEVICE", scalar_mode_device, true, WSGEMM_NOT_SUPPORTED, "scalar_mode", "1", ""},
     {"scalar_mode 2", scalar_mode_2, true, WSGEMM_INVALID_VALUE, "scalar_mode", "2", "0"},
-    {"epilogue 1", epilogue_1, true, WSGEMM_INVALID_VALUE, "epilogue", "1", "0"},
+    {"epilogue 5", epilogue_5, true, WSGEMM_INVALID_VALUE, "epilogue", "5", "0"},
     {"math 3", math_3, true, WSGEMM_INVALID_VALUE, "math", "3", "0"},
 };
 
@@ -281,20 +281,21 @@ static void handles(void) {
   CHECK(wsgemm_gemm(wrong, NULL) == WSGEMM_INVALID_HANDLE, "a wrong handle and no descriptor");
   CHECK(wsgemm_gemm(h, NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "desc"), "%s", wsgemm_last_error());
   CHECK(wsgemm_destroy(wrong) == WSGEMM_INVALID_HANDLE, "destroying what is no handle");
-  CHECK(wsgemm_set_num_threads(wrong, 1) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_get_num_threads(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_policy(wrong, WSGEMM_POLICY_STEAL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_get_policy(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_coarse_factor(wrong, 1) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_get_coarse_factor(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_math(wrong, WSGEMM_MATH_DEFAULT) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_get_math(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_set_kernel(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_get_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_check(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_check(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_workspace(wrong, NULL, 0) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_get_workspace_size(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE &&
-            wsgemm_set_logger(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE,
-        "a setter or getter takes what is no handle");
+  CHECK(
+      wsgemm_set_num_threads(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_num_threads(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_policy(wrong, WSGEMM_POLICY_STEAL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_get_policy(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_coarse_factor(wrong, 1) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_get_coarse_factor(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_math(wrong, WSGEMM_MATH_DEFAULT) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_get_math(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_set_kernel(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE && wsgemm_get_stream(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_check(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_check(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_invariant(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_invariant(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_workspace(wrong, NULL, 0) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_get_workspace_size(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_set_logger(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE,
+      "a setter or getter takes what is no handle");
   char text[64] = "";
   wsgemm_gemm_desc d = good_call(&x, WSGEMM_F32, WSGEMM_COL_MAJOR);
   wsgemm_explain(wrong, &d, text, sizeof text);
@@ -332,6 +333,7 @@ static void settings(void) {
       {"quantum", wsgemm_set_quantum, wsgemm_get_quantum, {1, 7, 1 << 20, 0}, {-1, (1 << 20) + 1, INT32_MAX, INT32_MIN}},
       {"math", set_math, get_math, {2, 1, 2, 1}, {-1, 0, 3, INT32_MAX}},
       {"enabled", wsgemm_set_check, wsgemm_get_check, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
+      {"enabled", wsgemm_set_invariant, wsgemm_get_invariant, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
   };
   static struct operands x;
   wsgemm_handle *own = NULL;

@@ -259,6 +259,55 @@ static void memory_is_kept_child(void *unused) {
 }
 static void memory_is_kept(void) { check_in_child("second calls", memory_is_kept_child, NULL); }
 
+/* ---- Epilogues ----------------------------------------------------------------------------------------------------------------------- */
+
+/* C as its own residual, 2 x n and sums of 1 for each element: so C = 1 + 3, of floats, doubles or halves. */
+static wsgemm_status add_to_itself(wsgemm_type type, int64_t n, struct matrix *c, double expected) {
+  static struct arena places[2];
+  for (int i = 0; i < 2; i++)
+    if (!places[i].low) places[i] = arena_new(1 << 20);
+  struct matrix ones = matrix_place(&places[0], type, WSGEMM_COL_MAJOR, 2, n, 2, PLACE_END);
+  *c = matrix_place(&places[1], type, WSGEMM_COL_MAJOR, 2, n, 2, PLACE_END);
+  for (int64_t at = 0; at < 2 * n; at++) matrix_set(&ones, at % 2, at / 2, 1, 0), matrix_set(c, at % 2, at / 2, 3, 0);
+  wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, 2, n, 1);
+  d.a = d.b = ones.elements, d.ldb = n, d.c = c->elements, d.residual = d.c, d.ld_residual = 2;
+  atomic_store(&is_watching, true);
+  const wsgemm_status status = wsgemm_gemm(NULL, &d);
+  atomic_store(&is_watching, false);
+  int n_wrong = 0;
+  for (int64_t at = 0; at < 2 * n; at++) {
+    double re, im;
+    matrix_get(c, at % 2, at / 2, &re, &im);
+    n_wrong += re != expected;
+  }
+  CHECK(n_wrong == 0, "type %c, n = %lld: %d elements are not %g", type_letter(type), (long long)n, n_wrong, expected);
+  return status;
+}
+
+/* A small C that is its own residual asks nothing of the system. A large one of floats or doubles is copied; without memory for that, it is
+ * refused and stays as it was. */
+static void residuals_child(void *unused) {
+  (void)unused;
+  static const wsgemm_type types[] = {WSGEMM_F32, WSGEMM_F64, WSGEMM_F16, WSGEMM_BF16};
+  struct matrix c;
+  REQUIRE(wsgemm_set_num_threads(NULL, 1) == WSGEMM_SUCCESS, "threads");
+  for (int t = 0; t < 4; t++) {
+    const bool is_copied = !type_is_half(types[t]);
+    CHECK(add_to_itself(types[t], 20, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    for (int kind = 0; kind < N_KINDS; kind++) atomic_store(&n_calls[kind], 0);
+    CHECK(add_to_itself(types[t], 400, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    for (int kind = 0; kind < N_KINDS; kind++)
+      CHECK(atomic_load(&n_calls[kind]) == 0, "%d calls of %s", atomic_load(&n_calls[kind]), kind_names[kind]);
+    first_failing[KIND_MMAP] = 1, last_failing[KIND_MMAP] = 1 << 30;
+    const wsgemm_status status = add_to_itself(types[t], 20000, &c, is_copied ? 3 : 4);
+    CHECK(status == (is_copied ? WSGEMM_ALLOC_FAILED : WSGEMM_SUCCESS), "type %c: %s", type_letter(types[t]),
+          wsgemm_status_name(status));
+    first_failing[KIND_MMAP] = last_failing[KIND_MMAP] = 0;
+  }
+  for (int t = 0; t < 4; t++) CHECK(add_to_itself(types[t], 20000, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+}
+static void residuals(void) { check_in_child("residuals", residuals_child, NULL); }
+
 /* ---- fork beside a thread that is taking memory for packing ---------------------------------------------------------------------- */
 
 static atomic_bool is_held;
@@ -302,5 +351,6 @@ static const struct check_case cases[] = {{"malloc_fails", malloc_fails},
                                           {"small_products", small_products},
                                           {"large_products_are_seen", large_products_are_seen},
                                           {"memory_is_kept", memory_is_kept},
+                                          {"residuals", residuals},
                                           {"fork_beside_packing", fork_beside_packing}};
 CHECK_MAIN("faults", cases)

@@ -45,6 +45,9 @@ static void values_and_layouts(void) {
   CHECK(sizeof(wsgemm_cfloat) == 2 * sizeof(float) && _Alignof(wsgemm_cfloat) == _Alignof(float), "cfloat");
   CHECK(sizeof(wsgemm_cdouble) == 2 * sizeof(double) && _Alignof(wsgemm_cdouble) == _Alignof(double), "cdouble");
   CHECK(sizeof(wsgemm_scalar) == sizeof(wsgemm_cdouble), "scalar");
+  CHECK(WSGEMM_EPILOGUE_NONE == 0 && WSGEMM_EPILOGUE_RELU == 1 && WSGEMM_EPILOGUE_GELU_TANH == 2 &&
+            WSGEMM_EPILOGUE_GELU_ERF == 3 && WSGEMM_EPILOGUE_SILU == 4 && WSGEMM_BIAS_PER_ROW == 0 && WSGEMM_BIAS_PER_COLUMN == 1,
+        "epilogue");
   CHECK(sizeof(wsgemm_f16) == 2 && sizeof(wsgemm_bf16) == 2, "halves");
   CHECK(WSGEMM_F32 == 0 && WSGEMM_F64 == 1 && WSGEMM_C32 == 2 && WSGEMM_C64 == 3 && WSGEMM_F16 == 4 && WSGEMM_BF16 == 5, "type");
   const wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
@@ -52,7 +55,9 @@ static void values_and_layouts(void) {
             d.transb == WSGEMM_NO_TRANS && d.type_a == WSGEMM_F32 && d.type_b == WSGEMM_F32 && d.type_c == WSGEMM_F32 &&
             d.type_scalar == WSGEMM_F32 && d.math == WSGEMM_MATH_INHERIT && d.scalar_mode == WSGEMM_SCALAR_VALUE &&
             d.epilogue == WSGEMM_EPILOGUE_NONE && d.m == 0 && d.n == 0 && d.k == 0 && !d.a && !d.b && !d.c && d.lda == 0 &&
-            d.ldb == 0 && d.ldc == 0 && d.batch_count == 1 && d.stride_a == 0 && d.stride_b == 0 && d.stride_c == 0,
+            d.ldb == 0 && d.ldc == 0 && d.batch_count == 1 && d.stride_a == 0 && d.stride_b == 0 && d.stride_c == 0 &&
+            d.bias_per == WSGEMM_BIAS_PER_ROW && d.type_bias == WSGEMM_F32 && !d.bias && d.stride_bias == 0 && !d.residual &&
+            d.ld_residual == 0 && d.stride_residual == 0 && d.out_scale == 1 && !d.column_sums && d.stride_column_sums == 0,
         "WSGEMM_GEMM_DESC_INIT fills the wrong members");
 }
 

@@ -283,6 +283,8 @@ static void variables(void) {
       {"WSGEMM_KERNEL", "sgemm_unheard_of_3x3", NULL, NULL, true},
       {"WSGEMM_CHECK", "2", NULL, NULL, true},
       {"WSGEMM_CHECK", "1", NULL, NULL, false},
+      {"WSGEMM_INVARIANT", "yes", NULL, NULL, true},
+      {"WSGEMM_INVARIANT", "1", "invariant", "an element's bits do not depend on m, n, the batch, lds, ops or layout", false},
   };
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
     struct variable variable = table[i];

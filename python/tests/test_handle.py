@@ -37,6 +37,27 @@ def test_settings_are_kept_and_apart():
     assert (handle.threads, handle.policy, handle.coarse_factor, handle.math) == (2, "steal", 0, "default")
 
 
+def test_invariant_rows():
+    rng = np.random.default_rng(43)
+    handle = wsgemm.Handle(invariant=True)
+    assert handle.invariant is True and wsgemm.Handle().invariant is False and "invariant=True" in repr(handle)
+    for dtype in (*DTYPES, "float16"):
+        a, b = random_array(rng, (33, 300), "float32").astype(dtype), random_array(rng, (300, 64), "float32").astype(dtype)
+        whole = wsgemm.matmul(a, b, handle=handle)
+        for m in (1, 2, 7, 33):
+            assert wsgemm.matmul(a[:m], b, handle=handle).tobytes() == whole[:m].tobytes()
+        assert wsgemm.matmul(a[:, None], b, handle=handle).tobytes() == whole.tobytes()  # a stack of rows
+        assert wsgemm.matmul(a[5], b, handle=handle).tobytes() == whole[5].tobytes()
+        fused = wsgemm.matmul(a, b, activation="relu", handle=handle) if dtype in ("float32", "float16") else None
+        if fused is not None:
+            assert wsgemm.matmul(a[5], b, activation="relu", handle=handle).tobytes() == fused[5].tobytes()
+    assert "invariant" in wsgemm.explain(a, b, handle=handle) and "invariant" not in wsgemm.explain(a, b)
+    handle.invariant = False
+    assert handle.invariant is False
+    with pytest.raises(wsgemm.WsgemmError):
+        handle.invariant = 2
+
+
 def test_settings_reach_the_call(operands):
     told = wsgemm.explain(*operands, handle=wsgemm.Handle(threads=1, policy="fixed_work", coarse_factor=3))
     assert told["threads"] == "1" and told["coarse_factor"] == "3" and re.search("fixed.work", told["policy"])

@@ -25,6 +25,7 @@ ENUMS = {
     "policy": _lib.Policy,
     "scalar_mode": _lib.ScalarMode,
     "epilogue": _lib.Epilogue,
+    "bias": _lib.Bias,
 }
 STRUCTS = {"cfloat": _lib.CFloat, "cdouble": _lib.CDouble, "scalar": _lib.Scalar, "gemm_desc": _lib.GemmDesc}
 
@@ -120,7 +121,7 @@ def declared_as(c_type):
 
 
 def test_the_header_was_read(header):
-    assert len(enums_of(header)) >= 11 and len(structs_of(header)) >= 4 and len(functions_of(header)) >= 34
+    assert len(enums_of(header)) >= 12 and len(structs_of(header)) >= 4 and len(functions_of(header)) >= 34
 
 
 def test_enums(header, compiled):
@@ -167,13 +168,17 @@ def test_packed_descriptor(kind):
     integers = list(range(101, 114))
     layout_to_epilogue, sizes = integers[:10], integers[10:]
     rest = list(range(201, 211))
+    epilogue = [*range(301, 308), 5.5, 308, 309]
     packed = _lib.DESC_FORMAT[kind].pack(_lib.DESC_BYTES, *layout_to_epilogue, *sizes, 1.5, 2.5, 3.5, 4.5, *rest)
+    assert len(packed) == _lib.BASE_DESC_BYTES
+    packed += _lib.EPILOGUE_FORMAT.pack(*epilogue)
     assert len(packed) == _lib.DESC_BYTES
     desc = _lib.GemmDesc.from_buffer_copy(packed)
     names = [name for name, _ in _lib.GemmDesc._fields_]
     assert desc.struct_bytes == _lib.DESC_BYTES
     assert [getattr(desc, name) for name in names[1:14]] == integers
-    assert [getattr(desc, name) for name in names[16:]] == rest
+    assert [getattr(desc, name) for name in names[16:26]] == rest
+    assert [getattr(desc, name) for name in names[26:]] == epilogue
     for scalar, (re_part, im_part) in ((desc.alpha, (1.5, 2.5)), (desc.beta, (3.5, 4.5))):
         if kind in (_lib.Type.F32, _lib.Type.F16, _lib.Type.BF16):
             assert scalar.s == re_part

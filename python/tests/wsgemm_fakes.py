@@ -235,7 +235,7 @@ def gpu(monkeypatch):
     gemm = product._gemm
 
     def record(handle, packed):
-        recorder.descs.append(_lib.GemmDesc.from_buffer_copy(packed))
+        recorder.descs.append(_lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0")))
         recorder.handles.append(handle)
         recorder.log.append(("gemm", stream_of(handle)))
         return recorder.on_gemm(handle) or gemm(handle, packed)

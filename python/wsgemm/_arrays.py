@@ -170,6 +170,11 @@ address = (
 )
 
 
+def may_share(x: Array, y: Array) -> bool:
+    """Whether the extents of two arrays meet."""
+    return np.may_share_memory(x, y, max_work=1)  # type: ignore[arg-type]
+
+
 def element_strides(x: Array) -> list[int] | None:
     """x's strides in elements; None if they are no multiples of an element, or x is not aligned to its type."""
     itemsize = x.itemsize

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _device_product
+from . import _device_product, _epilogue
 from ._arrays import LETTERS, Array, as_array, check_out, kind_for, scalars_of
+from ._epilogue import Epilogue
 from ._handle import Handle
 from ._product import Options, gemm_shape, prepare, run, run_matrix
 
@@ -30,6 +31,11 @@ def gemm(
     trans_b: int = 0,
     overwrite_c: int = 0,
     *,
+    activation: str | None = None,
+    bias: ArrayLike | None = None,
+    residual: ArrayLike | None = None,
+    out_scale: float = 1,
+    column_sums: Any = None,
     handle: Handle | None = None,
 ) -> Any:
     """alpha * op(a) @ op(b) + beta * c, for matrices of any one type that matmul takes.
@@ -40,6 +46,7 @@ def gemm(
         c: (m, n), of the same type.
         trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
         overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
+        activation, bias, residual, out_scale, column_sums: as for matmul.
         handle: as for matmul.
 
     Arrays in GPU memory are taken as by matmul.
@@ -50,7 +57,11 @@ def gemm(
     Raises:
         TypeError, ValueError, OverflowError, WsgemmError: as matmul does.
     """
-    return _gemm(None, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle)
+    epilogue = None
+    if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
+        epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
+        _epilogue.refuse_device(a, b, c, bias, residual, column_sums)
+    return _gemm(None, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle, epilogue)
 
 
 def _gemm(
@@ -64,6 +75,7 @@ def _gemm(
     trans_b: int,
     overwrite_c: int,
     handle: Handle | None,
+    epilogue: Epilogue | None = None,
 ) -> Any:
     if type(a) is not _ndarray or type(b) is not _ndarray or (c is not None and type(c) is not _ndarray):
         with ExitStack() as closing:
@@ -83,7 +95,7 @@ def _gemm(
     pointer = None if handle is None else handle.pointer
     conj_a, conj_b = trans_a == 2, trans_b == 2
     in_place = c is not None and bool(overwrite_c)
-    if not in_place and beta == 0 and not ((conj_a or conj_b) and kind.is_complex):
+    if epilogue is None and not in_place and beta == 0 and not ((conj_a or conj_b) and kind.is_complex):
         # The C-ordered product of the transposes is the Fortran-ordered product.
         done = run_matrix(kind, op_b.T, op_a.T, None, scalars, pointer)
         if done is not None:
@@ -95,7 +107,9 @@ def _gemm(
         result = np.array(c, order="F", copy=True)
     else:
         result = np.empty(shape, a.dtype, order="F")
-    if result.size:
+    if epilogue is not None:
+        _epilogue.gemm(kind, op_a, op_b, result, not in_place, scalars, epilogue, handle)
+    elif result.size:
         run(prepare(kind, op_a, op_b, result, not in_place, Options(scalars, beta != 0, conj_a, conj_b)), pointer)
     return result
 

@@ -47,6 +47,8 @@ class Handle:
         coarse_factor: neighbouring tiles of one work item, 1 to 64; 0: chosen per call.
         kernel: names of kernel rows to force (see kernels()): one, or several for different element types; None: automatic.
         math: numerics class: "default" or "pedantic".
+        invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in a stack; None: as
+            WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
 
     All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
 
@@ -67,6 +69,7 @@ class Handle:
         coarse_factor: int = 0,
         kernel: str | tuple[str, ...] | list[str] | None = None,
         math: str = "default",
+        invariant: bool | None = None,
     ) -> None:
         created = ctypes.c_void_p()
         _lib.check(_lib.library.wsgemm_create(ctypes.byref(created)))
@@ -78,6 +81,8 @@ class Handle:
         self.coarse_factor = coarse_factor
         self.kernel = kernel
         self.math = math
+        if invariant is not None:
+            self.invariant = invariant
 
     def _adopt(self, pointer: int | None) -> None:
         self.pointer = pointer
@@ -124,6 +129,14 @@ class Handle:
         self._set("math", _choice(MATHS, value, "math"))
 
     @property
+    def invariant(self) -> bool:
+        return bool(self._get("invariant"))
+
+    @invariant.setter
+    def invariant(self, value: bool) -> None:
+        self._set("invariant", _c_int(value, "invariant"))
+
+    @property
     def kernel(self) -> tuple[str, ...]:
         """The kernel rows that were forced through this object; () if none was."""
         return self._kernels
@@ -139,13 +152,13 @@ class Handle:
 
     def __repr__(self) -> str:
         settings = ", ".join(
-            f"{name}={getattr(self, name)!r}" for name in ("threads", "policy", "coarse_factor", "kernel", "math")
+            f"{name}={getattr(self, name)!r}" for name in ("threads", "policy", "coarse_factor", "kernel", "math", "invariant")
         )
         return f"<wsgemm.Handle {settings}>" if self.pointer else f"<wsgemm.default_handle {settings}>"
 
     def _take_settings(self, other: Handle) -> None:
         # What matters on a GPU; the number of threads does not.
-        for name in ("policy", "coarse_factor", "quantum", "math", "check"):
+        for name in ("policy", "coarse_factor", "quantum", "math", "check", "invariant"):
             self._set(name, other._get(name))
         rows = other._kernels
         if self._kernels != rows:

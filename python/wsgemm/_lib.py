@@ -93,6 +93,15 @@ class ScalarMode(enum.IntEnum):
 
 class Epilogue(enum.IntEnum):
     EPILOGUE_NONE = 0
+    EPILOGUE_RELU = 1
+    EPILOGUE_GELU_TANH = 2
+    EPILOGUE_GELU_ERF = 3
+    EPILOGUE_SILU = 4
+
+
+class Bias(enum.IntEnum):
+    BIAS_PER_ROW = 0
+    BIAS_PER_COLUMN = 1
 
 
 class CFloat(ctypes.Structure):
@@ -135,12 +144,23 @@ class GemmDesc(ctypes.Structure):
         ("stride_a", c_int64),
         ("stride_b", c_int64),
         ("stride_c", c_int64),
+        ("bias_per", c_int),
+        ("type_bias", c_int),
+        ("bias", c_void_p),
+        ("stride_bias", c_int64),
+        ("residual", c_void_p),
+        ("ld_residual", c_int64),
+        ("stride_residual", c_int64),
+        ("out_scale", c_double),
+        ("column_sums", c_void_p),
+        ("stride_column_sums", c_int64),
     ]
 
 
 DESC_BYTES = ctypes.sizeof(GemmDesc)
+BASE_DESC_BYTES = GemmDesc.bias_per.offset  # of the first version, which most calls get along with
 
-# GemmDesc again, as a struct format per element type: packing all fields at once into a fresh bytes object takes a quarter of
+# The first version of GemmDesc again, as a struct format per element type: packing all fields at once into a fresh bytes object takes a quarter of
 # the time of setting them one by one, and leaves nothing shared between threads or re-entrant calls. A scalar is always two
 # numbers here: a real one has an imaginary part that nobody reads. "=", for a struct without padding, and because "@" would
 # turn a scalar too large for a float into infinity instead of an OverflowError.
@@ -148,6 +168,9 @@ DESC_FORMAT = {
     kind: struct.Struct(f"=Q10i3q{scalar}{scalar}QqQqQq4q")
     for kind, scalar in zip(Type, ("ff8x", "dd", "ff8x", "dd", "ff8x", "ff8x"))
 }
+
+# What stands behind the first version.
+EPILOGUE_FORMAT = struct.Struct("=2iQqQqqdQq")
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
@@ -186,6 +209,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "get_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
     "set_check": (c_int, [c_void_p, c_int]),
     "get_check": (c_int, [c_void_p, _out_int]),
+    "set_invariant": (c_int, [c_void_p, c_int]),
+    "get_invariant": (c_int, [c_void_p, _out_int]),
     "set_logger": (c_int, [c_void_p, Logger, c_void_p]),
     "sgemm": _typed_gemm(c_float),
     "dgemm": _typed_gemm(c_double),

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _device_product
+from . import _device_product, _epilogue
 from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of
+from ._epilogue import Epilogue
 from ._handle import Handle
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
@@ -23,9 +24,15 @@ def matmul(
     alpha: complex = 1,
     beta: complex = 0,
     *,
+    activation: str | None = None,
+    bias: ArrayLike | None = None,
+    residual: ArrayLike | None = None,
+    out_scale: float = 1,
+    column_sums: Any = None,
     handle: Handle | None = None,
 ) -> Any:
-    """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules.
+    """The matrix product alpha * (a @ b) + beta * out, with numpy.matmul's shape rules; if asked for,
+    out_scale * activation(product + bias) + residual of it, rounded once.
 
     Args:
         a, b: float16, float32, float64, complex64, complex128, or ml_dtypes' bfloat16, both the same; (..., m, k) and
@@ -36,7 +43,17 @@ def matmul(
         out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or
             `b`, which are then copied first.
         alpha, beta: numbers, real if the arrays are. beta != 0 needs `out`; beta = 0 never reads it.
+        activation: "relu", "gelu_tanh", "gelu_erf" or "silu", applied to each element after the bias; None: none.
+        bias: added to each row of the product, if it is of the shape of one, (..., n) or (..., 1, n), or to each column, if of
+            that shape, (..., m, 1); broadcast over the stack. Of the arrays' type, or float32 beside half precision.
+        residual: added at the end: of the arrays' type and the result's shape. It may be `out`, whose old elements it then is.
+        out_scale: multiplies what the activation gives.
+        column_sums: where the sums of the result's columns go: a C-ordered array of shape (..., n) for a result of (..., m, n),
+            float64 if the arrays are, else float32.
         handle: threads, policy and kernel of this call; None: the process's default handle.
+
+    These five take real arrays in host memory; all steps are made in single precision (float64: in double) before the only
+    rounding. See wsgemm_epilogue in wsgemm.h.
 
     Returns:
         out, or a new C-ordered array; a scalar if both operands are 1-D and there is no out.
@@ -60,6 +77,8 @@ def matmul(
       is an `out` that is not a matrix (or stack) with one unit stride, or that is a jax array, which cannot be written;
     - torch: no gradient is recorded, and operands that require one are a TypeError, except under torch.no_grad().
     """
+    if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
+        return _epilogue.matmul(a, b, out, alpha, beta, Epilogue(activation, bias, residual, out_scale, column_sums), handle)
     if type(a) is not _ndarray or type(b) is not _ndarray or (out is not None and type(out) is not _ndarray):
         with ExitStack() as closing:
             operands = _device_product.operands(closing, a, b, out)

@@ -20,6 +20,7 @@ from ._arrays import (
     address,
     element_strides,
     locate,
+    may_share,
 )
 from ._layout import BatchPlan, leading, may_overlap_itself
 
@@ -29,7 +30,7 @@ NO_TRANS, TRANS = int(_lib.Op.NO_TRANS), int(_lib.Op.TRANS)
 CONJUGATED = {NO_TRANS: int(_lib.Op.CONJ_NO_TRANS), TRANS: int(_lib.Op.CONJ_TRANS)}
 INHERIT, BY_VALUE = int(_lib.Math.MATH_INHERIT), int(_lib.ScalarMode.SCALAR_VALUE)
 NO_EPILOGUE = int(_lib.Epilogue.EPILOGUE_NONE)
-DESC_BYTES = _lib.DESC_BYTES
+DESC_BYTES = _lib.BASE_DESC_BYTES
 
 _gemm = _lib.library.wsgemm_gemm
 _ndarray, _empty = np.ndarray, np.empty
@@ -128,8 +129,8 @@ def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options:
         address_a = address_b = 0
     else:
         avoid = None if is_fresh or temporary is not None else out
-        a, strides_a, a_is_copy = _operand(a, stack, avoid)
-        b, strides_b, b_is_copy = _operand(b, stack, avoid)
+        a, strides_a, a_is_copy = operand(a, stack, avoid)
+        b, strides_b, b_is_copy = operand(b, stack, avoid)
         copies += ["a"] * a_is_copy + ["b"] * b_is_copy
         address_a, address_b = address(a), address(b)
     plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], strides_c[-2:])
@@ -139,14 +140,14 @@ def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options:
     return Prepared(descs, tuple(copies), (a, b, target), out, temporary)
 
 
-def _operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Array, list[int], bool]:
+def operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Array, list[int], bool]:
     """(x, or a copy that BLAS can express and that shares no memory with avoid; its strides, broadcast to the stack; whether it
     is a copy)"""
     strides = element_strides(x)
     is_copy = (
         strides is None
         or not leading(x.shape[-2], x.shape[-1], strides[-2], strides[-1])
-        or (avoid is not None and np.may_share_memory(x, avoid, max_work=1))  # type: ignore[arg-type]
+        or (avoid is not None and may_share(x, avoid))
     )
     if strides is None or is_copy:
         # A broadcast dimension (stride 0) of the stack is copied once, and broadcast again below.

@@ -26,7 +26,7 @@ typedef struct {
   bool has_beta, verify, explain, on_gpu;
   int64_t n_threads, coarse_factor; /* 0: the library's choice */
   wsgemm_policy policy;
-  bool has_policy;
+  bool has_policy, invariant;
 } request;
 
 /* The files' contents. data is NULL for what is not there. */
@@ -50,13 +50,14 @@ static void print_help(void) {
          "      --threads N        use at most N threads\n"
          "      --policy P         who works on which tile: one of\n                         %s\n"
          "      --coarse N         tiles that share one load of A: 1 to 64\n"
+         "      --invariant        rows of C with the same bits whatever m, n and the batch are\n"
          "      --kernel NAME      a kernel row by name ('wsgemm info' lists them)\n",
          ws_cli_policy_names());
 }
 
 /* ---- Command line -------------------------------------------------------------------------------------------------------- */
 
-enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU };
+enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, INVARIANT };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -72,6 +73,7 @@ static const struct option long_options[] = {
     {"coarse", required_argument, NULL, COARSE},
     {"kernel", required_argument, NULL, KERNEL},
     {"gpu", no_argument, NULL, GPU},
+    {"invariant", no_argument, NULL, INVARIANT},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -118,6 +120,9 @@ static int take_option(request *r, int found) {
     return WS_EXIT_OK;
   case GPU:
     r->on_gpu = true;
+    return WS_EXIT_OK;
+  case INVARIANT:
+    r->invariant = true;
     return WS_EXIT_OK;
   case THREADS:
     return take_count("--threads", 256, &r->n_threads);
@@ -225,6 +230,7 @@ static int configure(wsgemm_handle *h, const request *r, wsgemm_type type) {
   wsgemm_status status = wsgemm_set_num_threads(h, (int)r->n_threads);
   if (status == WSGEMM_SUCCESS && r->coarse_factor) status = wsgemm_set_coarse_factor(h, (int)r->coarse_factor);
   if (status == WSGEMM_SUCCESS && r->has_policy) status = wsgemm_set_policy(h, r->policy);
+  if (status == WSGEMM_SUCCESS && r->invariant) status = wsgemm_set_invariant(h, 1);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   if (!r->kernel) return WS_EXIT_OK;
   status = wsgemm_set_kernel(h, r->kernel);

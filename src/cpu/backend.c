@@ -2,7 +2,11 @@
 #include "cpu/paths.h"
 #include "tile.h"
 
-void ws_cpu_gemm(const ws_problem *p, const ws_plan *plan) {
+void ws_cpu_gemm(const ws_problem *given, const ws_plan *plan) {
+  ws_problem turned;
+  const bool turns = plan->swap && plan->path != WS_PATH_VECTOR; /* which turns by itself */
+  if (turns) turned = ws_transposed(given);
+  const ws_problem *p = turns ? &turned : given;
   switch (plan->path) {
   case WS_PATH_DIRECT:
     ws_direct_run(p, plan);

@@ -2,7 +2,7 @@
  *
  * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
  * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and
- * multiplies them with the kernels of s. At the end alpha, beta and the one rounding turn the sums into C.
+ * multiplies them with the kernels of s. At the end alpha, beta, the epilogue and the one rounding turn the sums into C.
  *
  *            bn    bn                     memory of a worker, in floats:
  *          +-----+-----+  kc                a: panels of mr, bm x kc        L2
@@ -13,6 +13,9 @@
  *
  * Nothing is shared, and each sum is made in the same order whoever makes it: kc alone decides where it is cut. Items that need little
  * memory, and all items when there is none to be had, keep it on the stack. */
+#include <string.h>
+
+#include "cpu/epilogue.h"
 #include "cpu/paths.h"
 #include "cpu/queue.h"
 #include "cpu/sweep.h"
@@ -77,15 +80,23 @@ static void scale_sums(const ws_scale *scale, int64_t m, int64_t n, const float 
       for (int64_t i = 0; i < m; i++) c[i] = alpha * sums[i] + beta * c[i];
 }
 
-/* C = alpha sums + beta C, rounded once: a few columns, or a part of a long one, at a time. */
-static void finish(const half_run *run, int64_t m, int64_t n, const float *sums, int64_t ld_sums, char *c_first) {
+static void copy_lines(int64_t m, int64_t n, const float *in, int64_t ld_in, float *out, int64_t ld_out) {
+  for (int64_t j = 0; j < n; j++) memcpy(out + j * ld_out, in + j * ld_in, (size_t)m * sizeof *out);
+}
+
+/* C = alpha sums + beta C and what the epilogue makes of it, rounded once, for the m x n elements from (i, j) on: a few columns, or a part
+ * of a long one, at a time. */
+static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t m, int64_t j_first, int64_t n, const float *sums,
+                   int64_t ld_sums) {
   enum { MOST = 1024 };
-  const ws_convert_set *convert = run->plan->row->convert;
-  const wsgemm_type type = run->p->type_c;
-  const ws_scale *scale = &run->p->scale;
-  const int64_t ldc = run->p->ldc;
-  if (!ws_is_half(type)) {
-    scale_sums(scale, m, n, sums, ld_sums, (float *)(void *)c_first, ldc);
+  const ws_problem *p = run->p;
+  const ws_cpu_row *row = run->plan->row;
+  const ws_convert_set *convert = row->convert;
+  const int64_t ldc = p->ldc;
+  char *c_first = ws_c_at(p, batch, i_first, j_first, ws_types[p->type_c].bytes);
+  const bool is_half = ws_is_half(p->type_c);
+  if (!is_half && !p->has_epilogue) {
+    scale_sums(&p->scale, m, n, sums, ld_sums, (float *)(void *)c_first, ldc);
     return;
   }
   float x[MOST];
@@ -94,9 +105,19 @@ static void finish(const half_run *run, int64_t m, int64_t n, const float *sums,
     for (int64_t i = 0; i < m; i += n_rows) {
       const int64_t rows = ws_min(n_rows, m - i), cols = ws_min(n_cols, n - j);
       uint16_t *c = (uint16_t *)(void *)c_first + i + j * ldc;
-      if (!scale->beta_zero) convert->widen[type](rows, cols, c, ldc, x, n_rows);
-      scale_sums(scale, rows, cols, sums + i + j * ld_sums, ld_sums, x, n_rows);
-      convert->narrow[type](rows, cols, x, n_rows, c, ldc);
+      float *c_floats = (float *)(void *)c_first + i + j * ldc; /* the one or the other, as C's type is */
+      if (!p->scale.beta_zero) {
+        if (is_half)
+          convert->widen[p->type_c](rows, cols, c, ldc, x, n_rows);
+        else
+          copy_lines(rows, cols, c_floats, ldc, x, n_rows);
+      }
+      scale_sums(&p->scale, rows, cols, sums + i + j * ld_sums, ld_sums, x, n_rows);
+      if (p->has_epilogue) ws_epilogue_apply(p, row, batch, i_first + i, j_first + j, rows, cols, x, n_rows);
+      if (is_half)
+        convert->narrow[p->type_c](rows, cols, x, n_rows, c, ldc);
+      else
+        copy_lines(rows, cols, x, n_rows, c_floats, ldc);
     }
 }
 
@@ -120,7 +141,7 @@ static void multiply(const half_run *run, float *memory, int64_t batch, int64_t 
     }
     scale.beta.s[0] = 1, scale.beta_zero = false, scale.beta_one = true;
   }
-  finish(run, m, n, sums, ld_sums, ws_c_at(p, batch, i, j, ws_types[p->type_c].bytes));
+  finish(run, batch, i, m, j, n, sums, ld_sums);
 }
 
 static void multiply_tiles(const half_run *run, float *memory, int64_t item_idx) {

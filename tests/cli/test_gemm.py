@@ -176,6 +176,16 @@ def test_every_usable_kernel_by_name(tmp_path, rng):
         np.testing.assert_array_equal(load(tmp_path / "c.npy"), a @ a)
 
 
+def test_invariant_rows(tmp_path, rng):
+    a, b = rng.standard_normal((40, 300)).astype("f4"), rng.standard_normal((300, 64)).astype("f4")
+    for name, x in (("a", a), ("row", a[7:8]), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", x)
+    check("gemm", "a.npy", "b.npy", "-o", "c.npy", "--invariant", cwd=tmp_path)
+    out = check("gemm", "row.npy", "b.npy", "-o", "d.npy", "--invariant", "--explain", cwd=tmp_path)
+    assert "invariant" in out
+    assert np.load(tmp_path / "d.npy").tobytes() == np.load(tmp_path / "c.npy")[7].tobytes()
+
+
 def test_explain_alone_writes_nothing(tmp_path, rng):
     save(tmp_path / "a.npy", integers(rng, (40, 40), "f4"))
     out = check("gemm", "a.npy", "a.npy", "--explain", cwd=tmp_path)

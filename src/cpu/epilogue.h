@@ -1,0 +1,10 @@
+/* epilogue.h - what an epilogue does to elements of C, for the paths that do it themselves before they round. */
+#ifndef WS_CPU_EPILOGUE_H
+#define WS_CPU_EPILOGUE_H
+#include "internal.h"
+
+/* x = out_scale act(x + bias) + residual, for the m x n elements of C from (i, j) on; x holds alpha sum + beta C of them in floats (in
+ * doubles for a C of F64). Reads a residual that is C itself: C must be as it was. */
+void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
+                       void *x, int64_t ldx);
+#endif
