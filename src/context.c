@@ -120,7 +120,7 @@ static const struct {
     {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks, steal, clc or foreach"},
     {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
     {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
-    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: avx512, avx2, neon or ref"},
+    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref"},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
     {"WSGEMM_CHECK", read_check, "0 or 1"},
 };

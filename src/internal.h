@@ -42,7 +42,7 @@ typedef struct ws_problem {
 
 /* ---- machine: context.c, cpu/cpuid.c ------------------------------------------------------------------------------------ */
 
-typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_N_ISAS } ws_isa;
+typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_ISA_AMX, WS_N_ISAS } ws_isa;
 
 typedef struct ws_machine {
   bool isa[WS_N_ISAS]; /* the processor and the operating system can run it */
@@ -98,9 +98,10 @@ typedef struct ws_cpu_row {
   const char *name; /* made from the row's values: "sgemm_avx512_32x12" */
   wsgemm_type type;
   ws_isa isa;
-  int mr, nr, kc; /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
-  const ws_ukr_set *ukr;
+  int mr, nr, kc;        /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
+  const ws_ukr_set *ukr; /* of h and b: those of s */
   const ws_convert_set *convert;
+  const ws_matrix_unit *unit; /* instead of ukr; NULL: none */
 } ws_cpu_row;
 
 int ws_row_count(void); /* CPU rows; wsgemm_kernel_count counts those of all backends, CPU rows first */
