@@ -114,6 +114,14 @@ static inline const ws_cpu_row *ws_row_for(const wsgemm_handle *h, wsgemm_type t
   const int forced = atomic_load_explicit(&h->kernel[type], memory_order_relaxed);
   return forced ? ws_row(forced - 1) : ws_default_row[type];
 }
+/* The same for a product of so many multiply-adds: below UNIT_LEAST a matrix unit costs more than it saves (Sapphire Rapids), and the first row
+ * without one is taken, unless a row was asked for by name. */
+extern const ws_cpu_row *ws_default_row_without_unit[WS_N_TYPES];
+static inline const ws_cpu_row *ws_row_for_work(const wsgemm_handle *h, wsgemm_type type, double work) {
+  enum { UNIT_LEAST = 20 * 20 * 20 };
+  const bool is_forced = atomic_load_explicit(&h->kernel[type], memory_order_relaxed) != 0;
+  return !is_forced && work < UNIT_LEAST ? ws_default_row_without_unit[type] : ws_row_for(h, type);
+}
 void ws_registry_init(ws_isa most, const char *forced_kernel);
 
 /* ---- plan: tune.c --------------------------------------------------------------------------------------------------------- */

@@ -80,7 +80,7 @@ static const ws_cpu_row rows[] = {
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static bool usable[N_ROWS];
-const ws_cpu_row *ws_default_row[WS_N_TYPES];
+const ws_cpu_row *ws_default_row[WS_N_TYPES], *ws_default_row_without_unit[WS_N_TYPES];
 
 int ws_row_count(void) { return N_ROWS; }
 const ws_cpu_row *ws_row(int row_idx) { return &rows[row_idx]; }
@@ -96,10 +96,13 @@ void ws_registry_init(ws_isa most, const char *forced_kernel) {
   const ws_machine *machine = ws_machine_get();
   for (int r = N_ROWS - 1; r >= 0; r--) {
     usable[r] = machine->isa[rows[r].isa];
-    if (usable[r] && rows[r].isa <= most) ws_default_row[rows[r].type] = &rows[r];
+    if (!usable[r] || rows[r].isa > most) continue;
+    ws_default_row[rows[r].type] = &rows[r];
+    if (!rows[r].unit) ws_default_row_without_unit[rows[r].type] = &rows[r];
   }
   const int forced = forced_kernel ? ws_row_find(forced_kernel) : -1;
-  if (forced >= 0 && usable[forced]) ws_default_row[rows[forced].type] = &rows[forced];
+  if (forced >= 0 && usable[forced])
+    ws_default_row[rows[forced].type] = ws_default_row_without_unit[rows[forced].type] = &rows[forced];
 }
 
 /* ---- rows of all backends, CPU rows first ------------------------------------------------------------------------------------- */

@@ -100,7 +100,8 @@ PACK_INLINE void pair_up(__m512i x, __m512i y, __m512i *low, __m512i *high) {
   *high = _mm512_permutex2var_epi16(x, _mm512_add_epi16(even, _mm512_set1_epi16(WS_TILE_LINES)), y);
 }
 
-/* Lines contiguous: a step of k at a time of all panels, so that 32 columns of the operand are read side by side from end to end. */
+/* Lines contiguous: a step of k at a time of all panels, so that 32 columns of the operand are read side by side from end to end; those
+ * of the next step are asked for. */
 PACK_INLINE void pack_across_k(int64_t n, int64_t k, const uint16_t *in, int64_t ld, char *out, const bool pairs_first) {
   const int64_t stride_bytes = panel_bytes(k);
   for (int64_t r0 = 0; r0 < n; r0 += PANEL_LINES) panel_begin((panel_head *)(void *)(out + r0 / PANEL_LINES * stride_bytes));
@@ -116,6 +117,8 @@ PACK_INLINE void pack_across_k(int64_t n, int64_t k, const uint16_t *in, int64_t
         __m512i x = _mm512_setzero_si512(), y = x;
         if (p + 2 * q < k) x = _mm512_maskz_loadu_epi16(places, from + 2 * q * ld);
         if (p + 2 * q + 1 < k) y = _mm512_maskz_loadu_epi16(places, from + (2 * q + 1) * ld);
+        __builtin_prefetch(from + (2 * q + STEP) * ld, 0, 2);
+        __builtin_prefetch(from + (2 * q + 1 + STEP) * ld, 0, 2);
         look_at(x, &least, &largest);
         look_at(y, &least, &largest);
         pair_up(x, y, &low[q], &high[q]);
