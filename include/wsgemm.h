@@ -225,6 +225,10 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
  * where an ulp is the distance of neighbouring numbers of that type round the result; products of bfloat16 below the range of FP32 may add
  * (2 k |alpha| + 4) 2^-149. alpha and beta are floats.
+ * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
+ * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
+ * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does
+ * without.
  * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. Host memory only: NOT_SUPPORTED for device
  * memory. */
 WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,

@@ -232,11 +232,22 @@ static void set_defaults(wsgemm_handle *h) {
   atomic_store(&h->check, env_check);
 }
 
+/* Not asked for where the environment says that no such kernel may run. */
+static void settle_tiles(void) {
+  const bool by_name = env_kernel && ws_row(ws_row_find(env_kernel))->isa == WS_ISA_AMX;
+  if (!machine.isa[WS_ISA_AMX]) return;
+  if (env_isa >= WS_ISA_AMX || by_name)
+    ws_cpu_ask_for_tiles(&machine);
+  else
+    machine.isa[WS_ISA_AMX] = false;
+}
+
 static void init(void) {
   ws_pool_watch_forks();
   ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
+  settle_tiles();
   ws_registry_init(env_isa, env_kernel);
   affinity_threads = count_affinity();
   quota_threads = count_quota();

@@ -54,6 +54,10 @@ typedef struct ws_machine {
 
 const char *ws_isa_name(ws_isa isa);
 void ws_cpu_detect(ws_machine *machine);
+/* Linux gives tile registers (AMX) to processes that ask. The answer holds for all threads, also for those there already, and for children;
+ * from then on a signal stack must have room for them (8 KiB more). Refused, for one where a thread's signal stack is too small: isa[AMX] is
+ * false. */
+void ws_cpu_ask_for_tiles(ws_machine *machine);
 const ws_machine *ws_machine_get(void);
 /* Detects the machine and reads the environment, once; every WSGEMM_* variable is known to context.c alone. */
 void ws_context_init_once(void);

@@ -13,6 +13,9 @@
 #include <sys/syscall.h>
 #endif
 
+/* Of the system call arch_prctl, and the number of the tiles among the states that XSAVE saves. */
+enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
 static const char *const isa_names[WS_N_ISAS] = {
     [WS_ISA_REF] = "ref", [WS_ISA_NEON] = "neon", [WS_ISA_AVX2] = "avx2", [WS_ISA_AVX512] = "avx512", [WS_ISA_AMX] = "amx"};
 
@@ -32,13 +35,11 @@ static unsigned saved_state(void) {
   return low;
 }
 
-/* Whether Linux lets this process use tile registers. It has to be asked, since it keeps 8 KiB more for each thread that does; the answer
- * holds for all threads and for children. It says no where one of our threads has a signal stack too small for them. Not asked elsewhere:
- * a system without this call does not save them. */
-static bool tiles_allowed(void) {
+/* Whether Linux knows of tile registers and saves them for who asks (ws_cpu_ask_for_tiles). Other systems are taken not to. */
+static bool tiles_offered(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
-  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+  uint64_t offered = 0;
+  return syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &offered) == 0 && (offered >> XFEATURE_XTILEDATA & 1);
 #else
   return false;
 #endif
@@ -65,7 +66,7 @@ static void detect_isa(ws_machine *m) {
     m->isa[WS_ISA_AVX2] = fma && f16c && (b7 & bit_AVX2);
     m->isa[WS_ISA_AVX512] = m->isa[WS_ISA_AVX2] && zmm && (b7 & need512) == need512;
     const bool amx_tile = d7 & (1u << 24), amx_bf16 = d7 & (1u << 22);
-    m->isa[WS_ISA_AMX] = m->isa[WS_ISA_AVX512] && tiles && amx_tile && amx_bf16 && has_tiles() && tiles_allowed();
+    m->isa[WS_ISA_AMX] = m->isa[WS_ISA_AVX512] && tiles && amx_tile && amx_bf16 && has_tiles() && tiles_offered();
     add_feature(m, "fma", fma);
     add_feature(m, "f16c", f16c);
     add_feature(m, "avx2", m->isa[WS_ISA_AVX2]);
@@ -73,7 +74,7 @@ static void detect_isa(ws_machine *m) {
     add_feature(m, "avx512vnni", zmm && (c7 & bit_AVX512VNNI));
     add_feature(m, "avx512bf16", zmm && (a7_1 & bit_AVX512BF16));
     add_feature(m, "amx-tile", amx_tile);
-    add_feature(m, m->isa[WS_ISA_AMX] ? "amx-bf16" : "amx-bf16 (not allowed)", amx_bf16);
+    add_feature(m, "amx-bf16", amx_bf16);
   }
   unsigned brand[12] = {0};
   for (unsigned i = 0; i < 3; i++)
@@ -127,4 +128,12 @@ void ws_cpu_detect(ws_machine *m) {
   m->l1d_bytes = l1d > 0 ? l1d : 32 << 10;
   m->l2_bytes = l2 > 0 ? l2 : 512 << 10;
   m->l3_bytes = l3 > 0 ? l3 : 4 * m->l2_bytes;
+}
+
+void ws_cpu_ask_for_tiles(ws_machine *m) {
+  m->isa[WS_ISA_AMX] = false;
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  m->isa[WS_ISA_AMX] = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#endif
+  add_feature(m, "(tiles refused by the system)", !m->isa[WS_ISA_AMX]);
 }
