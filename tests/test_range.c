@@ -1,10 +1,13 @@
 /* test_range.c - bfloat16 has the exponents of FP32, so its products leave FP32's range at both ends: numbers of every size beside each other
  * in one product, sums that cancel down to subnormal ones, Inf and NaN at every kind of place. What a matrix unit would flush to zero or let
  * overflow has to come out as the header promises; that a row with such a unit does use it, and leaves it where it must, is seen by its bits. */
+#define _GNU_SOURCE
 #include "rows.h"
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +199,15 @@ static int n_same(const float *x, const float *y, bool columns, int64_t low, int
   return n;
 }
 
+/* The row with a matrix unit; without a name: there is none here. */
+static struct kernel_row row_of_unit(void) {
+  struct kernel_row all[MAX_ROWS], row = {0};
+  const int n_all = usable_rows(all);
+  for (int i = 0; i < n_all; i++)
+    if (strncmp(all[i].name, "bgemm_amx_", 10) == 0) row = all[i];
+  return row;
+}
+
 /* The unit sums in another order than the FP32 kernels do, so its bits are others where sums are rounded. One number that does not suit it
  * takes the panel it stands in back to those kernels' bits, and nothing else. */
 static void tiles_of_the_unit(void) {
@@ -206,10 +218,7 @@ static void tiles_of_the_unit(void) {
                  {40 << 7, true}, {220 << 7, true}, {248 << 7, false}, {0x7f80, false}};
   static float by_unit[UNIT_M * UNIT_N], by_floats[UNIT_M * UNIT_N], plain[UNIT_M * UNIT_N];
   wsgemm_handle *unit = NULL, *floats = NULL;
-  struct kernel_row all[MAX_ROWS], row = {0};
-  const int n_all = usable_rows(all);
-  for (int i = 0; i < n_all; i++)
-    if (strncmp(all[i].name, "bgemm_amx_", 10) == 0) row = all[i];
+  const struct kernel_row row = row_of_unit();
   if (!row.name) {
     check_skip("no row with a matrix unit");
     return;
@@ -247,7 +256,58 @@ static void tiles_of_the_unit(void) {
   wsgemm_destroy(unit), wsgemm_destroy(floats);
 }
 
-static const struct check_case cases[] = {{"every_size", every_size},
+/* ---- Tile registers, which the system gives or refuses ----------------------------------------------------------------------------------- */
+
+static void multiply_plain(void) {
+  for (int64_t at = 0; at < UNIT_M * UNIT_K; at++) a[at] = number(120, 130);
+  for (int64_t at = 0; at < UNIT_K * UNIT_N; at++) b[at] = number(120, 130);
+  const wsgemm_gemm_desc d = run(NULL, UNIT_M, UNIT_N, UNIT_K, WSGEMM_F32, 1);
+  judge(&d, "default row");
+}
+
+/* Linux refuses them to a process with a signal stack that has no room for them: then all works without. */
+static void refused_child(void *unused) {
+  static char memory[8192];
+  const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+  (void)unused;
+  if (sigaltstack(&stack, NULL) == 0) CHECK(!row_of_unit().name, "%s is usable", row_of_unit().name);
+  multiply_plain();
+}
+
+/* A thread that was there before the library's first call, which asks for them, and a child of the process use them too. */
+static void *use_late(void *barrier) {
+  pthread_barrier_wait(barrier);
+  pthread_barrier_wait(barrier);
+  multiply_plain();
+  return NULL;
+}
+
+static void use_in_child(void *unused) {
+  (void)unused;
+  multiply_plain();
+}
+
+static void granted_child(void *unused) {
+  pthread_barrier_t barrier;
+  pthread_t thread;
+  (void)unused;
+  REQUIRE(pthread_barrier_init(&barrier, NULL, 2) == 0 && pthread_create(&thread, NULL, use_late, &barrier) == 0, "thread");
+  pthread_barrier_wait(&barrier);
+  multiply_plain();
+  pthread_barrier_wait(&barrier);
+  pthread_join(thread, NULL);
+  check_in_child("child", use_in_child, NULL);
+}
+
+static void tile_registers(void) {
+  dice = check_random_from(164);
+  check_in_child("refused", refused_child, NULL);
+  check_in_child("granted", granted_child, NULL);
+}
+
+/* tile_registers first: what a process has been granted, its children have. */
+static const struct check_case cases[] = {{"tile_registers", tile_registers},
+                                          {"every_size", every_size},
                                           {"cancellation", cancellation},
                                           {"not_finite", not_finite},
                                           {"tiles_of_the_unit", tiles_of_the_unit}};
