@@ -233,7 +233,11 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
  * where an ulp is the distance of neighbouring numbers of that type round the result; products of bfloat16 below the range of FP32 may add
  * (2 k |alpha| + 4) 2^-149. alpha and beta are floats.
- * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. On GPUs the sums are those of the matrix units. */
+ * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
+ * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
+ * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does
+ * without. On GPUs the sums are those of the matrix units.
+ * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. */
 WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b,
                                       int64_t ldb, float beta, wsgemm_f16 *c, int64_t ldc);

@@ -121,7 +121,7 @@ static const struct {
     {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks, steal, clc or foreach"},
     {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
     {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
-    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: avx512, avx2, neon or ref"},
+    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref"},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
     {"WSGEMM_CHECK", read_check, "0 or 1"},
     {"WSGEMM_INVARIANT", read_invariant, "0 or 1"},
@@ -235,11 +235,22 @@ static void set_defaults(wsgemm_handle *h) {
   atomic_store(&h->invariant, env_invariant);
 }
 
+/* Not asked for where the environment says that no such kernel may run. */
+static void settle_tiles(void) {
+  const bool by_name = env_kernel && ws_row(ws_row_find(env_kernel))->isa == WS_ISA_AMX;
+  if (!machine.isa[WS_ISA_AMX]) return;
+  if (env_isa >= WS_ISA_AMX || by_name)
+    ws_cpu_ask_for_tiles(&machine);
+  else
+    machine.isa[WS_ISA_AMX] = false;
+}
+
 static void init(void) {
   ws_pool_watch_forks();
   ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
+  settle_tiles();
   ws_registry_init(env_isa, env_kernel);
   affinity_threads = count_affinity();
   quota_threads = count_quota();

@@ -73,7 +73,7 @@ static inline ws_problem ws_transposed(const ws_problem *p) {
 
 /* ---- machine: context.c, cpu/cpuid.c ------------------------------------------------------------------------------------ */
 
-typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_N_ISAS } ws_isa;
+typedef enum ws_isa { WS_ISA_REF, WS_ISA_NEON, WS_ISA_AVX2, WS_ISA_AVX512, WS_ISA_AMX, WS_N_ISAS } ws_isa;
 
 typedef struct ws_machine {
   bool isa[WS_N_ISAS]; /* the processor and the operating system can run it */
@@ -85,6 +85,10 @@ typedef struct ws_machine {
 
 const char *ws_isa_name(ws_isa isa);
 void ws_cpu_detect(ws_machine *machine);
+/* Linux gives tile registers (AMX) to processes that ask. The answer holds for all threads, also for those there already, and for children;
+ * from then on a signal stack must have room for them (8 KiB more). Refused, for one where a thread's signal stack is too small: isa[AMX] is
+ * false. */
+void ws_cpu_ask_for_tiles(ws_machine *machine);
 const ws_machine *ws_machine_get(void);
 /* Detects the machine and reads the environment, once; every WSGEMM_* variable is known to context.c alone. */
 void ws_context_init_once(void);
@@ -129,9 +133,10 @@ typedef struct ws_cpu_row {
   const char *name; /* made from the row's values: "sgemm_avx512_32x12" */
   wsgemm_type type;
   ws_isa isa;
-  int mr, nr, kc; /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
-  const ws_ukr_set *ukr;
+  int mr, nr, kc;        /* register tile and k block, in elements; kc is part of the numerics, the other blockings are not */
+  const ws_ukr_set *ukr; /* of h and b: those of s */
   const ws_convert_set *convert;
+  const ws_matrix_unit *unit; /* instead of ukr; NULL: none */
 } ws_cpu_row;
 
 int ws_row_count(void); /* CPU rows; wsgemm_kernel_count counts those of all backends, CPU rows first */
@@ -143,6 +148,18 @@ extern const ws_cpu_row *ws_default_row[WS_N_TYPES];
 static inline const ws_cpu_row *ws_row_for(const wsgemm_handle *h, wsgemm_type type) {
   const int forced = atomic_load_explicit(&h->kernel[type], memory_order_relaxed);
   return forced ? ws_row(forced - 1) : ws_default_row[type];
+}
+/* The same for a product of so many multiply-adds: below UNIT_LEAST a matrix unit costs more than it saves (Sapphire Rapids), and the first row
+ * without one is taken, unless a row was asked for by name. In invariant mode always: what a unit computes is decided by whole panels
+ * (cpu/exponents.h), so that an element's bits may depend on its neighbours. */
+extern const ws_cpu_row *ws_default_row_without_unit[WS_N_TYPES];
+static inline const ws_cpu_row *ws_row_for_work(const wsgemm_handle *h, wsgemm_type type, double work) {
+  enum { UNIT_LEAST = 20 * 20 * 20 };
+  const bool is_forced = atomic_load_explicit(&h->kernel[type], memory_order_relaxed) != 0;
+  const ws_cpu_row *row = ws_row_for(h, type);
+  if (!row->unit) return row;
+  const bool is_invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0;
+  return is_invariant || (!is_forced && work < UNIT_LEAST) ? ws_default_row_without_unit[type] : row;
 }
 void ws_registry_init(ws_isa most, const char *forced_kernel);
 

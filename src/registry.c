@@ -10,6 +10,9 @@ const ws_type_info ws_types[WS_N_TYPES] = {
 };
 
 #if defined(__x86_64__)
+#ifdef WS_WITH_AMX
+#define WS_CPU_ROWS_AMX
+#endif
 #define WS_CPU_ROWS_AVX512
 #define WS_CPU_ROWS_AVX2
 #elif defined(__aarch64__)
@@ -23,6 +26,7 @@ const ws_type_info ws_types[WS_N_TYPES] = {
 #define TYPE_z WSGEMM_C64
 #define TYPE_h WSGEMM_F16
 #define TYPE_b WSGEMM_BF16
+#define ISA_amx WS_ISA_AMX
 #define ISA_avx512 WS_ISA_AVX512
 #define ISA_avx2 WS_ISA_AVX2
 #define ISA_neon WS_ISA_NEON
@@ -30,24 +34,45 @@ const ws_type_info ws_types[WS_N_TYPES] = {
 
 #include "cpu/kernel_shapes.h"
 
-/* What belongs to the kernels that a row runs: halves are multiplied as floats. */
+/* The ISA whose FP32 kernels and conversions serve the halves of a row, and its matrix unit. */
+#define FLOATS_amx avx512
+#define FLOATS_avx512 avx512
+#define FLOATS_avx2 avx2
+#define FLOATS_neon neon
+#define FLOATS_ref ref
+#define UNIT_amx &ws_unit_amx
+#define UNIT_avx512 NULL
+#define UNIT_avx2 NULL
+#define UNIT_neon NULL
+#define UNIT_ref NULL
+
+/* What belongs to the kernels that a row runs: halves are multiplied as floats, but by a unit. */
+#define JOIN_(what, isa, t) what##_##isa##_##t
+#define JOIN(what, isa, t) JOIN_(what, isa, t)
 #define KERNEL_s(isa, what) what##_##isa##_s
 #define KERNEL_d(isa, what) what##_##isa##_d
 #define KERNEL_c(isa, what) what##_##isa##_c
 #define KERNEL_z(isa, what) what##_##isa##_z
-#define KERNEL_h(isa, what) what##_##isa##_s
-#define KERNEL_b(isa, what) what##_##isa##_s
+#define KERNEL_h(isa, what) JOIN(what, FLOATS_##isa, s)
+#define KERNEL_b(isa, what) JOIN(what, FLOATS_##isa, s)
+#define CONVERT_(isa) ws_convert_##isa
+#define CONVERT(isa) CONVERT_(isa)
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                                         \
-  _Static_assert((mr) == KERNEL_##t(isa, ws_mr) && (nr) == KERNEL_##t(isa, ws_nr), "a row is named after its kernels' shape"); \
-  extern const ws_ukr_set KERNEL_##t(isa, ws_ukr);                                                                             \
-  extern const ws_convert_set ws_convert_##isa;
+#ifdef WS_CPU_ROWS_AMX
+extern const ws_matrix_unit ws_unit_amx;
+#endif
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                          \
+  _Static_assert(ISA_##isa == WS_ISA_AMX || ((mr) == KERNEL_##t(isa, ws_mr) && (nr) == KERNEL_##t(isa, ws_nr)), \
+                 "a row is named after its kernels' shape");                                                    \
+  extern const ws_ukr_set KERNEL_##t(isa, ws_ukr);                                                              \
+  extern const ws_convert_set CONVERT(FLOATS_##isa);
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 
 static const ws_cpu_row rows[] = {
-#define WS_CPU_ROW(t, isa, mr, nr, kc) \
-  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t, ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), &ws_convert_##isa},
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                          \
+  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t,  ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), \
+   &CONVERT(FLOATS_##isa),          UNIT_##isa},
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 };
@@ -55,7 +80,7 @@ static const ws_cpu_row rows[] = {
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static bool usable[N_ROWS];
-const ws_cpu_row *ws_default_row[WS_N_TYPES];
+const ws_cpu_row *ws_default_row[WS_N_TYPES], *ws_default_row_without_unit[WS_N_TYPES];
 
 int ws_row_count(void) { return N_ROWS; }
 const ws_cpu_row *ws_row(int row_idx) { return &rows[row_idx]; }
@@ -71,10 +96,13 @@ void ws_registry_init(ws_isa most, const char *forced_kernel) {
   const ws_machine *machine = ws_machine_get();
   for (int r = N_ROWS - 1; r >= 0; r--) {
     usable[r] = machine->isa[rows[r].isa];
-    if (usable[r] && rows[r].isa <= most) ws_default_row[rows[r].type] = &rows[r];
+    if (!usable[r] || rows[r].isa > most) continue;
+    ws_default_row[rows[r].type] = &rows[r];
+    if (!rows[r].unit) ws_default_row_without_unit[rows[r].type] = &rows[r];
   }
   const int forced = forced_kernel ? ws_row_find(forced_kernel) : -1;
-  if (forced >= 0 && usable[forced]) ws_default_row[rows[forced].type] = &rows[forced];
+  if (forced >= 0 && usable[forced])
+    ws_default_row[rows[forced].type] = ws_default_row_without_unit[rows[forced].type] = &rows[forced];
 }
 
 /* ---- rows of all backends, CPU rows first ------------------------------------------------------------------------------------- */

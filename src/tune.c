@@ -15,6 +15,8 @@ const char *ws_policy_name(wsgemm_policy policy) {
 
 /* Multiply-adds for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
 #define WORK_PER_THREAD (80.0 * 80 * 80)
+/* The same beside a matrix unit (Sapphire Rapids). */
+#define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
 /* Bytes of matrix for each thread of a matrix-vector product. */
 #define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
 /* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
@@ -40,12 +42,12 @@ static int threads_for(wsgemm_handle *h, double work, double work_per_thread) {
   return useful < limit ? (int)useful : limit;
 }
 
-/* COARSE_FACTOR that leaves each thread enough items, at most `most`, if the handle does not say. */
-static int coarse_for(wsgemm_handle *h, int n_threads, int64_t n_rows, int64_t n_cols, int64_t most) {
+/* COARSE_FACTOR that leaves each thread `items`, at most `most`, if the handle does not say. */
+static int coarse_for(wsgemm_handle *h, int n_threads, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
   const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   if (forced > 0) return forced;
   if (n_threads == 1) return (int)most;
-  return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * ITEMS_PER_THREAD)));
+  return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
 static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
@@ -80,7 +82,7 @@ static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
   const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
   plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
-  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
+  plan->coarse = coarse_for(h, plan->n_threads, ITEMS_PER_THREAD, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
 }
 
 static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
@@ -109,23 +111,26 @@ static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
   const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
   plan->nc = round_up(ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
-  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+  plan->coarse =
+      coarse_for(h, plan->n_threads, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
 }
 
-/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. */
+/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. Beside a
+ * matrix unit packing takes as long as the products: sums of half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on
+ * Sapphire Rapids: 2048 from 440 to 600 GF/s). */
 static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
-  enum { MOST_TILES = 8 };
   const ws_cpu_row *row = plan->row;
+  const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
   plan->path = WS_PATH_HALF;
-  plan->n_threads = threads_for(h, work, WORK_PER_THREAD);
+  plan->n_threads = threads_for(h, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
-  const int64_t budget = ws_machine_get()->l2_bytes * 3 / 10 / (int64_t)sizeof(float);
-  const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, MOST_TILES * plan->bn) / row->mr * row->mr);
+  const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
+  const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
   if (plan->n_threads > 1 && p->batch_count == 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
-  plan->coarse = coarse_for(h, plan->n_threads, n_rows, ws_ceil_div(p->n, plan->bn), MOST_TILES);
+  plan->coarse = coarse_for(h, plan->n_threads, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
   if (plan->n_threads > 1)
     plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
@@ -165,7 +170,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   const ws_problem *p = is_row ? &turned : given;
   plan->swap = is_row;
   const double work = (double)p->m * (double)p->n * (double)p->k;
-  plan->row = ws_row_for(h, p->type);
+  plan->row = ws_row_for_work(h, p->type, work);
   plan->kc = k_block(p->k, plan->row->kc);
   plan->pack_a = plan->by_columns = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;

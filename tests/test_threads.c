@@ -308,21 +308,22 @@ static void forced_isa_child(void *argument) {
   char text[4096], part[32];
   setenv("WSGEMM_ISA", isa, 1);
   snprintf(part, sizeof part, "gemm_%s_", isa);
-  bool is_usable = false;
+  bool is_usable = false, has_type[N_TYPES] = {false}; /* amx has one type only */
   CHECK(wsgemm_default_num_threads() >= 1, "the first call, which reads the environment");
   for (int row = 0; row < wsgemm_kernel_count(); row++)
-    is_usable |= strstr(wsgemm_kernel_name(row), part) != NULL && wsgemm_kernel_usable(row);
+    if (strstr(wsgemm_kernel_name(row), part) != NULL && wsgemm_kernel_usable(row))
+      is_usable = has_type[strchr(type_letters, wsgemm_kernel_name(row)[0]) - type_letters] = true;
   CHECK((strstr(wsgemm_last_error(), "WSGEMM_ISA") != NULL) == !is_usable, "WSGEMM_ISA=%s: \"%s\"", isa, wsgemm_last_error());
   for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 500, 500, 500);
     wsgemm_explain(NULL, &d, text, sizeof text);
-    if (is_usable) CHECK(strstr(text, part) != NULL, "WSGEMM_ISA=%s: no such kernel in\n%s", isa, text);
+    if (has_type[type]) CHECK(strstr(text, part) != NULL, "WSGEMM_ISA=%s: no such kernel in\n%s", isa, text);
   }
   multiply(NULL, 150);
 }
 
 static void forced_rows(void) {
-  static const char *const isas[] = {"avx512", "avx2", "neon", "ref"};
+  static const char *const isas[] = {"amx", "avx512", "avx2", "neon", "ref"};
   for (int row = 0; row < wsgemm_kernel_count(); row++) check_in_child(wsgemm_kernel_name(row), forced_row_child, &row);
   for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
     char isa[16];

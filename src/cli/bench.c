@@ -28,7 +28,7 @@ static void print_help(void) {
         "median of many samples; a ratio is their time over ours: above 1, wsgemm is faster.\n\n"
         "What is measured:\n"
         "  --suite NAME[,NAME...]    suites to run, or all (--list shows them; default: demo)\n"
-        "  --routine s,d,c,z         only these routines\n"
+        "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half\n"
         "  --sizes N[,N...]          squares instead of the suite's shapes\n"
         "  --shapes M,N,K[;M,N,K...] shapes instead of the suite's\n"
         "  --threads N               thread count instead of the suite's (all: the library's default)\n"
@@ -105,16 +105,16 @@ static int add_shapes(bench_session *s, char *list) {
   return WS_EXIT_OK;
 }
 
-/* Keeps the letters of "s,d,c,z" in place. */
+/* Keeps the letters of "s,d,c,z,h,b" in place. */
 static int take_routines(bench_session *s, char *list) {
   char *out = list;
   for (const char *p = list; *p; p++) {
     if (*p == ',') continue;
-    if (!strchr("sdcz", *p)) return ws_cli_usage("bench", "bench: routines are s, d, c, z");
+    if (!strchr("sdczhb", *p)) return ws_cli_usage("bench", "bench: routines are s, d, c, z, h, b");
     *out++ = *p;
   }
   *out = 0;
-  if (out == list) return ws_cli_usage("bench", "bench: routines are s, d, c, z");
+  if (out == list) return ws_cli_usage("bench", "bench: routines are s, d, c, z, h, b");
   s->routines = list;
   return WS_EXIT_OK;
 }

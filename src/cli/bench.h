@@ -74,6 +74,7 @@ void ws_bench_problem_free(bench_problem *p);
 double ws_bench_flops(const bench_shape *shape);
 char ws_bench_type_letter(wsgemm_type type);
 bool ws_bench_is_double(wsgemm_type type); /* or of pairs of doubles */
+bool ws_bench_is_half(wsgemm_type type);
 
 typedef struct bench_arm bench_arm;
 struct bench_arm {
@@ -187,6 +188,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
 bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 
 bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *suite);

@@ -14,6 +14,8 @@ enum { MAX_SETS = 4, PAGE_ALIGN = 2 << 20, GAP_BYTES = 128 }; /* the gap keeps A
 
 bool ws_bench_is_double(wsgemm_type type) { return ws_cli_types[type].part_bytes == sizeof(double); }
 
+bool ws_bench_is_half(wsgemm_type type) { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
+
 char ws_bench_type_letter(wsgemm_type type) { return ws_cli_types[type].letter; }
 
 double ws_bench_flops(const bench_shape *shape) {
@@ -32,8 +34,10 @@ static double uniform(uint64_t *state) {
   return (double)(x >> 11) * 0x1p-52 - 1.0;
 }
 
-static void fill(char *at, size_t bytes, bool double_precision, uint64_t *state) {
-  if (double_precision) {
+static void fill(char *at, size_t bytes, wsgemm_type type, uint64_t *state) {
+  if (ws_bench_is_half(type)) {
+    for (size_t i = 0; i < bytes / 2; i++) ws_cli_set(type, at, (int64_t)i, uniform(state));
+  } else if (ws_bench_is_double(type)) {
     double *x = (double *)(void *)at;
     for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] = uniform(state);
   } else {
@@ -69,8 +73,8 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
   memset(p->block, 0, p->block_bytes); /* first touch, gaps included */
   for (int set = 0; set < p->n_sets; set++) {
     char *at = p->block + (size_t)set * p->set_bytes;
-    fill(at, a_bytes, ws_bench_is_double(shape->type), &state);
-    fill(at + p->b_offset, b_bytes, ws_bench_is_double(shape->type), &state);
+    fill(at, a_bytes, shape->type, &state);
+    fill(at + p->b_offset, b_bytes, shape->type, &state);
   }
   return true;
 }
@@ -136,6 +140,30 @@ static double own_z(const bench_arm *arm, int64_t n_calls) {
   return bad == WSGEMM_SUCCESS ? seconds : -1;
 }
 
+static double own_h(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_hgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+static double own_b(const bench_arm *arm, int64_t n_calls) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++)
+    bad |= wsgemm_bgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
+                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
 static double peer_s(const bench_arm *arm, int64_t n_calls) {
   const bench_problem *p = arm->problem;
   const bench_shape *x = &p->shape;
@@ -184,8 +212,9 @@ static double peak(const bench_arm *arm, int64_t n_calls) {
 
 bool ws_bench_own_arm(bench_arm *arm, const char *label, const bench_problem *p, int n_threads, wsgemm_policy policy,
                       int coarse_factor) {
-  static double (*const loops[])(const bench_arm *, int64_t) = {
-      [WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c, [WSGEMM_C64] = own_z};
+  static double (*const loops[])(const bench_arm *,
+                                 int64_t) = {[WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c,
+                                             [WSGEMM_C64] = own_z, [WSGEMM_F16] = own_h, [WSGEMM_BF16] = own_b};
   memset(arm, 0, sizeof *arm);
   arm->label = label;
   arm->run = loops[p->shape.type];

@@ -3,6 +3,7 @@
  * peers     wsgemm against every peer, and the FMA peak, case by case
  * scan      wsgemm with all threads against wsgemm with one
  * dips      every size against the mean of its two neighbours; all sizes are arms of one measurement
+ * half      half precision against wsgemm's own sgemm: no peer has it
  * policies  every policy and COARSE_FACTOR against fixed blocks
  * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the arm that the line is about. */
 #include "bench.h"
@@ -188,6 +189,53 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
     ws_bench_problem_free(&p);
   }
   if (good) group_print(s, groups, "all threads over one", false);
+  return good;
+}
+
+/* ---- Half precision against sgemm ------------------------------------------------------------------------------------------- */
+
+bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  const bench_timing timing = ws_bench_suite_timing(s, suite);
+  group groups[MAX_GROUPS] = {{0}};
+  bool good = true;
+
+  ws_bench_line(s, "%-30s %8s %8s %7s", UNIT, "half", "sgemm", "ratio");
+  for (int i = 0; good && i < n_cases; i++) {
+    const bench_case *c = &cases[i];
+    bench_shape single = c->shape;
+    single.type = WSGEMM_F32;
+    bench_arm arms[2] = {{0}};
+    bench_problem p = {0}, p_single = {0};
+    ws_bench_progress(s, i, n_cases, c->name);
+    good = ws_bench_problem_make(&p, &c->shape) && ws_bench_problem_make(&p_single, &single);
+    if (!good) snprintf(s->error, sizeof s->error, "out of memory");
+    good = good && ((ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
+                     ws_bench_own_arm(&arms[1], "wsgemm sgemm", &p_single, c->n_threads, WSGEMM_POLICY_AUTO, 0)) ||
+                    fail_arm(s, "wsgemm"));
+    good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
+    if (good) {
+      char label[96];
+      bench_record r = ws_bench_record(suite, c);
+      r.policy = "auto";
+      r.unit = UNIT;
+      r.peer = arms[1].label;
+      r.ours = rate(&arms[0]);
+      r.theirs = rate(&arms[1]);
+      r.ratio = arms[1].call_s / arms[0].call_s;
+      r.spread = arms[0].spread;
+      r.n_samples = arms[0].n_samples;
+      ws_bench_emit(s, &r);
+      label_case(label, sizeof label, c);
+      ws_bench_line(s, "%-30s %8.1f %8.1f %7.3f", label, r.ours, r.theirs, r.ratio);
+      group_add(groups, c, r.ratio, 1);
+    } else {
+      fail_case(s, suite, c);
+    }
+    free_arms(arms, 2);
+    ws_bench_problem_free(&p);
+    ws_bench_problem_free(&p_single);
+  }
+  if (good) group_print(s, groups, "ratio to sgemm", false);
   return good;
 }
 

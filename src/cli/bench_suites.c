@@ -10,6 +10,7 @@
 static const int64_t square_sizes[] = {256, 512, 1000, 1024, 1100, 1536, 2048, 3000, 4096, 0};
 static const int64_t small_sizes[] = {8,  12, 16, 20, 24, 31,  32,  33,  40,  48,  56,  63, 64,
                                       65, 72, 80, 88, 96, 100, 104, 112, 120, 127, 128, 0};
+static const int64_t half_sizes[] = {128, 256, 512, 1024, 2048, 4096, 0};
 static const int64_t policy_sizes[] = {1024, 2048, 4096, 0};
 static const int64_t steal_sizes[] = {4096, 6144, 0};
 static const int64_t ops_sizes[] = {1024, 0};
@@ -47,6 +48,14 @@ const bench_suite ws_bench_suites[] = {
      .complex_limit = 2048,
      .all_threads = true,
      .timing = {30, 2e-3, 8}},
+    {.name = "half",
+     .what = "half precision beside our own sgemm of the same shape, one thread and all",
+     .routines = "hb",
+     .run = ws_bench_run_half,
+     .sizes = half_sizes,
+     .one_thread = true,
+     .all_threads = true,
+     .timing = {21, 2e-3, 8}},
     {.name = "scan",
      .what = "sizes 1 to 512: all threads never slower than one",
      .routines = "s",
@@ -183,7 +192,7 @@ static void add_shapes(case_list *list, const bench_session *s, const bench_suit
 }
 
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
-  static const char letters[] = "sdcz";
+  static const char letters[] = "sdczhb";
   const char *routines = s->routines ? s->routines : suite->routines;
   int counts[2], n_counts = 0;
   case_list list = {0};
@@ -194,10 +203,16 @@ bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
     if (suite->one_thread) counts[n_counts++] = 1;
     if (suite->all_threads && (wsgemm_default_num_threads() > 1 || !n_counts)) counts[n_counts++] = wsgemm_default_num_threads();
   }
-  for (const char *r = routines; *r; r++)
-    for (int i = 0; i < n_counts; i++) add_shapes(&list, s, suite, (wsgemm_type)(strchr(letters, *r) - letters), counts[i]);
-  bool good = !list.out_of_memory;
-  if (!good) snprintf(s->error, sizeof s->error, "out of memory");
+  for (const char *r = routines; *r; r++) {
+    const wsgemm_type type = (wsgemm_type)(strchr(letters, *r) - letters);
+    const bool fits = ws_bench_is_half(type) == (suite->run == ws_bench_run_half); /* no peer has them */
+    for (int i = 0; fits && i < n_counts; i++) add_shapes(&list, s, suite, type, counts[i]);
+  }
+  bool good = !list.out_of_memory && list.n_cases > 0;
+  if (list.out_of_memory)
+    snprintf(s->error, sizeof s->error, "out of memory");
+  else if (!good)
+    snprintf(s->error, sizeof s->error, "%s has none of these routines", suite->name);
   if (good) {
     ws_bench_load_begin();
     ws_bench_line(s, "%s: %s", suite->name, suite->what);

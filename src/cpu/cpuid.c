@@ -9,9 +9,15 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#endif
+
+/* Of the system call arch_prctl, and the number of the tiles among the states that XSAVE saves. */
+enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
 
 static const char *const isa_names[WS_N_ISAS] = {
-    [WS_ISA_REF] = "ref", [WS_ISA_NEON] = "neon", [WS_ISA_AVX2] = "avx2", [WS_ISA_AVX512] = "avx512"};
+    [WS_ISA_REF] = "ref", [WS_ISA_NEON] = "neon", [WS_ISA_AVX2] = "avx2", [WS_ISA_AVX512] = "avx512", [WS_ISA_AMX] = "amx"};
 
 const char *ws_isa_name(ws_isa isa) { return isa_names[isa]; }
 
@@ -22,18 +28,35 @@ static void add_feature(ws_machine *m, const char *name, bool present) {
 }
 
 #if defined(__x86_64__)
-/* Register state that the operating system saves: bit 1 xmm, 2 ymm, 5..7 zmm and masks. */
+/* Register state that the operating system saves: bit 1 xmm, 2 ymm, 5..7 zmm and masks, 17..18 tiles. */
 static unsigned saved_state(void) {
   unsigned low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return low;
 }
 
+/* Whether Linux knows of tile registers and saves them for who asks (ws_cpu_ask_for_tiles). Other systems are taken not to. */
+static bool tiles_offered(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  uint64_t offered = 0;
+  return syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &offered) == 0 && (offered >> XFEATURE_XTILEDATA & 1);
+#else
+  return false;
+#endif
+}
+
+/* Palette 1 as simd_amx.h has it: 8 tiles of 16 rows of 64 bytes. */
+static bool has_tiles(void) {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(0x1d, 1, &a, &b, &c, &d) && a >> 16 >= 1024 && (b & 0xffff) >= 64 && b >> 16 >= 8 &&
+         (c & 0xffff) >= 16;
+}
+
 static void detect_isa(ws_machine *m) {
   unsigned a, b, c, d;
   if (__get_cpuid(1, &a, &b, &c, &d)) {
     const unsigned state = c & bit_OSXSAVE ? saved_state() : 0;
-    const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6;
+    const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6, tiles = (state & 0x60000) == 0x60000;
     const bool fma = (c & bit_FMA) && (c & bit_AVX) && ymm;
     const bool f16c = (c & bit_F16C) && (c & bit_AVX) && ymm;
     unsigned b7 = 0, c7 = 0, d7 = 0, a7_1 = 0;
@@ -42,13 +65,16 @@ static void detect_isa(ws_machine *m) {
     const unsigned need512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
     m->isa[WS_ISA_AVX2] = fma && f16c && (b7 & bit_AVX2);
     m->isa[WS_ISA_AVX512] = m->isa[WS_ISA_AVX2] && zmm && (b7 & need512) == need512;
+    const bool amx_tile = d7 & (1u << 24), amx_bf16 = d7 & (1u << 22);
+    m->isa[WS_ISA_AMX] = m->isa[WS_ISA_AVX512] && tiles && amx_tile && amx_bf16 && has_tiles() && tiles_offered();
     add_feature(m, "fma", fma);
     add_feature(m, "f16c", f16c);
     add_feature(m, "avx2", m->isa[WS_ISA_AVX2]);
     add_feature(m, "avx512f/dq/bw/vl", m->isa[WS_ISA_AVX512]);
     add_feature(m, "avx512vnni", zmm && (c7 & bit_AVX512VNNI));
     add_feature(m, "avx512bf16", zmm && (a7_1 & bit_AVX512BF16));
-    add_feature(m, "amx-tile", d7 & (1u << 24));
+    add_feature(m, "amx-tile", amx_tile);
+    add_feature(m, "amx-bf16", amx_bf16);
   }
   unsigned brand[12] = {0};
   for (unsigned i = 0; i < 3; i++)
@@ -102,4 +128,12 @@ void ws_cpu_detect(ws_machine *m) {
   m->l1d_bytes = l1d > 0 ? l1d : 32 << 10;
   m->l2_bytes = l2 > 0 ? l2 : 512 << 10;
   m->l3_bytes = l3 > 0 ? l3 : 4 * m->l2_bytes;
+}
+
+void ws_cpu_ask_for_tiles(ws_machine *m) {
+  m->isa[WS_ISA_AMX] = false;
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  m->isa[WS_ISA_AMX] = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#endif
+  add_feature(m, "(tiles refused by the system)", !m->isa[WS_ISA_AMX]);
 }

@@ -2,7 +2,8 @@
  *
  * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
  * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and
- * multiplies them with the kernels of s. At the end alpha, beta, the epilogue and the one rounding turn the sums into C.
+ * multiplies them with the kernels of s; or packs the halves as they stand, for a row with a matrix unit. At the end alpha, beta, the
+ * epilogue and the one rounding turn the sums into C.
  *
  *            bn    bn                     memory of a worker, in floats:
  *          +-----+-----+  kc                a: panels of mr, bm x kc        L2
@@ -38,6 +39,17 @@ enum { STACK_FLOATS = 24 * 1024, SMALL_FLOATS = 4 * 1024, ALIGN_FLOATS = 32, K_S
 #include "cpu/kernels.def"
 #undef WS_CPU_ROW
 
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                             \
+  _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS, \
+                 "the same for panels of halves");
+#undef WS_CPU_ROWS_AVX512
+#undef WS_CPU_ROWS_AVX2
+#undef WS_CPU_ROWS_NEON
+#undef WS_CPU_ROWS_REF
+#define WS_CPU_ROWS_AMX
+#include "cpu/kernels.def"
+#undef WS_CPU_ROW
+
 typedef struct half_run {
   const ws_problem *p;
   const ws_plan *plan;
@@ -48,9 +60,9 @@ typedef struct half_run {
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
-/* ws_pack_fn, from halves to floats: a few k at a time, so that a line of `in` is used up while it is in the cache. */
-static void pack(const half_run *run, int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, float *out,
-                 int64_t width) {
+/* As ws_pack_fn, from halves to floats: a few k at a time, so that a line of `in` is used up while it is in the cache. */
+static void pack_floats(const half_run *run, int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, float *out,
+                        int64_t width) {
   const ws_cpu_row *row = run->plan->row;
   ws_widen_fn *widen = row->convert->widen[run->p->type];
   const uint16_t *halves = (const uint16_t *)(const void *)in;
@@ -68,6 +80,41 @@ static void pack(const half_run *run, int64_t n, int64_t k, const char *in, int6
       }
     }
   }
+}
+
+static void pack_a(const half_run *run, int64_t m, int64_t k, const char *in, float *out) {
+  const ws_problem *p = run->p;
+  const ws_cpu_row *row = run->plan->row;
+  if (row->unit)
+    row->unit->pack_a(m, k, (const uint16_t *)(const void *)in, p->lda, p->a_trans, out);
+  else
+    pack_floats(run, m, k, in, p->lda, p->a_trans, out, row->mr);
+}
+
+static void pack_b(const half_run *run, int64_t n, int64_t k, const char *in, float *out) {
+  const ws_problem *p = run->p;
+  const ws_cpu_row *row = run->plan->row;
+  if (row->unit)
+    row->unit->pack_b(n, k, (const uint16_t *)(const void *)in, p->ldb, !p->b_trans, out);
+  else
+    pack_floats(run, n, k, in, p->ldb, !p->b_trans, out, row->nr);
+}
+
+/* sums = A B, or += if `adds`, for packed operands. */
+static void add_product(const ws_cpu_row *row, int64_t k, const float *a, int64_t m, const float *b, int64_t n, float *sums,
+                        int64_t ld_sums, bool adds) {
+  if (row->unit) {
+    row->unit->sweep(k, a, m, b, n, sums, ld_sums, adds);
+    return;
+  }
+  const ws_scale scale = {.alpha = {.s = {1}},
+                          .beta = {.s = {adds}},
+                          .alpha_one = true,
+                          .beta_one = adds,
+                          .beta_zero = !adds,
+                          .alpha_real = true,
+                          .beta_real = true};
+  ws_sweep(row->ukr, sizeof(float), &scale, k, (const char *)a, m, (const char *)b, n, (char *)sums, ld_sums);
 }
 
 /* c = alpha sums + beta c, in FP32. */
@@ -125,21 +172,18 @@ static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t 
 static void multiply(const half_run *run, float *memory, int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n) {
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
-  const ws_ukr_set *ukr = plan->row->ukr;
+  const ws_cpu_row *row = plan->row;
   const int bytes = ws_types[p->type].bytes;
   float *a = memory, *b = a + run->a_floats, *sums = b + run->b_floats;
-  const int64_t ld_sums = round_up(m, ukr->mr);
-  ws_scale scale = {.alpha = {.s = {1}}, .beta_zero = true, .alpha_one = true, .alpha_real = true, .beta_real = true};
+  const int64_t ld_sums = round_up(m, row->mr);
   for (int64_t k0 = 0; k0 < p->k; k0 += plan->kc) {
     const int64_t kb = ws_min(plan->kc, p->k - k0);
-    pack(run, m, kb, ws_a_at(p, batch, i, k0, bytes), p->lda, p->a_trans, a, ukr->mr);
+    pack_a(run, m, kb, ws_a_at(p, batch, i, k0, bytes), a);
     for (int64_t at = 0; at < n; at += plan->bn) {
       const int64_t n_tile = ws_min(plan->bn, n - at);
-      pack(run, n_tile, kb, ws_b_at(p, batch, k0, j + at, bytes), p->ldb, !p->b_trans, b, ukr->nr);
-      ws_sweep(ukr, sizeof(float), &scale, kb, (const char *)a, m, (const char *)b, n_tile, (char *)(sums + at * ld_sums),
-               ld_sums);
+      pack_b(run, n_tile, kb, ws_b_at(p, batch, k0, j + at, bytes), b);
+      add_product(row, kb, a, m, b, n_tile, sums + at * ld_sums, ld_sums, k0 > 0);
     }
-    scale.beta.s[0] = 1, scale.beta_zero = false, scale.beta_one = true;
   }
   finish(run, batch, i, m, j, n, sums, ld_sums);
 }
@@ -173,13 +217,23 @@ static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
 
 static void item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
   const half_run *run = context;
+  const ws_matrix_unit *unit = run->plan->row->unit;
   (void)step, (void)kind;
+  if (unit) unit->begin();
   if (run->memory)
     multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
   else if (run->n_floats <= SMALL_FLOATS)
     small_item_on_stack(run, item_idx);
   else
     item_on_stack(run, item_idx);
+  if (unit) unit->end();
+}
+
+/* Floats that the packed panels of n lines over a block of k take. */
+static int64_t panels_floats(const ws_cpu_row *row, int64_t n, int64_t width, int64_t k) {
+  const int64_t floats =
+      row->unit ? ws_ceil_div(n, width) * row->unit->panel_bytes(k) / (int64_t)sizeof(float) : round_up(n, width) * k;
+  return round_up(floats, ALIGN_FLOATS);
 }
 
 static half_run run_of(const ws_problem *p, const ws_plan *plan) {
@@ -187,10 +241,11 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
   half_run run = {.p = p, .plan = plan};
   run.grid = (ws_tile_grid){ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm),
                             ws_ceil_div(p->n, plan->bn), plan->coarse, 1};
-  const int64_t m = round_up(ws_min(plan->bm, p->m), row->ukr->mr), n_tile = round_up(ws_min(plan->bn, p->n), row->ukr->nr);
-  run.a_floats = round_up(m * plan->kc, ALIGN_FLOATS);
-  run.b_floats = round_up(n_tile * plan->kc, ALIGN_FLOATS);
-  run.n_floats = run.a_floats + run.b_floats + round_up(m * ws_min(plan->coarse * plan->bn, p->n), ALIGN_FLOATS);
+  const int64_t m = ws_min(plan->bm, p->m), n = ws_min(plan->coarse * plan->bn, p->n);
+  run.a_floats = panels_floats(row, m, row->mr, plan->kc);
+  run.b_floats = panels_floats(row, ws_min(plan->bn, p->n), row->nr, plan->kc);
+  const int64_t sums_floats = round_up(m, row->mr) * (row->unit ? round_up(n, row->nr) : n);
+  run.n_floats = run.a_floats + run.b_floats + round_up(sums_floats, ALIGN_FLOATS);
   return run;
 }
 

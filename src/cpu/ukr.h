@@ -66,6 +66,20 @@ typedef struct ws_convert_set {
   ws_narrow_fn *narrow[WSGEMM_BF16 + 1];
 } ws_convert_set;
 
+/* A matrix unit, which multiplies bfloat16 as it stands and sums in FP32, for rows whose tile is its own: panels of mr rows of op(A), of nr
+ * columns of op(B), in whatever order it likes. */
+typedef struct ws_matrix_unit {
+  int64_t (*panel_bytes)(int64_t k); /* a multiple of 64, as panels are aligned */
+  /* Around everything that a thread does for one work item: panels may be packed outside. */
+  void (*begin)(void);
+  void (*end)(void);
+  /* Packs n rows of op(A) or columns of op(B): as ws_pack_fn. */
+  void (*pack_a)(int64_t n, int64_t k, const uint16_t *in, int64_t ld, bool k_contiguous, void *out);
+  void (*pack_b)(int64_t n, int64_t k, const uint16_t *in, int64_t ld, bool k_contiguous, void *out);
+  /* sums = A B, or += if `adds`, for panels of m rows and n columns; writes up to the ends of the last ones too. */
+  void (*sweep)(int64_t k, const void *a, int64_t m, const void *b, int64_t n, float *sums, int64_t ld, bool adds);
+} ws_matrix_unit;
+
 /* The kernels of one row of the registry. A tile of more vectors is narrower, as its accumulators must fit in the registers: it
  * loads less for each multiply-add, so it suits operands that are not packed. */
 typedef struct ws_ukr_set {

@@ -1,0 +1,63 @@
+/* transpose_avx512.h - squares transposed in AVX-512 registers, for packing. */
+#ifndef WS_CPU_TRANSPOSE_AVX512_H
+#define WS_CPU_TRANSPOSE_AVX512_H
+#include <immintrin.h>
+
+/* Transposes a square held one row a vector: 16 x 16 words here, 8 x 8 elements of 8 bytes and 4 x 4 of 16 bytes below. Neighbouring
+ * rows are mixed inside 128-bit lanes first, then whole lanes are exchanged. */
+static inline __attribute__((always_inline)) void transpose_16(__m512i v[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  /* t[i]: columns 0 1, t[i+1]: columns 2 3 (of each group of 4 columns) of rows i, i+1 */
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  /* v[4 g + c]: in lane l the column 4 l + c of rows 4 g .. 4 g + 3 */
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; c++) {
+    const __m512i a = _mm512_shuffle_i32x4(v[c], v[4 + c], 0x44), b = _mm512_shuffle_i32x4(v[c], v[4 + c], 0xee);
+    const __m512i d = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0x44), e = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0xee);
+    t[c] = _mm512_shuffle_i32x4(a, d, 0x88);
+    t[4 + c] = _mm512_shuffle_i32x4(a, d, 0xdd);
+    t[8 + c] = _mm512_shuffle_i32x4(b, e, 0x88);
+    t[12 + c] = _mm512_shuffle_i32x4(b, e, 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) v[i] = t[i];
+}
+
+static inline __attribute__((always_inline)) void transpose_8(__m512i v[16]) {
+  __m512i t[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm512_unpacklo_epi64(v[i], v[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi64(v[i], v[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int c = 0; c < 2; c++) {
+    const __m512i a = _mm512_shuffle_i64x2(t[c], t[2 + c], 0x44), b = _mm512_shuffle_i64x2(t[c], t[2 + c], 0xee);
+    const __m512i d = _mm512_shuffle_i64x2(t[4 + c], t[6 + c], 0x44), e = _mm512_shuffle_i64x2(t[4 + c], t[6 + c], 0xee);
+    v[c] = _mm512_shuffle_i64x2(a, d, 0x88);
+    v[2 + c] = _mm512_shuffle_i64x2(a, d, 0xdd);
+    v[4 + c] = _mm512_shuffle_i64x2(b, e, 0x88);
+    v[6 + c] = _mm512_shuffle_i64x2(b, e, 0xdd);
+  }
+}
+
+static inline __attribute__((always_inline)) void transpose_4(__m512i v[16]) {
+  const __m512i a = _mm512_shuffle_i64x2(v[0], v[1], 0x44), b = _mm512_shuffle_i64x2(v[0], v[1], 0xee);
+  const __m512i d = _mm512_shuffle_i64x2(v[2], v[3], 0x44), e = _mm512_shuffle_i64x2(v[2], v[3], 0xee);
+  v[0] = _mm512_shuffle_i64x2(a, d, 0x88);
+  v[1] = _mm512_shuffle_i64x2(a, d, 0xdd);
+  v[2] = _mm512_shuffle_i64x2(b, e, 0x88);
+  v[3] = _mm512_shuffle_i64x2(b, e, 0xdd);
+}
+#endif
