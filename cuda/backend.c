@@ -199,8 +199,9 @@ static bool wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   *plan = (gpu_plan){.problem = p, .by_wgmma = by_wgmma};
-  plan->kind = by_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) ? WS_ROW_VECTOR : WS_ROW_TILED;
-  plan->split = by_wgmma ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
+  const bool is_invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0;
+  plan->kind = by_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) && !is_invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
+  plan->split = by_wgmma || is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
   plan->single_a = operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);

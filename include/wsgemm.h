@@ -169,8 +169,9 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
 /* Device memory for the calls of this handle, `bytes` from `workspace` on, aligned to 256 bytes, in place of the library's own; NULL and
  * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
  * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
- * another device, runs without, slower and with the same bits. The library's own is 8 MiB for each of the first 8 streams and captured
- * launches of a device that need it.
+ * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
+ * launches of a device that need it. On compute capability 9.0 half-precision operands that do not begin at whole 16 bytes (pointer, ld,
+ * strides) are copied there first; the library's own for that is 96 MiB for each of the first 2.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
@@ -181,8 +182,8 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 /* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
  * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
  * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs time where m = 1 or n = 1,
- * whose faster kernels sum in an order of their own, and nothing elsewhere. Default 0, or WSGEMM_INVARIANT=1 in the environment. Host memory
- * only, so far: calls on device memory do not look at it. */
+ * whose faster kernels sum in an order of their own; on a GPU also where C is small and k long, which is then not cut into parts; and for
+ * bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
 

@@ -7,10 +7,17 @@
 #include "cuda/row_table.h"
 
 const ws_cuda_row *const gpu_rows = ws_cuda_rows;
-const int n_gpu_rows = WS_N_CUDA_ROWS;
+#define WS_CUDA_ROW(...) +1
+#define WS_CUDA_WGMMA_ROW(...)
+const int n_gpu_rows = 0
+#include "cuda/kernels.def"
+    ;
+#undef WS_CUDA_ROW
+#undef WS_CUDA_WGMMA_ROW
+const int n_all_gpu_rows = WS_N_CUDA_ROWS;
 
 const ws_cuda_row *gpu_row_named(const char *name) {
-  for (int r = 0; r < n_gpu_rows; r++)
+  for (int r = 0; r < n_all_gpu_rows; r++)
     if (strcmp(gpu_rows[r].name, name) == 0) return &gpu_rows[r];
   REQUIRE(false, "no row is called %s", name);
   return NULL;
@@ -25,8 +32,8 @@ const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
 }
 
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
-  const int64_t n_columns = (n + row->bn - 1) / row->bn;
-  return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + row->coarse - 1) / row->coarse);
+  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster;
+  return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
 }
 
 wsgemm_handle *handle_of_row(const ws_cuda_row *row) {

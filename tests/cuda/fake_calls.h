@@ -15,7 +15,8 @@
 
 /* The rows of cuda/kernels.def. */
 extern const ws_cuda_row *const gpu_rows;
-extern const int n_gpu_rows;
+/* The rows of any GPU come first; then those on Hopper's matrix units (test_backend_wgmma.c). */
+extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count);

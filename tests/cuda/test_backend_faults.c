@@ -87,7 +87,7 @@ static void no_kernel(void *argument) {
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 30, 30, 30, 0);
   const ws_cuda_row *row = gpu_row_with(WSGEMM_F64, 32, 32, 1);
   wsgemm_handle *h = handle_of_row(row), *other = handle_of_row(gpu_row_with(WSGEMM_F32, 64, 32, 1));
-  expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, "compute capability 9.0");
+  expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, "compute capability 8.0");
   expect_failure(h, &d, WSGEMM_ARCH_MISMATCH, row->name);
   char text[1024];
   wsgemm_explain(h, &d, text, sizeof text);
@@ -115,7 +115,7 @@ CHILD_CASE(no_block_fits) {
   (void)unused;
   fake.device[0].blocks_per_sm = 0;
   const wsgemm_gemm_desc d = device_desc(WSGEMM_C32, 300, 300, 30, 0);
-  expect_failure(NULL, &d, WSGEMM_ARCH_MISMATCH, "does not run on device 0 (Fake GPU 0, compute capability 9.0)");
+  expect_failure(NULL, &d, WSGEMM_ARCH_MISMATCH, "does not run on device 0 (Fake GPU 0, compute capability 8.0)");
   expect_cpu_works("without a kernel that fits");
 }
 

@@ -342,18 +342,22 @@ CHILD_CASE(grid_limits) {
 CHILD_CASE(explanations) {
   (void)unused;
   int n_cuda = 0;
+  fake.n_devices = FAKE_N_DEVICES;
+  fake.device[2].cc = 90;
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
     if (strcmp(wsgemm_kernel_backend(i), "cuda") != 0) continue;
     n_cuda++;
     const ws_cuda_row *row = gpu_row_named(wsgemm_kernel_name(i));
     CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
     wsgemm_handle *h = handle_of_row(row);
-    const wsgemm_gemm_desc d = row_desc(row, 300, 500, 20, 1);
-    char number[32], tile[32];
+    const int device = row->kind == WS_ROW_WGMMA ? 2 : 1;
+    const wsgemm_gemm_desc d = row_desc(row, 304, 500, 24, device);
+    char number[32], tile[32], name[32];
+    snprintf(name, sizeof name, "%d Fake GPU %d", device, device);
     snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, d.m, d.n, 1));
     snprintf(tile, sizeof tile, "%dx%d", row->bm, row->bn);
     fake_forget();
-    CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", "1 Fake GPU 1") &&
+    CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", name) &&
               explained_is(h, &d, "kernel", row->name) && explained_is(h, &d, "tile", tile) &&
               explained_is(h, &d, "items", number) && explained_is(h, &d, "scheduler", "queue") &&
               explained_number(h, &d, "coarse_factor", -1) == row->coarse && explained_number(h, &d, "blocks_per_sm", -1) == 2,
@@ -364,7 +368,7 @@ CHILD_CASE(explanations) {
           l->kernel);
     wsgemm_destroy(h);
   }
-  CHECK(n_cuda == n_gpu_rows, "%d rows of %d are registered", n_cuda, n_gpu_rows);
+  CHECK(n_cuda == n_all_gpu_rows, "%d rows of %d are registered", n_cuda, n_all_gpu_rows);
 
   char text[1024];
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, 0);

@@ -1,0 +1,217 @@
+/* test_backend_wgmma.c - what the kernels on Hopper's matrix units are told: tensor maps of A, B and C, clusters; copies of operands that do
+ * not begin at whole 16 bytes, and the pieces of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16};
+enum { N_HALVES = 2 };
+
+static fake_map held(const CUtensorMap *map) {
+  fake_map m;
+  memcpy(&m, map, sizeof m);
+  return m;
+}
+
+static bool is_wgmma(const fake_launch *l) { return strstr(l->kernel, "gemm_wgmma_") != NULL; }
+
+static wsgemm_gemm_desc half_desc(wsgemm_type type, wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
+  wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
+  d.transa = op_a, d.transb = op_b;
+  d.lda = op_a == WSGEMM_NO_TRANS ? m : k, d.ldb = op_b == WSGEMM_NO_TRANS ? k : n;
+  return d;
+}
+
+static const ws_cuda_row *row_of(const fake_launch *l) {
+  char name[96];
+  snprintf(name, sizeof name, "%.*s", (int)(strlen(l->kernel) - strlen("_queue")), l->kernel);
+  return gpu_row_named(name);
+}
+
+/* A matrix of lines of 16-bit elements. */
+static void check_map(const char *what, const CUtensorMap *map, const void *data, int64_t length, int64_t n_lines, int64_t ld,
+                      int box_lines) {
+  const fake_map m = held(map);
+  CHECK(m.address == (uintptr_t)data && m.dims[0] == (uint64_t)length && m.dims[1] == (uint64_t)n_lines &&
+            m.strides[0] == (uint64_t)ld * 2 && m.box[0] == 64 && m.box[1] == (uint32_t)box_lines,
+        "%s: %llu x %llu from %llx, stride %llu, boxes of %u x %u", what, (unsigned long long)m.dims[0],
+        (unsigned long long)m.dims[1], (unsigned long long)m.address, (unsigned long long)m.strides[0], m.box[0], m.box[1]);
+}
+
+static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, const void *a, int64_t lda, const void *b,
+                           int64_t ldb) {
+  const ws_cuda_row *row = row_of(l);
+  const bool a_k = d->transa != WSGEMM_NO_TRANS, b_k = d->transb == WSGEMM_NO_TRANS;
+  const int a_lines = (row->bm + 63) / 64 * 64 / row->cluster, b_lines = row->bn * row->coarse;
+  check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, a_k ? a_lines : 64);
+  check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, b_k ? b_lines : 64);
+  CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
+  CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
+        "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
+  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster, "items of all blocks of a cluster");
+}
+
+CHILD_CASE(maps) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  for (int t = 0; t < N_HALVES; t++)
+    for (int ops = 0; ops < 4; ops++)
+      for (int c = 0; c < 3; c++) {
+        static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+        wsgemm_gemm_desc d = half_desc(halves[t], all_ops[ops / 2], all_ops[ops % 2], 264, 200, 136);
+        d.type_c = types_c[c];
+        const fake_launch *l = launch_of(NULL, &d);
+        REQUIRE(is_wgmma(l), "kernel %s", l->kernel);
+        check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
+        CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == (int)types_c[c] && l->wgmma.c_data == d.c, "C");
+        if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, 64);
+        d.beta.s = 2;
+        CHECK(!launch_of(NULL, &d)->wgmma.c_by_map, "a C that is read is stored by its map");
+        d.beta.s = 0, d.c = (char *)d.c + 2 * (c < 2 ? 1 : 2);
+        CHECK(!launch_of(NULL, &d)->wgmma.c_by_map, "a C that does not begin at 16 bytes is stored by its map");
+      }
+}
+
+/* The copy engine writes whole 16 bytes, also where a column ends within them. */
+CHILD_CASE(ends_of_columns) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_TRANS, WSGEMM_NO_TRANS, 260, 200, 136);
+  d.ldc = 264;
+  const fake_launch *l = launch_of(NULL, &d);
+  CHECK(is_wgmma(l) && !l->wgmma.c_by_map, "260 rows are stored by a map");
+}
+
+CHILD_CASE(batches) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 64);
+  d.batch_count = 5, d.stride_a = 8192, d.stride_b = 0, d.stride_c = 4096;
+  const fake_launch *l = launch_of(NULL, &d);
+  CHECK(is_wgmma(l) && held(&l->wgmma.a.map).dims[2] == 5 && held(&l->wgmma.a.map).strides[1] == 2 * 8192 &&
+            l->wgmma.a.batch_step == 1 && l->wgmma.a.batch_first == 0,
+        "A: 5 products");
+  CHECK(held(&l->wgmma.b.map).dims[2] == 1 && l->wgmma.b.batch_step == 0 && l->wgmma.b.batch_first == 0, "B: one for all");
+  const char *a = (const char *)d.a;
+  d.stride_a = -8192, d.a = a + 4 * 8192 * 2;
+  l = launch_of(NULL, &d);
+  CHECK(held(&l->wgmma.a.map).address == (uintptr_t)a && l->wgmma.a.batch_step == -1 && l->wgmma.a.batch_first == 4,
+        "A backwards");
+}
+
+static void is_copy(const ws_pitch_operand *op, const fake_map *map, const void *from, int64_t length, int64_t n_lines,
+                    int64_t ld) {
+  CHECK(op->from == from && op->length == length && op->n_lines == n_lines && op->ld == ld && op->n_products == 1,
+        "what is copied");
+  CHECK((uintptr_t)op->to == map->address && op->pitch % 8 == 0 && op->pitch >= length &&
+            map->strides[0] == (uint64_t)op->pitch * 2 && map->dims[0] == (uint64_t)length && map->dims[1] == (uint64_t)n_lines,
+        "the map of the copy");
+}
+
+static bool is_in(const void *p, int64_t bytes, const char *memory, int64_t memory_bytes) {
+  return (const char *)p >= memory && (const char *)p + bytes <= memory + memory_bytes;
+}
+
+CHILD_CASE(copies) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  for (int which = 1; which < 4; which++) { /* A, B, both */
+    wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 304, 200, 136);
+    if (which & 1) d.lda = 305;
+    if (which & 2) d.b = (const char *)d.b + 2;
+    REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches: %s", fake.n_launches,
+            wsgemm_last_error());
+    const fake_launch *copy = &fake.launch[0], *l = &fake.launch[1];
+    REQUIRE(strcmp(copy->kernel, "pitch") == 0 && is_wgmma(l), "%s, %s", copy->kernel, l->kernel);
+    const fake_map a = held(&l->wgmma.a.map), b = held(&l->wgmma.b.map);
+    const ws_pitch_operand *ops = copy->pitch.operand;
+    CHECK((ops[0].n_lines > 0) == ((which & 1) != 0) && (ops[1].n_lines > 0) == ((which & 2) != 0),
+          "what needs no copy is copied");
+    if (which & 1) is_copy(&ops[0], &a, d.a, d.m, d.k, d.lda);
+    if (which & 2) is_copy(&ops[1], &b, d.b, d.k, d.n, d.ldb);
+    for (int i = 0; i < 2; i++)
+      if (ops[i].n_lines > 0)
+        CHECK(is_in(ops[i].to, ops[i].pitch * ops[i].n_lines * 2, fake.copies[0], WS_COPIES_BYTES), "a copy lies elsewhere");
+    if (which == 3) CHECK((char *)ops[0].to + ops[0].pitch * ops[0].n_lines * 2 <= (char *)ops[1].to, "the copies overlap");
+    size_t bytes = 0;
+    CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_SUCCESS &&
+              bytes == (size_t)(ops[0].pitch * ops[0].n_lines + ops[1].pitch * ops[1].n_lines) * 2,
+          "%zu bytes of workspace", bytes);
+  }
+}
+
+/* Operands larger than the memory for copies: pieces of C, each once, whose copies fit. */
+CHILD_CASE(pieces) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  enum { M = 9001, N = 7003, K = 12345, SIDE = 256 };
+  static unsigned char times[M / SIDE + 1][N / SIDE + 1];
+  wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_TRANS, WSGEMM_NO_TRANS, M, N, K);
+  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches > 2 && fake.n_launches <= FAKE_N_LAUNCHES, "%d launches",
+          fake.n_launches);
+  for (int i = 0; i < fake.n_launches; i++) {
+    const fake_launch *l = &fake.launch[i];
+    for (int op = 0; op < 2 && !is_wgmma(l); op++)
+      CHECK(is_in(l->pitch.operand[op].to, l->pitch.operand[op].pitch * l->pitch.operand[op].n_lines * 2, fake.copies[0],
+                  WS_COPIES_BYTES) ||
+                l->pitch.operand[op].n_lines == 0,
+            "a copy does not fit");
+    if (!is_wgmma(l)) continue;
+    const int64_t first = ((const char *)l->wgmma.c_data - (const char *)d.c) / 2, m_first = first % M, n_first = first / M;
+    CHECK(m_first % SIDE == 0 && n_first % SIDE == 0, "a piece begins at (%lld, %lld)", (long long)m_first, (long long)n_first);
+    for (int64_t m = m_first; m < m_first + l->wgmma.m; m += SIDE)
+      for (int64_t n = n_first; n < n_first + l->wgmma.n; n += SIDE) times[m / SIDE][n / SIDE]++;
+    CHECK((m_first + l->wgmma.m) % SIDE == 0 || m_first + l->wgmma.m == M, "rows end at %lld", (long long)(m_first + l->wgmma.m));
+    CHECK((n_first + l->wgmma.n) % SIDE == 0 || n_first + l->wgmma.n == N, "columns end at %lld",
+          (long long)(n_first + l->wgmma.n));
+  }
+  for (int64_t m = 0; m <= M / SIDE; m++)
+    for (int64_t n = 0; n <= N / SIDE; n++)
+      CHECK(times[m][n] == 1, "rows from %lld, columns from %lld: %d times", (long long)(m * SIDE), (long long)(n * SIDE),
+            times[m][n]);
+}
+
+/* The library's memory for copies serves so many streams; the caller's workspace any. Without, rows that need none. */
+CHILD_CASE(without_memory) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 301, 200, 136);
+  for (int s = 1; s <= WS_N_COPIES + 1; s++) {
+    wsgemm_handle *h = NULL;
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[s]) == WSGEMM_SUCCESS, "handle");
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    const fake_launch *last = &fake.launch[fake.n_launches - 1];
+    CHECK(is_wgmma(last) == (s <= WS_N_COPIES), "stream %d: %s", s, last->kernel);
+    void *workspace = fake_alloc(FAKE_DEVICE, 0, 1 << 20);
+    REQUIRE(wsgemm_set_workspace(h, workspace, 1 << 20) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
+    CHECK(fake.launch[0].pitch.operand[0].to == workspace, "not in the caller's workspace");
+    REQUIRE(wsgemm_set_workspace(h, workspace, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(!is_wgmma(launch_of(h, &d)), "copies in a workspace of 256 bytes");
+    wsgemm_destroy(h);
+  }
+}
+
+CHILD_CASE(other_devices) {
+  (void)unused;
+  static const int ccs[FAKE_N_DEVICES] = {80, 90, 120};
+  fake.n_devices = FAKE_N_DEVICES;
+  for (int device = 0; device < FAKE_N_DEVICES; device++) {
+    fake.device[device].cc = ccs[device];
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_BF16, 512, 512, 512, device);
+    const fake_launch *l = launch_of(NULL, &d);
+    CHECK(is_wgmma(l) == (ccs[device] == 90), "cc %d: %s", ccs[device], l->kernel);
+  }
+}
+
+static const struct check_case cases[] = {{"maps", maps},
+                                          {"ends_of_columns", ends_of_columns},
+                                          {"batches", batches},
+                                          {"copies", copies},
+                                          {"pieces", pieces},
+                                          {"without_memory", without_memory},
+                                          {"other_devices", other_devices}};
+CHECK_MAIN("backend_wgmma", cases)
