@@ -20,8 +20,8 @@ template <class Element, int BM, int BN, int COARSE, int CONSUMERS, int STAGES, 
                        output_bytes = slab_bytes; /* of each consumer, on their way to C */
   static constexpr int shared_bytes = WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, STAGES);
   /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they are launched with. */
-  static constexpr int producer_registers = CONSUMERS == 1 ? 0 : 40;
-  static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 152;
+  static constexpr int producer_registers = CONSUMERS == 1 ? 0 : CONSUMERS == 2 ? 40 : 32;
+  static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 160;
 
   static_assert(item_n % (64 * n_consumers) == 0, "each consumer has as many columns of C, in pieces of 64");
   static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of the copy engine is at most 256 long");

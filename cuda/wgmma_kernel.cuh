@@ -66,6 +66,11 @@ template <class Config> struct wgmma_kernel {
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
 
   __device__ __forceinline__ void prepare() const {
+    if (threadIdx.x == 32) {
+      prefetch_tensormap(&args.a.map);
+      prefetch_tensormap(&args.b.map);
+      if (args.c_by_map) prefetch_tensormap(&args.c);
+    }
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&ring().full[s], 1);

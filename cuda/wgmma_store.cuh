@@ -3,8 +3,9 @@
  * A warpgroup holds pieces of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32 / 4, q = t % 4, has in
  * sums[piece][4j .. 4j + 3]
  *   column 16w + g, rows 8j + 2q and the next;   column 16w + g + 8, the same rows.
- * 16-bit C that begins where the copy engine may write, and is not read, goes there from shared memory, 64 x 64 elements at a time. All else
- * goes through shared memory as floats, 32 rows of a warp's own 16 columns at a time, so that each lane then has one row. */
+ * 16-bit C that is not read leaves from shared memory, 64 x 64 elements at a time: by the copy engine where it may write, else by lines, a
+ * warp one of its 16 columns after the other. All else goes through shared memory as floats, 32 rows of a warp's own 16 columns at a time, so
+ * that each lane then has one row. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include <cuda_bf16.h>
@@ -51,11 +52,11 @@ template <class Config> struct wgmma_store {
   __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places,
                                              int &output) const {
     if constexpr (Config::bm % 64 == 0) {
-      if (args.c_by_map) {
+      if (args.beta_zero && args.type_c != WSGEMM_F32) {
         if (args.type_c == WSGEMM_F16)
-          by_map<__half>(sums, m, n, batch, places, output);
+          by_pieces<__half>(sums, m, n, batch, places, output);
         else
-          by_map<__nv_bfloat16>(sums, m, n, batch, places, output);
+          by_pieces<__nv_bfloat16>(sums, m, n, batch, places, output);
         return;
       }
     }
@@ -68,11 +69,10 @@ private:
     return int(threadIdx.x) / 128;
   } /* a number of the warpgroup's own, from 1 on */
 
+  /* Of a piece a column is a line of 128 bytes, swizzled as the copy engine wants it; a warp has 16 of them. */
   template <class Element>
-  __device__ __forceinline__ void by_map(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places,
-                                         int &output) const {
-    const int t = thread(), lane = t % 32, warp = t / 32;
-    const uint32_t line = uint32_t(warp * 16 + lane % 16); /* of those whose address this lane gives */
+  __device__ __forceinline__ void by_pieces(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t places,
+                                            int &output) const {
 #pragma unroll
     for (int p = 0; p < pieces; p++)
 #pragma unroll
@@ -80,23 +80,68 @@ private:
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
         const uint32_t place = places + uint32_t(output * Config::output_bytes);
         output = (output + 1) % Config::n_outputs;
-        if (t == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
-        barrier_sync(barrier(), 128);
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-          const float *d = &sums[p][s * 32 + q * 8];
-          const uint32_t x[4] = {
-              pack_two<Element>(args.alpha * d[0], args.alpha * d[1]), pack_two<Element>(args.alpha * d[2], args.alpha * d[3]),
-              pack_two<Element>(args.alpha * d[4], args.alpha * d[5]), pack_two<Element>(args.alpha * d[6], args.alpha * d[7])};
-          stmatrix_x4(place + line * 128 + (uint32_t(2 * q + lane / 16) ^ line % 8) * 16, x);
-        }
-        fence_proxy_async_shared();
-        barrier_sync(barrier(), 128);
-        if (t == 0) {
-          cp_async_bulk_tensor_store(&args.c, m + s * 64, n + p * 64, batch, place);
-          cp_async_bulk_commit_group();
+        if (args.c_by_map) {
+          if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+          barrier_sync(barrier(), 128);
+          put_piece<Element>(place, &sums[p][s * 32]);
+          fence_proxy_async_shared();
+          barrier_sync(barrier(), 128);
+          if (thread() == 0) {
+            cp_async_bulk_tensor_store(&args.c, m + s * 64, n + p * 64, batch, place);
+            cp_async_bulk_commit_group();
+          }
+        } else {
+          __syncwarp(); /* what stood here has been read */
+          put_piece<Element>(place, &sums[p][s * 32]);
+          __syncwarp();
+          store_lines(place, m + s * 64, n + p * 64, batch);
         }
       }
+  }
+
+  template <class Element> __device__ __forceinline__ void put_piece(uint32_t place, const float *sums) const {
+    const int lane = thread() % 32;
+    const uint32_t line = uint32_t(thread() / 32 * 16 + lane % 16); /* of those whose address this lane gives */
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const float *d = &sums[q * 8];
+      const uint32_t x[4] = {
+          pack_two<Element>(args.alpha * d[0], args.alpha * d[1]), pack_two<Element>(args.alpha * d[2], args.alpha * d[3]),
+          pack_two<Element>(args.alpha * d[4], args.alpha * d[5]), pack_two<Element>(args.alpha * d[6], args.alpha * d[7])};
+      stmatrix_x4(place + line * 128 + (uint32_t(2 * q + lane / 16) ^ line % 8) * 16, x);
+    }
+  }
+
+  /* The warp's lines of a piece, a few at once. */
+  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
+    constexpr int at_once = 4;
+    const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
+    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, 64));
+    uint16_t *column = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(first)) * args.ldc + m;
+#pragma unroll 1
+    for (int c = 0; c < n_columns; c += at_once) {
+      uint32_t two[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; i++) {
+        const uint32_t line = first + uint32_t(c + i);
+        two[i] = ld_shared_32(place + line * 128 + (lane / 4 ^ line % 8) * 16 + lane % 4 * 4);
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; i++, column += args.ldc)
+        if (c + i < n_columns) store_line(column, two[i], n_rows);
+    }
+  }
+
+  /* Rows 2 lane and the next are in `two`; pairs are written where they are aligned, else each with its neighbour's. */
+  static __device__ __forceinline__ void store_line(uint16_t *column, uint32_t two, int n_rows) {
+    const int lane = int(threadIdx.x) % 32, is_odd = int(reinterpret_cast<uintptr_t>(column) >> 1 & 1), row = 2 * lane - is_odd;
+    const uint32_t before = __shfl_up_sync(~0u, two, 1), pair = is_odd ? __byte_perm(before, two, 0x5432) : two;
+    if (row >= 0 && row + 1 < n_rows)
+      *reinterpret_cast<uint32_t *>(column + row) = pair;
+    else if (row >= 0 && row < n_rows)
+      column[row] = uint16_t(pair);
+    if (is_odd && lane == 0) column[0] = uint16_t(two);
+    if (is_odd && lane == 31 && n_rows == 64) column[63] = uint16_t(two >> 16);
   }
 
   /* In shared memory a column is 16 pairs of rows, pair u at u ^ 4 (column % 4): so neither writes nor reads meet in a bank. */
