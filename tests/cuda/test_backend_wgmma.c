@@ -106,7 +106,7 @@ static void is_copy(const ws_pitch_operand *op, const fake_map *map, const void 
                     int64_t ld) {
   CHECK(op->from == from && op->length == length && op->n_lines == n_lines && op->ld == ld && op->n_products == 1,
         "what is copied");
-  CHECK((uintptr_t)op->to == map->address && op->pitch % 8 == 0 && op->pitch >= length &&
+  CHECK((uintptr_t)op->to == map->address && op->pitch % 64 == 0 && op->pitch >= length &&
             map->strides[0] == (uint64_t)op->pitch * 2 && map->dims[0] == (uint64_t)length && map->dims[1] == (uint64_t)n_lines,
         "the map of the copy");
 }
