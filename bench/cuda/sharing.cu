@@ -1,12 +1,15 @@
-/* sharing.cu - sgemm and dgemm that do not have the GPU to themselves: each policy through the public API, beside cuBLAS; NN, square.
+/* sharing.cu - sgemm, dgemm and half-precision products that do not have the GPU to themselves: each policy through the public API, beside cuBLAS; NN, square.
  *
- *   bench_gpu_sharing [--types sd] [--cases idle,priority,held] [--json FILE] [--commit ID]
+ *   bench_gpu_sharing [--types sdhb] [--cases idle,priority,held] [--json FILE] [--commit ID]
  *
  * Cases: idle (the price of each policy alone: fixed work begins anew for each item), priority (how long a kernel of the highest
  * priority takes that is launched inside an 8192 product, also for every row with a quantum of 1: suite sharing_rows), held (some SMs
  * belong to a sleeping kernel; and uneven work: on some SMs a busy kernel has half the shared memory and up to half of the issue
  * slots). After every disturbed run C must have the bits of an undisturbed one, and those be near cuBLAS's, or no figure is given.
  * Needs a GPU that nobody else is using. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -119,7 +122,8 @@ struct product {
   int64_t n;
   void *a, *b, *c;
   std::map<std::string, void *> expected; /* by kernel */
-  size_t element_bytes() const { return type == WSGEMM_F64 ? 8 : 4; }
+  bool is_half() const { return type == WSGEMM_F16 || type == WSGEMM_BF16; }
+  size_t element_bytes() const { return type == WSGEMM_F64 ? 8 : is_half() ? 2 : 4; }
   size_t bytes() const { return size_t(n * n) * element_bytes(); }
 };
 
@@ -138,12 +142,13 @@ holder *holders;
 bool has_peer;
 FILE *json;
 
-const char letters[] = "sd";
+const char letters[] = "sdczhb"; /* by wsgemm_type */
 
 wsgemm_gemm_desc describe(const product &p) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.transa = d.transb = WSGEMM_NO_TRANS;
-  d.type_a = d.type_b = d.type_c = d.type_scalar = p.type;
+  d.type_a = d.type_b = d.type_c = p.type;
+  d.type_scalar = p.is_half() ? WSGEMM_F32 : p.type;
   d.m = d.n = d.k = d.lda = d.ldb = d.ldc = p.n;
   d.a = p.a, d.b = p.b, d.c = p.c;
   if (p.type == WSGEMM_F64)
@@ -204,6 +209,20 @@ double time_once(const arm &x, const product &p) {
   return ms;
 }
 
+/* body(an element of the type) */
+template <class Body> void with_elements(wsgemm_type type, Body body) {
+  switch (type) {
+  case WSGEMM_F64:
+    return body(double());
+  case WSGEMM_F16:
+    return body(__half());
+  case WSGEMM_BF16:
+    return body(__nv_bfloat16());
+  default:
+    return body(float());
+  }
+}
+
 /* The result of each kernel, which must be near the first's; nothing is loaded or allocated any more when x runs later. */
 void warm_up(const arm &x, product *p, const arm &first) {
   prepare(*p);
@@ -215,14 +234,14 @@ void warm_up(const arm &x, product *p, const arm &first) {
     p->expected[x.kernel] = copy;
     const int64_t n = p->n * p->n;
     const void *theirs = p->expected.at(first.kernel);
-    const double limit = (p->type == WSGEMM_F64 ? 0x1p-53 : 0x1p-24) * 512 * std::sqrt(double(p->n)); /* as in gemm.c */
+    const double unit = p->type == WSGEMM_F64 ? 0x1p-53 : p->type == WSGEMM_F16 ? 0x1p-18 : p->is_half() ? 0x1p-15 : 0x1p-24;
+    const double limit = unit * 512 * std::sqrt(double(p->n)); /* as in gemm.c */
     must(cudaMemsetAsync(n_found, 0, sizeof *n_found, low), "cudaMemset");
-    if (p->type == WSGEMM_F64)
-      count_far<<<n_blocks_for(n), n_threads, 0, low>>>(static_cast<double *>(p->c), static_cast<const double *>(theirs), n,
-                                                        limit, n_found);
-    else
-      count_far<<<n_blocks_for(n), n_threads, 0, low>>>(static_cast<float *>(p->c), static_cast<const float *>(theirs), n, limit,
+    with_elements(p->type, [&](auto element) {
+      using real = decltype(element);
+      count_far<<<n_blocks_for(n), n_threads, 0, low>>>(static_cast<real *>(p->c), static_cast<const real *>(theirs), n, limit,
                                                         n_found);
+    });
     const unsigned long long n_far = read_found("count_far");
     must_hold(n_far == 0,
               x.policy + " " + x.kernel + ": " + std::to_string(n_far) + " elements far from those of " + first.kernel);
@@ -235,10 +254,9 @@ product make_product(wsgemm_type type, int64_t n) {
   for (void **x : {&p.a, &p.b, &p.c}) {
     must(cudaMalloc(x, p.bytes()), "cudaMalloc");
     const uint64_t seed = uint64_t(x - &p.a + 1) << 40;
-    if (type == WSGEMM_F64)
-      fill<<<n_blocks_for(n * n), n_threads, 0, low>>>(static_cast<double *>(*x), n * n, seed);
-    else
-      fill<<<n_blocks_for(n * n), n_threads, 0, low>>>(static_cast<float *>(*x), n * n, seed);
+    with_elements(type, [&](auto element) {
+      fill<<<n_blocks_for(n * n), n_threads, 0, low>>>(static_cast<decltype(element) *>(*x), n * n, seed);
+    });
     must(cudaGetLastError(), "fill");
   }
   must(cudaStreamSynchronize(low), "fill");
@@ -418,8 +436,8 @@ double time_probe_inside(const arm &x, const product &p, double moment_ms) {
 
 /* (b) Also what a policy, or a row with a quantum of 1, costs when nobody wants the GPU: times the best of all. */
 void measure_priority(wsgemm_type type) {
-  constexpr int64_t n = 8192;
   constexpr int n_trials = 15;
+  const int64_t n = type == WSGEMM_F16 || type == WSGEMM_BF16 ? 16384 : 8192; /* many milliseconds */
   product p = make_product(type, n);
   std::vector<arm> policies = policy_arms(p), all = policies;
   const std::vector<arm> rows = row_arms(p);
@@ -561,7 +579,7 @@ bool parse(int argc, char **argv) {
     else
       return false;
   }
-  return argc % 2 == 1 && opts.types.find_first_not_of(letters) == std::string::npos;
+  return argc % 2 == 1 && opts.types.find_first_not_of("sdhb") == std::string::npos;
 }
 
 bool wants(const char *name) { return opts.cases.find(name) != std::string::npos; }
@@ -595,7 +613,7 @@ void open_device() {
 int main(int argc, char **argv) {
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fprintf(stderr, "usage: bench_gpu_sharing [--types sd] [--cases idle,priority,held] [--json FILE] [--commit ID]\n");
+    fprintf(stderr, "usage: bench_gpu_sharing [--types sdhb] [--cases idle,priority,held] [--json FILE] [--commit ID]\n");
     return 2;
   }
   if (cudaGetDeviceCount(&n_devices) != cudaSuccess || n_devices == 0) {
