@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Sorts the JSON lines of `tools/gpu.sh bench` into bench/results/<device>/gpu_<suite>.jsonl, replacing whole suites.
+"""Sorts the JSON lines of `tools/gpu.sh bench` into bench/results/<device>/gpu_<suite>.jsonl (hgemm, bgemm: gpu_half_<suite>.jsonl),
+replacing whole suites.
 
     gpu_results.py COMMIT FILE...
 
@@ -22,7 +23,8 @@ def main():
     for name in sys.argv[2:]:
         for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
-            record["suite"] = "gpu_" + record["suite"]
+            kind = "gpu_half_" if record["routine"] in ("hgemm", "bgemm") else "gpu_"
+            record["suite"] = kind + record["suite"]
             record["commit"] = commit
             record.setdefault("date", today)
             device = record["device"].lower().replace(" ", "-")

@@ -215,6 +215,10 @@ def gpu_intensity_table(records):
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
+    "gpu_half_square": gpu_gemm_table,
+    "gpu_half_odd": gpu_gemm_table,
+    "gpu_half_skinny": gpu_gemm_table,
+    "gpu_half_sharing": gpu_strategies_table,
     "gpu_strategies": gpu_strategies_table,
     "gpu_sharing_rows": gpu_sharing_rows_table,
     "gpu_intensity": gpu_intensity_table,
