@@ -99,7 +99,7 @@ static double copy_cost(const gpu_plan *plan, const ws_cuda_row *row) {
  * so many k: its first stage comes late, and its sums are stored. */
 static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
   const double item_k = 256;
-  return (double)ws_ceil_div(n_items, n_sms / row->cluster) * row->bm * row->bn * row->coarse / row->rate *
+  return (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster)) * row->bm * row->bn * row->coarse / row->rate *
          (1 + item_k / (double)p->k);
 }
 
