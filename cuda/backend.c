@@ -62,8 +62,7 @@ static ws_operand operand_b(const ws_problem *p) {
 
 typedef struct gpu_plan {
   const ws_problem *problem;
-  ws_row_kind kind; /* of the rows made for it */
-  bool by_wgmma;
+  ws_row_kind kind;        /* of the rows made for it */
   bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
   ws_split split;
   int row_idx;
@@ -122,7 +121,7 @@ static bool can_run(const ws_cuda_row *row, const gpu_plan *plan) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
-    return plan->by_wgmma;
+    return plan->kind == WS_ROW_WGMMA;
   default:
     return true;
   }
@@ -198,7 +197,7 @@ static bool wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *
 
 static wsgemm_status make_plan(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
-  *plan = (gpu_plan){.problem = p, .by_wgmma = by_wgmma};
+  *plan = (gpu_plan){.problem = p};
   const bool is_invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0;
   plan->kind = by_wgmma ? WS_ROW_WGMMA : ws_is_matrix_vector(p) && !is_invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
   plan->split = by_wgmma || is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
@@ -301,7 +300,6 @@ static ws_gemm_args args_of_plan(const gpu_plan *plan) {
 static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream stream, gpu_plan *plan, ws_sched_args *args,
                                int64_t *n_workers) {
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
-  args->n_items = (uint32_t)plan->n_items;
   if (plan->sched == WS_SCHED_QUEUE) {
     if (plan->n_items > n_resident && !plan->state) { /* else every worker has one item, and there is nothing to steal */
       const wsgemm_status status = find_state(h, device, stream, &plan->state);
@@ -367,7 +365,7 @@ static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, const w
   wsgemm_status status = make_plan(h, p, device, true, &plan);
   if (status) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
-  ws_wgmma_args args = {.grid = plan.grid};
+  ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
   int64_t n_clusters;
   plan.state = state;
   const CUresult result = ws_wgmma_args_make(p, a, b, row, &args);
@@ -393,7 +391,9 @@ static wsgemm_status launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_devi
  * a whole row of pieces, B's all of them if there is only one row. */
 static wsgemm_status launch_copied(wsgemm_handle *h, const ws_problem *p, const ws_pieces *pieces, char *memory,
                                    ws_device *device, CUstream stream, ws_launch_state *state) {
-  char *memory_b = NULL;
+  const ws_problem largest = ws_piece_at(p, pieces, 0, 0, 0);
+  const ws_lines first_a = ws_lines_of_a(&largest);
+  char *const memory_b = memory + (int64_t)ws_copy_bytes(&first_a);
   for (int64_t batch = 0; batch < p->batch_count; batch += pieces->batch)
     for (int64_t m = 0; m < p->m; m += pieces->m)
       for (int64_t n = 0; n < p->n; n += pieces->n) {
@@ -401,12 +401,8 @@ static wsgemm_status launch_copied(wsgemm_handle *h, const ws_problem *p, const 
         ws_lines a = ws_lines_of_a(&piece), b = ws_lines_of_b(&piece);
         ws_pitch_args copies = {0};
         ws_pitch_operand unneeded;
-        const bool copies_b = m == 0 || pieces->n < p->n;
-        if (!memory_b) memory_b = memory; /* the first piece is the largest */
-        if (!ws_lines_are_whole(&a)) {
-          char *behind = ws_copy_lines(&a, memory, n == 0 ? &copies.operand[0] : &unneeded);
-          if (batch == 0 && m == 0 && n == 0) memory_b = behind;
-        }
+        const bool copies_a = n == 0, copies_b = m == 0 || pieces->n < p->n;
+        if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, memory, copies_a ? &copies.operand[0] : &unneeded);
         if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, memory_b, copies_b ? &copies.operand[1] : &unneeded);
         wsgemm_status status = WSGEMM_SUCCESS;
         if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0) status = launch_pitch(h, &copies, device, stream);
@@ -517,7 +513,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  if (plan.by_wgmma)
+  if (row->kind == WS_ROW_WGMMA)
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
                 ws_copies_bytes(p, &(ws_pieces){p->m, p->n, p->batch_count}));
   if (ws_is_half(p->type))

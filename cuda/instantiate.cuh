@@ -1,6 +1,6 @@
-/* instantiate.cuh - the entry points of one type's rows: the file that includes it defines WS_CUDA_ROW_s (or _d, _c, _z, _h, _b) for its own
- * letter. An entry point is called <row's name>_queue, _clc, _foreach (its scheduler) or _split, and is found by that name. The two of
- * Cluster Launch Control are made for devices that have it. */
+/* instantiate.cuh - the entry points of one type's rows, the tiled ones: the file that includes it defines WS_CUDA_ROW_<letter> as
+ * WS_CUDA_ENTRIES_OF_ROW for its own letter, and then includes instantiate_rows.cuh. An entry point is called <row's name>_queue, _clc,
+ * _foreach (its scheduler) or _split, and is found by that name. The two of Cluster Launch Control are made for devices that have it. */
 #include "gemm_kernel.cuh"
 #include "mainloop_mma.cuh"
 #include "mainloop_mma16.cuh"
@@ -66,6 +66,10 @@ template <class Config> using product_vec = vector_product<Config>;
   WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)  \
   WS_CUDA_CLC_ENTRIES(name, blocks, mainloop, __VA_ARGS__)   \
   WS_CUDA_SPLIT_ENTRY_##splits(name, blocks, mainloop, __VA_ARGS__)
+
+#define WS_CUDA_ENTRIES_OF_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                          \
+  WS_CUDA_ENTRIES(t##gemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_##t, bm, bn, bk, tm, \
+                  tn, coarse, stages)
 
 #define WS_CUDA_SCALE(letter) \
   extern "C" __global__ void letter##scale(const __grid_constant__ ws_gemm_args args) { ws::scale_c<ws::type_##letter>(args); }

@@ -1,16 +1,6 @@
 /* instantiate_s.cu - the entry points of the s rows of kernels.def. */
 #include "instantiate.cuh"
 
-#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
-  WS_CUDA_ROW_##t(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)
-#define WS_CUDA_ROW_s(mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                                      \
-  WS_CUDA_ENTRIES(sgemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_s, bm, bn, bk, tm, tn, \
-                  coarse, stages)
-#define WS_CUDA_ROW_d(...)
-#define WS_CUDA_ROW_c(...)
-#define WS_CUDA_ROW_z(...)
-#define WS_CUDA_ROW_h(...)
-#define WS_CUDA_ROW_b(...)
-#define WS_CUDA_WGMMA_ROW(...)
-#include "kernels.def"
+#define WS_CUDA_ROW_s WS_CUDA_ENTRIES_OF_ROW
+#include "instantiate_rows.cuh"
 WS_CUDA_SCALE(s)

@@ -7,7 +7,7 @@ enum { BYTES = 2, PITCH = 64, LEAST_SIDE = 256 };
 
 static int64_t pitch_of(int64_t length) { return ws_ceil_div(length, PITCH) * PITCH; }
 
-static double bytes_of(const ws_lines *x) {
+double ws_copy_bytes(const ws_lines *x) {
   return ws_lines_are_whole(x) ? 0 : (double)pitch_of(x->length) * (double)x->n_lines * (double)x->n_products * BYTES;
 }
 
@@ -26,7 +26,7 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
 double ws_copies_bytes(const ws_problem *p, const ws_pieces *pieces) {
   const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
   const ws_lines a = ws_lines_of_a(&first), b = ws_lines_of_b(&first);
-  return bytes_of(&a) + bytes_of(&b);
+  return ws_copy_bytes(&a) + ws_copy_bytes(&b);
 }
 
 static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
@@ -37,7 +37,7 @@ bool ws_pieces_for(const ws_problem *p, double bytes, ws_pieces *pieces) {
   while (ws_copies_bytes(p, pieces) > bytes) {
     const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
     const ws_lines a = ws_lines_of_a(&first), b = ws_lines_of_b(&first);
-    int64_t *side = bytes_of(&a) >= bytes_of(&b) ? &pieces->m : &pieces->n;
+    int64_t *side = ws_copy_bytes(&a) >= ws_copy_bytes(&b) ? &pieces->m : &pieces->n;
     if (pieces->batch > 1)
       pieces->batch = ws_ceil_div(pieces->batch, 2);
     else if (*side > LEAST_SIDE)
@@ -48,7 +48,7 @@ bool ws_pieces_for(const ws_problem *p, double bytes, ws_pieces *pieces) {
   return true;
 }
 
-char *ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
+void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
   const int64_t pitch = pitch_of(x->length);
   *op = (ws_pitch_operand){.from = x->data,
                            .to = to,
@@ -59,5 +59,4 @@ char *ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
                            .stride = x->stride,
                            .pitch = pitch};
   x->data = to, x->ld = pitch, x->stride = x->n_products > 1 ? pitch * x->n_lines : 0;
-  return to + x->stride * (x->n_products > 1 ? x->n_products : 0) * BYTES + (x->n_products > 1 ? 0 : pitch * x->n_lines * BYTES);
 }

@@ -10,6 +10,9 @@ typedef struct ws_pieces {
   int64_t m, n, batch;
 } ws_pieces;
 
+/* Bytes of an operand's copy; 0: it is taken as it stands. */
+double ws_copy_bytes(const ws_lines *x);
+
 /* Bytes of copies for such pieces; 0: both operands are taken as they stand. */
 double ws_copies_bytes(const ws_problem *p, const ws_pieces *pieces);
 
@@ -19,6 +22,6 @@ bool ws_pieces_for(const ws_problem *p, double bytes, ws_pieces *pieces);
 /* What of the problem begins with this row, column and product. */
 ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);
 
-/* Turns x into a copy at `to`, and says in *op how it is made; returns the memory behind it. */
-char *ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op);
+/* Turns x into a copy at `to`, and says in *op how it is made. */
+void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op);
 #endif

@@ -223,6 +223,18 @@ void matrix_store_nan(const struct matrix *x) {
     for (int64_t j = 0; j < x->cols; j++) matrix_set(x, i, j, (double)NAN, (double)NAN);
 }
 
+double element_value(wsgemm_type type, const void *element) {
+  unsigned char copy[8] = {0};
+  const struct arena arena = {copy, sizeof copy};
+  const struct matrix one = {type, true, 1, 1, 1, copy, &arena};
+  double re, im;
+  memcpy(copy, element, type_bytes(type));
+  matrix_get(&one, 0, 0, &re, &im);
+  return re;
+}
+
+bool same_number(double x, double y) { return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y); }
+
 bool matrix_guard_intact(const struct matrix *x, int64_t *byte_idx) {
   unsigned char *low, *high, *broken;
   guard_bounds(x, &low, &high);

@@ -83,6 +83,12 @@ void matrix_store_nan(const struct matrix *x);
 void matrix_get(const struct matrix *x, int64_t i, int64_t j, double *re, double *im);
 void matrix_set(const struct matrix *x, int64_t i, int64_t j, double re, double im);
 
+/* The number behind an element's bits, of a real type. */
+double element_value(wsgemm_type type, const void *element);
+
+/* The same number, and sign of zero; any NaN is as any other. */
+bool same_number(double x, double y);
+
 /* Whether every byte round the elements still holds the guard pattern; if not, *byte_idx is the offset from the first element. */
 bool matrix_guard_intact(const struct matrix *x, int64_t *byte_idx);
 

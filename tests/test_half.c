@@ -12,19 +12,6 @@ static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGE
 static struct check_random dice;
 static struct rows_of_type rows;
 
-/* The number behind a bit pattern, through the tests' own storage. */
-static double value_of(wsgemm_type type, const void *element) {
-  unsigned char copy[8] = {0};
-  const struct arena arena = {copy, sizeof copy};
-  const struct matrix one = {type, true, 1, 1, 1, copy, &arena};
-  double re, im;
-  memcpy(copy, element, type_bytes(type));
-  matrix_get(&one, 0, 0, &re, &im);
-  return re;
-}
-
-static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y); }
-
 /* One column of all patterns times 1, into each type of C: each comes out as it is, or rounded to the other half (a NaN as one). As A by
  * columns, as A transposed, and as B: the operands are packed in different ways. */
 static void conversions_of(wsgemm_type type) {
@@ -34,7 +21,7 @@ static void conversions_of(wsgemm_type type) {
   REQUIRE(patterns && c, "memory");
   for (int at = 0; at < ALL; at++) patterns[at] = (uint16_t)at;
   one = type == WSGEMM_F16 ? 0x3c00 : 0x3f80;
-  CHECK(value_of(type, &one) == 1, "one");
+  CHECK(element_value(type, &one) == 1, "one");
   rows_open(&rows, type);
   for (int i = 0; i < rows.n_rows; i++)
     for (int form = 0; form < 12; form++) {
@@ -50,10 +37,10 @@ static void conversions_of(wsgemm_type type) {
       CHECK(gemm_typed(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       int n_wrong = 0;
       for (int at = 0; at < ALL; at++) {
-        const double wanted = type_round(type_c, value_of(type, &patterns[at]));
-        const double got = value_of(type_c, c + (size_t)at * type_bytes(type_c));
+        const double wanted = type_round(type_c, element_value(type, &patterns[at]));
+        const double got = element_value(type_c, c + (size_t)at * type_bytes(type_c));
         /* The sum 0 + -0 is 0. */
-        const bool right = wanted == 0 ? got == 0 : same(got, wanted);
+        const bool right = wanted == 0 ? got == 0 : same_number(got, wanted);
         if (!right && n_wrong++ == 0)
           CHECK(false, "%s to %c, form %d: %#x is %g, not %g", rows.row[i].name, type_letter(type_c), form, (unsigned)at, got,
                 wanted);
@@ -104,11 +91,11 @@ static void one_rounding(void) {
         CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
         int n_wrong = 0;
         for (int64_t at = 0; at < m; at++) {
-          const float old = (float)value_of(type_c, &before[at]);
+          const float old = (float)element_value(type_c, &before[at]);
           volatile float sum = d.alpha.s; /* volatile: rounded to float here */
           if (adds) sum = sum + old;
-          const double wanted = type_round(type_c, (double)sum), got = value_of(type_c, &c[at]);
-          if (!same(got, wanted) && n_wrong++ == 0)
+          const double wanted = type_round(type_c, (double)sum), got = element_value(type_c, &c[at]);
+          if (!same_number(got, wanted) && n_wrong++ == 0)
             CHECK(false, "%s to %c: alpha %.9g %s %.9g gives %.9g, not %.9g", rows.row[i].name, type_letter(type_c),
                   (double)d.alpha.s, adds ? "+" : "over", (double)old, got, wanted);
         }

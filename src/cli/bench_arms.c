@@ -90,79 +90,25 @@ static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
 }
 
-static double own_s(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_sgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
-
-static double own_d(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_dgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, 0.0, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
-
-static double own_c(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  const wsgemm_cfloat one = {1, 0}, zero = {0, 0};
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_cgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
-
-static double own_z(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  const wsgemm_cdouble one = {1, 0}, zero = {0, 0};
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_zgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
-
-static double own_h(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_hgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
-
-static double own_b(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
-  const bench_shape *x = &p->shape;
-  wsgemm_status bad = WSGEMM_SUCCESS;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    bad |= wsgemm_bgemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, 1.0f, set_at(p, i, 0), p->lda,
-                        set_at(p, i, p->b_offset), p->ldb, 0.0f, set_at(p, i, p->c_offset), p->ldc);
-  const double seconds = ws_bench_now() - start;
-  return bad == WSGEMM_SUCCESS ? seconds : -1;
-}
+#define OWN_LOOP(letter, scalar, ONE, ZERO)                                                                                      \
+  static double own_##letter(const bench_arm *arm, int64_t n_calls) {                                                            \
+    const bench_problem *p = arm->problem;                                                                                       \
+    const bench_shape *x = &p->shape;                                                                                            \
+    const scalar one = ONE, zero = ZERO;                                                                                         \
+    wsgemm_status bad = WSGEMM_SUCCESS;                                                                                          \
+    const double start = ws_bench_now();                                                                                         \
+    for (int64_t i = 0; i < n_calls; i++)                                                                                        \
+      bad |= wsgemm_##letter##gemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda, \
+                                   set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);                  \
+    const double seconds = ws_bench_now() - start;                                                                               \
+    return bad == WSGEMM_SUCCESS ? seconds : -1;                                                                                 \
+  }
+OWN_LOOP(s, float, 1, 0)
+OWN_LOOP(d, double, 1, 0)
+OWN_LOOP(c, wsgemm_cfloat, {1}, {0})
+OWN_LOOP(z, wsgemm_cdouble, {1}, {0})
+OWN_LOOP(h, float, 1, 0)
+OWN_LOOP(b, float, 1, 0)
 
 static double peer_s(const bench_arm *arm, int64_t n_calls) {
   const bench_problem *p = arm->problem;

@@ -146,6 +146,27 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
   return good;
 }
 
+/* ---- wsgemm against itself ------------------------------------------------------------------------------------------------ */
+
+/* Arm 0 beside arm 1, whose rate is printed in so many columns. */
+static void report_pair(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm arms[2], int width,
+                        group *groups) {
+  char label[96];
+  bench_record r = ws_bench_record(suite, c);
+  r.policy = "auto";
+  r.unit = UNIT;
+  r.peer = arms[1].label;
+  r.ours = rate(&arms[0]);
+  r.theirs = rate(&arms[1]);
+  r.ratio = arms[1].call_s / arms[0].call_s;
+  r.spread = arms[0].spread;
+  r.n_samples = arms[0].n_samples;
+  ws_bench_emit(s, &r);
+  label_case(label, sizeof label, c);
+  ws_bench_line(s, "%-30s %8.1f %*.1f %7.3f", label, r.ours, width, r.theirs, r.ratio);
+  group_add(groups, c, r.ratio, 1);
+}
+
 /* ---- One thread against all ---------------------------------------------------------------------------------------------- */
 
 bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
@@ -167,24 +188,10 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
             ws_bench_own_arm(&arms[1], "wsgemm 1 thread", &p, 1, WSGEMM_POLICY_AUTO, 0)) ||
            fail_arm(s, "wsgemm");
     good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
-    if (good) {
-      char label[96];
-      bench_record r = ws_bench_record(suite, c);
-      r.policy = "auto";
-      r.unit = UNIT;
-      r.peer = arms[1].label;
-      r.ours = rate(&arms[0]);
-      r.theirs = rate(&arms[1]);
-      r.ratio = arms[1].call_s / arms[0].call_s;
-      r.spread = arms[0].spread;
-      r.n_samples = arms[0].n_samples;
-      ws_bench_emit(s, &r);
-      label_case(label, sizeof label, c);
-      ws_bench_line(s, "%-30s %8.1f %9.1f %7.3f", label, r.ours, r.theirs, r.ratio);
-      group_add(groups, c, r.ratio, 1);
-    } else {
+    if (good)
+      report_pair(s, suite, c, arms, 9, groups);
+    else
       fail_case(s, suite, c);
-    }
     free_arms(arms, 2);
     ws_bench_problem_free(&p);
   }
@@ -213,24 +220,10 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
                      ws_bench_own_arm(&arms[1], "wsgemm sgemm", &p_single, c->n_threads, WSGEMM_POLICY_AUTO, 0)) ||
                     fail_arm(s, "wsgemm"));
     good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
-    if (good) {
-      char label[96];
-      bench_record r = ws_bench_record(suite, c);
-      r.policy = "auto";
-      r.unit = UNIT;
-      r.peer = arms[1].label;
-      r.ours = rate(&arms[0]);
-      r.theirs = rate(&arms[1]);
-      r.ratio = arms[1].call_s / arms[0].call_s;
-      r.spread = arms[0].spread;
-      r.n_samples = arms[0].n_samples;
-      ws_bench_emit(s, &r);
-      label_case(label, sizeof label, c);
-      ws_bench_line(s, "%-30s %8.1f %8.1f %7.3f", label, r.ours, r.theirs, r.ratio);
-      group_add(groups, c, r.ratio, 1);
-    } else {
+    if (good)
+      report_pair(s, suite, c, arms, 8, groups);
+    else
       fail_case(s, suite, c);
-    }
     free_arms(arms, 2);
     ws_bench_problem_free(&p);
     ws_bench_problem_free(&p_single);

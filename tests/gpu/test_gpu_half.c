@@ -14,19 +14,6 @@ static struct rows_of_type rows;
 
 static uint16_t one_of(wsgemm_type type) { return type == WSGEMM_F16 ? 0x3c00 : 0x3f80; }
 
-/* The number behind a bit pattern, through the tests' own storage. */
-static double value_of(wsgemm_type type, const void *element) {
-  unsigned char copy[8] = {0};
-  const struct arena arena = {copy, sizeof copy};
-  const struct matrix one = {type, true, 1, 1, 1, copy, &arena};
-  double re, im;
-  memcpy(copy, element, type_bytes(type));
-  matrix_get(&one, 0, 0, &re, &im);
-  return re;
-}
-
-static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y); }
-
 /* All patterns times 1, into each type of C: each comes out as it is, or rounded to the other type (a NaN as one). As A by columns, as A
  * transposed, and as B; aligned, and one element off. */
 static void conversions_of(wsgemm_type type) {
@@ -56,10 +43,10 @@ static void conversions_of(wsgemm_type type) {
       GPU(cudaMemcpy(c, device_c, ALL * type_bytes(type_c), cudaMemcpyDeviceToHost));
       int n_wrong = 0;
       for (int at = 0; at < ALL; at++) {
-        const double wanted = type_round(type_c, value_of(type, &patterns[at + 1]));
-        const double got = value_of(type_c, c + (size_t)at * type_bytes(type_c));
+        const double wanted = type_round(type_c, element_value(type, &patterns[at + 1]));
+        const double got = element_value(type_c, c + (size_t)at * type_bytes(type_c));
         /* The sum 0 + -0 is 0. */
-        const bool right = wanted == 0 ? got == 0 : same(got, wanted);
+        const bool right = wanted == 0 ? got == 0 : same_number(got, wanted);
         if (!right && n_wrong++ == 0)
           CHECK(false, "%s to %c, form %d: %#x is %g, not %g", rows.row[i].name, type_letter(type_c), form, (unsigned)at, got,
                 wanted);
@@ -110,9 +97,9 @@ static void one_rounding(void) {
         const double wanted = type_round(type_c, (double)d.alpha.s);
         int n_wrong = 0;
         for (int at = 0; at < M; at++)
-          if (!same(value_of(type_c, &c[at]), wanted) && n_wrong++ == 0)
+          if (!same_number(element_value(type_c, &c[at]), wanted) && n_wrong++ == 0)
             CHECK(false, "%s to %c: alpha %.9g gives %.9g, not %.9g", rows.row[i].name, type_letter(type_c), (double)d.alpha.s,
-                  value_of(type_c, &c[at]), wanted);
+                  element_value(type_c, &c[at]), wanted);
         CHECK(n_wrong == 0, "%d of %d elements are wrong", n_wrong, (int)M);
       }
     rows_close(&rows);
