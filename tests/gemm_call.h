@@ -63,6 +63,9 @@ typedef wsgemm_status gemm_caller(struct stage *stage, wsgemm_handle *handle, co
 gemm_caller call_on_host;
 extern gemm_caller *run_case_caller; /* call_on_host at first */
 
+/* The same for suites with arenas of their own: all pointers of d lie in them. */
+typedef wsgemm_status arenas_caller(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d);
+
 /* case_store, the call (typed or by descriptor), case_judge; also that A and B are unchanged, and that this
  * thread's floating-point exception flags (inexact apart) stay down: none of the values of a stage calls for one. `who` goes into
  * messages. */

@@ -47,31 +47,51 @@ unsigned long long gpu_digest(const void *device, size_t bytes) {
 }
 
 /* A device copy of each arena, kept from case to case while the arenas stay as large. */
-static unsigned char *mirror[3];
-static size_t mirror_bytes[3];
+enum { MAX_ARENAS = 8 };
+static unsigned char *mirror[MAX_ARENAS];
+static size_t mirror_bytes[MAX_ARENAS];
 
-static void *to_mirror(int i, const struct arena *arena, const void *pointer) {
+static void to_mirror(int i, const struct arena *arena) {
   if (mirror_bytes[i] < arena->bytes) {
     if (mirror[i]) gpu_free(mirror[i]);
     mirror[i] = gpu_alloc(arena->bytes);
     mirror_bytes[i] = arena->bytes;
   }
   GPU(cudaMemcpyAsync(mirror[i], arena->low, arena->bytes, cudaMemcpyHostToDevice, 0));
-  return mirror[i] + ((const unsigned char *)pointer - arena->low);
 }
 
-wsgemm_status call_mirrored(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, device_gemm *gemm) {
+/* What stands there of the arena that the pointer points into: an empty matrix may lie right behind the last byte. */
+static void *in_mirror(const struct arena *arenas, int n_arenas, const void *pointer) {
+  const unsigned char *const byte = pointer;
+  int i = 0;
+  if (!pointer) return NULL;
+  while (i < n_arenas && !(byte >= arenas[i].low && byte <= arenas[i].low + arenas[i].bytes)) i++;
+  REQUIRE(i < n_arenas, "%p points into none of %d arenas", pointer, n_arenas);
+  return mirror[i] + (byte - arenas[i].low);
+}
+
+wsgemm_status call_mirrored(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d,
+                            device_gemm *gemm) {
   wsgemm_gemm_desc there = *d;
-  there.a = to_mirror(0, &stage->arena[0], d->a);
-  there.b = to_mirror(1, &stage->arena[1], d->b);
-  there.c = to_mirror(2, &stage->arena[2], d->c);
+  REQUIRE(n_arenas <= MAX_ARENAS, "%d arenas", n_arenas);
+  for (int i = 0; i < n_arenas; i++) to_mirror(i, &arenas[i]);
+  there.a = in_mirror(arenas, n_arenas, d->a);
+  there.b = in_mirror(arenas, n_arenas, d->b);
+  there.c = in_mirror(arenas, n_arenas, d->c);
+  there.bias = in_mirror(arenas, n_arenas, d->bias);
+  there.residual = in_mirror(arenas, n_arenas, d->residual);
+  there.column_sums = in_mirror(arenas, n_arenas, d->column_sums);
+  GPU(cudaStreamSynchronize(0)); /* gemm may work on a stream that does not wait for this one */
   const wsgemm_status status = gemm(handle, &there);
-  for (int i = 0; i < 3; i++)
-    GPU(cudaMemcpyAsync(stage->arena[i].low, mirror[i], stage->arena[i].bytes, cudaMemcpyDeviceToHost, 0));
+  for (int i = 0; i < n_arenas; i++) GPU(cudaMemcpyAsync(arenas[i].low, mirror[i], arenas[i].bytes, cudaMemcpyDeviceToHost, 0));
   GPU(cudaStreamSynchronize(0));
   return status;
 }
 
+wsgemm_status call_arenas_on_device(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d) {
+  return call_mirrored(arenas, n_arenas, handle, d, wsgemm_gemm);
+}
+
 wsgemm_status call_on_device(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
-  return call_mirrored(stage, handle, d, typed ? gemm_typed : wsgemm_gemm);
+  return call_mirrored(stage->arena, 3, handle, d, typed ? gemm_typed : wsgemm_gemm);
 }

@@ -12,11 +12,13 @@ void gpu_open(void);
 #define GPU(call) gpu_check((call), __FILE__, __LINE__, #call)
 void gpu_check(cudaError_t result, const char *file, int line, const char *call);
 
-/* run_case's caller: whole arenas, guards and all, go to the device and come back. */
+/* run_case's caller, and that of cases with an epilogue: whole arenas, guards and all, go to the device and come back. */
 gemm_caller call_on_device;
-/* The same for somebody else's product, who works on the default stream; d's pointers are of the device. */
+arenas_caller call_arenas_on_device;
+/* The same for another product, who works on the default stream or waits; d's pointers are of the device. */
 typedef wsgemm_status device_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *d);
-wsgemm_status call_mirrored(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, device_gemm *gemm);
+wsgemm_status call_mirrored(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d,
+                            device_gemm *gemm);
 
 /* Device memory with the bytes of host memory. */
 void *gpu_copy(const void *host, size_t bytes);

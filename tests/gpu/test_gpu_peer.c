@@ -60,7 +60,7 @@ static void compare(const struct stage *stage, const wsgemm_gemm_desc *d, const 
 
 static wsgemm_status call_peer(struct stage *stage, wsgemm_handle *handle, const wsgemm_gemm_desc *d, bool typed) {
   (void)typed;
-  const wsgemm_status status = call_mirrored(stage, handle, d, peer_gemm);
+  const wsgemm_status status = call_mirrored(stage->arena, 3, handle, d, peer_gemm);
   feclearexcept(FE_ALL_EXCEPT); /* its own business */
   return status;
 }
