@@ -148,6 +148,17 @@ def gpu_gemm_table(records):
     return table(heads, rows + [means])
 
 
+def gpu_epilogue_table(records):
+    """One row for each epilogue, one column for each product: the rate without one, then ratios to it."""
+    split = [{**r, "epilogue": r["case"].split()[0], "product": (r["routine"], r["case"].split()[1])} for r in records]
+    products = unique(r["product"] for r in split)
+    rows = [["none, TFLOP/s"] + [f"{next(r['theirs'] for r in split if r['product'] == p):.0f}" for p in products]]
+    for epilogue in unique(r["epilogue"] for r in split):
+        ratios = {r["product"]: f"{r['ratio']:.3f}" for r in split if r["epilogue"] == epilogue}
+        rows.append([f"`{epilogue}`"] + [ratios.get(p, "-") for p in products])
+    return table(["epilogue"] + [" ".join(p) for p in products], rows)
+
+
 # Of the seeds' table: the capability, and what shows it (the beginning of a case).
 CAPABILITIES = {
     "reduced overheads": ("prologue", "idle", "cost"),
@@ -218,6 +229,7 @@ TABLES = {
     "gpu_half_square": gpu_gemm_table,
     "gpu_half_odd": gpu_gemm_table,
     "gpu_half_skinny": gpu_gemm_table,
+    "gpu_half_epilogue": gpu_epilogue_table,
     "gpu_half_sharing": gpu_strategies_table,
     "gpu_strategies": gpu_strategies_table,
     "gpu_sharing_rows": gpu_sharing_rows_table,
