@@ -181,6 +181,38 @@ def test_the_result_of_one_library_is_the_other_s_operand(library, rng):
     assert np.abs(library.get(x) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("activation", [None, "relu", "gelu_tanh", "gelu_erf", "silu"])
+def test_epilogue(library, dtype, activation, rng):
+    a, b, residual, bias = (
+        rng.uniform(-1, 1, shape).astype(dtype) for shape in ((3, 130, 70), (70, 90), (3, 130, 90), (3, 1, 90))
+    )
+    more = {"activation": activation, "out_scale": 1.5, "alpha": 0.5}
+    expected = wsgemm.matmul(a, b, bias=bias, residual=residual, **more).astype("float64")
+    result = wsgemm.matmul(library.put(a), library.put(b), bias=library.put(bias), residual=library.put(residual), **more)
+    assert library.owns(result)
+    got = np.asarray(library.get(result))
+    assert got.dtype == dtype
+    assert np.abs(got.astype("float64") - expected).max() <= 8 * np.finfo(dtype).eps * (1 + np.abs(expected).max())
+
+
+def test_epilogue_into_out(mutable, rng):
+    library = mutable
+    a, b, c = (integer_array(rng, shape, "float32") for shape in ((130, 70), (70, 90), (130, 90)))
+    out, sums, bias = library.put(c), library.put(np.zeros(90, "float32")), library.put(np.repeat(c[0], 2))
+    wsgemm.matmul(library.put(a), library.put(b), out, activation="relu", bias=bias[::2], residual=out, column_sums=sums)
+    expected = np.maximum(a @ b + c[0], 0) + c
+    np.testing.assert_array_equal(library.get(out), expected)
+    np.testing.assert_array_equal(library.get(sums), expected.sum(axis=0))
+
+
+def test_single_result_of_halves(library, rng):
+    a, b = integer_array(rng, (130, 70), "float16"), integer_array(rng, (70, 90), "float16")
+    result = np.asarray(library.get(wsgemm.matmul(library.put(a), library.put(b), dtype="float32")))
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, a.astype("float32") @ b.astype("float32"))
+
+
 # ---- Views and out -------------------------------------------------------------------------------------------------------
 
 

@@ -132,3 +132,103 @@ def test_bad_arguments(function, arguments, exception, words):
         function(*arguments)
     for word in words:
         assert word in str(caught.value)
+
+
+# ---- Results of another type -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_single_result_of_halves(layout):
+    rng = np.random.default_rng(84)
+    a, b = rng.uniform(-1, 1, (40, 30)).astype("float16"), rng.uniform(-1, 1, (30, 20)).astype("float16")
+    wide_a, wide_b = a.astype("float64"), b.astype("float64")
+    out = arrange(rng.uniform(-1, 1, (40, 20)).astype("float32"), layout)
+    before = out.astype("float64")
+    fresh = wsgemm.matmul(a, b, dtype="float32")
+    assert fresh.dtype == np.float32 and fresh.flags.c_contiguous
+    assert_rounded_once(fresh, fresh, 0, wide_a, wide_b)
+    assert wsgemm.matmul(a, b, out=out, beta=2) is out
+    assert_rounded_once(out, out, 0, wide_a, wide_b, 1, 2, before)
+    assert wsgemm.matmul(a, b, out=out, dtype="float32") is out
+    np.testing.assert_array_equal(out, fresh)
+    c = arrange(before.astype("float32"), layout)
+    np.testing.assert_array_equal(wsgemm.gemm(1, a, b, 0, c), fresh)
+    np.testing.assert_array_equal(c, before)
+    result = wsgemm.gemm(1, a, b, 0.5, c)
+    assert result.dtype == np.float32
+    assert_rounded_once(result, result, 0, wide_a, wide_b, 1, 0.5, before)
+    assert wsgemm.gemm(1, a, b, 0.5, c, overwrite_c=1) is c
+    np.testing.assert_array_equal(c, result)
+    assert wsgemm.explain(a, b, out)["calls"] == "1"
+
+
+def test_single_stacks_and_vectors_of_halves():
+    rng = np.random.default_rng(85)
+    a, b = integer_array(rng, (3, 4, 6), "float16"), integer_array(rng, (6, 5), "float16")
+    exact = a.astype("float32") @ b.astype("float32")
+    np.testing.assert_array_equal(wsgemm.matmul(a, b, dtype=np.float32), exact)
+    out = np.zeros((5, 3, 4), "float32").transpose(1, 2, 0)
+    np.testing.assert_array_equal(wsgemm.matmul(a, b, out=out), exact)
+    for x, y in ((a[0, 0], b), (a, b[:, 0]), (a[0, 0], b[:, 0]), (a[:, :0], b), (a[..., :0], b[:0])):
+        result = wsgemm.matmul(x, y, dtype="float32")
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result, x.astype("float32") @ y.astype("float32"))
+
+
+def test_out_of_another_size_that_overlaps():
+    rng = np.random.default_rng(86)
+    memory = np.zeros(64, "float32")
+    a = memory[20:].view("float16")[:36].reshape(6, 6)
+    a[...] = integer_array(rng, (6, 6), "float16")
+    b = integer_array(rng, (6, 6), "float16")
+    exact = a.astype("float32") @ b.astype("float32")
+    np.testing.assert_array_equal(wsgemm.matmul(a, b, out=memory[:36].reshape(6, 6)), exact)
+
+
+def test_epilogue_of_a_single_result():
+    rng = np.random.default_rng(87)
+    a, b = integer_array(rng, (4, 6), "float16"), integer_array(rng, (6, 5), "float16")
+    bias, residual, sums = np.arange(5, dtype="float32"), integer_array(rng, (4, 5), "float32"), np.zeros(5, "float32")
+    result = wsgemm.matmul(a, b, dtype="float32", bias=bias, residual=residual, activation="relu", column_sums=sums)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, np.maximum(a.astype("float32") @ b.astype("float32") + bias, 0) + residual)
+    np.testing.assert_array_equal(sums, result.sum(axis=0))
+    for more in ({"bias": bias.astype("float16")}, {"residual": residual.astype("float16")}):
+        with pytest.raises(TypeError, match="float16, but"):
+            wsgemm.matmul(a, b, dtype="float32", **more)
+
+
+def test_bfloat16_result_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(88)
+    a, b = integer_array(rng, (9, 6), "float16"), integer_array(rng, (6, 5), "float16")
+    result = wsgemm.matmul(a, b, dtype=ml_dtypes.bfloat16)
+    assert result.dtype == ml_dtypes.bfloat16
+    exact = a.astype("float32") @ b.astype("float32")
+    np.testing.assert_array_equal(result, exact.astype(ml_dtypes.bfloat16))
+    backwards = wsgemm.matmul(a.astype(ml_dtypes.bfloat16), b.astype(ml_dtypes.bfloat16), dtype="float16")
+    np.testing.assert_array_equal(backwards, exact.astype("float16"))
+
+
+SINGLES = np.ones((3, 3), "float32")
+
+
+@pytest.mark.parametrize(
+    "function, arguments, words",
+    [
+        (wsgemm.matmul, {"dtype": "float64"}, "dtype is float64, but a and b are float16"),
+        (wsgemm.matmul, {"dtype": "float32", "out": HALVES.copy()}, "dtype is float32, but out is float16"),
+        (wsgemm.matmul, {"out": np.ones((3, 3))}, "out is float64, but a and b are float16"),
+        (wsgemm.matmul, {"out": SINGLES.astype(">f4")}, "out is float32 in swapped byte order"),
+        (lambda *x, **more: wsgemm.hgemm(1, *x, **more), {"c": SINGLES.copy()}, "for hgemm it must be float16"),
+    ],
+)
+def test_results_that_halves_do_not_have(function, arguments, words):
+    with pytest.raises(TypeError, match=words):
+        function(HALVES, HALVES, **arguments)
+
+
+def test_no_other_type_of_result_of_singles():
+    for more in ({"dtype": "float16"}, {"dtype": "float64"}, {"out": HALVES.copy()}):
+        with pytest.raises(TypeError, match="a and b are float32"):
+            wsgemm.matmul(SINGLES, SINGLES, **more)

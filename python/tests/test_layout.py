@@ -110,7 +110,7 @@ def test_broadcast_operand_is_copied_once():
     a = np.broadcast_to(np.zeros((3, 4))[:, ::2], (50, 3, 2))
     full_a, full_b, full_shape, _ = product.matmul_shapes(a, np.zeros((2, 5)))
     kind = KINDS[a.dtype]
-    prepared = product.prepare(kind, full_a, full_b, np.zeros(full_shape), True, product.Options((1, 0, 0, 0), False))
+    prepared = product.prepare(kind, full_a, full_b, np.zeros(full_shape), True, product.Options((1, 0, 0, 0), False, kind))
     assert prepared.copies == ("a",) and prepared.arrays[0].size == 6
 
 

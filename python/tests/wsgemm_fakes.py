@@ -142,6 +142,7 @@ def fake_torch(stream=5, is_grad_enabled=True):
     return types.SimpleNamespace(
         Tensor=Tensor,
         contiguous_format="contiguous_format",
+        float32="float32",
         is_grad_enabled=lambda: is_grad_enabled,
         cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream)),
         empty=lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype)),

@@ -24,12 +24,13 @@ Scalars = tuple[float, float, float, float]  # real and imaginary part of alpha,
 class Kind:
     """An element type: what a descriptor needs to know of it."""
 
-    __slots__ = ("name", "code", "scalar_code", "is_complex", "itemsize", "pack")
+    __slots__ = ("name", "code", "scalar_code", "is_complex", "is_half", "itemsize", "pack")
 
     def __init__(self, code: _lib.Type, dtype: np.dtype[Any]) -> None:
         self.name = dtype.name
         self.code = int(code)
-        self.scalar_code = int(_lib.Type.F32 if code in (_lib.Type.F16, _lib.Type.BF16) else code)
+        self.is_half = code in (_lib.Type.F16, _lib.Type.BF16)
+        self.scalar_code = int(_lib.Type.F32 if self.is_half else code)
         self.is_complex = dtype.kind == "c"
         self.itemsize = dtype.itemsize
         self.pack = _lib.DESC_FORMAT[code].pack
@@ -104,6 +105,12 @@ def kind_for(letter: str | None, a: HasType, b: HasType) -> Kind:
     return kind_of(a, b)
 
 
+def check_letter(letter: str | None, kind: Kind, kind_c: Kind) -> None:
+    """The routine of one type has its result in it, too."""
+    if letter is not None and kind_c is not kind:
+        raise TypeError(f"c is {kind_c.name}, but for {letter}gemm it must be {kind.name}; gemm takes both")
+
+
 def _dtype_name(x: HasType) -> str:
     return x.dtype.name if x.dtype.isnative else f"{x.dtype.name} in swapped byte order"
 
@@ -128,26 +135,49 @@ def _number(kind: Kind, x: Any, name: str) -> complex:
     return complex(x)
 
 
+def kind_of_result(kind: Kind, a: HasType, dtype: np.dtype[Any], name: str) -> Kind:
+    """For a result of this type: that of the operands, or of half-precision ones any other half precision, or float32."""
+    if dtype is a.dtype or dtype == a.dtype:
+        return kind
+    other = _kind(dtype) if kind.is_half else None
+    if other is None or not (other.is_half or other.code == _lib.Type.F32):
+        swapped = "" if dtype.isnative else " in swapped byte order"
+        raise TypeError(f"{name} is {dtype.name}{swapped}, but a and b are {_dtype_name(a)}")
+    return other
+
+
 def needs_out(beta: complex) -> ValueError:
     """To be raised where beta != 0 and there is no out."""
     return ValueError(f"beta = {beta} needs out, the matrix that it scales")
 
 
 def check_out(
-    out: Any, a: Array, shape: tuple[int, ...], name: str = "out", product: str = "a @ b", is_written: bool = True
-) -> None:
+    out: Any, kind: Kind, a: Array, shape: tuple[int, ...], name: str = "out", product: str = "a @ b", is_written: bool = True
+) -> Kind:
+    """The kind of the result."""
     if type(out) is not _ndarray and (not isinstance(out, _ndarray) or isinstance(out, np.ma.MaskedArray)):
         raise TypeError(f"{name} must be a NumPy array, not {type(out).__name__}")
-    check_fits(out, a, shape, name, product)
+    kind_c = kind if out.dtype is a.dtype else kind_of_result(kind, a, out.dtype, name)
+    check_shape(out, shape, name, product)
     if is_written and not out.flags.writeable:
         raise ValueError(f"{name} is read-only")
+    return kind_c
 
 
-def check_fits(out: HasType, a: HasType, shape: tuple[int, ...], name: str, product: str) -> None:
-    if out.dtype is not a.dtype and out.dtype != a.dtype:
-        raise TypeError(f"{name} is {_dtype_name(out)}, but a and b are {_dtype_name(a)}")
-    if out.shape != shape:
-        raise ValueError(f"{name} has shape {out.shape}, but {product} has shape {shape}")
+def check_shape(x: HasType, shape: tuple[int, ...], name: str, product: str) -> None:
+    if x.shape != shape:
+        raise ValueError(f"{name} has shape {x.shape}, but {product} has shape {shape}")
+
+
+def type_of_result(kind: Kind, a: HasType, out: HasType | None, dtype: Any) -> tuple[np.dtype[Any], Kind]:
+    """Of a new result, if there is no out; raises if the dtype that was asked for is not out's."""
+    if dtype is None:
+        return a.dtype, kind
+    wanted = np.dtype(dtype)
+    kind_c = kind_of_result(kind, a, wanted, "dtype")
+    if out is not None and out.dtype != wanted:
+        raise TypeError(f"dtype is {wanted.name}, but out is {_dtype_name(out)}")
+    return wanted, kind_c
 
 
 # ---- Memory --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _device_product, _epilogue
-from ._arrays import LETTERS, Array, as_array, check_out, kind_for, scalars_of
+from ._arrays import LETTERS, Array, as_array, check_letter, check_out, kind_for, scalars_of
 from ._epilogue import Epilogue
 from ._handle import Handle
 from ._product import Options, gemm_shape, prepare, run, run_matrix
@@ -43,7 +43,7 @@ def gemm(
     Args:
         alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
         a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n).
-        c: (m, n), of the same type.
+        c: (m, n), of the same type, or of one that matmul's `out` may have; the result is of c's type.
         trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
         overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
         activation, bias, residual, out_scale, column_sums: as for matmul.
@@ -60,7 +60,6 @@ def gemm(
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
-        _epilogue.refuse_device(a, b, c, bias, residual, column_sums)
     return _gemm(None, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, handle, epilogue)
 
 
@@ -77,27 +76,29 @@ def _gemm(
     handle: Handle | None,
     epilogue: Epilogue | None = None,
 ) -> Any:
-    if type(a) is not _ndarray or type(b) is not _ndarray or (c is not None and type(c) is not _ndarray):
+    if epilogue or type(a) is not _ndarray or type(b) is not _ndarray or (c is not None and type(c) is not _ndarray):
         with ExitStack() as closing:
-            operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c))
+            operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c), epilogue)
             if operands is not None:
-                return _device_product.gemm(operands, letter, alpha, beta, trans_a, trans_b, bool(overwrite_c), handle)
+                return _device_product.gemm(operands, letter, alpha, beta, trans_a, trans_b, bool(overwrite_c), epilogue, handle)
         a, b = as_array(a, "a"), as_array(b, "b")
     kind = kind_for(letter, a, b)
     scalars = scalars_of(kind, alpha, beta)
     shape = gemm_shape(a.shape, b.shape, trans_a, trans_b)
     op_a = a.T if trans_a else a
     op_b = b.T if trans_b else b
+    kind_c = kind
     if c is not None:
-        check_out(c, a, shape, "c", "op(a) @ op(b)", is_written=bool(overwrite_c))
+        kind_c = check_out(c, kind, a, shape, "c", "op(a) @ op(b)", is_written=bool(overwrite_c))
+        check_letter(letter, kind, kind_c)
     elif beta != 0:
         raise ValueError(f"beta = {beta} needs c, the matrix that it scales")
     pointer = None if handle is None else handle.pointer
     conj_a, conj_b = trans_a == 2, trans_b == 2
     in_place = c is not None and bool(overwrite_c)
-    if epilogue is None and not in_place and beta == 0 and not ((conj_a or conj_b) and kind.is_complex):
+    if epilogue is None and not in_place and beta == 0 and kind_c is kind and not ((conj_a or conj_b) and kind.is_complex):
         # The C-ordered product of the transposes is the Fortran-ordered product.
-        done = run_matrix(kind, op_b.T, op_a.T, None, scalars, pointer)
+        done = run_matrix(kind, kind, op_b.T, op_a.T, None, scalars, pointer)
         if done is not None:
             return done.T
     result: Array
@@ -106,11 +107,12 @@ def _gemm(
     elif c is not None and beta != 0:
         result = np.array(c, order="F", copy=True)
     else:
-        result = np.empty(shape, a.dtype, order="F")
+        result = np.empty(shape, a.dtype if c is None else c.dtype, order="F")
     if epilogue is not None:
-        _epilogue.gemm(kind, op_a, op_b, result, not in_place, scalars, epilogue, handle)
+        _epilogue.gemm(kind, kind_c, op_a, op_b, result, not in_place, scalars, epilogue, handle)
     elif result.size:
-        run(prepare(kind, op_a, op_b, result, not in_place, Options(scalars, beta != 0, conj_a, conj_b)), pointer)
+        options = Options(scalars, beta != 0, kind_c, conj_a, conj_b)
+        run(prepare(kind, op_a, op_b, result, not in_place, options), pointer)
     return result
 
 

@@ -21,7 +21,7 @@ _STREAM_VERSION = 3  # of __cuda_array_interface__: the first that tells of stre
 
 
 class View(NamedTuple):
-    """Elements in GPU memory. Never a NumPy array: printing one would read the memory."""
+    """Elements in memory, mostly of a GPU. Never a NumPy array: printing one would read the memory."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -39,7 +39,7 @@ class View(NamedTuple):
         """Whether the last two dimensions (of two or more) are a matrix that BLAS can express, at an aligned address."""
         if self.is_empty:
             return True
-        if self.strides is None or self.address % (self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)):
+        if self.strides is None or not self.is_aligned:
             return False
         return leading(*self.shape[-2:], *self.strides[-2:]) != 0
 
@@ -48,6 +48,33 @@ class View(NamedTuple):
         shape = (*self.shape[:axis], 1, *self.shape[axis:])
         strides = None if self.strides is None else (*self.strides[:axis], 0, *self.strides[axis:])
         return self._replace(shape=shape, strides=strides)
+
+    def drop(self, axis: int) -> View:
+        """Without a dimension of size 1."""
+        at = axis % len(self.shape)
+        strides = None if self.strides is None else (*self.strides[:at], *self.strides[at + 1 :])
+        return self._replace(shape=(*self.shape[:at], *self.shape[at + 1 :]), strides=strides)
+
+    def broadcast(self, stack: tuple[int, ...], n_axes: int = 2) -> View:
+        """A stack of this shape, of what the last dimensions are."""
+        n_own = len(self.shape) - n_axes
+        if self.shape[:n_own] == stack:
+            return self
+        assert self.strides is not None
+        steps = [0 if size == 1 else stride for size, stride in zip(self.shape[:n_own], self.strides)]
+        strides = (*(0,) * (len(stack) - n_own), *steps, *self.strides[n_own:])
+        return self._replace(shape=(*stack, *self.shape[n_own:]), strides=strides)
+
+    @property
+    def is_aligned(self) -> bool:
+        return self.address % (self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)) == 0
+
+    @property
+    def is_contiguous(self) -> bool:
+        """In C order, whatever the strides of dimensions of size 1 are."""
+        return self.strides is not None and all(
+            stride == step or size == 1 for size, stride, step in zip(self.shape, self.strides, c_strides(self.shape))
+        )
 
     def transposed(self) -> View:
         strides = None if self.strides is None else self.strides[::-1]

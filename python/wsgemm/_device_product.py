@@ -7,14 +7,28 @@ library does not tell its stream (DLPack only, JAX), the call returns when the p
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from . import _lib, _streams
-from ._arrays import Kind, check_fits, kind_for, kind_of, needs_out, scalars_of
+from . import _epilogue, _lib, _streams
+from ._arrays import (
+    KINDS,
+    Kind,
+    check_letter,
+    check_shape,
+    kind_for,
+    kind_of,
+    kind_of_result,
+    needs_out,
+    scalars_of,
+    type_of_result,
+)
 from ._device import Argument, View, argument, c_strides
+from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, may_overlap_itself
 from ._product import Options, call, describe, gemm_shape, product_shapes
@@ -23,12 +37,15 @@ from ._product import Options, call, describe, gemm_shape, product_shapes
 class Operands:
     """The device arrays of one call. None of it outlives the call."""
 
-    def __init__(self, closing: ExitStack, a: Argument, b: Argument, out: Argument | None) -> None:
+    def __init__(
+        self, closing: ExitStack, a: Argument, b: Argument, out: Argument | None, parts: dict[str, Argument | None]
+    ) -> None:
+        """parts: what the epilogue reads and writes."""
         self.closing = closing
-        self.a, self.b, self.out = a, b, out
-        given = [x for x in (a, b, out) if x is not None]
-        self.maker = next((x for x in given if x.producer.is_known), None)  # of a result, if there is no out
-        told = [x.stream for x in (out or self.maker, a, b) if x is not None and x.stream is not None]
+        self.a, self.b, self.out, self.parts = a, b, out, parts
+        given = [x for x in (a, b, out, *parts.values()) if x is not None]
+        self.maker = next((x for x in (a, b) if x.producer.is_known), None)  # of a result, if there is no out
+        told = [x.stream for x in (out or self.maker, *given) if x is not None and x.stream is not None]
         self.stream = told[0] if told else _streams.LEGACY
         self.others = sorted(set(told) - {self.stream})
         self.must_wait = any(x.is_lent for x in given)
@@ -37,14 +54,14 @@ class Operands:
     def view(self, x: Argument) -> View:
         return x.view(self.stream, self.closing)
 
-    def empty(self, shape: tuple[int, ...]) -> Argument:
-        """A new array for the result."""
+    def empty(self, shape: tuple[int, ...], dtype: str | None = None) -> Argument:
+        """A new array for the result, of the operands' type or the one of this name."""
         if self.maker is None:
             raise TypeError(
                 f"a is a {_type_name(self.a.array)} and b a {_type_name(self.b.array)}, of libraries that wsgemm cannot ask for "
                 "a new array; pass one to write to"
             )
-        return self._fresh(self.maker, self.maker.producer.empty(self.maker.array, shape))
+        return self._fresh(self.maker, self.maker.producer.empty(self.maker.array, shape, dtype))
 
     def copy(self, x: Argument) -> Argument:
         return self._fresh(x, x.producer.copy(x.array))
@@ -66,33 +83,91 @@ class Operands:
         out: Argument,
         full_out: View,
         options: Options,
+        epilogue: tuple[Epilogue, Result] | None,
         handle: Handle | None,
     ) -> Any:
         """out = alpha op_a(a) op_b(b) + beta out; op_a and op_b make matrices of the arrays, full_out is out as one."""
         if not full_out.is_empty:
             _check_writable(out, full_out)
+        steps = None if epilogue is None else self._steps(kind, *epilogue, full_out)
+        sums = None if steps is None else steps.column_sums
+        if full_out.is_empty:
+            if sums is not None and not sums.is_empty:
+                self._run({"column_sums": sums}, _zeros(sums), handle)
+        else:
             avoid = full_out if out is self.out else None
             full_a = self._readable(self.a, a, op_a, avoid)
             full_b = self._readable(self.b, b, op_b, avoid)
-            conj_a, conj_b = options.conj_a != full_a.is_conjugated, options.conj_b != full_b.is_conjugated
-            self._run(kind, full_a, full_b, full_out, options._replace(conj_a=conj_a, conj_b=conj_b), handle)
+            views = {"out": full_out, "a": full_a, "b": full_b} if full_a.shape[-1] else {"out": full_out}
+            if steps is None:
+                conj_a, conj_b = options.conj_a != full_a.is_conjugated, options.conj_b != full_b.is_conjugated
+                options = options._replace(conj_a=conj_a, conj_b=conj_b)
+                addresses = (full_a.address, full_b.address, full_out.address)
+                descs = describe(kind, _plan(full_a, full_b, full_out), full_a.shape[-1], options, addresses)
+            else:
+                parts = {"bias": steps.bias, "residual": steps.residual, "column_sums": sums}
+                views.update((name, x) for name, x in parts.items() if x is not None)
+                _check_apart(views)
+                descs = _epilogue.describe(kind, options.kind_c, full_a, full_b, full_out, options.scalars, steps)
+            self._run(views, descs, handle)
             out.producer.written(out.array)
+        written = self.parts.get("column_sums")
+        if written is not None:
+            written.producer.written(written.array)
         return out.given
 
     def _readable(self, x: Argument, view: View, op: Callable[[View], View], out: View | None) -> View:
         # What BLAS can read and shares no memory with out; copied by its library if need be.
         matrix = op(view)
         why = _why_copied(matrix, out)
-        if not why:
-            return matrix
+        return op(self._copied(x, why)) if why else matrix
+
+    def _copied(self, x: Argument, why: str) -> View:
         if not x.producer.is_known:
             raise ValueError(f"{x.name} {why}; make a contiguous copy of it first")
-        return op(self.view(self.copy(x)))
+        return self.view(self.copy(x))
 
-    def _run(self, kind: Kind, a: View, b: View, out: View, options: Options, handle: Handle | None) -> None:
-        k = a.shape[-1]
-        device = _common_device({"out": out, "a": a, "b": b} if k else {"out": out})
-        descs = describe(kind, _plan(a, b, out), k, options, (a.address, b.address, out.address))
+    def _steps(self, kind: Kind, epilogue: Epilogue, result: Result, out: View) -> Steps:
+        # The epilogue as the library can read it; what it cannot is copied as operands are, unless there is nothing to do.
+        steps = _epilogue.steps_of(kind, epilogue)
+        bias, residual, sums = (self.parts[name] for name in PARTS)
+        if bias is not None:
+            vectors, per = _epilogue.bias_vectors(self.view(bias), result)
+            if not out.is_empty and not _epilogue.can_be_read(vectors):
+                vectors, per = _epilogue.bias_vectors(self._copied(bias, "has no unit stride"), result)
+            elif not out.is_empty and _may_share(vectors, out):
+                vectors, per = _epilogue.bias_vectors(self._copied(bias, _SHARED), result)
+            steps = steps._replace(bias=vectors, bias_per=per)
+        if residual is not None:
+            view = self.view(residual)
+            _epilogue.check_residual(view, result)
+            steps = steps._replace(residual=self._residual(residual, view, result, out))
+        if sums is not None:
+            view = self.view(sums)
+            _check_mutable(sums)
+            _epilogue.check_sums(view, result)
+            if not (view.is_contiguous and view.is_aligned):
+                raise ValueError(f"column_sums has shape {view.shape} and strides {view.strides}; pass a contiguous array")
+            *stack, _, n = result.full_shape
+            shape = (*stack, n)
+            steps = steps._replace(column_sums=view._replace(shape=shape, strides=c_strides(shape)))
+        return steps
+
+    def _residual(self, residual: Argument, view: View, result: Result, out: View) -> View:
+        full = result.full(view)
+        if out.is_empty or (full.address == out.address and _steps_alike(full, out)):
+            return out
+        is_row = _epilogue.is_by_rows(out)
+        if not _epilogue.lies_as(full, is_row):
+            full = result.full(self._copied(residual, "does not lie by rows, or by columns, as the result does"))
+        elif _may_share(full, out):
+            full = result.full(self._copied(residual, _SHARED))
+        if not _epilogue.lies_as(full, is_row):
+            raise ValueError("residual does not lie by columns, as out does; pass one that does")
+        return full
+
+    def _run(self, views: dict[str, View], descs: Iterable[bytes], handle: Handle | None) -> None:
+        device = _common_device(views)
         with on_stream(handle, self.stream) as pointer:
             for other in self.others:
                 _streams.order(device, other, self.stream)
@@ -115,7 +190,7 @@ def _common_device(views: dict[str, View]) -> int:
             )
     if len(set(devices.values())) > 1:
         raise ValueError(", ".join(f"{name} lies on GPU {device}" for name, device in devices.items()) + "; all must be together")
-    return devices["out"]
+    return next(iter(devices.values()))
 
 
 def _plan(a: View, b: View, out: View) -> BatchPlan:
@@ -124,18 +199,20 @@ def _plan(a: View, b: View, out: View) -> BatchPlan:
     k = a.shape[-1]
     assert out.strides is not None
     # k = 0: a and b have no elements, and any strides will do.
-    strides_a = _broadcast(a, stack) if k else [0] * len(stack) + [1, 1]
-    strides_b = _broadcast(b, stack) if k else strides_a
+    strides_a = strides_b = (*(0,) * len(stack), 1, 1)
+    if k:
+        strides_a, strides_b = (x.broadcast(stack).strides or () for x in (a, b))
     plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], out.strides[-2:])
     if stack:
         plan.merge(stack, strides_a, strides_b, out.strides)
     return plan
 
 
-def _broadcast(x: View, stack: tuple[int, ...]) -> list[int]:
-    assert x.strides is not None
-    steps = [0 if size == 1 else stride for size, stride in zip(x.shape[:-2], x.strides)]
-    return [0] * (len(stack) - len(steps)) + steps + list(x.strides[-2:])
+def _zeros(x: View) -> Iterable[bytes]:
+    # What makes a contiguous x zero: the product of matrices without elements.
+    plan = BatchPlan(1, math.prod(x.shape), 1, (1, 1), (1, 1), (math.prod(x.shape), 1))
+    kind = KINDS[x.dtype]
+    return describe(kind, plan, 0, Options((1, 0, 0, 0), False, kind), (0, 0, x.address))
 
 
 # ---- Where the arrays lie --------------------------------------------------------------------------------------------------
@@ -145,14 +222,28 @@ def _type_name(x: Any) -> str:
     return f"{type(x).__module__.split('.')[0]}.{type(x).__name__}"
 
 
-def operands(closing: ExitStack, a: Any, b: Any, out: Any, out_name: str = "out", is_written: bool = True) -> Operands | None:
+PARTS = ("bias", "residual", "column_sums")
+
+
+def operands(
+    closing: ExitStack,
+    a: Any,
+    b: Any,
+    out: Any,
+    out_name: str = "out",
+    is_written: bool = True,
+    epilogue: Epilogue | None = None,
+) -> Operands | None:
     """The arguments as device arrays; None if none of them is one.
 
     Raises:
         TypeError: some lie on a GPU and some do not.
     """
     given = {"a": a, "b": b, out_name: out}
-    found = {name: argument(name, x, is_written and name == out_name) for name, x in given.items()}
+    if epilogue is not None:
+        given.update(bias=epilogue.bias, residual=epilogue.residual, column_sums=epilogue.column_sums)
+    written = ("column_sums", out_name) if is_written else ("column_sums",)
+    found = {name: argument(name, x, name in written) for name, x in given.items()}
     if not any(found.values()):
         return None
     if any(x is not None and found[name] is None for name, x in given.items()):
@@ -163,17 +254,35 @@ def operands(closing: ExitStack, a: Any, b: Any, out: Any, out_name: str = "out"
         )
         raise TypeError(", ".join(places) + "; all must lie together")
     _streams.require_gpu_backend()
-    on_a, on_b, on_out = found.values()
+    on_a, on_b = found["a"], found["b"]
     assert on_a is not None and on_b is not None
-    return Operands(closing, on_a, on_b, on_out)
+    return Operands(closing, on_a, on_b, found[out_name], {name: found.get(name) for name in PARTS})
 
 
-def _check_out(out: Argument, view: View, a: View, shape: tuple[int, ...], product: str, is_written: bool = True) -> None:
-    check_fits(view, a, shape, out.name, product)
-    if is_written and out.producer.is_immutable:
-        raise ValueError(f"{out.name} is a {_type_name(out.array)}, which cannot be written; leave {out.name} away")
+def _check_out(
+    out: Argument, view: View, kind: Kind, a: View, shape: tuple[int, ...], product: str, is_written: bool = True
+) -> Kind:
+    """The kind of the result."""
+    kind_c = kind_of_result(kind, a, view.dtype, out.name)
+    check_shape(view, shape, out.name, product)
+    if is_written:
+        _check_mutable(out)
     if is_written and view.is_readonly:
         raise ValueError(f"{out.name} is read-only")
+    return kind_c
+
+
+def _check_mutable(x: Argument) -> None:
+    if x.producer.is_immutable:
+        raise ValueError(f"{x.name} is a {_type_name(x.array)}, which cannot be written; leave {x.name} away")
+
+
+def _check_apart(views: dict[str, View]) -> None:
+    """The sums are written while the others may still be read, or after them."""
+    sums = views.get("column_sums")
+    for name, x in views.items():
+        if sums is not None and name != "column_sums" and _may_share(sums, x):
+            raise ValueError(f"column_sums may share memory with {name}")
 
 
 def _check_writable(out: Argument, full: View) -> None:
@@ -189,7 +298,7 @@ def _why_copied(matrix: View, out: View | None) -> str:
     if not matrix.fits_blas:
         return f"has shape {matrix.shape} and strides {matrix.strides} as a matrix, which BLAS cannot express"
     if out is not None and _may_share(matrix, out):
-        return "may share memory with the result"
+        return _SHARED
     return ""
 
 
@@ -204,6 +313,16 @@ class _Address:
         }  # fmt: skip
 
 
+def _steps_alike(x: View, y: View) -> bool:
+    # Of one shape: whether the same elements have the same places.
+    return x.strides is not None and all(
+        size == 1 or step_x == step_y for size, step_x, step_y in zip(x.shape, x.strides, y.strides or ())
+    )
+
+
+_SHARED = "may share memory with the result"
+
+
 def _may_share(x: View, y: View) -> bool:
     return bool(np.may_share_memory(np.asarray(_Address(x)), np.asarray(_Address(y)), max_work=1))  # type: ignore[arg-type]
 
@@ -216,53 +335,47 @@ class _Product(NamedTuple):
     b: View
     kind: Kind
     options: Options
-    shape: tuple[int, ...]  # of the result, as NumPy returns it
-    is_row: bool  # a is 1-D
-    is_column: bool  # b is 1-D
+    result: Result
 
     def op_a(self, x: View) -> View:
-        return x.insert(0) if self.is_row else x
+        return x.insert(0) if self.result.is_row else x
 
     def op_b(self, x: View) -> View:
-        return x.insert(1) if self.is_column else x
-
-    def full(self, out: View) -> View:
-        if self.is_column:
-            out = out.insert(len(out.shape))
-        return out.insert(len(out.shape) - 1) if self.is_row else out
+        return x.insert(1) if self.result.is_column else x
 
 
-def _checked(ops: Operands, alpha: Any, beta: Any) -> _Product:
+def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_Product, View | None]:
+    """(the product, out)"""
     a, b = ops.view(ops.a), ops.view(ops.b)
     kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
     if ops.out is None and beta != 0:
         raise needs_out(beta)
-    shape = product_shapes(a.shape, b.shape).out
-    return _Product(a, b, kind, Options(scalars, beta != 0), shape, len(a.shape) == 1, len(b.shape) == 1)
+    shapes = product_shapes(a.shape, b.shape)
+    out = None if ops.out is None else ops.view(ops.out)
+    result_dtype, kind_c = type_of_result(kind, a, out, dtype)
+    if ops.out is not None and out is not None:
+        kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
+        result_dtype = out.dtype
+    result = Result(result_dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1)
+    return _Product(a, b, kind, Options(scalars, beta != 0, kind_c), result), out
 
 
-def matmul(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> Any:
+def matmul(ops: Operands, dtype: Any, alpha: Any, beta: Any, epilogue: Epilogue | None, handle: Handle | None) -> Any:
     """As wsgemm.matmul."""
-    p = _checked(ops, alpha, beta)
-    if ops.out is not None:
-        out, view = ops.out, ops.view(ops.out)
-        _check_out(out, view, p.a, p.shape, "a @ b")
-    else:
-        out = ops.empty(p.shape)
+    p, view = _checked(ops, alpha, beta, dtype)
+    out = ops.out
+    if out is None or view is None:
+        out = ops.empty(p.result.shape, None if p.options.kind_c is p.kind else p.result.dtype.name)
         view = ops.view(out)
-    return ops.multiply(p.kind, p.a, p.op_a, p.b, p.op_b, out, p.full(view), p.options, handle)
+    asked = None if epilogue is None else (epilogue, p.result)
+    return ops.multiply(p.kind, p.a, p.op_a, p.b, p.op_b, out, p.result.full(view), p.options, asked, handle)
 
 
 def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict[str, str]:
     """As wsgemm.explain. Makes no array and no call."""
-    p = _checked(ops, alpha, beta)
-    if ops.out is not None:
-        view = ops.view(ops.out)
-        _check_out(ops.out, view, p.a, p.shape, "a @ b")
-    else:
-        view = View(p.a.dtype, p.shape, c_strides(p.shape), p.a.address)
-    full = p.full(view)
+    p, view = _checked(ops, alpha, beta)
+    full = p.result.full(view or View(p.a.dtype, p.result.shape, c_strides(p.result.shape), p.a.address))
     if full.is_empty:
         return {"calls": "0", "copies": ""}
     if ops.out is not None:
@@ -289,6 +402,7 @@ def gemm(
     trans_a: int,
     trans_b: int,
     overwrite_c: bool,
+    epilogue: Epilogue | None,
     handle: Handle | None,
 ) -> Any:
     """As wsgemm.gemm, or, with a letter, as the routine of this type."""
@@ -296,18 +410,20 @@ def gemm(
     kind = kind_for(letter, a, b)
     scalars = scalars_of(kind, alpha, beta)
     shape = gemm_shape(a.shape, b.shape, trans_a, trans_b)
-    c = ops.out
+    c, kind_c = ops.out, kind
     if c is None and beta != 0:
         raise ValueError(f"beta = {beta} needs c, the matrix that it scales")
     if c is not None:
         view = ops.view(c)
-        _check_out(c, view, a, shape, "op(a) @ op(b)", overwrite_c)
+        kind_c = _check_out(c, view, kind, a, shape, "op(a) @ op(b)", overwrite_c)
+        check_letter(letter, kind, kind_c)
     if c is None or not overwrite_c:
-        c = ops.empty(shape) if c is None or beta == 0 else ops.copy(c)
+        c = ops.copy(c) if c and beta != 0 else ops.empty(shape, None if kind_c is kind else kind_c.name)
         view = ops.view(c)
-    options = Options(scalars, beta != 0, trans_a == 2, trans_b == 2)
+    options = Options(scalars, beta != 0, kind_c, trans_a == 2, trans_b == 2)
+    asked = None if epilogue is None else (epilogue, Result(view.dtype, shape, shape, False, False))
     op_a, op_b = (View.transposed if trans_a else _as_it_is), (View.transposed if trans_b else _as_it_is)
-    return ops.multiply(kind, a, op_a, b, op_b, c, view, options, handle)
+    return ops.multiply(kind, a, op_a, b, op_b, c, view, options, asked, handle)
 
 
 def _as_it_is(x: View) -> View:

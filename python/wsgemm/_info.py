@@ -58,14 +58,15 @@ def explain(
     kind = kind_of(array_a, array_b)
     scalars = scalars_of(kind, alpha, beta)
     full_a, full_b, full_shape, shape = matmul_shapes(array_a, array_b)
+    kind_c = kind
     if out is not None:
-        check_out(out, array_a, shape)
+        kind_c = check_out(out, kind, array_a, shape)
     elif beta != 0:
         raise needs_out(beta)
     result = np.empty(full_shape, array_a.dtype) if out is None else np.asarray(out).reshape(full_shape)
     if not result.size:
         return {"calls": "0", "copies": ""}
-    prepared = prepare(kind, full_a, full_b, result, out is None, Options(scalars, beta != 0))
+    prepared = prepare(kind, full_a, full_b, result, out is None, Options(scalars, beta != 0, kind_c))
     descs = list(prepared.descs)
     answer = _lib.text(_lib.library.wsgemm_explain, None if handle is None else handle.pointer, descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(prepared.copies)}

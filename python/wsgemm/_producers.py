@@ -28,8 +28,8 @@ class Producer:
         """The handle of the stream that the library works on now, on x's device; None: it does not tell."""
         return None
 
-    def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
-        """A new C-ordered array of like's type on like's device."""
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+        """A new C-ordered array on like's device, of like's type or the one of this name."""
         raise NotImplementedError
 
     def copy(self, x: Any) -> Any:
@@ -64,8 +64,8 @@ class Torch(Producer):
     def stream(self, x: Any) -> int | None:
         return int(self.torch.cuda.current_stream(x.device).cuda_stream)
 
-    def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
-        return self.torch.empty(shape, dtype=like.dtype, device=like.device)
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+        return self.torch.empty(shape, dtype=getattr(self.torch, dtype) if dtype else like.dtype, device=like.device)
 
     def copy(self, x: Any) -> Any:
         return x.clone(memory_format=self.torch.contiguous_format)
@@ -85,9 +85,9 @@ class Cupy(Producer):
         with x.device:
             return int(self.cupy.cuda.get_current_stream().ptr)
 
-    def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
         with like.device:
-            return self.cupy.empty(shape, like.dtype)
+            return self.cupy.empty(shape, dtype or like.dtype)
 
     def copy(self, x: Any) -> Any:
         with x.device:
@@ -103,8 +103,8 @@ class Jax(Producer):
     def __init__(self, module: Any) -> None:
         self.jax = module
 
-    def empty(self, like: Any, shape: tuple[int, ...]) -> Any:
-        return self.jax.numpy.empty(shape, like.dtype, device=like.sharding)
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+        return self.jax.numpy.empty(shape, dtype or like.dtype, device=like.sharding)
 
     def copy(self, x: Any) -> Any:
         return self.jax.numpy.array(x, copy=True)

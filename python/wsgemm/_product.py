@@ -39,8 +39,11 @@ _ndarray, _empty = np.ndarray, np.empty
 # ---- Two matrices ----------------------------------------------------------------------------------------------------------
 
 
-def run_matrix(kind: Kind, a: Array, b: Array, out: Array | None, scalars: Scalars, handle: int | None) -> Array | None:
-    """The short way for two matrices whose shapes fit: the product; None if something is empty, must be copied or may overlap."""
+def run_matrix(
+    kind: Kind, kind_c: Kind, a: Array, b: Array, out: Array | None, scalars: Scalars, handle: int | None
+) -> Array | None:
+    """The short way for two matrices whose shapes fit: the product; None if something is empty, must be copied or may overlap.
+    Without out, kind_c is kind."""
     m, k = a.shape
     n = b.shape[1]
     if not (m and n and k):
@@ -60,7 +63,7 @@ def run_matrix(kind: Kind, a: Array, b: Array, out: Array | None, scalars: Scala
             return None
         c_is_row, ldc, address_c = at_c
         itemsize = kind.itemsize
-        end_c = address_c + _span(c_is_row, m, n, ldc) * itemsize
+        end_c = address_c + _span(c_is_row, m, n, ldc) * kind_c.itemsize
         if address_a < end_c and address_c < address_a + _span(a_is_row, m, k, lda) * itemsize:
             return None
         if address_b < end_c and address_c < address_b + _span(b_is_row, k, n, ldb) * itemsize:
@@ -72,7 +75,7 @@ def run_matrix(kind: Kind, a: Array, b: Array, out: Array | None, scalars: Scala
         kind.pack(
             DESC_BYTES, ROW_MAJOR if c_is_row else COL_MAJOR,
             NO_TRANS if a_is_row is c_is_row else TRANS, NO_TRANS if b_is_row is c_is_row else TRANS,
-            code, code, code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            code, code, kind_c.code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
             m, n, k, alpha, alpha_im, beta, beta_im, address_a, lda, address_b, ldb, address_c, ldc, 1, 0, 0, 0,
         ),
     )  # fmt: skip
@@ -92,6 +95,7 @@ def _span(is_row: bool, rows: int, cols: int, ld: int) -> int:
 class Options(NamedTuple):
     scalars: Scalars
     has_beta: bool
+    kind_c: Kind
     conj_a: bool = False
     conj_b: bool = False
 
@@ -175,15 +179,15 @@ def describe(kind: Kind, plan: BatchPlan, k: int, options: Options, addresses: t
         transa = CONJUGATED[transa] if options.conj_a else transa
         transb = CONJUGATED[transb] if options.conj_b else transb
     layout = ROW_MAJOR if ldc > 0 else COL_MAJOR
-    code, itemsize = kind.code, kind.itemsize
+    code, itemsize, kind_c = kind.code, kind.itemsize, options.kind_c
     batch, offsets = plan.calls()
     for offset_a, offset_b, offset_c in offsets:
         yield kind.pack(
-            DESC_BYTES, layout, transa, transb, code, code, code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
+            DESC_BYTES, layout, transa, transb, code, code, kind_c.code, kind.scalar_code, INHERIT, BY_VALUE, NO_EPILOGUE,
             plan.m, plan.n, k, *options.scalars,
             addresses[0] + offset_a * itemsize, abs(lda),
             addresses[1] + offset_b * itemsize, abs(ldb),
-            addresses[2] + offset_c * itemsize, abs(ldc),
+            addresses[2] + offset_c * kind_c.itemsize, abs(ldc),
             *batch,
         )  # fmt: skip
 
