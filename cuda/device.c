@@ -172,10 +172,14 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 }
 
 static CUresult find_plain(device_record *r, int which) {
-  if (which == WS_KERNEL_PITCH) return find_kernel(r, WS_IMAGE_WGMMA, "pitch", &r->plain[which]);
-  const int type = which - WS_KERNEL_SCALE;
-  const char name[] = {ws_types[type].letter, 's', 'c', 'a', 'l', 'e', '\0'};
-  return find_kernel(r, type, name, &r->plain[which]);
+  char name[32];
+  if (which >= WS_KERNEL_PITCH)
+    snprintf(name, sizeof name, "pitch");
+  else if (which >= WS_KERNEL_COLUMN_SUMS)
+    snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
+  else
+    snprintf(name, sizeof name, "%cscale", ws_types[which - WS_KERNEL_SCALE].letter);
+  return find_kernel(r, WS_IMAGE_ELEMENTWISE, name, &r->plain[which]);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

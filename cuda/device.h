@@ -22,9 +22,12 @@ typedef struct ws_cuda_row {
   int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;
-  int cluster; /* blocks that work together, each on an item of its own */
-  bool splits; /* has an entry point for split products */
-  double rate; /* relative speed on large products: see kernels.def */
+  int cluster;   /* blocks that work together, each on an item of its own */
+  bool splits;   /* has an entry point for split products */
+  bool is_plain; /* no beta, no epilogue, C of 16 bits */
+  int k_parts;   /* of an item, summed by as many blocks of the cluster */
+  bool turns;    /* items are stored while others are multiplied */
+  double rate;   /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);
@@ -53,8 +56,9 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
 /* Kernels that are no rows. */
 typedef enum ws_plain_kernel {
-  WS_KERNEL_SCALE,                                /* C = beta C, by the type of C */
-  WS_KERNEL_PITCH = WS_KERNEL_SCALE + WS_N_TYPES, /* pitch_kernel.cuh */
+  WS_KERNEL_SCALE,                                      /* C = beta C and the epilogue, by the type of C */
+  WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES, /* by the type of C, a real one */
+  WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
   WS_N_PLAIN_KERNELS
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */

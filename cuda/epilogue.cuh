@@ -9,7 +9,7 @@
 #ifndef WS_CUDA_EPILOGUE_CUH
 #define WS_CUDA_EPILOGUE_CUH
 #include "config.cuh"
-#include "half_c.cuh"
+#include "epilogue_steps.cuh"
 #include "kernel_args.h"
 #include "products.cuh"
 #include "wide.cuh"
@@ -78,11 +78,11 @@ private:
 };
 
 /* Elements of C, which for 16-bit types are not what is summed. */
-template <class Config>
-using c_pointer = std::conditional_t<sizeof(typename Config::element) == 2, half_c, typename Config::sum *>;
+template <class Config> constexpr bool is_half = sizeof(typename Config::element) == 2;
+template <class Config> using c_pointer = std::conditional_t<is_half<Config>, half_c, typename Config::sum *>;
 
 template <class Config> __device__ __forceinline__ c_pointer<Config> c_of(const ws_gemm_args &args) {
-  if constexpr (sizeof(typename Config::element) == 2)
+  if constexpr (is_half<Config>)
     return {static_cast<unsigned char *>(args.c), args.type_c};
   else
     return static_cast<typename Config::sum *>(args.c);
@@ -147,10 +147,12 @@ __device__ __forceinline__ output<Config, c_pointer<Config>> output_at(const ws_
   return {c, args.ldc, args.c_vectors != 0, {args.a.conj != 0, args.b.conj != 0}};
 }
 
-/* C itself. */
+/* C itself. Whoever takes the steps of an epilogue needs to know where the item is. */
 template <class Config> struct output_scaled : output<Config, c_pointer<Config>> {
   using number = typename Config::sum;
   scaling<Config> scale;
+  const ws_gemm_args &args;
+  int64_t batch, m_first, n_first;
   __device__ __forceinline__ bool reads_old() const { return !scale.beta_zero; }
   __device__ __forceinline__ number operator()(const products<Config> &sum, number old) const {
     return scale(sum, this->conj, old);
@@ -175,10 +177,21 @@ template <class Config> struct output_total : output<Config> {
   }
 };
 
-/* alpha * sum + beta * C, where the sum is one element already. */
+/* Whether the product takes the steps of the epilogue itself; products of other types have theirs from a kernel that goes over C. */
+template <class Config> __device__ __forceinline__ bool takes_steps(const ws_gemm_args &args) {
+  return is_half<Config> && args.epilogue.is_any != 0;
+}
+
+/* alpha * sum + beta * C, and the epilogue, where the sum is one element already: element (i, j) of product `batch`. */
 template <class Config>
-__device__ __forceinline__ void finish_sum(const scaling<Config> &scale, c_pointer<Config> at, typename Config::sum sum) {
-  store_element<Config>(at, scale(sum, scale.beta_zero ? typename Config::sum{} : load_element<Config>(at)));
+__device__ __forceinline__ void finish_sum(const ws_gemm_args &args, const scaling<Config> &scale, int64_t batch, int64_t i,
+                                           int64_t j, typename Config::sum sum) {
+  using number = typename Config::sum;
+  const c_pointer<Config> at = c_of<Config>(args) + batch * args.stride_c + j * args.ldc + i;
+  number x[1] = {scale(sum, scale.beta_zero ? number{} : load_element<Config>(at))};
+  if constexpr (is_half<Config>)
+    if (args.epilogue.is_any) take_steps<fast_activations, true>(args.epilogue, args.type_c, batch, i, j, 1, x);
+  store_element<Config>(at, x[0]);
 }
 
 template <class Config, class Output, class Pointer>

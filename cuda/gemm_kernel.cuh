@@ -126,7 +126,8 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
     Product::run(
         args, shared, at.batch, at.row, at.col, 0, [k = args.k] { return k; },
         [&](int64_t m_first, int64_t n_first) {
-          return output_scaled<Config>{output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args)};
+          return output_scaled<Config>{
+              output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};
         });
   });
 }

@@ -2,12 +2,12 @@
  * It is computed with as floats; storing rounds once. */
 #ifndef WS_CUDA_HALF_C_CUH
 #define WS_CUDA_HALF_C_CUH
-#include "kernel_args.h"
+#include "epilogue_args.h"
 #include "ptx_convert.cuh"
 
 namespace ws {
 
-/* Points at an element of C. */
+/* Points at an element of C; or of a bias or a residual, of the same types. */
 struct half_c {
   unsigned char *at;
   int32_t type; /* ws_half_c_type */
@@ -27,6 +27,33 @@ struct half_c {
       as<float>() = x;
     else
       as<uint16_t>() = uint16_t(packed(x, 0));
+  }
+
+  /* Some elements, by their offsets; all are on their way before the first is waited for. */
+  template <int COUNT> __device__ __forceinline__ void load_some(const int64_t (&offset)[COUNT], float (&to)[COUNT]) const {
+    if (type == WS_HALF_C_F32) {
+#pragma unroll
+      for (int i = 0; i < COUNT; i++) to[i] = (&as<float>())[offset[i]];
+    } else {
+      uint16_t bits[COUNT];
+#pragma unroll
+      for (int i = 0; i < COUNT; i++) bits[i] = (&as<uint16_t>())[offset[i]];
+#pragma unroll
+      for (int i = 0; i < COUNT; i++) to[i] = widened(bits[i]);
+    }
+  }
+
+  /* Two neighbours, aligned together. */
+  __device__ __forceinline__ float2 load_two() const {
+    if (type == WS_HALF_C_F32) return as<float2>();
+    const uint32_t bits = as<uint32_t>();
+    return {widened(bits & 0xffff), widened(bits >> 16)};
+  }
+  __device__ __forceinline__ void store_two(float2 x) const {
+    if (type == WS_HALF_C_F32)
+      as<float2>() = x;
+    else
+      as<uint32_t>() = packed(x.x, x.y);
   }
 
   /* Four neighbours, aligned together. */

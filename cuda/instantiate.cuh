@@ -6,7 +6,6 @@
 #include "mainloop_mma16.cuh"
 #include "mainloop_simt.cuh"
 #include "rows.h"
-#include "scale_kernel.cuh"
 #include "sched_clc.cuh"
 #include "sched_foreach.cuh"
 #include "sched_queue.cuh"
@@ -70,6 +69,3 @@ template <class Config> using product_vec = vector_product<Config>;
 #define WS_CUDA_ENTRIES_OF_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                          \
   WS_CUDA_ENTRIES(t##gemm_##mainloop##_##bm##x##bn##x##bk##_c##coarse, blocks, splits, mainloop, ws::type_##t, bm, bn, bk, tm, \
                   tn, coarse, stages)
-
-#define WS_CUDA_SCALE(letter) \
-  extern "C" __global__ void letter##scale(const __grid_constant__ ws_gemm_args args) { ws::scale_c<ws::type_##letter>(args); }

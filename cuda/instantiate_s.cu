@@ -3,4 +3,3 @@
 
 #define WS_CUDA_ROW_s WS_CUDA_ENTRIES_OF_ROW
 #include "instantiate_rows.cuh"
-WS_CUDA_SCALE(s)

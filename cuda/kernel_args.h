@@ -3,6 +3,7 @@
 #define WS_CUDA_KERNEL_ARGS_H
 #include <stdint.h>
 
+#include "epilogue_args.h"
 #include "grid_barrier.h"
 #include "sched.h"
 #include "tile.h"
@@ -37,9 +38,6 @@ typedef struct ws_split_args {
   ws_grid_barrier *barrier; /* of this launch, if there are sums */
 } ws_split_args;
 
-/* What C is beside A and B of 16 bits. */
-typedef enum ws_half_c_type { WS_HALF_C_F32, WS_HALF_C_F16, WS_HALF_C_BF16 } ws_half_c_type;
-
 typedef struct ws_gemm_args {
   ws_sched_args sched;
   ws_tile_grid grid; /* split with sums: every part is a product of its own */
@@ -55,5 +53,6 @@ typedef struct ws_gemm_args {
   int32_t beta_zero;
   int32_t c_vectors; /* columns of C may be written 16 bytes at a time */
   int32_t type_c;    /* ws_half_c_type; C of other types is of the type of A and B */
+  ws_epilogue_args epilogue;
 } ws_gemm_args;
 #endif

@@ -61,11 +61,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       *device = l.device;
     }
   }
-  if (n_host == 0 && !p->has_epilogue) return WS_PLACE_DEVICE;
-  if (n_host == 0 && n_device_only > 0) {
-    *status = ws_fail(h, WSGEMM_NOT_SUPPORTED, "an epilogue in device memory: there are no kernels for it");
-    return WS_PLACE_BAD;
-  }
+  if (n_host == 0) return WS_PLACE_DEVICE;
   if (n_device_only == 0) return WS_PLACE_HOST;
   *status =
       ws_fail(h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);

@@ -168,6 +168,16 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
     }
   }
 
+  /* With the steps of the epilogue. */
+  static __device__ __forceinline__ void finish_by_elements(const output_scaled<Config> &out, const float *sums, int n_i,
+                                                            int n_j) {
+#pragma unroll 1
+    for (int e = int(threadIdx.x); e < Config::bm * n_j; e += Config::n_threads) {
+      const int i = e % Config::bm, j = e / Config::bm;
+      if (i < n_i) finish_sum<Config>(out.args, out.scale, out.batch, out.m_first + i, out.n_first + j, sums[j * sums_pitch + i]);
+    }
+  }
+
   /* n_m x n_n elements of the item exist. */
   template <class Output>
   __device__ __forceinline__ void finish(const Output &out, element *shared, int64_t n_m, int64_t n_n) const {
@@ -178,6 +188,11 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
     __syncthreads(); /* nobody reads a stage any more */
     put_sums(sums);
     __syncthreads();
+    if constexpr (std::is_same_v<Output, output_scaled<Config>>)
+      if (out.args.epilogue.is_any) {
+        finish_by_elements(out, sums, n_i, n_j);
+        return;
+      }
     if (n_by_vectors > 0) finish_rows<length>(out, sums, 0, n_by_vectors, n_j);
     if (n_by_vectors < n_i) finish_rows<1>(out, sums, n_by_vectors, n_i, n_j);
   }

@@ -19,6 +19,14 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
   piece.a = (const char *)p->a + (batch_first * p->stride_a + m_first * (p->a_trans ? p->lda : 1)) * BYTES;
   piece.b = (const char *)p->b + (batch_first * p->stride_b + n_first * (p->b_trans ? 1 : p->ldb)) * BYTES;
   piece.c = (char *)p->c + (batch_first * p->stride_c + m_first + n_first * p->ldc) * bytes_c;
+  if (p->has_epilogue) {
+    ws_epilogue *e = &piece.epilogue;
+    if (e->bias)
+      e->bias = (const char *)e->bias +
+                (batch_first * e->stride_bias + (e->bias_per_row ? m_first : n_first)) * ws_types[e->type_bias].bytes;
+    if (e->residual)
+      e->residual = (const char *)e->residual + (batch_first * e->stride_residual + m_first + n_first * e->ld_residual) * bytes_c;
+  }
   return piece;
 }
 
@@ -59,4 +67,19 @@ void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
                            .stride = x->stride,
                            .pitch = pitch};
   x->data = to, x->ld = pitch, x->stride = x->n_products > 1 ? pitch * x->n_lines : 0;
+}
+
+/* In units of 16 bits, of which C's elements are several. */
+double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op) {
+  const int64_t units = ws_types[p->type_c].bytes / BYTES, pitch = pitch_of(p->m * units);
+  *op = (ws_pitch_operand){.from = p->c,
+                           .to = to,
+                           .length = p->m * units,
+                           .n_lines = p->n,
+                           .n_products = p->batch_count,
+                           .ld = p->ldc * units,
+                           .stride = p->stride_c * units,
+                           .pitch = pitch};
+  p->epilogue.residual = to, p->epilogue.ld_residual = pitch / units, p->epilogue.stride_residual = pitch / units * p->n;
+  return (double)pitch * (double)p->n * (double)p->batch_count * BYTES;
 }

@@ -38,15 +38,19 @@ __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity)
 }
 
 /* st.async of 16 bytes to the shared memory of a block of the cluster; completes as many on its barrier. */
-__device__ __forceinline__ void st_async_16(uint32_t to, const int (&x)[4], uint32_t barrier, uint32_t rank) {
-  asm volatile(
-      "{\n\t.reg .b32 there, barrier;\n\t"
-      "mapa.shared::cluster.u32 there, %0, %6;\n\t"
-      "mapa.shared::cluster.u32 barrier, %5, %6;\n\t"
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.s32 [there], {%1, %2, %3, %4}, [barrier];\n\t}" ::"r"(to),
-      "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(barrier), "r"(rank)
-      : "memory");
-}
+#define WS_ST_ASYNC_16(type, constraint)                                                                                      \
+  __device__ __forceinline__ void st_async_16(uint32_t to, const type(&x)[4], uint32_t barrier, uint32_t rank) {              \
+    asm volatile(                                                                                                             \
+        "{\n\t.reg .b32 there, barrier;\n\t"                                                                                  \
+        "mapa.shared::cluster.u32 there, %0, %6;\n\t"                                                                         \
+        "mapa.shared::cluster.u32 barrier, %5, %6;\n\t"                                                                       \
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [there], {%1, %2, %3, %4}, [barrier];\n\t}" ::"r"( \
+            to),                                                                                                              \
+        constraint(x[0]), constraint(x[1]), constraint(x[2]), constraint(x[3]), "r"(barrier), "r"(rank)                       \
+        : "memory");                                                                                                          \
+  }
+WS_ST_ASYNC_16(int, "r")
+WS_ST_ASYNC_16(float, "f")
 
 /* barrier.cluster: all threads of the cluster's blocks meet, and see what the others did before. */
 __device__ __forceinline__ void cluster_sync() {
@@ -111,14 +115,28 @@ __device__ __forceinline__ void barrier_sync(int number, int n_threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(n_threads) : "memory");
 }
 
-/* st.shared.v2.f32, ld.shared.f32 */
-__device__ __forceinline__ void st_shared_pair(uint32_t to, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+/* prefetch.global.L2 */
+__device__ __forceinline__ void prefetch_l2(const void *global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
+/* st.shared.f32, ld.shared.f32, ld.shared.v2.f32 */
+__device__ __forceinline__ void st_shared(uint32_t to, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
 }
 __device__ __forceinline__ float ld_shared(uint32_t from) {
   float x;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
   return x;
+}
+__device__ __forceinline__ void ld_shared_two(float (&x)[2], uint32_t from) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(from) : "memory");
+}
+
+/* ld.shared.v4.f32 */
+__device__ __forceinline__ void ld_shared_four(float (&x)[4], uint32_t from) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "r"(from)
+               : "memory");
 }
 
 /* ld.shared.b32 */

@@ -19,20 +19,26 @@ static const ws_cuda_row ws_cuda_rows[] = {
    #mainloop[0] == 'v' ? WS_ROW_VECTOR : WS_ROW_TILED,                                     \
    1,                                                                                      \
    splits,                                                                                 \
+   0,                                                                                      \
+   1,                                                                                      \
+   0,                                                                                      \
    rate},
-#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, stages, cluster, rate) \
-  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_x" #cluster,                 \
-   WS_ROW_TYPE_##t,                                                            \
-   bm,                                                                         \
-   bn,                                                                         \
-   coarse,                                                                     \
-   WS_WGMMA_THREADS(consumers),                                                \
-   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, stages),                   \
-   1,                                                                          \
-   0,                                                                          \
-   WS_ROW_WGMMA,                                                               \
-   cluster,                                                                    \
-   0,                                                                          \
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, turns, stages, cluster, rate) \
+  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                         \
+   WS_ROW_TYPE_##t,                                                                   \
+   bm,                                                                                \
+   bn,                                                                                \
+   coarse,                                                                            \
+   WS_WGMMA_THREADS(consumers),                                                       \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages),                   \
+   1,                                                                                 \
+   0,                                                                                 \
+   WS_ROW_WGMMA,                                                                      \
+   WS_WGMMA_BLOCKS_##cluster,                                                         \
+   0,                                                                                 \
+   WS_WGMMA_IS_PLAIN(consumers),                                                      \
+   WS_WGMMA_K_PARTS_##cluster,                                                        \
+   turns,                                                                             \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW

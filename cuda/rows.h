@@ -32,7 +32,7 @@
 #define WS_PAD_simt 4
 #define WS_PAD_mma 4
 #define WS_PAD_mma16 8
-#define WS_PAD_vec 4
+#define WS_PAD_vec 8
 /* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of k. */
 #define WS_KEEPS_K_simt 0
 #define WS_KEEPS_K_mma 1
@@ -60,9 +60,22 @@
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
-#define WS_WGMMA_OUTPUTS(consumers) ((consumers) == 3 ? 1 : 2)
+#define WS_WGMMA_OUTPUTS(consumers, turns) ((consumers) == 3 || (turns) ? 1 : 2)
+/* Three consumers leave no registers for more than alpha * sum, stored in 16 bits. */
+#define WS_WGMMA_IS_PLAIN(consumers) ((consumers) == 3)
+/* A bias of an item's rows, or of a consumer's columns. */
+#define WS_WGMMA_BIAS_BYTES(consumers) (WS_WGMMA_IS_PLAIN(consumers) ? 0 : 256 * 4)
+/* What the blocks of a cluster do together. */
+#define WS_WGMMA_BLOCKS_x1 1
+#define WS_WGMMA_BLOCKS_x2 2
+#define WS_WGMMA_BLOCKS_k2 2
+#define WS_WGMMA_K_PARTS_x1 1
+#define WS_WGMMA_K_PARTS_x2 1
+#define WS_WGMMA_K_PARTS_k2 2
+/* The least k that is cut into parts. */
+#define WS_WGMMA_LEAST_K_IN_PARTS 2048
 #define WS_WGMMA_RING_BYTES 512
-#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, stages)          \
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages)   \
   ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + \
-   (consumers)*WS_WGMMA_OUTPUTS(consumers) * 64 * 64 * 2 + WS_WGMMA_RING_BYTES)
+   (consumers) * (WS_WGMMA_OUTPUTS(consumers, turns) * 64 * 64 * 2 + WS_WGMMA_BIAS_BYTES(consumers)) + WS_WGMMA_RING_BYTES)
 #endif

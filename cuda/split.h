@@ -15,10 +15,13 @@ typedef struct ws_split {
 } ws_split;
 
 /* Those of 16-bit elements are products like others. */
-static inline bool ws_is_matrix_vector(const ws_problem *p) { return (p->m == 1 || p->n == 1) && !ws_is_half(p->type); }
-
 /* Whether the matrix of a matrix-vector product has k contiguous. */
 static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
+
+/* For the rows called vec. Of 16 bits only what has k contiguous: else a warp would load 64 bytes at a time. */
+static inline bool ws_is_matrix_vector(const ws_problem *p) {
+  return (p->m == 1 || p->n == 1) && (!ws_is_half(p->type) || ws_vector_along_k(p));
+}
 
 /* A sum of 16-bit elements is a float. */
 static inline int ws_sum_bytes(wsgemm_type type) { return ws_is_half(type) ? 4 : ws_types[type].bytes; }

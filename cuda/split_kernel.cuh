@@ -44,7 +44,7 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
             total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
     }
     const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
-    if (args.c_vectors && i + n_e <= args.m) {
+    if (args.c_vectors && i + n_e <= args.m && !takes_steps<Config>(args)) {
       vector16 old{};
       if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
@@ -53,7 +53,7 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
     } else {
 #pragma unroll
       for (int e = 0; e < n_e; e++)
-        if (i + e < args.m) finish_sum<Config>(scale, c + e, total.e[e]);
+        if (i + e < args.m) finish_sum<Config>(args, scale, product, i + e, j, total.e[e]);
     }
   }
 }
@@ -96,8 +96,7 @@ template <class Config> __device__ __forceinline__ void add_many_parts(const ws_
       __syncthreads();
     }
     if (warp > 0 || first + lane >= n_elements) continue;
-    const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
-    finish_sum<Config>(scale, c, total);
+    finish_sum<Config>(args, scale, product, i, j, total);
   }
 }
 
@@ -107,11 +106,10 @@ __device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typ
                                              int64_t m_first, int64_t n_first) {
   using number = typename Config::sum;
   const scaling<Config> scale(args);
-  const output<Config, c_pointer<Config>> out = output_at<Config>(args, product, m_first, n_first);
   for (int e = int(threadIdx.x); e < Config::bm * Config::item_n; e += Config::n_threads) {
     const int i = e % Config::bm, j = e / Config::bm;
     if (m_first + i >= args.m || n_first + j >= args.n) continue;
-    finish_sum<Config>(scale, out.first + j * out.ld + i, total[e]);
+    finish_sum<Config>(args, scale, product, m_first + i, n_first + j, total[e]);
   }
 }
 

@@ -114,9 +114,19 @@ template <class Config> struct vector_product {
   /* The products know a from b by their signs of conjugation. */
   static __device__ __forceinline__ void multiply_add(sum_type &sum, element m, element v) {
     if constexpr (along_m)
-      sum.add(m, v);
+      sum.add(widened(m), widened(v));
     else
-      sum.add(v, m);
+      sum.add(widened(v), widened(m));
+  }
+
+  /* What is summed. */
+  static __device__ __forceinline__ typename Config::sum widened(element x) {
+    if constexpr (std::is_same_v<typename Config::type, type_h>)
+      return float_of_f16(x);
+    else if constexpr (std::is_same_v<typename Config::type, type_b>)
+      return float_of_bf16(x);
+    else
+      return x;
   }
 
   template <class SizeK, class MakeOutput>
@@ -134,6 +144,10 @@ template <class Config> struct vector_product {
                     int(ws_min(n_x, size - x_first)) - 1};
     const auto finish = [&](int x, const sum_type &sum) {
       const auto out = along_m ? make_output(x_first, 0) : make_output(0, x_first);
+      if constexpr (is_half<Config> && std::is_same_v<std::remove_cv_t<decltype(out)>, output_scaled<Config>>) {
+        finish_sum<Config>(args, out.scale, batch, along_m ? x_first + x : 0, along_m ? 0 : x_first + x, sum.sum);
+        return;
+      }
       finish_element<Config>(out, out.first + (along_m ? x : x * out.ld), sum);
     };
     if (ws_is_along_k(&matrix))

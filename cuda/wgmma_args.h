@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <stdint.h>
 
+#include "epilogue_args.h"
 #include "sched.h"
 #include "tile.h"
 
@@ -25,7 +26,10 @@ typedef struct ws_wgmma_args {
   int64_t ldc, stride_c;
   float alpha, beta;
   int32_t beta_zero;
-  int32_t type_c;   /* wsgemm_type: F16, BF16, F32 */
-  int32_t c_by_map; /* C may be stored by its map, and nothing of it is read */
+  int32_t type_c;         /* ws_half_c_type */
+  int32_t c_by_map;       /* C may be stored by its map */
+  int32_t c_pairs;        /* of C, two rows may be accessed at once, beginning with an even one */
+  int32_t residual_pairs; /* of the residual, too */
+  ws_epilogue_args epilogue;
 } ws_wgmma_args;
 #endif

@@ -3,7 +3,8 @@
  *   producer (1 thread)     draws items one ahead, tells them to the consumers (ring of items), and has the copy engine fill stages
  *                           (ring of stages): one k block of A, and as many of B as the item has tiles
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma reads the stages, the sums stay
- *                           in registers; then they go to C, while the producer already fills stages of the next item
+ *                           in registers; then they go to C, while the producer already fills stages of the next item. Or each
+ *                           owns whole items in turn, so that one multiplies while the other stores
  *
  *       m (contiguous in C) ->        a wgmma takes 64 columns of C as its rows, and BM rows of C as
  *     n  +----------------+           its columns, so that neighbouring registers are neighbours in C:
@@ -13,10 +14,11 @@
  *              BM
  *
  * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of A to all of them, so that A leaves the
- * L2 once; so a stage may be filled when the consumers of all blocks have read it. The producer of block 0 draws for all.
+ * L2 once; so a stage may be filled when the consumers of all blocks have read it. Or the blocks sum parts of k of the same item. The
+ * producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no scheduler, tile order, COARSE_FACTOR or
- * alignment.
+ * alignment; rows that sum parts of k have an order of their own.
  *
  * Barriers of the rings: `full` is completed by the copy engine's bytes (items: by the producer), `empty` by the consumers. The waiter
  * knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). */
@@ -37,11 +39,16 @@ template <int N> struct ring_place {
   __device__ __forceinline__ void advance() {
     if (++place == N) place = 0, round ^= 1;
   }
+  __device__ __forceinline__ void advance(int n) {
+    const uint32_t at = uint32_t(place) + uint32_t(n);
+    place = int(at % N), round ^= at / N & 1;
+  }
 };
 
 template <class Config> struct wgmma_kernel {
   using element = typename Config::element;
   static constexpr int cluster = Config::cluster;
+  static constexpr bool in_parts = Config::k_parts > 1;
   static constexpr uint32_t no_item = ~uint32_t(0);
 
   /* First element of C; m < 0: there are no more items. */
@@ -51,6 +58,7 @@ template <class Config> struct wgmma_kernel {
 
   struct rings {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
+    uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
   };
   static_assert(sizeof(rings) <= WS_WGMMA_RING_BYTES);
@@ -60,7 +68,7 @@ template <class Config> struct wgmma_kernel {
 
   __device__ rings &ring() const {
     return *reinterpret_cast<rings *>(shared + Config::n_stages * Config::stage_bytes +
-                                      Config::n_consumers * Config::n_outputs * Config::output_bytes);
+                                      Config::n_consumers * (Config::n_outputs * Config::output_bytes + Config::bias_bytes));
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
@@ -74,12 +82,14 @@ template <class Config> struct wgmma_kernel {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&ring().full[s], 1);
-        mbarrier_init(&ring().empty[s], Config::n_consumers * cluster);
+        mbarrier_init(&ring().empty[s], Config::n_sharing * Config::n_shared_a);
       }
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&ring().item_full[i], 1);
         mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
+      mbarrier_init(&ring().part_full, 1);
+      mbarrier_init(&ring().part_empty, 1);
       fence_mbarrier_init_release();
       fence_proxy_async_shared();
     }
@@ -98,7 +108,18 @@ template <class Config> struct wgmma_kernel {
     mbarrier_wait(shared_address(&barrier), parity);
   }
 
-  __device__ __forceinline__ int n_k_blocks() const { return int(ws_ceil_div(args.k, Config::bk)); }
+  /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */
+  __device__ __forceinline__ int n_k_blocks() const {
+    const int n_all = int(ws_ceil_div(args.k, Config::bk));
+    if constexpr (!in_parts) return n_all;
+    const int n_first = int(ws_ceil_div(n_all, Config::k_parts));
+    return rank() == 0 ? n_first : n_all - n_first;
+  }
+  __device__ __forceinline__ int first_k() const {
+    return in_parts && rank() > 0 ? (int(ws_ceil_div(args.k, Config::bk)) - n_k_blocks()) * Config::bk : 0;
+  }
+  /* Its first column of the item that the cluster is at. */
+  static __device__ __forceinline__ int column(int n) { return in_parts ? n : n + int(rank()) * Config::item_n; }
 
   /* ---- Producer: one thread ------------------------------------------------------------------------------------------------------- */
 
@@ -149,13 +170,15 @@ template <class Config> struct wgmma_kernel {
       }
       slot.advance();
       if (at.m < 0) break;
-      const int n = at.n + int(rank()) * Config::item_n;
+      const int n = column(at.n);
+#pragma unroll 1
       for (int k_block = 0; k_block < n_k; k_block++) {
         wait(ring().empty[stage.place], stage.round ^ 1);
         const uint32_t to = stage_at(stage.place), full = shared_address(&ring().full[stage.place]);
         mbarrier_arrive_expect_tx(full, Config::stage_bytes);
-        load_lines<Config::a_rows, cluster>(to, args.a, at.m, k_block * Config::bk, at.batch, full, rank());
-        load_lines<Config::item_n, 1>(to + Config::a_bytes, args.b, n, k_block * Config::bk, at.batch, full, 0);
+        load_lines<Config::a_rows, Config::n_shared_a>(to, args.a, at.m, first_k() + k_block * Config::bk, at.batch, full,
+                                                       in_parts ? 0 : rank());
+        load_lines<Config::item_n, 1>(to + Config::a_bytes, args.b, n, first_k() + k_block * Config::bk, at.batch, full, 0);
         stage.advance();
       }
       item_idx = next;
@@ -166,10 +189,12 @@ template <class Config> struct wgmma_kernel {
   /* ---- Consumers ------------------------------------------------------------------------------------------------------------------ */
 
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128 - 1; }
+  /* Which of an item's shares is this consumer's. */
+  static __device__ __forceinline__ int share_idx() { return Config::turns ? 0 : consumer_idx(); }
 
-  /* By the first threads of a warpgroup, one for each block. */
+  /* By the first threads of a warpgroup, one for each block that filled the stage. */
   __device__ __forceinline__ void release(int place) const {
-    if constexpr (cluster > 1) {
+    if constexpr (Config::n_shared_a > 1) {
       if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&ring().empty[place]), threadIdx.x % 128);
     } else {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().empty[place]));
@@ -183,9 +208,10 @@ template <class Config> struct wgmma_kernel {
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first = wgmma_descriptor<B_X>(stage_at(0) + Config::a_bytes +
-                                                       uint32_t(consumer_idx() * Config::pieces * Config::slab_bytes),
+                                                       uint32_t(share_idx() * Config::pieces * Config::slab_bytes),
                                                    Config::slab_bytes);
     int before = -1;
+#pragma unroll 1 /* the first pass over each copy of the code would wait for it */
     for (int k_block = 0; k_block < n_k; k_block++) {
       wait(ring().full[stage.place], stage.round);
       const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
@@ -215,13 +241,53 @@ template <class Config> struct wgmma_kernel {
     release(before);
   }
 
+  /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there ---------------------------- */
+
+  /* Thread t's sums, four at a time, from this place on. */
+  static __device__ __forceinline__ uint32_t part_at(uint32_t places, int four) {
+    return places + uint32_t((four * 128 + int(threadIdx.x) % 128) * 16);
+  }
+
+  /* The first block's warpgroup has no more use for what stands in its places. */
+  __device__ __forceinline__ void ask_for_part() const {
+    if (threadIdx.x % 128 != 0) return;
+    cp_async_bulk_wait_group_read<0>();
+    mbarrier_arrive_expect_tx(shared_address(&ring().part_full), sizeof(float) * 64 * Config::bm);
+    mbarrier_arrive_at(shared_address(&ring().part_empty), 1);
+  }
+
+  __device__ __forceinline__ void send_part(const float (&sums)[Config::bm / 2], uint32_t places, uint32_t round) const {
+    wait(ring().part_empty, round);
+#pragma unroll
+    for (int four = 0; four < Config::bm / 8; four++) {
+      const float own[4] = {sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]};
+      st_async_16(part_at(places, four), own, shared_address(&ring().part_full), 0);
+    }
+  }
+
+  __device__ __forceinline__ void add_part(const float (&sums)[Config::bm / 2], float (&total)[Config::bm / 2], uint32_t places,
+                                           uint32_t round) const {
+    wait(ring().part_full, round);
+#pragma unroll
+    for (int four = 0; four < Config::bm / 8; four++) {
+      float other[4];
+      ld_shared_four(other, part_at(places, four));
+#pragma unroll
+      for (int u = 0; u < 4; u++) total[4 * four + u] = sums[4 * four + u] + other[u];
+    }
+    barrier_sync(1 + consumer_idx(), 128); /* all have read */
+  }
+
   __device__ __forceinline__ void consume() const {
     ring_place<Config::n_stages> stage;
     ring_place<Config::n_items> slot;
     float sums[Config::pieces][Config::bm / 2];
     const int t = int(threadIdx.x) % 128;
     const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
-    int output = 0;
+    const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
+                                                                consumer_idx() * Config::bias_bytes);
+    int output = 0, turn = 0;
+    uint32_t part_round = 0;
     while (true) {
       wait(ring().item_full[slot.place], slot.round);
       const item at = ring().items[slot.place];
@@ -235,12 +301,38 @@ template <class Config> struct wgmma_kernel {
       }
       slot.advance();
       if (at.m < 0) break;
+      if constexpr (Config::turns) {
+        const bool is_mine = turn == consumer_idx();
+        turn = turn + 1 == Config::n_consumers ? 0 : turn + 1;
+        if (!is_mine) {
+          stage.advance(n_k_blocks());
+          continue;
+        }
+      }
+      if constexpr (in_parts)
+        if (rank() == 0) ask_for_part();
+      const int n = column(at.n) + share_idx() * Config::pieces * 64;
+      const wgmma_store<Config> store{args};
+      store.prefetch(at.m, n, at.batch);
+      const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
       if (!args.a.along_k && !args.b.along_k) multiply<true, true>(sums, stage);
       if (!args.a.along_k && args.b.along_k) multiply<true, false>(sums, stage);
       if (args.a.along_k && !args.b.along_k) multiply<false, true>(sums, stage);
       if (args.a.along_k && args.b.along_k) multiply<false, false>(sums, stage);
-      const int n = at.n + int(rank()) * Config::item_n + consumer_idx() * Config::pieces * 64;
-      wgmma_store<Config>{args}(sums, at.m, n, at.batch, places, output);
+      if constexpr (in_parts) {
+        part_round ^= 1;
+        if (rank() > 0) {
+          send_part(sums[0], places, part_round ^ 1);
+          continue;
+        }
+        float total[1][Config::bm / 2];
+        add_part(sums[0], total[0], places, part_round ^ 1);
+        store.put_bias(bias_of_item, bias);
+        store(total, at.m, n, at.batch, bias, places, output);
+      } else {
+        store.put_bias(bias_of_item, bias);
+        store(sums, at.m, n, at.batch, bias, places, output);
+      }
     }
     if (t == 0) cp_async_bulk_wait_group_read<0>();
   }

@@ -1,6 +1,7 @@
 /* wgmma_maps.c - tensor maps for the kernels on Hopper's matrix units. */
 #include "wgmma_maps.h"
 
+#include "problem_args.h"
 #include "rows.h"
 
 enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
@@ -62,12 +63,18 @@ static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines,
   return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
 }
 
-/* 16-bit elements where the copy engine may write them, and none of them is read. Where a column ends within 16 bytes it was seen to write
+/* 16-bit elements where the copy engine may write them. Where a column ends within 16 bytes it was seen to write
  * beyond (H200, 2026-11-22: one case in thousands). */
 static bool c_by_map(const ws_problem *p) {
   const int64_t stride = p->batch_count > 1 ? p->stride_c : 0;
-  return ws_is_half(p->type_c) && p->m % WHOLE == 0 && p->scale.beta_zero && is_whole(p->c, p->ldc, stride) &&
-         p->ldc < most_stride && stride >= 0 && stride < most_stride;
+  return ws_is_half(p->type_c) && p->m % WHOLE == 0 && is_whole(p->c, p->ldc, stride) && p->ldc < most_stride && stride >= 0 &&
+         stride < most_stride;
+}
+
+/* Of C, or of what is like it. */
+static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t stride) {
+  const int bytes = ws_types[p->type_c].bytes;
+  return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
 }
 
 CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lines *b, const ws_cuda_row *row,
@@ -75,9 +82,13 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lin
   args->m = p->m, args->n = p->n, args->k = p->k;
   args->c_data = p->c, args->ldc = p->ldc, args->stride_c = p->stride_c;
   args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
-  args->type_c = (int32_t)p->type_c;
+  args->type_c = (int32_t)ws_half_c_type_of(p->type_c);
+  args->epilogue = ws_epilogue_args_of(p);
+  args->c_pairs = are_pairs(p, p->c, p->ldc, p->stride_c);
+  if (p->has_epilogue)
+    args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
-  CUresult result = make_operand(p->type, a, WS_WGMMA_A_ROWS(row->bm) / row->cluster, &args->a);
+  CUresult result = make_operand(p->type, a, WS_WGMMA_A_ROWS(row->bm) / (row->cluster / row->k_parts), &args->a);
   if (!result) result = make_operand(p->type, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};

@@ -171,7 +171,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
  * launches of a device that need it. On compute capability 9.0 half-precision operands that do not begin at whole 16 bytes (pointer, ld,
- * strides) are copied there first; the library's own for that is 96 MiB for each of the first 2.
+ * strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for that is 96 MiB for each
+ * of the first 2.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
@@ -266,11 +267,13 @@ typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE 
  *   column_sums(j) = sum over i of C(i, j)             of what was stored
  *
  * each part of which may be missing. Every step is taken in FP32, in double for a C of F64; the bits of C do not depend on threads, policy
- * or tiles. act is within an ulp of FP32, for F64 within 8 |z| 2^-53. It is 0 at -Inf; NaN stays NaN, in RELU too. The order in which a
- * column is summed follows from m alone: the error is at most gamma_{m - 1} times the sum of |C(i, j)|.
+ * or tiles. act is within an ulp of FP32, for F64 within 8 |z| 2^-53, in products of half precision on GPUs within 8 |z| 2^-24. It is 0 at
+ * -Inf; NaN stays NaN, in RELU too. The order in which a column is summed follows from m alone: the error is at most gamma_{m - 1} times the
+ * sum of |C(i, j)|. On GPUs products of half precision take these steps on their way to memory, others in a launch of their own; so do column
+ * sums.
  *
  * alpha = 0 or k = 0: z = beta C + bias, and all the rest as ever. beta = 0 never reads C. m = 0 or n = 0: nothing happens, and column_sums
- * is left as it is. Real types of C only; host memory only: else NOT_SUPPORTED. */
+ * is left as it is. Real types of C only, else NOT_SUPPORTED. */
 typedef enum wsgemm_epilogue {
   WSGEMM_EPILOGUE_NONE = 0,      /* act(z) = z; with no bias, residual, out_scale and column_sums: no epilogue at all */
   WSGEMM_EPILOGUE_RELU = 1,      /* max(z, 0) */
@@ -332,8 +335,8 @@ typedef struct wsgemm_gemm_desc {
   }
 
 /* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
- * this or an earlier version, or batch_count < 0. ALLOC_FAILED: host memory, a residual that is C itself, of F32 or F64: such a product keeps a
- * copy of C meanwhile. */
+ * this or an earlier version, or batch_count < 0. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
+ * meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
 /* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing

@@ -32,7 +32,7 @@ const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
 }
 
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
-  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster;
+  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->k_parts;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
 }
 

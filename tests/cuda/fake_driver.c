@@ -339,6 +339,10 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
     return;
   }
+  if (strstr(l->kernel, "column_sums")) {
+    memcpy(&l->column_sums, parameter, sizeof l->column_sums);
+    return;
+  }
   if (!strstr(l->kernel, "_wgmma_")) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;

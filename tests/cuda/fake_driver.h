@@ -41,7 +41,8 @@ typedef struct fake_launch {
   unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
-  ws_pitch_args pitch; /* of the kernel of that name */
+  ws_pitch_args pitch;             /* of the kernel of that name */
+  ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_wgmma_args wgmma; /* of kernels with this word in their names; args then has what is common: the scheduler's and the grid */
 } fake_launch;
 

@@ -374,7 +374,8 @@ CHILD_CASE(threads) {
     CHECK(callers[t].n_failed == 0, "thread %d: %d calls failed or left a context", t, callers[t].n_failed);
   }
   CHECK(fake.n_launches == N_THREADS * N_TURNS, "%d launches", fake.n_launches);
-  CHECK(fake.n_loads == 2 * (N_TYPES + 1), "%d images loaded, not six types and the queues on two devices", fake.n_loads);
+  CHECK(fake.n_loads == 2 * (N_TYPES + 2), "%d images loaded, not six types, scaling and the queues on two devices",
+        fake.n_loads);
   CHECK(fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain] == 2, "%d contexts retained on two devices",
         fake.n_calls_of[FAKE_cuDevicePrimaryCtxRetain]);
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);

@@ -45,13 +45,13 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
                            int64_t ldb) {
   const ws_cuda_row *row = row_of(l);
   const bool a_k = d->transa != WSGEMM_NO_TRANS, b_k = d->transb == WSGEMM_NO_TRANS;
-  const int a_lines = (row->bm + 63) / 64 * 64 / row->cluster, b_lines = row->bn * row->coarse;
+  const int a_lines = (row->bm + 63) / 64 * 64 / (row->cluster / row->k_parts), b_lines = row->bn * row->coarse;
   check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, a_k ? a_lines : 64);
   check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, b_k ? b_lines : 64);
   CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
-  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster, "items of all blocks of a cluster");
+  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster / row->k_parts, "items of all blocks of a cluster");
 }
 
 CHILD_CASE(maps) {
@@ -61,17 +61,21 @@ CHILD_CASE(maps) {
     for (int ops = 0; ops < 4; ops++)
       for (int c = 0; c < 3; c++) {
         static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
+        static const int told[] = {WS_HALF_C_F16, WS_HALF_C_BF16, WS_HALF_C_F32};
         wsgemm_gemm_desc d = half_desc(halves[t], all_ops[ops / 2], all_ops[ops % 2], 264, 200, 136);
         d.type_c = types_c[c];
         const fake_launch *l = launch_of(NULL, &d);
         REQUIRE(is_wgmma(l), "kernel %s", l->kernel);
         check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
-        CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == (int)types_c[c] && l->wgmma.c_data == d.c, "C");
+        CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == told[c] && l->wgmma.c_pairs && l->wgmma.c_data == d.c,
+              "C");
         if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, 64);
         d.beta.s = 2;
-        CHECK(!launch_of(NULL, &d)->wgmma.c_by_map, "a C that is read is stored by its map");
+        l = launch_of(NULL, &d);
+        CHECK((l->wgmma.c_by_map != 0) == (c < 2) && !row_of(l)->is_plain, "C that is read: %s", l->kernel);
         d.beta.s = 0, d.c = (char *)d.c + 2 * (c < 2 ? 1 : 2);
-        CHECK(!launch_of(NULL, &d)->wgmma.c_by_map, "a C that does not begin at 16 bytes is stored by its map");
+        l = launch_of(NULL, &d);
+        CHECK(!l->wgmma.c_by_map && (l->wgmma.c_pairs != 0) == false, "a C that does not begin at 16 bytes is stored by its map");
       }
 }
 
@@ -207,11 +211,25 @@ CHILD_CASE(other_devices) {
   }
 }
 
-static const struct check_case cases[] = {{"maps", maps},
-                                          {"ends_of_columns", ends_of_columns},
-                                          {"batches", batches},
-                                          {"copies", copies},
-                                          {"pieces", pieces},
-                                          {"without_memory", without_memory},
-                                          {"other_devices", other_devices}};
+/* Few rows and a long k: two blocks share k, but not in invariant mode, whose sums are all of one order. */
+CHILD_CASE(parts_of_k) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 2048);
+  const fake_launch *l = launch_of(h, &d);
+  CHECK(row_of(l)->k_parts == 2 && l->grid[0] == 2 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
+  check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
+  d.k = 2047, d.lda = 16, d.ldb = 2048;
+  CHECK(row_of(launch_of(h, &d))->k_parts == 1, "parts of a short k");
+  d.k = 2048;
+  REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
+  CHECK(row_of(launch_of(h, &d))->k_parts == 1, "parts of k in invariant mode");
+  wsgemm_destroy(h);
+}
+
+static const struct check_case cases[] = {
+    {"maps", maps},     {"ends_of_columns", ends_of_columns}, {"batches", batches},       {"copies", copies},
+    {"pieces", pieces}, {"without_memory", without_memory},   {"parts_of_k", parts_of_k}, {"other_devices", other_devices}};
 CHECK_MAIN("backend_wgmma", cases)

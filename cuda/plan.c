@@ -1,0 +1,161 @@
+/* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed prefers. */
+#include "plan.h"
+
+#include "launch.h"
+#include "problem_args.h"
+#include "rows.h"
+#include "wgmma_maps.h"
+
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts) {
+  return (ws_tile_grid){.n_batch = p->batch_count * n_parts,
+                        .n_rows = ws_ceil_div(p->m, row->bm),
+                        .n_cols = ws_ceil_div(p->n, row->bn),
+                        .coarse = row->coarse * row->cluster / row->k_parts,
+                        .group = 8};
+}
+
+/* The share of its full speed that a multiprocessor reaches with so many warps: fits `--suite rows` (H200, 2026-11-21). */
+static double share_of_speed(double warps, double half) { return warps / (warps + half); }
+
+/* What copies of a block of A and of B cost for each k, in the unit of row_cost: those by single elements. Beside multiply-adds they take
+ * issue slots; so many for each element along m or n (H200, 2026-11-21; d and z keep such operands as they are or, misaligned, were not
+ * fitted). */
+static double copy_cost(const ws_gpu_plan *plan, const ws_cuda_row *row) {
+  static const double single[WS_N_TYPES] = {[WSGEMM_F32] = 0.06, [WSGEMM_C32] = 0.03};
+  return single[row->type] * ((plan->single_a ? row->bm : 0) + (plan->single_b ? row->bn * row->coarse : 0));
+}
+
+/* Nothing but alpha A B goes into C, and that in 16 bits. */
+static bool is_plain(const ws_problem *p) { return p->scale.beta_zero && !ws_has_steps(p) && ws_is_half(p->type_c); }
+
+/* Nor anything that would take the stores of an item long. */
+static bool is_simple(const ws_problem *p) {
+  if (is_plain(p)) return true;
+  return p->scale.beta_zero && ws_is_half(p->type_c) && !p->epilogue.residual && p->epilogue.activation <= WSGEMM_EPILOGUE_RELU;
+}
+
+/* The same unit as row_cost's. A multiprocessor has one block, so the last round takes as long as the others; an item costs as much again as
+ * so many k: its first stage comes late, and its sums are stored (H200, 2026-11-22). */
+static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
+  const double shared_a_k = row->cluster > row->k_parts ? 40 : 0; /* blocks that load for each other also begin together */
+  const double item_k = (row->turns ? 100 : is_simple(p) ? 256 : 850) + shared_a_k;
+  return (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster)) * row->bm * row->bn * row->coarse / row->rate *
+         (1.0 / row->k_parts + item_k / (double)p->k);
+}
+
+/* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
+static double row_cost(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
+  if (row->kind == WS_ROW_WGMMA) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
+  const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
+  const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
+  const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
+  const double each = (double)ws_ceil_div(n_items % places, n_sms);
+  const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
+  return ((double)(n_items / places) * row->blocks + last) * item;
+}
+
+static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
+  const ws_problem *p = plan->problem;
+  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits)) return false;
+  switch (row->kind) {
+  case WS_ROW_VECTOR:
+    return row->bn == 1 ? p->n == 1 : p->m == 1;
+  case WS_ROW_WGMMA:
+    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || is_plain(p)) &&
+           (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
+  default:
+    return true;
+  }
+}
+
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. */
+static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) { return can_run(row, plan) && row->kind == plan->kind; }
+
+/* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
+ * handle asks for, if there are any. */
+static int choose_row(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
+  const int forced = atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed);
+  if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
+  const int coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  int best = -1;
+  bool best_fits = false;
+  double best_cost = 0;
+  for (int r = 0; r < ws_cuda_row_count(); r++) {
+    const ws_cuda_row *row = ws_cuda_row_at(r);
+    if (!is_made_for(row, plan)) continue;
+    const bool fits = coarse == 0 || row->coarse == coarse;
+    const double cost = row_cost(plan, row, device->n_sms);
+    if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
+  }
+  return best;
+}
+
+int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
+  int best = -1;
+  for (int r = 0; r < ws_cuda_row_count(); r++) {
+    const ws_cuda_row *row = ws_cuda_row_at(r);
+    if (!is_made_for(row, plan)) continue;
+    if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
+  }
+  return best;
+}
+
+/* The architectures that have Cluster Launch Control and machine code of their own in the images; only their code has these entries. */
+static bool has_clc(const ws_device *device) { return device->cc == 100 || device->cc == 120; }
+
+static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
+  switch (policy) {
+  case WSGEMM_POLICY_FIXED_WORK:
+  case WSGEMM_POLICY_FIXED_BLOCKS:
+    return WS_SCHED_STATIC;
+  case WSGEMM_POLICY_STEAL:
+    return WS_SCHED_QUEUE;
+  case WSGEMM_POLICY_FOREACH:
+    return has_clc(device) ? WS_SCHED_FOREACH : WS_SCHED_QUEUE;
+  case WSGEMM_POLICY_AUTO:
+  case WSGEMM_POLICY_CLC:
+    break;
+  }
+  return has_clc(device) ? WS_SCHED_CLC : WS_SCHED_QUEUE;
+}
+
+static ws_entry entry_of(ws_sched sched) {
+  return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
+}
+
+static bool is_invariant(wsgemm_handle *h) { return atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0; }
+
+/* Of rows that every GPU has. */
+static ws_row_kind row_kind_for(wsgemm_handle *h, const ws_problem *p) {
+  return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
+}
+
+bool ws_gpu_wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const int forced = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
+  const bool fits = forced ? ws_cuda_row_at(forced - 1)->kind == WS_ROW_WGMMA : row_kind_for(h, p) != WS_ROW_VECTOR;
+  return device->cc == 90 && ws_wgmma_takes(p) && fits;
+}
+
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, ws_gpu_plan *plan) {
+  const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
+  *plan = (ws_gpu_plan){.problem = p};
+  plan->is_invariant = is_invariant(h);
+  plan->kind = by_wgmma ? WS_ROW_WGMMA : row_kind_for(h, p);
+  plan->split = by_wgmma || plan->is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
+  plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;
+  plan->row_idx = choose_row(h, plan, device);
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  plan->sched = sched_for(policy, device);
+  plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
+  CUresult result;
+  plan->kernel =
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
+  if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
+  plan->grid = ws_gpu_plan_grid(p, row, plan->split.n_parts);
+  plan->n_items = ws_tile_items(&plan->grid);
+  if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
+                   row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
+  return WSGEMM_SUCCESS;
+}

@@ -1,0 +1,34 @@
+/* plan.h - which row, scheduler and grid a product gets. None of them changes the bits of C, except that a row sums in its own way. */
+#ifndef WS_CUDA_PLAN_H
+#define WS_CUDA_PLAN_H
+#include "device.h"
+#include "split.h"
+#include "tile.h"
+
+typedef struct ws_gpu_plan {
+  const ws_problem *problem;
+  ws_row_kind kind;        /* of the rows made for it */
+  bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
+  bool is_invariant;
+  ws_split split;
+  int row_idx;
+  const ws_device_kernel *kernel;
+  ws_sched sched;
+  bool fixed_work;
+  ws_tile_grid grid;
+  int64_t n_items;
+  ws_launch_state *state; /* of the call, once it has been asked for */
+} ws_gpu_plan;
+
+/* Whether wgmma rows are to run this, if their operands can be brought to them. */
+bool ws_gpu_wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+
+/* The device's context must be current. */
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, ws_gpu_plan *plan);
+
+/* Every part of a split product counts as a product. */
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);
+
+/* Of the rows made for it the one whose total takes the least shared memory. */
+int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan);
+#endif
