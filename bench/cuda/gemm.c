@@ -1,6 +1,7 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
  * timings; results compared. Suites: square (the issues' shapes), skinny, odd (16-bit types), rows (each row at those shapes that it can run), policies, demo
- * (three squares; also without cuBLAS), epilogue (real types: what bias, activation and so on cost; no cuBLAS in it).
+ * (three squares; also without cuBLAS), epilogue (real types: what bias, activation and so on cost; no cuBLAS in it), best (16-bit types: beside the best of cuBLASLt's proposals),
+ * invariant (what invariant mode costs).
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
  *
@@ -12,65 +13,9 @@
 #include <time.h>
 
 #include "cublas.h"
+#include "cublaslt.h"
 #include "operands.h"
-
-typedef struct shape {
-  const char *ops; /* "NN" */
-  int64_t m, n, k;
-} shape;
-
-static const shape square[] = {
-    {"NN", 256, 256, 256},     {"NN", 512, 512, 512},    {"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048},
-    {"NN", 2304, 2304, 2304},  {"NN", 3000, 3000, 3000}, {"NN", 4096, 4096, 4096}, {"NN", 5120, 5120, 5120},
-    {"NN", 8192, 8192, 8192},  {"NN", 4097, 4095, 4093}, {"NN", 128, 8192, 8192},  {"NN", 8192, 128, 8192},
-    {"NN", 4096, 11008, 4096}, {"NT", 4096, 4096, 4096}, {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096}};
-static const shape skinny[] = {{"NN", 64, 64, 65536}, {"NN", 16, 4096, 4096}, {"NN", 1, 4096, 4096}};
-/* 16-bit types */
-static const shape half_square[] = {{"NN", 1024, 1024, 1024},  {"NN", 2048, 2048, 2048}, {"NN", 2304, 2304, 2304},
-                                    {"NN", 3072, 3072, 3072},  {"NN", 4096, 4096, 4096}, {"NN", 5120, 5120, 5120},
-                                    {"NN", 6144, 6144, 6144},  {"NN", 8192, 8192, 8192}, {"NN", 16384, 16384, 16384},
-                                    {"NT", 4096, 4096, 4096},  {"TN", 4096, 4096, 4096}, {"TT", 4096, 4096, 4096},
-                                    {"NN", 4096, 11008, 4096}, {"NN", 8192, 28672, 8192}};
-static const shape half_odd[] = {{"NN", 4095, 4095, 4095}, {"NT", 4095, 4095, 4095}, {"TN", 4095, 4095, 4095},
-                                 {"TT", 4095, 4095, 4095}, {"NN", 4097, 4097, 4097}, {"NT", 4097, 4097, 4097},
-                                 {"TN", 4097, 4097, 4097}, {"TT", 4097, 4097, 4097}, {"NN", 4100, 4100, 4100},
-                                 {"NT", 4100, 4100, 4100}, {"TN", 4100, 4100, 4100}, {"TT", 4100, 4100, 4100}};
-static const shape half_skinny[] = {{"NN", 1, 4096, 4096},   {"NN", 16, 4096, 4096}, {"NN", 64, 4096, 4096},
-                                    {"NN", 128, 4096, 4096}, {"NN", 1, 8192, 8192},  {"NN", 16, 8192, 8192},
-                                    {"NN", 64, 8192, 8192},  {"NN", 128, 8192, 8192}};
-static const shape demo[] = {{"NN", 1024, 1024, 1024}, {"NN", 2048, 2048, 2048}, {"NN", 4096, 4096, 4096}};
-static const shape few[] = {{"NN", 1024, 1024, 1024},
-                            {"NN", 2048, 2048, 2048},
-                            {"NT", 4096, 4096, 4096},
-                            {"NN", 4096, 4096, 4096},
-                            {"TN", 4096, 4096, 4096}};
-/* Those of linear layers, C = X W^T by rows. */
-static const shape layers[] = {{"NT", 4096, 4096, 4096}, {"NT", 8192, 8192, 8192}, {"NT", 4096, 11008, 4096}};
-
-/* What is done to C beside the product. */
-typedef struct epilogue {
-  const char *name;
-  wsgemm_epilogue activation;
-  bool has_bias, has_residual, has_sums;
-  double out_scale;
-} epilogue;
-static const epilogue epilogues[] = {
-    {"relu", WSGEMM_EPILOGUE_RELU, .has_bias = true, .out_scale = 1},
-    {"gelu_tanh", WSGEMM_EPILOGUE_GELU_TANH, .has_bias = true, .out_scale = 1},
-    {"gelu_erf", WSGEMM_EPILOGUE_GELU_ERF, .has_bias = true, .out_scale = 1},
-    {"silu", WSGEMM_EPILOGUE_SILU, .has_bias = true, .out_scale = 1},
-    {"residual", WSGEMM_EPILOGUE_NONE, .has_residual = true, .out_scale = 1},
-    {"out_scale", WSGEMM_EPILOGUE_NONE, .out_scale = 0.5},
-    {"column_sums", WSGEMM_EPILOGUE_NONE, .has_sums = true, .out_scale = 1},
-    {"all", WSGEMM_EPILOGUE_GELU_TANH, .has_bias = true, .has_residual = true, .has_sums = true, .out_scale = 0.5}};
-enum { N_EPILOGUES = sizeof epilogues / sizeof epilogues[0] };
-
-typedef struct shape_list {
-  const shape *first;
-  int count;
-} shape_list;
-#define LIST(shapes) \
-  (shape_list) { shapes, sizeof shapes / sizeof shapes[0] }
+#include "shapes.h"
 
 enum { MAX_GIVEN = 64 };
 static shape given[MAX_GIVEN];
@@ -82,8 +27,9 @@ static shape_list or_given(shape_list own) { return n_given ? (shape_list){given
 typedef struct arm {
   char label[96];
   const char *policy, *kernel; /* kernel: the one that is forced, or NULL */
-  wsgemm_handle *handle;       /* NULL: cuBLAS */
+  wsgemm_handle *handle;       /* NULL: cuBLAS, or cuBLASLt */
   const epilogue *epilogue;    /* NULL: none */
+  int candidate;               /* of cuBLASLt, from 1 on; 0: none */
   double ms[200], median;
 } arm;
 enum { MAX_ARMS = 24 };
@@ -101,7 +47,7 @@ typedef struct problem {
   wsgemm_type type;
   wsgemm_layout layout;
   wsgemm_op op_a, op_b;
-  int64_t m, n, k, lda, ldb, ldc;
+  int64_t m, n, k, lda, ldb, ldc, shift;
   void *a, *b, *c, *bias, *residual, *sums; /* the last three: of the epilogue, or NULL */
 } problem;
 
@@ -126,6 +72,7 @@ static wsgemm_gemm_desc desc_of(const arm *x, const problem *p) {
 }
 
 static bool run(const arm *x, const problem *p) {
+  if (x->candidate) return cublaslt_gemm(x->candidate - 1, p->a, p->b, p->c, stream);
   if (!x->handle) return cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->ldc);
   const wsgemm_gemm_desc d = desc_of(x, p);
   if (wsgemm_gemm(x->handle, &d) == WSGEMM_SUCCESS) return true;
@@ -171,19 +118,21 @@ static int compare_doubles(const void *x, const void *y) {
 
 /* Largest difference of the two arms' C over a sample of its columns, relative to sqrt(k). */
 static double difference(const arm *x, const arm *y, const problem *p) {
-  const int64_t columns = p->n < 64 ? p->n : 64, reals = columns * p->m * (is_complex(p->type) ? 2 : 1);
-  const size_t bytes = (size_t)(columns * p->m) * type_bytes(p->type);
-  const char *from = (const char *)p->c + (size_t)((p->n - columns) * p->m) * type_bytes(p->type);
+  const int64_t columns = p->n < 64 ? p->n : 64, n_parts = is_complex(p->type) ? 2 : 1;
+  const int64_t elements = (columns - 1) * p->ldc + p->m;
+  const size_t bytes = (size_t)elements * type_bytes(p->type);
+  const char *from = (const char *)p->c + (size_t)((p->n - columns) * p->ldc) * type_bytes(p->type);
   void *host[2] = {malloc(bytes), malloc(bytes)};
   const arm *arms[2] = {x, y};
   double largest = 0;
   for (int i = 0; i < 2; i++) {
-    GPU(cudaMemsetAsync(p->c, 0xff, (size_t)(p->m * p->n) * type_bytes(p->type), stream));
+    GPU(cudaMemsetAsync(p->c, 0xff, (size_t)((p->n - 1) * p->ldc + p->m) * type_bytes(p->type), stream));
     if (!run(arms[i], p)) exit(1);
     GPU(cudaMemcpyAsync(host[i], from, bytes, cudaMemcpyDeviceToHost, stream));
     GPU(cudaStreamSynchronize(stream));
   }
-  for (int64_t i = 0; i < reals; i++) {
+  for (int64_t i = 0; i < elements * n_parts; i++) {
+    if (i / n_parts % p->ldc >= p->m) continue;
     const double d = fabs(get_real(p->type, host[0], (size_t)i) - get_real(p->type, host[1], (size_t)i));
     if (!(d <= largest)) largest = d;
   }
@@ -191,7 +140,8 @@ static double difference(const arm *x, const arm *y, const problem *p) {
   return largest / sqrt((double)p->k);
 }
 
-static void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs, bool peer) {
+static void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs,
+                   const char *peer) {
   const double work = 2.0 * (double)p->m * (double)p->n * (double)p->k * (is_complex(p->type) ? 4 : 1);
   const double a = work / ours->median * 1e-9, b = work / theirs->median * 1e-9;
   char date[16];
@@ -207,8 +157,7 @@ static void report(const char *suite, const char *case_name, const problem *p, c
       "\"%s\", "
       "\"peer\": \"%s\", \"ours\": %.4f, \"theirs\": %.4f, \"unit\": \"TFLOP/s\", \"ratio\": %.4f, \"commit\": \"%s\", \"date\": "
       "\"%s\"}\n",
-      suite, letters[p->type], case_name, ours->policy, ours->label, device_name, peer ? cublas_version() : theirs->label, a, b,
-      a / b, options.commit, date);
+      suite, letters[p->type], case_name, ours->policy, ours->label, device_name, peer, a, b, a / b, options.commit, date);
   fclose(f);
 }
 
@@ -258,6 +207,10 @@ static void measure(arm *arms, int n_arms, const problem *p) {
   }
 }
 
+static void *shifted(wsgemm_type type, void *matrix, int64_t elements) {
+  return (char *)matrix + elements * (int64_t)type_bytes(type);
+}
+
 static problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape *s) {
   const bool by_columns = layout == WSGEMM_COL_MAJOR, trans_a = s->ops[0] != 'N', trans_b = s->ops[1] != 'N';
   problem p = {.type = type,
@@ -266,21 +219,30 @@ static problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape 
                .op_b = trans_b ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
                .m = s->m,
                .n = s->n,
-               .k = s->k};
-  p.lda = trans_a == by_columns ? p.k : p.m;
-  p.ldb = trans_b == by_columns ? p.n : p.k;
-  p.ldc = by_columns ? p.m : p.n;
-  p.a = random_matrix(type, p.m * p.k), p.b = random_matrix(type, p.k * p.n), p.c = random_matrix(type, p.m * p.n);
+               .k = s->k,
+               .shift = s->shift};
+  const int64_t length_a = trans_a == by_columns ? p.k : p.m, length_b = trans_b == by_columns ? p.n : p.k,
+                length_c = by_columns ? p.m : p.n;
+  p.lda = length_a + s->ld_more, p.ldb = length_b + s->ld_more, p.ldc = length_c + s->ld_more;
+  p.a = shifted(type, random_matrix(type, p.m * p.k / length_a * p.lda + s->shift), s->shift);
+  p.b = shifted(type, random_matrix(type, p.k * p.n / length_b * p.ldb + s->shift), s->shift);
+  p.c = shifted(type, random_matrix(type, p.m * p.n / length_c * p.ldc + s->shift), s->shift);
   return p;
 }
 
 static void free_problem(problem *p) {
-  void *const parts[] = {p->a, p->b, p->c, p->bias, p->residual, p->sums};
+  void *const parts[] = {shifted(p->type, p->a, -p->shift),
+                         shifted(p->type, p->b, -p->shift),
+                         shifted(p->type, p->c, -p->shift),
+                         p->bias,
+                         p->residual,
+                         p->sums};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) GPU(cudaFree(parts[i]));
 }
 
 static const char *sizes_of(const shape *s, char text[64]) {
-  snprintf(text, 64, "%lldx%lldx%lld", (long long)s->m, (long long)s->n, (long long)s->k);
+  snprintf(text, 64, "%lldx%lldx%lld%s%s", (long long)s->m, (long long)s->n, (long long)s->k, s->ld_more ? " ld+1" : "",
+           s->shift ? " +2 bytes" : "");
   return text;
 }
 
@@ -309,7 +271,7 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   measure(arms, n_arms, &p);
   for (int i = 1; i < n_arms; i++) {
     if (strcmp(arms[i].label, "auto") == 0) explained_kernel(&arms[i], &p, arms[i].label);
-    report(suite, case_name, &p, &arms[i], &arms[0], true);
+    report(suite, case_name, &p, &arms[i], &arms[0], cublas_version());
     last = arms[0].median / arms[i].median;
   }
   free_problem(&p);
@@ -391,11 +353,67 @@ static void run_epilogues(wsgemm_type type) {
     for (int e = 0; e < N_EPILOGUES; e++) {
       snprintf(case_name, sizeof case_name, "%s %s", epilogues[e].name, sizes_of(s, sizes));
       explained_kernel(&arms[1 + e], &p, arms[1 + e].label);
-      report("epilogue", case_name, &p, &arms[1 + e], &arms[0], false);
+      report("epilogue", case_name, &p, &arms[1 + e], &arms[0], arms[0].label);
     }
     free_problem(&p);
   }
   free_arms(arms, 1 + N_EPILOGUES);
+}
+
+/* Beside the fastest of the kernels that cuBLASLt's heuristic proposes, each measured. */
+static void run_beside_best(wsgemm_type type) {
+  const shape_list lists[] = {LIST(half_square), LIST(half_skinny)};
+  double product = 1, least = 1e9;
+  int n_cases = 0;
+  for (int l = 0; l < (n_given ? 1 : 2); l++) {
+    const shape_list shapes = or_given(lists[l]);
+    for (int i = 0; i < shapes.count; i++, n_cases++) {
+      arm arms[1 + CUBLASLT_MOST] = {0};
+      const shape *s = &shapes.first[i];
+      char case_name[96], sizes[64], peer[64];
+      problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
+      const int n_candidates = cublaslt_propose(type, p.op_a, p.op_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc);
+      if (n_candidates < 1) exit(1);
+      set_arm(&arms[0], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+      for (int c = 1; c <= n_candidates; c++) arms[c].candidate = c;
+      measure(arms, 1 + n_candidates, &p);
+      int best = 1;
+      for (int c = 2; c <= n_candidates; c++)
+        if (arms[c].median < arms[best].median) best = c;
+      explained_kernel(&arms[0], &p, arms[0].label);
+      snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
+      snprintf(peer, sizeof peer, "%s, cublasLt's best of %d", cublas_version(), n_candidates);
+      report("best", case_name, &p, &arms[0], &arms[best], peer);
+      const double ratio = arms[best].median / arms[0].median;
+      product *= ratio, least = ratio < least ? ratio : least;
+      free_arms(arms, 1);
+      free_problem(&p);
+    }
+  }
+  printf("best %cgemm: geometric mean %.3f, least %.3f\n", letters[type], pow(product, 1.0 / n_cases), least);
+}
+
+/* Invariant mode beside the default. */
+static void run_invariant(wsgemm_type type) {
+  const shape_list lists[] = {is_half(type) ? LIST(half_square) : LIST(square), is_half(type) ? LIST(half_skinny) : LIST(skinny)};
+  arm arms[2] = {0};
+  set_arm(&arms[0], "wsgemm by default", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  set_arm(&arms[1], "auto", "invariant", WSGEMM_POLICY_AUTO, 0, NULL);
+  wsgemm_set_invariant(arms[1].handle, 1);
+  for (int l = 0; l < (n_given ? 1 : 2); l++) {
+    const shape_list shapes = or_given(lists[l]);
+    for (int i = 0; i < shapes.count; i++) {
+      const shape *s = &shapes.first[i];
+      char case_name[96], sizes[64];
+      problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
+      measure(arms, 2, &p);
+      explained_kernel(&arms[1], &p, arms[1].label);
+      snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
+      report("invariant", case_name, &p, &arms[1], &arms[0], arms[0].label);
+      free_problem(&p);
+    }
+  }
+  free_arms(arms, 2);
 }
 
 static bool parse_shapes(const char *text) {
@@ -406,7 +424,7 @@ static bool parse_shapes(const char *text) {
     if (sscanf(text, "%2[NT],%lld,%lld,%lld%n", given_ops[n_given], &m, &n, &k, &used) != 4 || !given_ops[n_given][1] || m < 1 ||
         n < 1 || k < 1)
       return false;
-    *s = (shape){given_ops[n_given], m, n, k};
+    *s = (shape){.ops = given_ops[n_given], .m = m, .n = n, .k = k};
     text += used;
     if (*text == '\0') return ++n_given;
     if (*text++ != ';') return false;
@@ -438,10 +456,11 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs("usage: bench_gpu_gemm [--suite square,skinny,odd,rows,policies,demo,epilogue] [--types sdczhb] [--shapes "
-          "OPS,M,N,K[;OPS,M,N,K]] "
-          "[--json FILE] [--commit ID] [--samples N]\n",
-          stderr);
+    fputs(
+        "usage: bench_gpu_gemm [--suite square,skinny,odd,best,rows,policies,invariant,demo,epilogue] [--types sdczhb] [--shapes "
+        "OPS,M,N,K[;OPS,M,N,K]] "
+        "[--json FILE] [--commit ID] [--samples N]\n",
+        stderr);
     return 2;
   }
   if (cudaGetDeviceCount(&n_devices) != cudaSuccess || n_devices == 0) {
@@ -467,6 +486,8 @@ int main(int argc, char **argv) {
     if (strstr(options.suites, "demo"))
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
     if (strstr(options.suites, "rows")) run_rows(type);
+    if (strstr(options.suites, "best") && is_half(type)) run_beside_best(type);
+    if (strstr(options.suites, "invariant")) run_invariant(type);
     if (strstr(options.suites, "policies")) run_policies(type);
     if (strstr(options.suites, "epilogue") && !is_complex(type)) run_epilogues(type);
   }
