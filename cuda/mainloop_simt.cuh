@@ -1,8 +1,8 @@
 /* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
  *
  * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m
- * times 4 along n, the bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or
- * lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n)
+ * times 4 along n, the bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring
+ * lanes (for A), or lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n)
  * elements that lie threads_m * vec_m (threads_n * vec_n) apart, so that neighbouring threads read neighbouring vectors:
  *
  *            tile 0          tile 1                 A fragment: TM elements, read once for each p,

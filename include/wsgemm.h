@@ -176,7 +176,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
-/* Check mode: also refuse a C that overlaps A or B, and what of an epilogue must not overlap (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1 in the environment. */
+/* Check mode: also refuse a C that overlaps A or B, and what of an epilogue must not overlap (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1
+ * in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 
@@ -306,8 +307,8 @@ typedef struct wsgemm_gemm_desc {
   int64_t ldb;
   void *c;
   int64_t ldc;
-  /* Strided batch: product i works on a + i * stride_a, b + i * stride_b, c + i * stride_c. A or B may be shared (stride 0), strides may be negative; the
-   * C of different products must not overlap. batch_count = 0 does nothing. */
+  /* Strided batch: product i works on a + i * stride_a, b + i * stride_b, c + i * stride_c. A or B may be shared (stride 0), strides may
+   * be negative; the C of different products must not overlap. batch_count = 0 does nothing. */
   int64_t batch_count, stride_a, stride_b, stride_c;
   /* The rest of the epilogue; a struct that ends here (struct_bytes = WSGEMM_GEMM_DESC_BASE_BYTES) has none of it. Strides are those of the
    * batch, any but for column_sums, whose vectors must not overlap; stride 0 shares one bias or residual. */

@@ -1,7 +1,12 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed before every timing, medians of event
- * timings; results compared. Suites: square (the issues' shapes), skinny, odd (16-bit types), rows (each row at those shapes that it can run), policies, demo
- * (three squares; also without cuBLAS), epilogue (real types: what bias, activation and so on cost; no cuBLAS in it), best (16-bit types: beside the best of cuBLASLt's proposals),
- * invariant (what invariant mode costs).
+ * timings; results compared. Suites:
+ *
+ *   square, skinny   the issues' shapes           odd         16-bit types: nothing begins at whole 16 bytes
+ *   rows             each row that can run them   best        16-bit types: beside the best of cuBLASLt's proposals
+ *   policies         who works on what            invariant   what invariant mode costs
+ *   demo             three squares                epilogue    real types: what bias, activation and so on cost
+ *
+ * of which demo and epilogue need no cuBLAS.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
  *

@@ -266,7 +266,8 @@ CHILD_CASE(quick_paths) {
   }
 }
 
-/* A and B of 16 bits: C of either such type or of floats, aligned and scaled by its own type; vectors (m = 1, n = 1) by their own rows if the matrix has k contiguous, else by the ordinary ones. */
+/* A and B of 16 bits: C of either such type or of floats, aligned and scaled by its own type; vectors (m = 1, n = 1) by their own rows if the
+ * matrix has k contiguous, else by the ordinary ones. */
 CHILD_CASE(half_precision) {
   (void)unused;
   static const wsgemm_type types[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
