@@ -1,42 +1,15 @@
 """Epilogues, and results of another type, of device arrays, as far as no device is needed: what reaches the C call and what is refused."""
 
-import sys
-
 import numpy as np
 import pytest
 import wsgemm
-from wsgemm_fakes import Array, Cuda, Lent, Tensor, fake_cupy, fake_jax, fake_torch, gpu, ndarray  # noqa: F401
+from wsgemm_fakes import Array, Cuda, Lent, Tensor, faked_cupy, faked_jax, faked_torch, gpu, ndarray, zeros  # noqa: F401
 from wsgemm_reference import STACK_LAYOUTS, arrange, integer_array
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(66)
-
-
-@pytest.fixture
-def torch(monkeypatch):
-    module = fake_torch()
-    monkeypatch.setitem(sys.modules, "torch", module)
-    return module
-
-
-@pytest.fixture
-def cupy(monkeypatch):
-    module = fake_cupy()
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    return module
-
-
-@pytest.fixture
-def jax(monkeypatch, gpu):  # noqa: F811
-    module = fake_jax(gpu.log)
-    monkeypatch.setitem(sys.modules, "jax", module)
-    return module
-
-
-def zeros(*shape, dtype="float64"):
-    return np.zeros(shape, dtype)
 
 
 def integers(rng, dtype="float64"):

@@ -12,7 +12,20 @@ import wsgemm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wsgemm import _lib, _streams
-from wsgemm_fakes import Array, Cuda, Lent, Tensor, fake_cupy, fake_jax, fake_torch, gpu, ndarray, stream_of  # noqa: F401
+from wsgemm_fakes import (  # noqa: F401
+    Array,
+    Cuda,
+    Lent,
+    Tensor,
+    fake_torch,
+    faked_cupy,
+    faked_jax,
+    faked_torch,
+    gpu,
+    ndarray,
+    stream_of,
+    zeros,
+)
 from wsgemm_reference import DTYPES, LAYOUTS, STACK_LAYOUTS, arrange, integer_array
 
 NO, T, CT, C = (int(op) for op in (_lib.Op.NO_TRANS, _lib.Op.TRANS, _lib.Op.CONJ_TRANS, _lib.Op.CONJ_NO_TRANS))
@@ -21,31 +34,6 @@ NO, T, CT, C = (int(op) for op in (_lib.Op.NO_TRANS, _lib.Op.TRANS, _lib.Op.CONJ
 @pytest.fixture
 def rng():
     return np.random.default_rng(61)
-
-
-@pytest.fixture
-def torch(monkeypatch):
-    module = fake_torch()
-    monkeypatch.setitem(sys.modules, "torch", module)
-    return module
-
-
-@pytest.fixture
-def cupy(monkeypatch):
-    module = fake_cupy()
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    return module
-
-
-@pytest.fixture
-def jax(monkeypatch, gpu):  # noqa: F811
-    module = fake_jax(gpu.log)
-    monkeypatch.setitem(sys.modules, "jax", module)
-    return module
-
-
-def zeros(*shape, dtype="float64"):
-    return np.zeros(shape, dtype)
 
 
 # ---- Where the elements lie ----------------------------------------------------------------------------------------------

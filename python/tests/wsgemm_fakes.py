@@ -5,6 +5,7 @@ writes is what a GPU would read and write.
 """
 
 import ctypes
+import sys
 import types
 
 import numpy as np
@@ -248,3 +249,31 @@ def gpu(monkeypatch):
     monkeypatch.setattr(_streams, "wait", lambda device, stream: recorder.log.append(("wait", stream)))
     assert _device_product._streams is _streams
     return recorder
+
+
+# Fixtures with the names of the libraries that they are.
+
+
+@pytest.fixture(name="torch")
+def faked_torch(monkeypatch):
+    module = fake_torch()
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.fixture(name="cupy")
+def faked_cupy(monkeypatch):
+    module = fake_cupy()
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+@pytest.fixture(name="jax")
+def faked_jax(monkeypatch, gpu):
+    module = fake_jax(gpu.log)
+    monkeypatch.setitem(sys.modules, "jax", module)
+    return module
+
+
+def zeros(*shape, dtype="float64"):
+    return np.zeros(shape, dtype)
