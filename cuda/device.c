@@ -20,6 +20,30 @@ wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) 
                  name ? name : "unknown CUDA error", text ? text : "?");
 }
 
+/* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
+static bool device_lacks(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_NO_BINARY_FOR_GPU:
+  case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+  case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+  case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+  case CUDA_ERROR_INVALID_IMAGE:
+  case CUDA_ERROR_INVALID_PTX:
+  case CUDA_ERROR_NOT_FOUND:
+  case CUDA_ERROR_NOT_SUPPORTED:
+  case CUDA_ERROR_INVALID_VALUE: /* more shared memory than a block of this device can have */
+    return true;
+  default:
+    return false;
+  }
+}
+
+wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
+  if (!device_lacks(result)) return ws_fail_cuda(h, name, result);
+  return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
+                 device->ordinal, device->name, device->cc / 10, device->cc % 10);
+}
+
 /* ---- records ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct device_record {
@@ -100,30 +124,13 @@ static CUresult find_kernel(device_record *r, int image_idx, const char *name, C
   return result == CUDA_SUCCESS ? ws_cuda.cuLibraryGetKernel(kernel, r->library[image_idx], name) : result;
 }
 
-bool ws_device_lacks(CUresult result) {
-  switch (result) {
-  case CUDA_ERROR_NO_BINARY_FOR_GPU:
-  case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-  case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
-  case CUDA_ERROR_JIT_COMPILATION_DISABLED:
-  case CUDA_ERROR_INVALID_IMAGE:
-  case CUDA_ERROR_INVALID_PTX:
-  case CUDA_ERROR_NOT_FOUND:
-  case CUDA_ERROR_NOT_SUPPORTED:
-  case CUDA_ERROR_INVALID_VALUE: /* more shared memory than a block of this device can have */
-    return true;
-  default:
-    return false;
-  }
-}
-
 /* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
 static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, ws_entry entry) {
   const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const int bytes = row->shared_bytes;
   if (entry == WS_ENTRY_SPLIT) {
     const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
-    if (!ws_device_lacks(result)) return result;
+    if (!device_lacks(result)) return result;
   }
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
@@ -161,7 +168,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
     pthread_mutex_lock(&lock);
     if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
-    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
+    if (*result == CUDA_SUCCESS || device_lacks(*result))
       atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
     pthread_mutex_unlock(&lock);
     if (*result != CUDA_SUCCESS) return NULL;

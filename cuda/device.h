@@ -62,8 +62,6 @@ typedef enum ws_plain_kernel {
   WS_N_PLAIN_KERNELS
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
-/* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
-bool ws_device_lacks(CUresult result);
 
 /* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
  * being captured into a graph. NULL: all are taken. */
@@ -74,4 +72,6 @@ void *ws_device_memory(ws_device *device, ws_memory which, const ws_launch_state
 
 /* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
+/* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
+wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);
 #endif

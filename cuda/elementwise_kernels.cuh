@@ -45,7 +45,7 @@ template <class Type> __device__ __forceinline__ void scale_c(const ws_gemm_args
 
 constexpr int n_sum_lanes = 256, n_sum_warps = 32, n_sum_threads = 32 * n_sum_warps;
 
-/* Adds up 2^BITS neighbours by pairs. */
+/* Adds up COUNT numbers, a power of two, by pairs. */
 template <int COUNT, class Real> __device__ __forceinline__ Real sum_by_pairs(const Real (&x)[COUNT]) {
   Real sum[COUNT];
 #pragma unroll
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_elements(const ws_column_sums_args &args, i
 #pragma unroll
   for (int l = 0; l < COUNT; l++) offset[l] = first + ws_min(l, n - 1) * step;
   if constexpr (is_half<elementwise_config<Type>>) {
-    half_c{static_cast<unsigned char *>(const_cast<void *>(args.c)), args.type_c}.load_some(offset, x);
+    half_c_at(args.c, args.type_c).load_some(offset, x);
   } else {
 #pragma unroll
     for (int l = 0; l < COUNT; l++) x[l] = static_cast<const typename Type::real *>(args.c)[offset[l]];

@@ -16,7 +16,7 @@ __device__ __forceinline__ double sum_of(double x, double y) { return __dadd_rn(
 /* What is given as Real, or (HALVES) of a ws_half_c_type. */
 template <class Real, bool HALVES> __device__ __forceinline__ Real number_at(const void *base, int64_t idx, int32_t type) {
   if constexpr (HALVES)
-    return (half_c{static_cast<unsigned char *>(const_cast<void *>(base)), type} + idx).load();
+    return (half_c_at(base, type) + idx).load();
   else
     return static_cast<const Real *>(base)[idx];
 }

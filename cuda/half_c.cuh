@@ -44,11 +44,6 @@ struct half_c {
   }
 
   /* Two neighbours, aligned together. */
-  __device__ __forceinline__ float2 load_two() const {
-    if (type == WS_HALF_C_F32) return as<float2>();
-    const uint32_t bits = as<uint32_t>();
-    return {widened(bits & 0xffff), widened(bits >> 16)};
-  }
   __device__ __forceinline__ void store_two(float2 x) const {
     if (type == WS_HALF_C_F32)
       as<float2>() = x;
@@ -69,6 +64,11 @@ struct half_c {
       as<uint2>() = {packed(x.x, x.y), packed(x.z, x.w)};
   }
 };
+
+/* What the call gives as a pointer to nothing in particular; whether it may be written to is the caller's knowledge. */
+__device__ __forceinline__ half_c half_c_at(const void *at, int32_t type) {
+  return {static_cast<unsigned char *>(const_cast<void *>(at)), type};
+}
 
 } // namespace ws
 #endif

@@ -3,12 +3,6 @@
 
 #include "problem_args.h"
 
-wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
-  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
-  return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
-                 device->ordinal, device->name, device->cc / 10, device->cc % 10);
-}
-
 wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
                         bool all_resident, CUstream stream, void *args) {
   CUlaunchAttribute attributes[2];

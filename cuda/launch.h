@@ -12,7 +12,4 @@ wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int
 wsgemm_status ws_launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream);
 wsgemm_status ws_launch_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream);
 wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *device, CUstream stream);
-
-/* ARCH_MISMATCH, or the driver's reason. */
-wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);
 #endif

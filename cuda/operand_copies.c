@@ -71,15 +71,14 @@ void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
 
 /* In units of 16 bits, of which C's elements are several. */
 double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op) {
-  const int64_t units = ws_types[p->type_c].bytes / BYTES, pitch = pitch_of(p->m * units);
-  *op = (ws_pitch_operand){.from = p->c,
-                           .to = to,
-                           .length = p->m * units,
-                           .n_lines = p->n,
-                           .n_products = p->batch_count,
-                           .ld = p->ldc * units,
-                           .stride = p->stride_c * units,
-                           .pitch = pitch};
-  p->epilogue.residual = to, p->epilogue.ld_residual = pitch / units, p->epilogue.stride_residual = pitch / units * p->n;
-  return (double)pitch * (double)p->n * (double)p->batch_count * BYTES;
+  const int64_t units = ws_types[p->type_c].bytes / BYTES;
+  ws_lines c = {.data = p->c,
+                .length = p->m * units,
+                .n_lines = p->n,
+                .n_products = p->batch_count,
+                .ld = p->ldc * units,
+                .stride = p->stride_c * units};
+  ws_copy_lines(&c, to, op);
+  p->epilogue.residual = to, p->epilogue.ld_residual = c.ld / units, p->epilogue.stride_residual = c.stride / units;
+  return (double)c.ld * (double)c.n_lines * (double)c.n_products * BYTES;
 }

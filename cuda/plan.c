@@ -1,7 +1,6 @@
 /* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed prefers. */
 #include "plan.h"
 
-#include "launch.h"
 #include "problem_args.h"
 #include "rows.h"
 #include "wgmma_maps.h"
@@ -25,20 +24,11 @@ static double copy_cost(const ws_gpu_plan *plan, const ws_cuda_row *row) {
   return single[row->type] * ((plan->single_a ? row->bm : 0) + (plan->single_b ? row->bn * row->coarse : 0));
 }
 
-/* Nothing but alpha A B goes into C, and that in 16 bits. */
-static bool is_plain(const ws_problem *p) { return p->scale.beta_zero && !ws_has_steps(p) && ws_is_half(p->type_c); }
-
-/* Nor anything that would take the stores of an item long. */
-static bool is_simple(const ws_problem *p) {
-  if (is_plain(p)) return true;
-  return p->scale.beta_zero && ws_is_half(p->type_c) && !p->epilogue.residual && p->epilogue.activation <= WSGEMM_EPILOGUE_RELU;
-}
-
 /* The same unit as row_cost's. A multiprocessor has one block, so the last round takes as long as the others; an item costs as much again as
  * so many k: its first stage comes late, and its sums are stored (H200, 2026-11-22). */
 static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
   const double shared_a_k = row->cluster > row->k_parts ? 40 : 0; /* blocks that load for each other also begin together */
-  const double item_k = (row->turns ? 100 : is_simple(p) ? 256 : 850) + shared_a_k;
+  const double item_k = (row->turns ? 100 : ws_is_simple(p) ? 256 : 850) + shared_a_k;
   return (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster)) * row->bm * row->bn * row->coarse / row->rate *
          (1.0 / row->k_parts + item_k / (double)p->k);
 }
@@ -62,7 +52,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
-    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || is_plain(p)) &&
+    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
            (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
   default:
     return true;

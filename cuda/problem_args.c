@@ -34,6 +34,13 @@ bool ws_has_steps(const ws_problem *p) {
   return p->has_epilogue && (e->activation || e->bias || e->residual || e->out_scale != 1);
 }
 
+bool ws_is_simple(const ws_problem *p) {
+  const bool are_quick = !ws_has_steps(p) || (!p->epilogue.residual && p->epilogue.activation <= WSGEMM_EPILOGUE_RELU);
+  return p->scale.beta_zero && ws_is_half(p->type_c) && are_quick;
+}
+
+bool ws_is_plain(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
+
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
   if (!ws_has_steps(p)) return (ws_epilogue_args){0};
   const ws_epilogue *e = &p->epilogue;

@@ -30,6 +30,7 @@ typedef struct ws_wgmma_args {
   int32_t c_by_map;       /* C may be stored by its map */
   int32_t c_pairs;        /* of C, two rows may be accessed at once, beginning with an even one */
   int32_t residual_pairs; /* of the residual, too */
+  int32_t is_simple;      /* so few steps (ws_is_simple) that their code may stand there for every piece */
   ws_epilogue_args epilogue;
 } ws_wgmma_args;
 #endif

@@ -88,8 +88,10 @@ template <class Config> struct wgmma_kernel {
         mbarrier_init(&ring().item_full[i], 1);
         mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
-      mbarrier_init(&ring().part_full, 1);
-      mbarrier_init(&ring().part_empty, 1);
+      if constexpr (Config::k_parts > 1) {
+        mbarrier_init(&ring().part_full, 1);
+        mbarrier_init(&ring().part_empty, 1);
+      }
       fence_mbarrier_init_release();
       fence_proxy_async_shared();
     }

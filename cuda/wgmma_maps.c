@@ -84,6 +84,7 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lin
   args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
   args->type_c = (int32_t)ws_half_c_type_of(p->type_c);
   args->epilogue = ws_epilogue_args_of(p);
+  args->is_simple = ws_is_simple(p);
   args->c_pairs = are_pairs(p, p->c, p->ldc, p->stride_c);
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);

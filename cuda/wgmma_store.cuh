@@ -69,7 +69,7 @@ template <class Config> struct wgmma_store {
                                              uint32_t places, int &output) const {
     if constexpr (has_pieces) {
       if (Config::is_plain || args.type_c != WS_HALF_C_F32) {
-        if (!Config::is_plain && !is_simple())
+        if (!Config::is_plain && !args.is_simple)
           store_pieces(sums, m, n, batch, bias, places, output);
         else if (args.type_c == WS_HALF_C_F16)
           store_simply<f16x2_of>(sums, m, n, batch, bias, places, output);
@@ -88,7 +88,7 @@ private:
   } /* a number of the warpgroup's own, from 1 on */
 
   __device__ __forceinline__ half_c at(const void *base, int64_t ld, int64_t stride, int64_t i, int64_t j, int64_t batch) const {
-    return half_c{static_cast<unsigned char *>(const_cast<void *>(base)), args.type_c} + (batch * stride + j * ld + i);
+    return half_c_at(base, args.type_c) + (batch * stride + j * ld + i);
   }
 
   __device__ __forceinline__ void prefetch_like_c(const void *base, int64_t ld, int64_t stride, int m, int n, int batch) const {
@@ -191,12 +191,7 @@ private:
     }
   }
 
-  /* So few steps that their code may stand there for every piece. */
-  __device__ __forceinline__ bool is_simple() const {
-    const ws_epilogue_args &e = args.epilogue;
-    return args.beta_zero && (!e.is_any || (!e.residual && e.activation <= WSGEMM_EPILOGUE_RELU));
-  }
-
+  /* Those of args.is_simple. */
   __device__ __forceinline__ void take_simple_steps(uint32_t bias, int s, int c, float (&x)[8]) const {
     const ws_epilogue_args &e = args.epilogue;
     if (e.bias) add_bias(bias, s, c, x);
