@@ -67,7 +67,7 @@ static void blocks_of(wsgemm_type type) {
                                {900, 130, 40}};
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
     if (s == 0 || check_random_in(&dice, 1, scale) <= 3)
-      run_shape(&rows, shapes[s][0], shapes[s][1], shapes[s][2], scale > 1 ? 2 : 6);
+      run_shape(&rows, shapes[s][0], shapes[s][1], shapes[s][2], scale > 6 ? 1 : scale > 1 ? 2 : 6);
   rows_close(&rows);
 }
 
