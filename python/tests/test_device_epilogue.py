@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import wsgemm
-from wsgemm_fakes import Array, Cuda, Lent, Tensor, faked_cupy, faked_jax, faked_torch, gpu, ndarray, zeros  # noqa: F401
-from wsgemm_reference import STACK_LAYOUTS, arrange, integer_array
+from wsgemm_fakes import Array, Cuda, Lent, Tensor, faked_cupy, faked_jax, faked_torch, gpu, half, ndarray, zeros  # noqa: F401
+from wsgemm_reference import STACK_LAYOUTS, arrange, integer_array, numbers_of, of_type
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_result_of_another_type(gpu, torch, cupy, jax, rng):  # noqa: F811
     single = zeros(4, 5, dtype="float32")
     wsgemm.matmul(Cuda(a), Cuda(b), Cuda(single))
     np.testing.assert_array_equal(single, a.astype("float32") @ b.astype("float32"))
-    for array in (Tensor, ndarray):
+    for array in (Tensor, ndarray, Array):
         for more in ({}, {"bias": array(bias.astype("float32"))}):
             result = wsgemm.matmul(array(a), array(b), dtype="float32", **more)
             assert result.array.dtype == np.float32
@@ -88,6 +88,35 @@ def test_result_of_another_type(gpu, torch, cupy, jax, rng):  # noqa: F811
     ):
         with pytest.raises(TypeError, match="float"):
             function(Tensor(a), Tensor(b), **arguments)
+
+
+def test_halves_of_jax(gpu, jax, half, rng):  # noqa: F811
+    a, b, c, bias, _ = integers(rng, "float32")
+    x, y = Array(of_type(a, half)), Array(of_type(b, half))
+    exact = np.maximum(a @ b + bias, 0) + c
+    other = np.dtype("float16") if half.name == "bfloat16" else half
+    for dtype in (None, other, np.dtype("float32")):
+        dtype_c = dtype or half
+        residual, biases = Array(of_type(c, dtype_c)), [Array(bias), Array(of_type(bias, dtype_c))]
+        for bias_given in biases:
+            result = wsgemm.matmul(x, y, dtype=dtype, activation="relu", bias=bias_given, residual=residual)
+            assert type(result) is Array and result.array.dtype == dtype_c
+            np.testing.assert_array_equal(numbers_of(result.array), numbers_of(of_type(exact, dtype_c)))
+        np.testing.assert_array_equal(numbers_of(wsgemm.matmul(x, y, dtype=dtype).array), numbers_of(of_type(a @ b, dtype_c)))
+        for beta in (0, 1):
+            result = wsgemm.gemm(1, x, y, beta, residual)
+            assert result.array.dtype == dtype_c
+            np.testing.assert_array_equal(numbers_of(result.array), numbers_of(of_type(a @ b + beta * c, dtype_c)))
+    with pytest.raises(TypeError, match="bias is float64, but for a result of b?float16 it must be b?float16 or float32"):
+        wsgemm.matmul(x, y, bias=Array(bias.astype("float64")))
+
+
+def test_bfloat16_of_float16_operands_of_jax(gpu, jax, half, rng):  # noqa: F811
+    a, b, _, _, _ = integers(rng, "float16")
+    result = wsgemm.matmul(Array(a), Array(b), dtype=half)
+    assert result.array.dtype == half
+    exact = a.astype("float32") @ b.astype("float32")
+    np.testing.assert_array_equal(numbers_of(result.array), numbers_of(of_type(exact, half)))
 
 
 # ---- Copies ----------------------------------------------------------------------------------------------------------------

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import wsgemm
-from wsgemm_fakes import Cuda, Lent, gpu  # noqa: F401
-from wsgemm_reference import DTYPES, integer_array
+from wsgemm import _lib
+from wsgemm_fakes import Cuda, Lent, gpu, half  # noqa: F401
+from wsgemm_reference import DTYPES, from_bits, integer_array, numbers_of, of_type, to_bits
 
 VERSIONS = [None, (1, 0), (1, 3)]
 
@@ -28,6 +29,48 @@ def test_product(gpu, version, dtype, device, rng):  # noqa: F811
     used = b"used_dltensor" if version is None else b"used_dltensor_versioned"
     assert [x.names() for x in lent] == [[used]] * 3
     assert [x.asked for x in lent] == [[(1, {} if version is None else {"max_version": (1, 0)})]] * 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_halves(gpu, half, version, rng):  # noqa: F811
+    a, b = integer_array(rng, (5, 8), "float32")[:, 1:5], integer_array(rng, (6, 4), "float32").T
+    other = np.dtype("float16") if half.name == "bfloat16" else half
+    for dtype in (half, other, np.dtype("float32")):
+        out = np.zeros((5, 6), dtype)
+        lent = [Lent(x, version, log=gpu.log) for x in (of_type(a, half), of_type(b, half), out)]
+        assert wsgemm.matmul(*lent, dtype=dtype) is lent[2]
+        np.testing.assert_array_equal(numbers_of(out), numbers_of(of_type(a @ b, dtype)))
+        codes = {"float16": _lib.Type.F16, "bfloat16": _lib.Type.BF16, "float32": _lib.Type.F32}
+        desc = gpu.descs.pop()
+        assert (desc.type_a, desc.type_b, desc.type_c) == (codes[half.name], codes[half.name], codes[dtype.name])
+    assert gpu.log == [("gemm", 1), ("wait", 1), "deleted", "deleted", "deleted"] * 3
+    with pytest.raises(TypeError, match=f"out is float64, but a and b are {half.name}"):
+        wsgemm.matmul(*lent[:2], Lent(np.zeros((5, 6))))
+    with pytest.raises(TypeError, match=f"a is {half.name} and b is float32, but they must be of one type"):
+        wsgemm.matmul(lent[0], Lent(b), lent[2])
+
+
+def test_routines_of_halves(gpu, half, rng):  # noqa: F811
+    routine, wrong = (wsgemm.bgemm, wsgemm.hgemm) if half.name == "bfloat16" else (wsgemm.hgemm, wsgemm.bgemm)
+    a, b, c = (integer_array(rng, shape, "float32") for shape in ((5, 4), (4, 6), (5, 6)))
+    out = of_type(c, half)
+    x, y = (Lent(of_type(host, half)) for host in (a, b))
+    routine(2, x, y, -1, Lent(out), overwrite_c=1)
+    np.testing.assert_array_equal(numbers_of(out), numbers_of(of_type(2 * (a @ b) - c, half)))
+    with pytest.raises(TypeError, match=f"{wrong.__name__} takes .*, but a is {half.name}"):
+        wrong(1, x, y, 0, Lent(out), overwrite_c=1)
+    with pytest.raises(TypeError, match=f"c is float32, but for {routine.__name__} it must be {half.name}"):
+        routine(1, x, y, 0, Lent(c), overwrite_c=1)
+
+
+@pytest.mark.parametrize("array", [Cuda, Lent])
+def test_bits_of_bfloat16(gpu, array, rng):  # noqa: F811
+    a, b, out = integer_array(rng, (5, 4), "float32"), integer_array(rng, (4, 6), "float32"), np.zeros((5, 6), "uint16")
+    x, y = array(to_bits(a)), array(to_bits(b))
+    wsgemm.bgemm(1, x, y, 0, array(out), overwrite_c=1)
+    np.testing.assert_array_equal(from_bits(out), from_bits(to_bits(a @ b)))
+    with pytest.raises(TypeError, match="a is uint16 and b is uint16, but both must be float16"):
+        wsgemm.matmul(x, y, array(out))
 
 
 def test_stream_of_the_others_is_passed_on(gpu):  # noqa: F811

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import wsgemm
-from wsgemm_reference import LAYOUTS, STACK_LAYOUTS, arrange, integer_array
+from wsgemm_reference import LAYOUTS, STACK_LAYOUTS, arrange, from_bits, integer_array, to_bits
 
 SINGLE = 2.0**-24
 
@@ -20,16 +20,6 @@ def assert_rounded_once(result, values, half_ulp, a, b, alpha=1.0, beta=0.0, c=N
 
 def half_ulp_f16(values):
     return np.spacing(np.abs(values).astype("float16")).astype("float64") / 2
-
-
-def to_bits(x):
-    """float32 numbers as bfloat16 bits, rounded to nearest even."""
-    bits = np.asarray(x, "float32").view("uint32")
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("uint16")
-
-
-def from_bits(bits):
-    return (bits.astype("uint32") << 16).view("float32").astype("float64")
 
 
 def half_ulp_b(values):

@@ -12,8 +12,17 @@ import numpy as np
 import pytest
 import wsgemm._product as product
 from wsgemm import _device_product, _dlpack, _lib, _streams
+from wsgemm._arrays import bfloat16
 
-CUDA_TYPES = {"float32": (2, 32), "float64": (2, 64), "complex64": (5, 64), "complex128": (5, 128)}
+CUDA_TYPES = {
+    "uint16": (1, 16),
+    "float16": (2, 16),
+    "bfloat16": (4, 16),
+    "float32": (2, 32),
+    "float64": (2, 64),
+    "complex64": (5, 64),
+    "complex128": (5, 128),
+}
 
 
 class Cuda:
@@ -203,7 +212,9 @@ class Array(Lent):
 def fake_jax(log):
     def empty(shape, dtype, device):
         assert device == "sharding"
-        return Array(np.full(shape, np.nan, dtype), log=log)
+        array = np.empty(shape, bfloat16() if dtype == "bfloat16" else dtype)
+        ctypes.memset(array.ctypes.data, 0xFF, array.nbytes)  # NaN in every type
+        return Array(array, log=log)
 
     return types.SimpleNamespace(
         Array=Array,
@@ -273,6 +284,15 @@ def faked_jax(monkeypatch, gpu):
     module = fake_jax(gpu.log)
     monkeypatch.setitem(sys.modules, "jax", module)
     return module
+
+
+@pytest.fixture(params=["float16", "bfloat16", "bfloat16 of ml_dtypes"])
+def half(request, monkeypatch):
+    """The dtype; bfloat16 without and with ml_dtypes."""
+    if request.param.endswith("ml_dtypes"):
+        return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    return bfloat16() if request.param == "bfloat16" else np.dtype(request.param)
 
 
 def zeros(*shape, dtype="float64"):

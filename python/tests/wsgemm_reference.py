@@ -25,6 +25,17 @@ def integer_array(rng, shape, dtype):
     return np.asarray(x).astype(dtype)
 
 
+def to_bits(x):
+    """float32 numbers as bfloat16 bits, rounded to nearest even."""
+    bits = np.asarray(x, "float32").view("uint32")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("uint16")
+
+
+def from_bits(bits):
+    """bfloat16 bits as float64 numbers."""
+    return (bits.astype("uint32") << 16).view("float32").astype("float64")
+
+
 def _magnitude(x):
     # |re| + |im|: bounds both components of a complex product by one real product.
     return np.abs(x.real) + np.abs(x.imag)
@@ -50,6 +61,16 @@ def assert_product(result, a, b, alpha=1, beta=0, c=None):
     if bad.any():
         worst = np.unravel_index(np.argmax(np.where(bad, error - gamma * bound, -np.inf)), bad.shape)
         raise AssertionError(f"element {worst}: error {error[worst]} is over the bound {gamma * bound[worst]}")
+
+
+def of_type(x, dtype):
+    """x rounded to a dtype: also to a bfloat16 that is not ml_dtypes', which NumPy cannot convert to."""
+    return to_bits(x).view(dtype) if dtype.name == "bfloat16" else np.asarray(x).astype(dtype)
+
+
+def numbers_of(x):
+    """x of such a dtype as float64."""
+    return from_bits(x.view("uint16")) if x.dtype.name == "bfloat16" else x.astype("float64")
 
 
 # ---- Layouts -------------------------------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ ACCEPTED = "float16, float32, float64, complex64 or complex128 in native byte or
 # NumPy has no bfloat16. That of ml_dtypes is known by its name, so that nobody need import it; its mere bits are taken by bgemm alone.
 BFLOAT16, BFLOAT16_BITS = "bfloat16", np.dtype("uint16")
 _bits_kind = Kind(_lib.Type.BF16, BFLOAT16_BITS)
+# In its place where elements are known to be such but ml_dtypes is not imported; NumPy appends the 16 to the name.
+_stand_in: np.dtype[Any] = np.dtype((type("bfloat", (np.void,), {}), [("bits", BFLOAT16_BITS)]))
 
 _ndarray = np.ndarray
 _PLAIN_NUMBERS = frozenset((int, float))
@@ -78,6 +80,12 @@ def _kind(dtype: np.dtype[Any]) -> Kind | None:
     return KINDS.get(dtype)
 
 
+def bfloat16() -> np.dtype[Any]:
+    """For elements that are known to be bfloat16 by other means than their dtype."""
+    known = getattr(sys.modules.get("ml_dtypes"), BFLOAT16, None)
+    return _stand_in if known is None else np.dtype(known)
+
+
 def kind_of(a: HasType, b: HasType) -> Kind:
     kind = _kind(a.dtype)
     other = _kind(b.dtype)
@@ -101,7 +109,7 @@ def kind_for(letter: str | None, a: HasType, b: HasType) -> Kind:
         is_right = a.dtype == b.dtype == LETTERS[letter]
     if not is_right:
         takes = LETTERS.get(letter, "bfloat16, or its bits as uint16")
-        raise TypeError(f"{letter}gemm takes {takes}, but a is {a.dtype} and b is {b.dtype}")
+        raise TypeError(f"{letter}gemm takes {takes}, but a is {_dtype_name(a)} and b is {_dtype_name(b)}")
     return kind_of(a, b)
 
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._arrays import BFLOAT16_BITS, bfloat16
+
 CUDA, CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 READ_ONLY, IS_COPIED = 1, 2  # bits of a versioned tensor's flags
 MAX_VERSION = (1, 0)
@@ -68,8 +70,10 @@ _get_pointer.restype, _get_pointer.argtypes = c_void_p, [py_object, c_char_p]
 _set_name = ctypes.pythonapi.PyCapsule_SetName
 _set_name.restype, _set_name.argtypes = c_int, [py_object, c_char_p]
 
-_FLOAT, _COMPLEX = 2, 5  # kDLFloat, kDLComplex
+_UINT, _FLOAT, _BFLOAT, _COMPLEX = 1, 2, 4, 5  # kDLUInt, kDLFloat, kDLBfloat, kDLComplex
 _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
+    (_UINT, 16): BFLOAT16_BITS,  # which bgemm takes
+    (_FLOAT, 16): np.dtype("float16"),
     (_FLOAT, 32): np.dtype("float32"),
     (_FLOAT, 64): np.dtype("float64"),
     (_COMPLEX, 64): np.dtype("complex64"),
@@ -126,10 +130,10 @@ def borrow(x: Any, name: str, stream: int, closing: ExitStack) -> Loan:
 
 def _read(tensor: Any, name: str, flags: int) -> Loan:
     code, bits, lanes = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
-    dtype = _TYPES.get((code, bits)) if lanes == 1 else None
-    if dtype is None:
+    dtype = bfloat16() if (code, bits) == (_BFLOAT, 16) else _TYPES.get((code, bits))
+    if dtype is None or lanes != 1:
         told = f"{_TYPE_NAMES.get(code, f'DLPack type {code} of ')}{bits}" + (f" x {lanes}" if lanes != 1 else "")
-        raise TypeError(f"{name} is {told}, but a and b must be float32, float64, complex64 or complex128")
+        raise TypeError(f"{name} is {told}, but it must be float16, bfloat16, float32, float64, complex64 or complex128")
     if tensor.device.device_type not in (CUDA, CUDA_MANAGED):
         raise BufferError(f"{name} told of a CUDA device, but its DLPack tensor lies on device type {tensor.device.device_type}")
     n = tensor.ndim
