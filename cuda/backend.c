@@ -14,6 +14,7 @@
 #include "operand_copies.h"
 #include "plan.h"
 #include "problem_args.h"
+#include "sliced.h"
 #include "wgmma_maps.h"
 
 bool ws_cuda_may_have_devices;
@@ -122,18 +123,19 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
                    stream, &args);
 }
 
-/* ---- launch: wgmma rows -------------------------------------------------------------------------------------------------------- */
+/* ---- launch: rows that take their operands in a form of their own ---------------------------------------------------------------- */
 
-/* With A and B where the copy engine takes them. */
-static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_lines *a, const ws_lines *b, ws_device *device,
-                                  CUstream stream, ws_launch_state *state) {
+/* With A and B where the copy engine takes them; scales: of slices, or NULL. */
+static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, const ws_lines *a, const ws_lines *b,
+                                  const ws_wgmma_scales *scales, ws_device *device, CUstream stream, ws_launch_state *state) {
   ws_gpu_plan plan;
-  wsgemm_status status = ws_gpu_plan_make(h, p, device, true, &plan);
+  wsgemm_status status = ws_gpu_plan_make(h, p, device, kind, &plan);
   if (status) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
   int64_t n_clusters;
   plan.state = state;
+  if (scales) args.scales = *scales;
   const CUresult result = ws_wgmma_args_make(p, a, b, row, &args);
   if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
   status = set_sched(h, device, stream, &plan, &args.sched, &n_clusters);
@@ -142,54 +144,77 @@ static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, const w
                    stream, &args);
 }
 
-/* Piece by piece: copies of its operands, then its product; the stream keeps that order, so all pieces share the memory. A's copy serves
- * a whole row of pieces, B's all of them if there is only one row. */
-static wsgemm_status launch_copied(wsgemm_handle *h, const ws_problem *p, const ws_pieces *pieces, char *memory,
-                                   ws_device *device, CUstream stream, ws_launch_state *state) {
-  const ws_problem largest = ws_piece_at(p, pieces, 0, 0, 0);
-  const ws_lines first_a = ws_lines_of_a(&largest);
-  char *const memory_b = memory + (int64_t)ws_copy_bytes(&first_a);
-  for (int64_t batch = 0; batch < p->batch_count; batch += pieces->batch)
-    for (int64_t m = 0; m < p->m; m += pieces->m)
-      for (int64_t n = 0; n < p->n; n += pieces->n) {
-        const ws_problem piece = ws_piece_at(p, pieces, m, n, batch);
-        ws_lines a = ws_lines_of_a(&piece), b = ws_lines_of_b(&piece);
-        ws_pitch_args copies = {0};
-        ws_pitch_operand unneeded;
-        const bool copies_a = n == 0, copies_b = m == 0 || pieces->n < p->n;
-        if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, memory, copies_a ? &copies.operand[0] : &unneeded);
-        if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, memory_b, copies_b ? &copies.operand[1] : &unneeded);
-        wsgemm_status status = WSGEMM_SUCCESS;
-        if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0) status = ws_launch_pitch(h, &copies, device, stream);
-        if (!status) status = launch_wgmma(h, &piece, &a, &b, device, stream, state);
-        if (status) return status;
-      }
-  return WSGEMM_SUCCESS;
+/* What the pieces of a product share: memory for their operands, used by one piece after the other, as the stream keeps their order. */
+typedef struct pieces_call {
+  wsgemm_handle *h;
+  ws_device *device;
+  CUstream stream;
+  ws_launch_state *state;
+  char *memory_a, *memory_b;
+  int n_slices;
+} pieces_call;
+
+static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
+  const pieces_call *call = context;
+  ws_lines a = ws_lines_of_a(piece), b = ws_lines_of_b(piece);
+  ws_pitch_args copies = {0};
+  ws_pitch_operand unneeded;
+  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, call->memory_a, new_a ? &copies.operand[0] : &unneeded);
+  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, call->memory_b, new_b ? &copies.operand[1] : &unneeded);
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0)
+    status = ws_launch_pitch(call->h, &copies, call->device, call->stream);
+  if (status) return status;
+  return launch_wgmma(call->h, piece, WS_ROW_WGMMA, &a, &b, NULL, call->device, call->stream, call->state);
 }
 
-/* *done: whether there was memory enough for the copies that it needs, if any. */
-static wsgemm_status try_wgmma(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, bool *done) {
-  const ws_lines a = ws_lines_of_a(p), b = ws_lines_of_b(p);
-  *done = true;
-  if (ws_lines_are_whole(&a) && ws_lines_are_whole(&b)) return launch_wgmma(h, p, &a, &b, device, stream, NULL);
-  ws_launch_state *state = NULL;
-  ws_pieces pieces;
-  int64_t bytes;
-  const wsgemm_status status = find_state(h, device, stream, &state);
+static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
+  const pieces_call *call = context;
+  const ws_sliced sliced = ws_sliced_make(piece, call->n_slices, call->memory_a, call->memory_b);
+  ws_slice_args cuts = sliced.args;
+  if (!new_a) cuts.operand[0].n_products = 0;
+  if (!new_b) cuts.operand[1].n_products = 0;
+  wsgemm_status status = ws_launch_slices(call->h, &cuts, call->device, call->stream);
+  if (!status)
+    status = launch_wgmma(call->h, piece, WS_ROW_SLICED, &sliced.a, &sliced.b, &sliced.scales, call->device, call->stream,
+                          call->state);
   if (status) return status;
-  char *memory = find_memory(h, device, WS_MEMORY_COPIES, state, 0, &bytes);
-  *done = memory && ws_pieces_for(p, (double)bytes, &pieces);
-  return *done ? launch_copied(h, p, &pieces, memory, device, stream, state) : WSGEMM_SUCCESS;
+  ws_marked_args marked = ws_marked_args_of(piece, &sliced);
+  return ws_launch_marked(call->h, &marked, call->device, call->stream);
+}
+
+/* *done: whether there was memory enough for the operands' other form, if they need one. */
+static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, ws_device *device, CUstream stream,
+                                      int64_t n_taken, bool *done) {
+  const bool is_sliced = kind == WS_ROW_SLICED;
+  pieces_call call = {.h = h, .device = device, .stream = stream, .n_slices = is_sliced ? ws_n_slices(h, p) : 0};
+  ws_piece_bytes *const bytes_of = is_sliced ? ws_sliced_bytes(call.n_slices) : ws_copies_bytes;
+  double of_a, of_b;
+  ws_pieces pieces = {p->m, p->n, p->batch_count};
+  *done = true;
+  if (bytes_of(p, &of_a, &of_b) > 0) {
+    int64_t bytes;
+    const wsgemm_status status = find_state(h, device, stream, &call.state);
+    if (status) return status;
+    char *memory = find_memory(h, device, WS_MEMORY_COPIES, call.state, n_taken, &bytes);
+    *done = memory && ws_pieces_for(p, bytes_of, (double)bytes, &pieces);
+    if (!*done) return WSGEMM_SUCCESS;
+    const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
+    bytes_of(&largest, &of_a, &of_b);
+    call.memory_a = memory, call.memory_b = memory + (int64_t)of_a;
+  }
+  return ws_for_each_piece(p, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &call);
 }
 
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, int64_t n_taken) {
   ws_gpu_plan plan;
-  if (ws_gpu_wants_wgmma(h, p, device)) {
+  const ws_row_kind kind = ws_gpu_kind_for(h, p, device);
+  if (kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED) {
     bool done;
-    const wsgemm_status status = try_wgmma(h, p, device, stream, &done);
+    const wsgemm_status status = launch_in_pieces(h, p, kind, device, stream, n_taken, &done);
     if (status || done) return status;
   }
-  const wsgemm_status status = ws_gpu_plan_make(h, p, device, false, &plan);
+  const wsgemm_status status = ws_gpu_plan_make(h, p, device, ws_gpu_plain_kind(h, p), &plan);
   if (status) return status;
   return plan.split.n_parts > 1 ? launch_split(h, device, stream, n_taken, &plan) : launch_tiled(h, device, stream, &plan);
 }
@@ -270,13 +295,18 @@ static double bytes_for_residual(const ws_problem *p) {
   return ws_has_steps(p) && !ws_is_half(p->type) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
 }
 
+/* For another form of operands, or for partial sums. */
+static double bytes_for_operands(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, const ws_device *device) {
+  double of_a, of_b;
+  if (kind == WS_ROW_WGMMA) return ws_copies_bytes(p, &of_a, &of_b);
+  if (kind == WS_ROW_SLICED) return ws_sliced_bytes(ws_n_slices(h, p))(p, &of_a, &of_b);
+  return (double)ws_split_for(p, device->n_sms).bytes;
+}
+
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   ws_device *device = ws_device_get(h, device_ordinal, &status);
-  if (device && ws_gpu_wants_wgmma(h, p, device))
-    *bytes = (size_t)ws_copies_bytes(p, &(ws_pieces){p->m, p->n, p->batch_count});
-  else if (device)
-    *bytes = (size_t)ws_split_for(p, device->n_sms).bytes + (size_t)bytes_for_residual(p);
+  if (device) *bytes = (size_t)(bytes_for_operands(h, p, ws_gpu_kind_for(h, p, device), device) + bytes_for_residual(p));
   return status;
 }
 
@@ -305,7 +335,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   ws_gpu_plan plan;
   CUcontext popped;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    status = ws_gpu_plan_make(h, p, device, ws_gpu_wants_wgmma(h, p, device), &plan);
+    status = ws_gpu_plan_make(h, p, device, ws_gpu_kind_for(h, p, device), &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
     status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);
@@ -323,10 +353,15 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  if (row->kind == WS_ROW_WGMMA)
-    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
-                ws_copies_bytes(p, &(ws_pieces){p->m, p->n, p->batch_count}));
-  if (ws_is_half(p->type))
+  if (row->kind == WS_ROW_WGMMA || row->kind == WS_ROW_SLICED)
+    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(h, p, row->kind, device));
+  if (row->kind == WS_ROW_SLICED)
+    ws_text_add(
+        t,
+        "arithmetic: %s slices of FP16 of each operand, scaled by powers of two, their products on the matrix units, summed "
+        "in FP32; IEEE FP32 multiply-add where that is not accurate enough\n",
+        row->n_slices == 2 ? "two" : "one");
+  else if (ws_is_half(p->type))
     ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
                 ws_types[p->type].name, ws_types[p->type_c].name);
   else

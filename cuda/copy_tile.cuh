@@ -12,6 +12,7 @@
 #define WS_CUDA_COPY_TILE_CUH
 #include <type_traits>
 
+#include "config.cuh"
 #include "kernel_args.h"
 #include "ptx_copy.cuh"
 

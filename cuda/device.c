@@ -135,6 +135,10 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
 
+static int image_of(const ws_cuda_row *row) {
+  return row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : row->kind == WS_ROW_SLICED ? WS_IMAGE_SLICED : (int)row->type;
+}
+
 static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
   static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
@@ -144,7 +148,7 @@ static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
   CUkernel kernel;
   CUfunction function;
   CUdevice device;
-  CUresult result = find_kernel(r, row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : (int)row->type, name, &kernel);
+  CUresult result = find_kernel(r, image_of(row), name, &kernel);
   if (!result) result = ws_cuda.cuDeviceGet(&device, r->device.ordinal);
   if (!result) result = allow_shared(kernel, device, row, entry);
   if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
@@ -180,7 +184,11 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 
 static CUresult find_plain(device_record *r, int which) {
   char name[32];
-  if (which >= WS_KERNEL_PITCH)
+  if (which >= WS_KERNEL_MAXIMA) {
+    static const char *const names[] = {"maxima", "slices_1", "slices_2", "smarked"};
+    return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
+  }
+  if (which == WS_KERNEL_PITCH)
     snprintf(name, sizeof name, "pitch");
   else if (which >= WS_KERNEL_COLUMN_SUMS)
     snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);

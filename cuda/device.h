@@ -12,7 +12,8 @@
 typedef enum ws_row_kind {
   WS_ROW_TILED,  /* gemm_kernel.cuh */
   WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
-  WS_ROW_WGMMA   /* wgmma_kernel.cuh: 16-bit types on cc 9.0 */
+  WS_ROW_WGMMA,  /* wgmma_kernel.cuh: 16-bit types on cc 9.0 */
+  WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
 } ws_row_kind;
 
 typedef struct ws_cuda_row {
@@ -27,6 +28,7 @@ typedef struct ws_cuda_row {
   bool is_plain; /* no beta, no epilogue, C of 16 bits */
   int k_parts;   /* of an item, summed by as many blocks of the cluster */
   bool turns;    /* items are stored while others are multiplied */
+  int n_slices;  /* of an operand */
   double rate;   /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
@@ -59,6 +61,9 @@ typedef enum ws_plain_kernel {
   WS_KERNEL_SCALE,                                      /* C = beta C and the epilogue, by the type of C */
   WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES, /* by the type of C, a real one */
   WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
+  WS_KERNEL_MAXIMA,                                     /* slice_kernels.cuh; the next by the number of slices */
+  WS_KERNEL_SLICES,
+  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 2, /* marked_kernel.cuh */
   WS_N_PLAIN_KERNELS
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */

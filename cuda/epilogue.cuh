@@ -137,6 +137,9 @@ template <class Config, class Pointer = typename Config::sum *> struct output {
   int64_t ld;
   bool vectors; /* columns may be accessed 16 bytes at a time */
   conjugation conj;
+  /* Whether only those elements (i, j) of the item are stored that it wants. */
+  static constexpr bool is_partial = false;
+  __device__ __forceinline__ bool wants(int64_t, int64_t) const { return true; }
 };
 
 /* Element (m_first, n_first) of product `batch` in C, and how C is written. */

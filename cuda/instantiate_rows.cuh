@@ -19,4 +19,5 @@
 #endif
 #define WS_CUDA_ROW(t, ...) WS_CUDA_ROW_##t(t, __VA_ARGS__)
 #define WS_CUDA_WGMMA_ROW(...)
+#define WS_CUDA_SLICED_ROW(...)
 #include "kernels.def"

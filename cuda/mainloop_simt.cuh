@@ -132,7 +132,7 @@ public:
 #pragma unroll
         for (int v = 0; v < tm / vec_m; v++) {
           const int m_at = v * (threads_m * vec_m) + m_first;
-          if (out.vectors && m_at + vec_m <= n_m) {
+          if (!Output::is_partial && out.vectors && m_at + vec_m <= n_m) {
             vector<vec_m> old{}, result;
             if (out.reads_old()) old = *reinterpret_cast<const vector<vec_m> *>(column + m_at);
 #pragma unroll
@@ -141,7 +141,8 @@ public:
           } else {
 #pragma unroll
             for (int i = 0; i < vec_m; i++)
-              if (m_at + i < n_m) finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec_m + i, j));
+              if (m_at + i < n_m && out.wants(m_at + i, n_at))
+                finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec_m + i, j));
           }
         }
       }

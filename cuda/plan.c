@@ -3,6 +3,7 @@
 
 #include "problem_args.h"
 #include "rows.h"
+#include "sliced.h"
 #include "wgmma_maps.h"
 
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts) {
@@ -36,7 +37,7 @@ static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_
 /* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double row_cost(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
-  if (row->kind == WS_ROW_WGMMA) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
+  if (row->kind == WS_ROW_WGMMA || row->kind == WS_ROW_SLICED) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
   const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
@@ -54,6 +55,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
            (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
+  case WS_ROW_SLICED:
+    return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
   default:
     return true;
   }
@@ -116,23 +119,36 @@ static ws_entry entry_of(ws_sched sched) {
 
 static bool is_invariant(wsgemm_handle *h) { return atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0; }
 
-/* Of rows that every GPU has. */
-static ws_row_kind row_kind_for(wsgemm_handle *h, const ws_problem *p) {
+ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
-bool ws_gpu_wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
-  const int forced = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
-  const bool fits = forced ? ws_cuda_row_at(forced - 1)->kind == WS_ROW_WGMMA : row_kind_for(h, p) != WS_ROW_VECTOR;
-  return device->cc == 90 && ws_wgmma_takes(p) && fits;
+/* In invariant mode no model of the time may choose, as it looks at m and n. */
+static bool wants_slices(wsgemm_handle *h, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
+  const int n_slices = ws_n_slices(h, p);
+  if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
+  return forced ? forced->n_slices == n_slices : ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_gain(p, n_slices, device);
 }
 
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, ws_gpu_plan *plan) {
+ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const int forced_idx = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
+  const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
+  const ws_row_kind plain = ws_gpu_plain_kind(h, p);
+  if (device->cc != 90) return plain;
+  if (wants_slices(h, p, device, forced)) return WS_ROW_SLICED;
+  const bool wants_wgmma =
+      ws_is_half(p->type) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
+  return wants_wgmma ? WS_ROW_WGMMA : plain;
+}
+
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, ws_gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   *plan = (ws_gpu_plan){.problem = p};
   plan->is_invariant = is_invariant(h);
-  plan->kind = by_wgmma ? WS_ROW_WGMMA : row_kind_for(h, p);
-  plan->split = by_wgmma || plan->is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms);
+  plan->kind = kind;
+  plan->n_slices = kind == WS_ROW_SLICED ? ws_n_slices(h, p) : 0;
+  const bool is_plain = kind == WS_ROW_TILED || kind == WS_ROW_VECTOR;
+  plan->split = is_plain && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
   plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);

@@ -8,6 +8,7 @@
 typedef struct ws_gpu_plan {
   const ws_problem *problem;
   ws_row_kind kind;        /* of the rows made for it */
+  int n_slices;            /* WS_ROW_SLICED */
   bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
   bool is_invariant;
   ws_split split;
@@ -20,11 +21,13 @@ typedef struct ws_gpu_plan {
   ws_launch_state *state; /* of the call, once it has been asked for */
 } ws_gpu_plan;
 
-/* Whether wgmma rows are to run this, if their operands can be brought to them. */
-bool ws_gpu_wants_wgmma(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+/* The rows that are to run this: those that need their operands in another form (WGMMA, SLICED) if that can be brought about, else
+ * those of ws_gpu_plain_kind. */
+ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
 
 /* The device's context must be current. */
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, bool by_wgmma, ws_gpu_plan *plan);
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);

@@ -22,6 +22,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                      \
    1,                                                                                      \
    0,                                                                                      \
+   0,                                                                                      \
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, turns, stages, cluster, rate) \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                         \
@@ -39,10 +40,30 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_WGMMA_IS_PLAIN(consumers),                                                      \
    WS_WGMMA_K_PARTS_##cluster,                                                        \
    turns,                                                                             \
+   0,                                                                                 \
+   rate},
+#define WS_CUDA_SLICED_ROW(t, product, bm, bn, coarse, consumers, stages, cluster, rate) \
+  {#t "gemm_" #product "_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                     \
+   WS_ROW_TYPE_##t,                                                                      \
+   bm,                                                                                   \
+   bn,                                                                                   \
+   coarse,                                                                               \
+   WS_WGMMA_THREADS(consumers),                                                          \
+   WS_SLICED_SHARED_BYTES(WS_SLICES_##product, bm, bn, coarse, stages),                  \
+   1,                                                                                    \
+   0,                                                                                    \
+   WS_ROW_SLICED,                                                                        \
+   WS_WGMMA_BLOCKS_##cluster,                                                            \
+   0,                                                                                    \
+   0,                                                                                    \
+   1,                                                                                    \
+   0,                                                                                    \
+   WS_SLICES_##product,                                                                  \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
+#undef WS_CUDA_SLICED_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
 #endif

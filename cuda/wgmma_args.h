@@ -16,6 +16,13 @@ typedef struct ws_wgmma_operand {
   int32_t batch_first, batch_step; /* product b of the batch: the map's batch_first + b * batch_step */
 } ws_wgmma_operand;
 
+/* Products of slices: the scales of row i of product b stand at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j] (slice_args.h;
+ * pitch 0: the operand is the same in all products). */
+typedef struct ws_wgmma_scales {
+  const int32_t *of_m, *of_n;
+  int64_t pitch_m, pitch_n;
+} ws_wgmma_scales;
+
 typedef struct ws_wgmma_args {
   ws_wgmma_operand a, b;
   CUtensorMap c; /* not looked at if !c_by_map */
@@ -26,11 +33,12 @@ typedef struct ws_wgmma_args {
   int64_t ldc, stride_c;
   float alpha, beta;
   int32_t beta_zero;
-  int32_t type_c;         /* ws_half_c_type */
-  int32_t c_by_map;       /* C may be stored by its map */
-  int32_t c_pairs;        /* of C, two rows may be accessed at once, beginning with an even one */
-  int32_t residual_pairs; /* of the residual, too */
-  int32_t is_simple;      /* so few steps (ws_is_simple) that their code may stand there for every piece */
-  ws_epilogue_args epilogue;
+  int32_t type_c;            /* ws_half_c_type */
+  int32_t c_by_map;          /* C may be stored by its map */
+  int32_t c_pairs;           /* of C, two rows may be accessed at once, beginning with an even one */
+  int32_t residual_pairs;    /* of the residual, too */
+  int32_t is_simple;         /* so few steps (ws_is_simple) that their code may stand there for every piece */
+  ws_epilogue_args epilogue; /* of 16-bit types */
+  ws_wgmma_scales scales;    /* of slices */
 } ws_wgmma_args;
 #endif

@@ -26,6 +26,7 @@
 #define WS_CUDA_WGMMA_KERNEL_CUH
 #include "ptx_clc.cuh"
 #include "sched_queue.cuh"
+#include "sliced_store.cuh"
 #include "wgmma_config.cuh"
 #include "wgmma_load.cuh"
 #include "wgmma_store.cuh"
@@ -50,6 +51,7 @@ template <class Config> struct wgmma_kernel {
   static constexpr int cluster = Config::cluster;
   static constexpr bool in_parts = Config::k_parts > 1;
   static constexpr uint32_t no_item = ~uint32_t(0);
+  static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
 
   /* First element of C; m < 0: there are no more items. */
   struct item {
@@ -178,9 +180,13 @@ template <class Config> struct wgmma_kernel {
         wait(ring().empty[stage.place], stage.round ^ 1);
         const uint32_t to = stage_at(stage.place), full = shared_address(&ring().full[stage.place]);
         mbarrier_arrive_expect_tx(full, Config::stage_bytes);
-        load_lines<Config::a_rows, Config::n_shared_a>(to, args.a, at.m, first_k() + k_block * Config::bk, at.batch, full,
-                                                       in_parts ? 0 : rank());
-        load_lines<Config::item_n, 1>(to + Config::a_bytes, args.b, n, first_k() + k_block * Config::bk, at.batch, full, 0);
+        const int k = first_k() + k_block * Config::bk;
+#pragma unroll
+        for (int s = 0; s < Config::n_slices; s++) {
+          load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
+                                                         in_parts ? 0 : rank(), s);
+          load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
+        }
         stage.advance();
       }
       item_idx = next;
@@ -209,9 +215,8 @@ template <class Config> struct wgmma_kernel {
                                            ring_place<Config::n_stages> &stage) const {
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
-                   b_first = wgmma_descriptor<B_X>(stage_at(0) + Config::a_bytes +
-                                                       uint32_t(share_idx() * Config::pieces * Config::slab_bytes),
-                                                   Config::slab_bytes);
+                   b_first = wgmma_descriptor<B_X>(
+                       stage_at(0) + b_at + uint32_t(share_idx() * Config::pieces * Config::slab_bytes), Config::slab_bytes);
     int before = -1;
 #pragma unroll 1 /* the first pass over each copy of the code would wait for it */
     for (int k_block = 0; k_block < n_k; k_block++) {
@@ -241,6 +246,71 @@ template <class Config> struct wgmma_kernel {
 #pragma unroll
     for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
     release(before);
+  }
+
+  /* The same of two slices each: high = slice 0 of A times slice 0 of B, low = the two products of slice 0 and slice 1, which is larger by
+   * 2^11. The units round their sums toward zero, so `high` is added to the total after each k block, while they work on `low`, which is too
+   * small for that to matter. What slice 1 times slice 1 would give is left out. */
+  template <bool A_X, bool B_X>
+  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], ring_place<Config::n_stages> &stage) const {
+    const int n_k = n_k_blocks();
+    const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
+                   b_first =
+                       wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
+    constexpr uint32_t a_low = Config::a_bytes >> 4, b_low = Config::b_bytes >> 4;
+    float high[Config::bm / 2], low[Config::bm / 2];
+#pragma unroll
+    for (int i = 0; i < Config::bm / 2; i++) total[i] = 0;
+    int before = -1;
+#pragma unroll 1
+    for (int k_block = 0; k_block < n_k; k_block++) {
+      wait(ring().full[stage.place], stage.round);
+      const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
+                     b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
+      hold_in_place(high);
+      hold_in_place(low);
+      wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Config::bk / wgmma_k; step++)
+        wgmma_mma_async<element, B_X, A_X>(high, b + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>, step > 0);
+      wgmma_commit_group();
+#pragma unroll
+      for (int step = 0; step < Config::bk / wgmma_k; step++) {
+        wgmma_mma_async<element, B_X, A_X>(low, b + b_low + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>,
+                                           k_block > 0 || step > 0);
+        wgmma_mma_async<element, B_X, A_X>(low, b + step * wgmma_next_k<B_X>, a + a_low + step * wgmma_next_k<A_X>, 1);
+      }
+      wgmma_commit_group();
+      wgmma_wait_group<1>(); /* `high`, and all of the block before */
+      hold_in_place(high);
+      if (before >= 0) release(before);
+#pragma unroll
+      for (int i = 0; i < Config::bm / 2; i++) total[i] += high[i];
+      before = stage.place;
+      stage.advance();
+    }
+    wgmma_wait_group<0>();
+    hold_in_place(low);
+    release(before);
+#pragma unroll
+    for (int i = 0; i < Config::bm / 2; i++) total[i] = fmaf(low[i], 0x1p-11f, total[i]);
+  }
+
+  /* By the layouts of this launch. */
+  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::pieces][Config::bm / 2],
+                                                       ring_place<Config::n_stages> &stage) const {
+    const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
+    if constexpr (Config::n_slices > 1) {
+      if (a_x && b_x) multiply_slices<true, true>(sums[0], stage);
+      if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage);
+      if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage);
+      if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage);
+    } else {
+      if (a_x && b_x) multiply<true, true>(sums, stage);
+      if (a_x && !b_x) multiply<true, false>(sums, stage);
+      if (!a_x && b_x) multiply<false, true>(sums, stage);
+      if (!a_x && !b_x) multiply<false, false>(sums, stage);
+    }
   }
 
   /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there ---------------------------- */
@@ -314,26 +384,28 @@ template <class Config> struct wgmma_kernel {
       if constexpr (in_parts)
         if (rank() == 0) ask_for_part();
       const int n = column(at.n) + share_idx() * Config::pieces * 64;
-      const wgmma_store<Config> store{args};
-      store.prefetch(at.m, n, at.batch);
-      const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
-      if (!args.a.along_k && !args.b.along_k) multiply<true, true>(sums, stage);
-      if (!args.a.along_k && args.b.along_k) multiply<true, false>(sums, stage);
-      if (args.a.along_k && !args.b.along_k) multiply<false, true>(sums, stage);
-      if (args.a.along_k && args.b.along_k) multiply<false, false>(sums, stage);
-      if constexpr (in_parts) {
-        part_round ^= 1;
-        if (rank() > 0) {
-          send_part(sums[0], places, part_round ^ 1);
-          continue;
-        }
-        float total[1][Config::bm / 2];
-        add_part(sums[0], total[0], places, part_round ^ 1);
-        store.put_bias(bias_of_item, bias);
-        store(total, at.m, n, at.batch, bias, places, output);
+      if constexpr (Config::is_sliced) {
+        multiply_as_laid_out(sums, stage);
+        sliced_store<Config>{args}(sums, at.m, n, at.batch);
       } else {
-        store.put_bias(bias_of_item, bias);
-        store(sums, at.m, n, at.batch, bias, places, output);
+        const wgmma_store<Config> store{args};
+        store.prefetch(at.m, n, at.batch);
+        const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
+        multiply_as_laid_out(sums, stage);
+        if constexpr (in_parts) {
+          part_round ^= 1;
+          if (rank() > 0) {
+            send_part(sums[0], places, part_round ^ 1);
+            continue;
+          }
+          float total[1][Config::bm / 2];
+          add_part(sums[0], total[0], places, part_round ^ 1);
+          store.put_bias(bias_of_item, bias);
+          store(total, at.m, n, at.batch, bias, places, output);
+        } else {
+          store.put_bias(bias_of_item, bias);
+          store(sums, at.m, n, at.batch, bias, places, output);
+        }
       }
     }
     if (t == 0) cp_async_bulk_wait_group_read<0>();

@@ -17,12 +17,13 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, in
     cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, (1 << BLOCKS) - 1);
 }
 
-/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X / BLOCKS each, for all of them. */
+/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X / BLOCKS each, for all of them. slice: of
+ * operands that consist of slices, which the map has as products. */
 template <int X, int BLOCKS>
 __device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
-                                           uint32_t rank) {
+                                           uint32_t rank, int slice = 0) {
   constexpr int mine = X / BLOCKS, slab_bytes = wgmma_line * wgmma_line * 2;
-  const int product = op.batch_first + batch * op.batch_step;
+  const int product = op.batch_first + batch * op.batch_step + slice;
   x += int(rank) * mine, to += rank * (mine * wgmma_line * 2);
   if (op.along_k) {
     load_box<BLOCKS>(to, &op.map, k, x, product, barrier);

@@ -15,7 +15,7 @@ static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 static ws_lines lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
   const bool are_many = p->batch_count > 1 && stride != 0;
   if (x == 1 && ld == 1) along_k = true;
-  ws_lines lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1};
+  ws_lines lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1, .n_slices = 1};
   lines.length = along_k ? p->k : x, lines.n_lines = along_k ? x : p->k;
   if (are_many) lines.n_products = p->batch_count, lines.stride = stride;
   if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, WHOLE) * WHOLE;
@@ -34,7 +34,7 @@ bool ws_lines_are_whole(const ws_lines *x) {
 }
 
 bool ws_wgmma_takes(const ws_problem *p) {
-  return ws_is_half(p->type) && p->m < most_along && p->n < most_along && p->k < most_along && p->batch_count < most_along;
+  return p->m < most_along && p->n < most_along && p->k < most_along && p->batch_count < most_along;
 }
 
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
@@ -53,13 +53,14 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
 /* Products that stand backwards are numbered from the last. */
 static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines, ws_wgmma_operand *op) {
   const bool backwards = x->stride < 0;
-  const char *first = (const char *)x->data + (backwards ? (x->n_products - 1) * x->stride * BYTES : 0);
-  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_products};
+  const int64_t n_planes = x->n_products * x->n_slices;
+  const char *first = (const char *)x->data + (backwards ? (n_planes - 1) * x->stride * BYTES : 0);
+  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)n_planes};
   const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
-                                 x->n_products > 1 ? (cuuint64_t)(magnitude(x->stride) * BYTES) : ANY_STRIDE};
+                                 n_planes > 1 ? (cuuint64_t)(magnitude(x->stride) * BYTES) : ANY_STRIDE};
   op->along_k = x->along_k;
-  op->batch_step = x->n_products == 1 ? 0 : backwards ? -1 : 1;
-  op->batch_first = backwards ? (int32_t)(x->n_products - 1) : 0;
+  op->batch_step = x->n_products == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
+  op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
 }
 
@@ -89,8 +90,9 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lin
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
-  CUresult result = make_operand(p->type, a, WS_WGMMA_A_ROWS(row->bm) / (row->cluster / row->k_parts), &args->a);
-  if (!result) result = make_operand(p->type, b, row->bn * row->coarse, &args->b);
+  const wsgemm_type element = ws_is_half(p->type) ? p->type : WSGEMM_F16; /* of slices */
+  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm) / (row->cluster / row->k_parts), &args->a);
+  if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->ldc * BYTES),

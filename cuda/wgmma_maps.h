@@ -10,6 +10,7 @@ typedef struct ws_lines {
   const void *data;
   bool along_k;
   int64_t length, n_lines, ld, n_products, stride; /* n_products: those that differ */
+  int64_t n_slices; /* a product's, one stride after the other (slice_args.h); 1: the operand itself */
 } ws_lines;
 ws_lines ws_lines_of_a(const ws_problem *p);
 ws_lines ws_lines_of_b(const ws_problem *p);

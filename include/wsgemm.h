@@ -104,7 +104,8 @@ typedef enum wsgemm_math {
   WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
   WSGEMM_MATH_DEFAULT = 1, /* |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component; a GPU may use split
                               tensor-core arithmetic to reach it */
-  WSGEMM_MATH_PEDANTIC = 2 /* the same bound by fused multiply-adds in the data's own type only */
+  WSGEMM_MATH_PEDANTIC = 2, /* the same bound by fused multiply-adds in the data's own type only */
+  WSGEMM_MATH_TF32 = 3      /* F32 on a GPU: A and B may be rounded to 11 significant bits, as TF32 has; all else as DEFAULT */
 } wsgemm_math;
 
 /* Who works on which tile; the result's bits never depend on it. "Worker" is a thread on the CPU, a block on a GPU. */
@@ -154,7 +155,7 @@ WSGEMM_API wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_
 WSGEMM_API wsgemm_status wsgemm_set_quantum(wsgemm_handle *h, int quantum);
 WSGEMM_API wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum);
 
-WSGEMM_API wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math); /* DEFAULT or PEDANTIC */
+WSGEMM_API wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math); /* any but INHERIT */
 WSGEMM_API wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math);
 
 /* Forces a kernel row by its full name ("sgemm_avx512_32x12", "sgemm_simt_128x64x16_c2"), for the element type that the name begins

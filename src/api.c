@@ -49,6 +49,7 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
                             int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
   const bool complex_type = type == WSGEMM_C32 || type == WSGEMM_C64;
   p->type = p->type_c = type;
+  p->math = WSGEMM_MATH_INHERIT;
   p->k = k;
   p->c = c, p->ldc = ldc;
   if (s->layout == WSGEMM_ROW_MAJOR) {
@@ -100,6 +101,7 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   p->stride_b = swap ? d->stride_a : d->stride_b;
   p->stride_c = d->stride_c;
   p->type_c = d->type_c;
+  p->math = d->math;
   make_epilogue(d, p);
   switch (d->type_scalar) {
   case WSGEMM_F32:
@@ -380,7 +382,7 @@ static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *
                {"type_b", (int)d->type_b, WS_N_TYPES - 1},
                {"type_c", (int)d->type_c, WS_N_TYPES - 1},
                {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
-               {"math", (int)d->math, WSGEMM_MATH_PEDANTIC},
+               {"math", (int)d->math, WSGEMM_MATH_TF32},
                {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
                {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_SILU},
                {"bias_per", is_whole ? (int)d->bias_per : 0, WSGEMM_BIAS_PER_COLUMN},
@@ -400,7 +402,7 @@ static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *
 WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
   const bool is_whole = d->struct_bytes == sizeof *d;
   return ((unsigned)d->type_a <= WSGEMM_C64) & (d->type_b == d->type_a) & (d->type_c == d->type_a) &
-             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_PEDANTIC) &
+             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_TF32) &
              (d->scalar_mode == WSGEMM_SCALAR_VALUE) & (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
          (!is_whole ||
           (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));

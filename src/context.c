@@ -368,7 +368,7 @@ wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum) {
 
 wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math) {
   if (!(h = ws_handle(h))) return bad_handle();
-  return set_int(h, &h->math, "math", (int)math, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC);
+  return set_int(h, &h->math, "math", (int)math, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32);
 }
 
 wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math) {

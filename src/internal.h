@@ -49,7 +49,8 @@ typedef struct ws_problem {
   const void *a, *b;
   void *c;
   int64_t lda, ldb, ldc;
-  ws_scale scale; /* alpha, beta and what is known of them */
+  ws_scale scale;   /* alpha, beta and what is known of them */
+  wsgemm_math math; /* INHERIT: the handle's */
   int64_t batch_count, stride_a, stride_b, stride_c;
   bool has_epilogue;
   ws_epilogue epilogue; /* if has_epilogue, else never looked at */

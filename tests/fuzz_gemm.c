@@ -94,7 +94,7 @@ static void damage(struct input *input, wsgemm_gemm_desc d) {
     d.epilogue = (wsgemm_epilogue)(5 + (int)take(input));
     break;
   case 4:
-    d.math = (wsgemm_math)(3 + (int)take(input));
+    d.math = (wsgemm_math)(4 + (int)take(input));
     break;
   case 5:
     d.bias_per = (wsgemm_bias)(2 + (int)take(input));

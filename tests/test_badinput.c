@@ -85,7 +85,7 @@ SPOIL(scalar_half, d->type_scalar = WSGEMM_F16)
 SPOIL(scalar_mode_device, d->scalar_mode = WSGEMM_SCALAR_DEVICE)
 SPOIL(scalar_mode_2, d->scalar_mode = (wsgemm_scalar_mode)2)
 SPOIL(epilogue_5, d->epilogue = (wsgemm_epilogue)5)
-SPOIL(math_3, d->math = (wsgemm_math)3)
+SPOIL(math_4, d->math = (wsgemm_math)4)
 
 static const struct bad_input table[] = {
     {"layout 0", layout_zero, false, WSGEMM_INVALID_VALUE, "layout", "0", "101"},
@@ -144,7 +144,7 @@ static const struct bad_input table[] = {
     {"scalar_mode DEVICE", scalar_mode_device, true, WSGEMM_NOT_SUPPORTED, "scalar_mode", "1", ""},
     {"scalar_mode 2", scalar_mode_2, true, WSGEMM_INVALID_VALUE, "scalar_mode", "2", "0"},
     {"epilogue 5", epilogue_5, true, WSGEMM_INVALID_VALUE, "epilogue", "5", "0"},
-    {"math 3", math_3, true, WSGEMM_INVALID_VALUE, "math", "3", "0"},
+    {"math 4", math_4, true, WSGEMM_INVALID_VALUE, "math", "4", "0"},
 };
 
 /* ---- Running it --------------------------------------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static void settings(void) {
       {"policy", set_policy, get_policy, {5, 4, 2, 0}, {-1, 6, 99, INT32_MIN}},
       {"coarse_factor", wsgemm_set_coarse_factor, wsgemm_get_coarse_factor, {1, 3, 64, 0}, {-1, 65, INT32_MAX, INT32_MIN}},
       {"quantum", wsgemm_set_quantum, wsgemm_get_quantum, {1, 7, 1 << 20, 0}, {-1, (1 << 20) + 1, INT32_MAX, INT32_MIN}},
-      {"math", set_math, get_math, {2, 1, 2, 1}, {-1, 0, 3, INT32_MAX}},
+      {"math", set_math, get_math, {2, 3, 1, 1}, {-1, 0, 4, INT32_MAX}},
       {"enabled", wsgemm_set_check, wsgemm_get_check, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
       {"enabled", wsgemm_set_invariant, wsgemm_get_invariant, {1, 0, 1, 0}, {-1, 2, INT32_MIN, INT32_MAX}},
   };

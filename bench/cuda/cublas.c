@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0, TF32_MATH = 3, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
 typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
                     const void *, void *, int64_t);
 
@@ -15,6 +15,7 @@ typedef int gemm_ex_fn(void *, int, int, int64_t, int64_t, int64_t, const void *
 static void *handle;
 static gemm_fn *gemm[4];
 static gemm_ex_fn *gemm_ex;
+static int (*set_math)(void *, int);
 static char version[48];
 
 static void find(void *library, const char *name, void *function) {
@@ -26,7 +27,7 @@ bool cublas_open(cudaStream_t stream) {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
   static const char *const routines[] = {"cublasSgemm_v2_64", "cublasDgemm_v2_64", "cublasCgemm_v2_64", "cublasZgemm_v2_64"};
   void *library = NULL;
-  int (*create)(void **), (*set_stream)(void *, cudaStream_t), (*set_math)(void *, int), (*property)(int, int *);
+  int (*create)(void **), (*set_stream)(void *, cudaStream_t), (*property)(int, int *);
   for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     printf("no peer: %s\n", dlerror());
@@ -48,6 +49,8 @@ bool cublas_open(cudaStream_t stream) {
   snprintf(version, sizeof version, "cuBLAS %d.%d.%d", part[0], part[1], part[2]);
   return true;
 }
+
+void cublas_set_tf32(bool on) { set_math(handle, on ? TF32_MATH : DEFAULT_MATH); }
 
 const char *cublas_version(void) { return version; }
 

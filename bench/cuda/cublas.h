@@ -14,6 +14,7 @@ extern "C" {
 /* Loads libcublas and makes its handle on the stream; DEFAULT math: it too computes in the data's own type. False, with the
  * reason printed: there is none. */
 bool cublas_open(cudaStream_t stream);
+void cublas_set_tf32(bool on);    /* F32 by matrix units with operands rounded to TF32; or as it was */
 const char *cublas_version(void); /* "cuBLAS 13.0.2" */
 /* C = alpha op(A) op(B), column-major; F16 and BF16 with sums in FP32. transa, transb: WSGEMM_NO_TRANS, WSGEMM_TRANS. True if it was launched. */
 bool cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,

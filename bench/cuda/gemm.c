@@ -5,18 +5,21 @@
  *   rows             each row that can run them   best        16-bit types: beside the best of cuBLASLt's proposals
  *   policies         who works on what            invariant   what invariant mode costs
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
+ *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
  *
  * of which demo and epilogue need no cuBLAS.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N]
+ *                  [--workspace own|asked]
  *
- * --shapes: these instead of the suites' own. */
+ * --shapes: these instead of the suites' own. --workspace: the library's own (default), or of the size that it asks for. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "accuracy.h"
 #include "cublas.h"
 #include "cublaslt.h"
 #include "operands.h"
@@ -42,7 +45,8 @@ enum { MAX_ARMS = 24 };
 static struct {
   const char *suites, *types, *json, *commit;
   int samples;
-} options = {"square", "sdczhb", NULL, "", 15};
+  bool asked_workspace;
+} options = {"square", "sdczhb", NULL, "", 15, false};
 
 static cudaStream_t stream;
 static cudaEvent_t before, after;
@@ -166,6 +170,21 @@ static void report(const char *suite, const char *case_name, const problem *p, c
   fclose(f);
 }
 
+/* One workspace for all, as they run one after the other. */
+static void give_workspace(const arm *x, const problem *p) {
+  static void *workspace;
+  static size_t given_bytes;
+  const wsgemm_gemm_desc d = desc_of(x, p);
+  size_t bytes = 0;
+  if (wsgemm_get_workspace_size(x->handle, &d, &bytes) != WSGEMM_SUCCESS) exit(1);
+  if (bytes > given_bytes) {
+    GPU(cudaFree(workspace));
+    GPU(cudaMalloc(&workspace, bytes));
+    given_bytes = bytes;
+  }
+  if (workspace && wsgemm_set_workspace(x->handle, workspace, given_bytes) != WSGEMM_SUCCESS) exit(1);
+}
+
 static void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum, const char *kernel) {
   snprintf(x->label, sizeof x->label, "%s", label);
   x->policy = policy_name, x->kernel = kernel;
@@ -198,6 +217,8 @@ static bool takes_kernel(const arm *x, const problem *p) {
  * with. */
 static void measure(arm *arms, int n_arms, const problem *p) {
   int order[MAX_ARMS];
+  for (int i = 0; i < n_arms && options.asked_workspace; i++)
+    if (arms[i].handle) give_workspace(&arms[i], p);
   for (int i = 0; i < n_arms; i++) time_once(&arms[i], p), time_once(&arms[i], p), order[i] = i;
   for (int s = 0; s < options.samples; s++)
     for (int left = n_arms; left > 0; left--) {
@@ -267,7 +288,11 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   arms = used;
   snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
   /* Orders of summation differ, and 16-bit results are rounded; a wrong element is far off. */
-  const double unit = is_wide(type) ? 0x1p-53 : type == WSGEMM_F16 ? 0x1p-18 : type == WSGEMM_BF16 ? 0x1p-15 : 0x1p-24;
+  const double unit = is_wide(type)                ? 0x1p-53
+                      : strcmp(suite, "tf32") == 0 ? 0x1p-18
+                      : type == WSGEMM_F16         ? 0x1p-18
+                      : type == WSGEMM_BF16        ? 0x1p-15
+                                                   : 0x1p-24;
   const double tolerance = unit * 512;
   for (int i = 1; i < n_arms; i++) {
     const double d = difference(&arms[0], &arms[i], &p);
@@ -283,10 +308,11 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   return last;
 }
 
-static void run_against_cublas(const char *suite, wsgemm_type type, shape_list shapes) {
+static void run_in_class(const char *suite, wsgemm_type type, shape_list shapes, wsgemm_math math) {
   arm arms[2] = {{.label = "cuBLAS", .policy = "none"}};
   double product = 1, least = 1e9;
-  set_arm(&arms[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  set_arm(&arms[1], "auto", options.asked_workspace ? "auto, workspace as asked" : "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  if (wsgemm_set_math(arms[1].handle, math) != WSGEMM_SUCCESS) exit(1);
   shapes = or_given(shapes);
   for (int i = 0; i < shapes.count; i++) {
     const double ratio = beside_cublas(suite, type, &shapes.first[i], arms, 2);
@@ -295,6 +321,17 @@ static void run_against_cublas(const char *suite, wsgemm_type type, shape_list s
   }
   printf("%s %cgemm: geometric mean %.3f, least %.3f\n", suite, letters[type], product, least);
   free_arms(arms, 2);
+}
+
+static void run_against_cublas(const char *suite, wsgemm_type type, shape_list shapes) {
+  run_in_class(suite, type, shapes, WSGEMM_MATH_DEFAULT);
+}
+
+/* Beside cuBLAS in its mode of that name; what both round away differs. */
+static void run_tf32(void) {
+  cublas_set_tf32(true);
+  run_in_class("tf32", WSGEMM_F32, LIST(square), WSGEMM_MATH_TF32);
+  cublas_set_tf32(false);
 }
 
 /* Where there is no cuBLAS. */
@@ -449,6 +486,8 @@ static bool parse(int argc, char **argv) {
       options.json = argv[i + 1];
     else if (strcmp(argv[i], "--commit") == 0)
       options.commit = argv[i + 1];
+    else if (strcmp(argv[i], "--workspace") == 0)
+      options.asked_workspace = strcmp(argv[i + 1], "asked") == 0;
     else if (strcmp(argv[i], "--samples") == 0)
       options.samples = atoi(argv[i + 1]);
     else
@@ -461,11 +500,10 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs(
-        "usage: bench_gpu_gemm [--suite square,skinny,odd,best,rows,policies,invariant,demo,epilogue] [--types sdczhb] [--shapes "
-        "OPS,M,N,K[;OPS,M,N,K]] "
-        "[--json FILE] [--commit ID] [--samples N]\n",
-        stderr);
+    fputs("usage: bench_gpu_gemm [--suite square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,tf32,accuracy] "
+          "[--types "
+          "sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N] [--workspace own|asked]\n",
+          stderr);
     return 2;
   }
   if (cudaGetDeviceCount(&n_devices) != cudaSuccess || n_devices == 0) {
@@ -490,6 +528,10 @@ int main(int argc, char **argv) {
     if (strstr(options.suites, "odd") && is_half(type)) run_against_cublas("odd", type, LIST(half_odd));
     if (strstr(options.suites, "demo"))
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
+    if (strstr(options.suites, "pedantic") && type == WSGEMM_F32)
+      run_in_class("pedantic", type, LIST(square), WSGEMM_MATH_PEDANTIC);
+    if (strstr(options.suites, "tf32") && type == WSGEMM_F32) run_tf32();
+    if (strstr(options.suites, "accuracy") && type == WSGEMM_F32) run_accuracy(stream, device_name, options.json, options.commit);
     if (strstr(options.suites, "rows")) run_rows(type);
     if (strstr(options.suites, "best") && is_half(type)) run_beside_best(type);
     if (strstr(options.suites, "invariant")) run_invariant(type);

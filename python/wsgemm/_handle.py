@@ -46,7 +46,7 @@ class Handle:
         policy: who works on which tile: "auto", "fixed_work", "fixed_blocks" or "steal"; on a GPU also "clc" or "foreach".
         coarse_factor: neighbouring tiles of one work item, 1 to 64; 0: chosen per call.
         kernel: names of kernel rows to force (see kernels()): one, or several for different element types; None: automatic.
-        math: numerics class: "default" or "pedantic".
+        math: numerics class: "default", "pedantic" or "tf32".
         invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in a stack; None: as
             WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
 

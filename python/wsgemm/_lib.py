@@ -75,6 +75,7 @@ class Math(enum.IntEnum):
     MATH_INHERIT = 0
     MATH_DEFAULT = 1
     MATH_PEDANTIC = 2
+    MATH_TF32 = 3
 
 
 class Policy(enum.IntEnum):

@@ -1,0 +1,51 @@
+/* marked_kernel.cuh - what products of slices leave out: the elements of C in rows or columns that are marked (slice_args.h), by multiply-adds
+ * of the floats themselves. Tiles without a mark are passed over; of the others only those elements are stored, so that an element's
+ * arithmetic depends on its own row and column alone. */
+#ifndef WS_CUDA_MARKED_KERNEL_CUH
+#define WS_CUDA_MARKED_KERNEL_CUH
+#include "gemm_kernel.cuh"
+#include "marked_args.h"
+#include "slice_args.h"
+
+namespace ws {
+
+/* By the scales of the item's first row and column on. */
+template <class Config> struct output_marked : output_scaled<Config> {
+  const int32_t *of_m, *of_n;
+  static constexpr bool is_partial = true;
+  __device__ __forceinline__ bool wants(int64_t i, int64_t j) const { return of_m[i] + of_n[j] >= WS_SCALE_MARKED; }
+};
+
+template <class Config, class Product> __device__ __forceinline__ void gemm_marked(const ws_marked_args &args) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ struct { int batch, row, col; } at;
+  if (*args.n_marked_a + *args.n_marked_b == 0) return;
+  const ws_gemm_args &gemm = args.gemm;
+  for (int64_t item = blockIdx.x; item < gemm.sched.n_items; item += gridDim.x) {
+    if (threadIdx.x == 0) {
+      const ws_tile tile = ws_tile_at(&gemm.grid, item);
+      at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
+    }
+    __syncthreads();
+    const int32_t *of_m = args.scales.of_m + at.batch * args.scales.pitch_m + int64_t(at.row) * Config::bm;
+    const int32_t *of_n = args.scales.of_n + at.batch * args.scales.pitch_n + int64_t(at.col) * Config::bn;
+    const int n_m = int(ws_min(gemm.m - int64_t(at.row) * Config::bm, Config::bm)),
+              n_n = int(ws_min(gemm.n - int64_t(at.col) * Config::bn, Config::bn));
+    bool is_marked = false;
+    for (int i = int(threadIdx.x); i < n_m; i += int(blockDim.x)) is_marked |= of_m[i] >= WS_SCALE_MARKED;
+    for (int j = int(threadIdx.x); j < n_n; j += int(blockDim.x)) is_marked |= of_n[j] >= WS_SCALE_MARKED;
+    if (!__syncthreads_or(is_marked)) continue;
+    Product::run(
+        gemm, shared, at.batch, at.row, at.col, 0, [k = gemm.k] { return k; },
+        [&](int64_t m_first, int64_t n_first) {
+          return output_marked<Config>{
+              {output_at<Config>(gemm, at.batch, m_first, n_first), scaling<Config>(gemm), gemm, at.batch, m_first, n_first},
+              of_m,
+              of_n};
+        });
+    __syncthreads();
+  }
+}
+
+} // namespace ws
+#endif

@@ -1,0 +1,139 @@
+/* sliced.c - see sliced.h. */
+#include "sliced.h"
+
+#include "problem_args.h"
+#include "rows.h"
+
+enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
+
+static int64_t aligned(int64_t bytes) { return ws_ceil_div(bytes, ALIGN) * ALIGN; }
+
+int ws_n_slices(wsgemm_handle *h, const ws_problem *p) {
+  const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : atomic_load_explicit(&h->math, memory_order_relaxed);
+  if (p->type != WSGEMM_F32) return 0;
+  return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
+}
+
+bool ws_slices_fit(const ws_problem *p) { return p->k >= WS_SLICED_LEAST_K && ws_wgmma_takes(p); }
+
+/* By what each way reaches on large products, and what it takes besides (H200, 2026-11-22; us, TFLOP/s, 1e12 bytes/s). */
+bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device) {
+  const double fma_rate = 48, rate = n_slices == 2 ? 220 : 600, launches_us = 14, fma_us = 4, memory_rate = 3;
+  const double n_elements = ((double)p->m + (double)p->n) * (double)p->k * (double)p->batch_count;
+  const double rounds = (double)ws_ceil_div(ws_ceil_div(p->m, 128) * ws_ceil_div(p->n, 128) * p->batch_count, device->n_sms);
+  const double us = rounds * device->n_sms * 2 * 128 * 128 * (double)p->k / (rate * 1e6) +
+                    n_elements * (8 + 2 * n_slices) / (memory_rate * 1e6) + launches_us;
+  return us < 2 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count / (fma_rate * 1e6) + fma_us;
+}
+
+/* ---- where things stand -------------------------------------------------------------------------------------------------------- */
+
+/* One operand, x being m or n. */
+typedef struct ws_sliced_sizes {
+  int64_t n_x, pitch, scales_pitch, slices_bytes, maxima_bytes, scales_bytes;
+  int n_chunks, chunk_k;
+} ws_sliced_sizes;
+
+static ws_sliced_sizes sizes_of(const ws_lines *x, int64_t k, int n_slices) {
+  enum { PARTS = 1056 }; /* some for each multiprocessor */
+  ws_sliced_sizes s = {.n_x = x->along_k ? x->n_lines : x->length};
+  const int64_t groups = x->n_products * ws_ceil_div(s.n_x, x->along_k ? WS_SLICE_LINES : WS_SLICE_X);
+  const int64_t wanted = ws_min(ws_ceil_div(PARTS, groups), WS_SLICE_CHUNKS);
+  const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
+  s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
+  s.pitch = ws_ceil_div(x->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(s.n_x, 4) * 4;
+  s.slices_bytes = aligned(x->n_products * n_slices * x->n_lines * s.pitch * (int64_t)sizeof(uint16_t));
+  s.maxima_bytes = aligned(x->n_products * s.n_chunks * s.n_x * (int64_t)sizeof(uint32_t));
+  s.scales_bytes = aligned(x->n_products * s.scales_pitch * (int64_t)sizeof(int32_t));
+  return s;
+}
+
+static double bytes_of(const ws_lines *x, int64_t k, int n_slices) {
+  const ws_sliced_sizes s = sizes_of(x, k, n_slices);
+  return (double)(s.slices_bytes + s.maxima_bytes + s.scales_bytes + ALIGN);
+}
+
+static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, double *of_b) {
+  const ws_lines a = ws_lines_of_a(p), b = ws_lines_of_b(p);
+  *of_a = bytes_of(&a, p->k, n_slices), *of_b = bytes_of(&b, p->k, n_slices);
+  return *of_a + *of_b;
+}
+
+double ws_sliced_bytes_1(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
+double ws_sliced_bytes_2(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
+ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? ws_sliced_bytes_1 : ws_sliced_bytes_2; }
+
+/* The count of marks, slices, maxima, scales. */
+static ws_slice_operand operand_of(const ws_lines *x, int64_t k, int n_slices, char *at) {
+  const ws_sliced_sizes s = sizes_of(x, k, n_slices);
+  char *const slices = at + ALIGN, *const maxima = slices + s.slices_bytes, *const scales = maxima + s.maxima_bytes;
+  return (ws_slice_operand){.from = x->data,
+                            .to = (uint16_t *)(void *)slices,
+                            .maxima = (uint32_t *)(void *)maxima,
+                            .scales = (int32_t *)(void *)scales,
+                            .n_marked = (uint32_t *)(void *)at,
+                            .n_x = s.n_x,
+                            .n_k = k,
+                            .n_products = x->n_products,
+                            .ld = x->ld,
+                            .stride = x->stride,
+                            .pitch = s.pitch,
+                            .scales_pitch = s.scales_pitch,
+                            .along_k = x->along_k,
+                            .vectors = ws_is_aligned(x->data, x->ld, x->stride, (int)sizeof(float), 16),
+                            .n_chunks = s.n_chunks,
+                            .chunk_k = s.chunk_k};
+}
+
+static ws_lines slices_of(const ws_lines *x, const ws_slice_operand *op, int n_slices) {
+  ws_lines slices = *x;
+  slices.data = op->to, slices.ld = op->pitch, slices.stride = op->pitch * x->n_lines, slices.n_slices = n_slices;
+  return slices;
+}
+
+/* How much the slices of one element may leave out, in parts of it, so that the product keeps the contract's bound of k + 2 roundings, u each:
+ * the units round toward zero, 64 times at most in a k block; one rounding a block for the total; 2^10 times less for the smaller products;
+ * 4 u for slice 1 times slice 1. A and B share what is left, of
+ * which a long k needs no more than a short one. One slice may leave out as much as TF32 does, besides. */
+static float tolerance_for(int64_t k, int n_slices) {
+  const double u = 0x1p-24, n_k = (double)k;
+  const double left = (n_k + 2 - 64 - n_k / 64 - n_k / 512 - 4) / 2 * u;
+  return (float)(n_slices == 1 ? left + 0x1p-11 : left < 0x1p-19 ? left : 0x1p-19);
+}
+
+ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at) {
+  const ws_lines a = ws_lines_of_a(piece), b = ws_lines_of_b(piece);
+  ws_sliced s = {.args = {.operand = {operand_of(&a, piece->k, n_slices, a_at), operand_of(&b, piece->k, n_slices, b_at)},
+                          .tolerance = tolerance_for(piece->k, n_slices),
+                          .n_slices = n_slices}};
+  const ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
+  s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
+  s.scales = (ws_wgmma_scales){.of_m = of_a->scales,
+                               .of_n = of_b->scales,
+                               .pitch_m = a.n_products > 1 ? of_a->scales_pitch : 0,
+                               .pitch_n = b.n_products > 1 ? of_b->scales_pitch : 0};
+  return s;
+}
+
+double ws_slice_parts(const ws_slice_args *args) {
+  double parts = 0;
+  for (int i = 0; i < 2; i++) {
+    const ws_slice_operand *op = &args->operand[i];
+    parts += (double)op->n_products * (double)ws_ceil_div(op->n_x, op->along_k ? WS_SLICE_LINES : WS_SLICE_X) * op->n_chunks;
+  }
+  return parts;
+}
+
+ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced) {
+  ws_marked_args args = {.gemm = ws_gemm_args_of(piece),
+                         .scales = sliced->scales,
+                         .n_marked_a = sliced->args.operand[0].n_marked,
+                         .n_marked_b = sliced->args.operand[1].n_marked};
+  args.gemm.grid = (ws_tile_grid){.n_batch = piece->batch_count,
+                                  .n_rows = ws_ceil_div(piece->m, WS_MARKED_BM),
+                                  .n_cols = ws_ceil_div(piece->n, WS_MARKED_BN),
+                                  .coarse = 1,
+                                  .group = 8};
+  args.gemm.sched.n_items = (uint32_t)ws_tile_items(&args.gemm.grid);
+  return args;
+}

@@ -1,0 +1,36 @@
+/* sliced.h - host side of slice_args.h: products of floats by slices of 16 bits. Which products those are, where the slices stand, and what
+ * the kernels before and after the product are told. */
+#ifndef WS_CUDA_SLICED_H
+#define WS_CUDA_SLICED_H
+#include "device.h"
+#include "marked_args.h"
+#include "pieces.h"
+#include "slice_args.h"
+#include "wgmma_maps.h"
+
+/* How many slices an operand has in this problem's numerics class; 0: its products are multiply-adds. */
+int ws_n_slices(wsgemm_handle *h, const ws_problem *p);
+
+/* Whether slices may be used (limits of k and of sizes), and whether a model of the time says that they gain. */
+bool ws_slices_fit(const ws_problem *p);
+bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device);
+
+/* Memory for slices and what belongs to them, of one slice and of two. */
+ws_piece_bytes ws_sliced_bytes_1, ws_sliced_bytes_2;
+ws_piece_bytes *ws_sliced_bytes(int n_slices);
+
+/* A piece's operands in its memory. */
+typedef struct ws_sliced {
+  ws_slice_args args; /* for both operands */
+  ws_lines a, b;      /* the slices */
+  ws_wgmma_scales scales;
+} ws_sliced;
+
+/* a_at, b_at: begin at whole 256 bytes. */
+ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at);
+
+/* Parts that the kernels work on, each by a block at a time. */
+double ws_slice_parts(const ws_slice_args *args);
+
+ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced);
+#endif

@@ -1,0 +1,70 @@
+/* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result is a
+ * normal number, then alpha * sum + beta * C. Marked rows and columns (slice_args.h) are left as they are.
+ *
+ * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
+#ifndef WS_CUDA_SLICED_STORE_CUH
+#define WS_CUDA_SLICED_STORE_CUH
+#include "slice_args.h"
+#include "wgmma_args.h"
+
+namespace ws {
+
+/* x 2^e, for |x| < 2^64. What underflows has been rounded once: where the first step is inexact, the second makes 0 of it. */
+__device__ __forceinline__ float scaled_back(float x, int e) {
+  e = e < -240 ? -240 : e;
+  const int first = e >> 1, second = e - first;
+  return x * __int_as_float((first + 127) << 23) * __int_as_float((second + 127) << 23);
+}
+
+template <class Config> struct sliced_store {
+  static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
+  const ws_wgmma_args &args;
+
+  /* Columns from n on, rows from m on. */
+  __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch) const {
+    const int t = int(threadIdx.x) % 128, lane = t % 32;
+    const int i_first = m + 2 * (lane % 4), j_first = n + t / 32 * 16 + lane / 4;
+    const int32_t *of_m = args.scales.of_m + batch * args.scales.pitch_m, *of_n = args.scales.of_n + batch * args.scales.pitch_n;
+#pragma unroll
+    for (int p = 0; p < pieces; p++) {
+      const int j = j_first + p * 64;
+      int of_column[2];
+#pragma unroll
+      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_MARKED;
+      float *const c = static_cast<float *>(args.c_data) + batch * args.stride_c + j * args.ldc;
+#pragma unroll
+      for (int a = 0; a < Config::bm / 8; a++) {
+        const int i = i_first + 8 * a;
+        int of_row[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_MARKED;
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+          store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_row[0] + of_column[h],
+                    of_row[1] + of_column[h]);
+      }
+    }
+  }
+
+private:
+  /* Rows i and i + 1 of a column, by the sums of their scales. */
+  __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second) const {
+    constexpr int bias = 2 * WS_SCALE_BIAS;
+    const bool has_first = of_first < WS_SCALE_MARKED, has_second = of_second < WS_SCALE_MARKED;
+    first = scaled_back(first, of_first - bias), second = scaled_back(second, of_second - bias);
+    if (args.c_pairs && has_first && has_second) {
+      float2 *const two = reinterpret_cast<float2 *>(at);
+      const float2 old = args.beta_zero ? float2{} : *two;
+      *two = {finished(first, old.x), finished(second, old.y)};
+    } else {
+      if (has_first) at[0] = finished(first, args.beta_zero ? 0 : at[0]);
+      if (has_second) at[1] = finished(second, args.beta_zero ? 0 : at[1]);
+    }
+  }
+  __device__ __forceinline__ float finished(float x, float old) const {
+    return args.beta_zero ? args.alpha * x : fmaf(args.alpha, x, args.beta * old);
+  }
+};
+
+} // namespace ws
+#endif
