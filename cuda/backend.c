@@ -90,7 +90,7 @@ static wsgemm_status launch_tiled(wsgemm_handle *h, ws_device *device, CUstream 
   int64_t n_blocks;
   const wsgemm_status status = set_sched(h, device, stream, plan, &args.sched, &n_blocks);
   if (status) return status;
-  return ws_launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, false, stream, &args);
+  return ws_launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, WS_BEGIN_AFTER, stream, &args);
 }
 
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
@@ -109,8 +109,8 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
   if (args.split.sums) {
     args.split.barrier = &state->barrier;
-    return ws_launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, 1, true,
-                     stream, &args);
+    return ws_launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, 1,
+                     WS_BEGIN_TOGETHER, stream, &args);
   }
   const int row_idx = ws_gpu_plan_smallest_row(plan);
   row = ws_cuda_row_at(row_idx);
@@ -119,8 +119,8 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
   if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
   args.grid = ws_gpu_plan_grid(plan->problem, row, 1);
   args.sched.n_items = (uint32_t)ws_tile_items(&args.grid);
-  return ws_launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1, false,
-                   stream, &args);
+  return ws_launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1,
+                   WS_BEGIN_AFTER, stream, &args);
 }
 
 /* ---- launch: rows that take their operands in a form of their own ---------------------------------------------------------------- */
@@ -140,8 +140,8 @@ static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, ws_row_
   if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
   status = set_sched(h, device, stream, &plan, &args.sched, &n_clusters);
   if (status) return status;
-  return ws_launch(h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster, false,
-                   stream, &args);
+  return ws_launch(h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster,
+                   kind == WS_ROW_SLICED ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, stream, &args);
 }
 
 /* What the pieces of a product share: memory for their operands, used by one piece after the other, as the stream keeps their order. */

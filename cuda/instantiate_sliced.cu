@@ -18,13 +18,13 @@
   }
 #include "kernels.def"
 
-extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS) maxima(const __grid_constant__ ws_slice_args args) {
+extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 4) maxima(const __grid_constant__ ws_slice_args args) {
   ws::find_maxima(args);
 }
-extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS) slices_1(const __grid_constant__ ws_slice_args args) {
+extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 3) slices_1(const __grid_constant__ ws_slice_args args) {
   ws::cut_slices<1>(args);
 }
-extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS) slices_2(const __grid_constant__ ws_slice_args args) {
+extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 3) slices_2(const __grid_constant__ ws_slice_args args) {
   ws::cut_slices<2>(args);
 }
 

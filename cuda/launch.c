@@ -5,11 +5,14 @@
 #include "rows.h"
 
 wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
-                        bool all_resident, CUstream stream, void *args) {
+                        ws_begin begin, CUstream stream, void *args) {
   CUlaunchAttribute attributes[2];
   unsigned n_attributes = 0;
-  if (all_resident)
+  if (begin == WS_BEGIN_TOGETHER)
     attributes[n_attributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
+  if (begin == WS_BEGIN_EARLY)
+    attributes[n_attributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                                     .value = {.programmaticStreamSerializationAllowed = 1}};
   if (cluster > 1)
     attributes[n_attributes++] =
         (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {(unsigned)cluster, 1, 1}}};
@@ -30,13 +33,13 @@ wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int
 
 /* Kernels of any number of blocks, whose threads step over what there is; `blocks`: the number that takes one step. */
 static wsgemm_status launch_over(wsgemm_handle *h, int which, const char *name, double blocks, int n_threads, int shared_bytes,
-                                 ws_device *device, CUstream stream, void *args) {
+                                 ws_begin begin, ws_device *device, CUstream stream, void *args) {
   enum { THREADS_PER_SM = 2048 };
   CUresult result;
   CUkernel kernel = ws_device_plain_kernel(device, which, &result);
   if (!kernel) return ws_fail_kernel(h, name, device, result);
   const double most = (double)device->n_sms * (THREADS_PER_SM / n_threads);
-  return ws_launch(h, kernel, (int64_t)(blocks < most ? blocks : most), n_threads, shared_bytes, 1, false, stream, args);
+  return ws_launch(h, kernel, (int64_t)(blocks < most ? blocks : most), n_threads, shared_bytes, 1, begin, stream, args);
 }
 
 wsgemm_status ws_launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
@@ -44,28 +47,32 @@ wsgemm_status ws_launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *
   ws_gemm_args args = ws_gemm_args_of(p);
   args.grid.n_batch = p->batch_count;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
-  return launch_over(h, WS_KERNEL_SCALE + (int)p->type_c, "scale", blocks, N_THREADS, 0, device, stream, &args);
+  return launch_over(h, WS_KERNEL_SCALE + (int)p->type_c, "scale", blocks, N_THREADS, 0, WS_BEGIN_AFTER, device, stream, &args);
 }
 
 wsgemm_status ws_launch_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   enum { N_THREADS = 1024, STEP = 32 }; /* rows that are summed, or columns */
   ws_column_sums_args args = ws_column_sums_args_of(p);
   const double blocks = (double)ws_ceil_div(args.swapped ? p->m : p->n, STEP) * (double)p->batch_count;
-  return launch_over(h, WS_KERNEL_COLUMN_SUMS + (int)p->type_c, "column sums", blocks, N_THREADS, 0, device, stream, &args);
+  return launch_over(h, WS_KERNEL_COLUMN_SUMS + (int)p->type_c, "column sums", blocks, N_THREADS, 0, WS_BEGIN_AFTER, device,
+                     stream, &args);
 }
 
 wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *device, CUstream stream) {
   enum { N_THREADS = 256, LINES = N_THREADS / 32 };
   const int64_t n_lines =
       ws_max(args->operand[0].n_lines * args->operand[0].n_products, args->operand[1].n_lines * args->operand[1].n_products);
-  return launch_over(h, WS_KERNEL_PITCH, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0, device, stream, args);
+  return launch_over(h, WS_KERNEL_PITCH, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0, WS_BEGIN_AFTER, device,
+                     stream, args);
 }
 
 wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
   const double parts = ws_slice_parts(args);
-  const wsgemm_status status = launch_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, device, stream, args);
+  const wsgemm_status status =
+      launch_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_AFTER, device, stream, args);
   if (status) return status;
-  return launch_over(h, WS_KERNEL_SLICES + args->n_slices - 1, "slices", parts, WS_SLICE_THREADS, 0, device, stream, args);
+  return launch_over(h, WS_KERNEL_SLICES + args->n_slices - 1, "slices", parts, WS_SLICE_THREADS, 0, WS_BEGIN_EARLY, device,
+                     stream, args);
 }
 
 wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device *device, CUstream stream) {
@@ -75,5 +82,5 @@ wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device
         WS_ROW_SHARED_BYTES(simt, WS_ROW_ELEMENT_BYTES_s, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, 1, WS_MARKED_STAGES)
   };
   const double blocks = (double)ws_min(args->gemm.sched.n_items, 4 * device->n_sms);
-  return launch_over(h, WS_KERNEL_MARKED, "marked", blocks, N_THREADS, SHARED_BYTES, device, stream, args);
+  return launch_over(h, WS_KERNEL_MARKED, "marked", blocks, N_THREADS, SHARED_BYTES, WS_BEGIN_EARLY, device, stream, args);
 }

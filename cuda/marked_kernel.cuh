@@ -5,6 +5,7 @@
 #define WS_CUDA_MARKED_KERNEL_CUH
 #include "gemm_kernel.cuh"
 #include "marked_args.h"
+#include "ptx_memory.cuh"
 #include "slice_args.h"
 
 namespace ws {
@@ -19,6 +20,7 @@ template <class Config> struct output_marked : output_scaled<Config> {
 template <class Config, class Product> __device__ __forceinline__ void gemm_marked(const ws_marked_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ struct { int batch, row, col; } at;
+  griddepcontrol_wait(); /* for the product of slices, and the slices themselves before it */
   if (*args.n_marked_a + *args.n_marked_b == 0) return;
   const ws_gemm_args &gemm = args.gemm;
   for (int64_t item = blockIdx.x; item < gemm.sched.n_items; item += gridDim.x) {

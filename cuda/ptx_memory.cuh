@@ -13,6 +13,14 @@ namespace ws {
 /* The address of global memory in its own window. */
 __device__ __forceinline__ uint64_t global_address(const void *p) { return uint64_t(__cvta_generic_to_global(p)); }
 
+/* griddepcontrol (cc >= 9.0): the launch after this one, if it is told to begin early, may do so when all blocks have called this or left. */
+__device__ __forceinline__ void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/* Until the launch before this one has ended, and what it wrote is seen. */
+__device__ __forceinline__ void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 /* ---- Weak accesses: what plain loads and stores of C++ are, but each is made where it is written ---------------------------------- */
 
 /* ld.weak.global: may return what this SM's L1 holds, however old */

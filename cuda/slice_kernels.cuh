@@ -7,6 +7,7 @@
 #define WS_CUDA_SLICE_KERNELS_CUH
 #include <cuda_fp16.h>
 
+#include "ptx_memory.cuh"
 #include "slice_args.h"
 #include "tile.h"
 
@@ -22,17 +23,21 @@ __device__ __forceinline__ int64_t slice_groups(const ws_slice_operand &op) {
   return ws_ceil_div(op.n_x, op.along_k ? WS_SLICE_LINES : WS_SLICE_X);
 }
 
-/* Calls body(operand, part) for what falls to this block, in all of its threads. */
-template <class Body> __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Body body) {
-  int64_t at = blockIdx.x;
-  for (const ws_slice_operand &op : args.operand) {
+/* Calls body(operand, part) for what falls to this block, in all of its threads. The second pass goes backwards: what the first one read last
+ * may still be in the L2. */
+template <bool BACKWARDS, class Body> __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Body body) {
+  int64_t next = blockIdx.x;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
     const int64_t n_groups = slice_groups(op), n_parts = op.n_products * n_groups * op.n_chunks;
-    for (; at < n_parts; at += gridDim.x) {
+    for (; next < n_parts; next += gridDim.x) {
+      const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / op.n_chunks;
       body(op,
            slice_part{group / n_groups, group % n_groups * (op.along_k ? WS_SLICE_LINES : WS_SLICE_X), int(at % op.n_chunks)});
     }
-    at -= n_parts;
+    next -= n_parts;
   }
 }
 
@@ -108,8 +113,9 @@ __device__ __forceinline__ void clear_scales(const ws_slice_args &args) {
 }
 
 __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
+  griddepcontrol_launch_dependents();
   clear_scales(args);
-  for_each_slice_part(args, [](const ws_slice_operand &op, const slice_part &at) {
+  for_each_slice_part<false>(args, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k(op, at);
     else
@@ -121,36 +127,26 @@ __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
 
 __device__ __forceinline__ float power_of_two(int e) { return __int_as_float((e + 127) << 23); }
 
-/* An x's factor, 2^exponent, -113 <= exponent <= 163: in two steps, as the larger ones are no floats. */
-struct slice_scale {
-  float first, second;
-  int exponent;
-  bool is_finite;
-
-  __device__ __forceinline__ explicit slice_scale(uint32_t most) {
-    const int of_most =
-        most >= 0x00800000 ? int(most >> 23) - 127 : -118 - __clz(int(most)); /* floor(log2), also of subnormals */
-    is_finite = most < 0x7f800000;
-    exponent = most == 0 || !is_finite ? 0 : 14 - of_most;
-    first = power_of_two(min(exponent, 127)), second = power_of_two(max(exponent - 127, 0));
-  }
-  __device__ __forceinline__ float operator()(float x) const { return x * first * second; }
-};
+/* An x's factor is 2^exponent, -113 <= exponent <= 127. A row without elements from 2^-113 on is left below 2^14 by it, and marked if that is
+ * too small for its slices. */
+__device__ __forceinline__ bool is_finite_magnitude(uint32_t bits) { return bits < 0x7f800000; }
+__device__ __forceinline__ int slice_exponent(uint32_t most) {
+  return most == 0 || !is_finite_magnitude(most) ? 0 : min(14 + 127 - int(most >> 23), 127);
+}
 
 __device__ __forceinline__ void mark(const ws_slice_operand &op, int32_t *scale) {
   if ((atomicOr(scale, WS_SCALE_MARKED) & WS_SCALE_MARKED) == 0) atomicAdd(op.n_marked, 1);
 }
 
 /* By one thread for each x of an operand. */
-__device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int32_t *scale, const slice_scale &by) {
-  atomicAdd(scale, WS_SCALE_BIAS - by.exponent); /* others may be marking it */
-  if (!by.is_finite) mark(op, scale);
+__device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int32_t *scale, uint32_t most) {
+  atomicAdd(scale, WS_SCALE_BIAS - slice_exponent(most)); /* others may be marking it */
+  if (!is_finite_magnitude(most)) mark(op, scale);
 }
 
 /* Slices of one element; whether they stand for it well enough. Both differences are exact. */
-template <int SLICES>
-__device__ __forceinline__ bool cut(float x, const slice_scale &by, float tolerance, __half (&slice)[SLICES]) {
-  const float y = by(x);
+template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, float tolerance, __half (&slice)[SLICES]) {
+  const float y = x * scale;
   slice[0] = __float2half_rn(y);
   float rest = y - __half2float(slice[0]), allowed = tolerance * fabsf(y);
   if constexpr (SLICES == 2) {
@@ -161,25 +157,28 @@ __device__ __forceinline__ bool cut(float x, const slice_scale &by, float tolera
   return fabsf(rest) <= allowed && (y != 0 || x == 0);
 }
 
-/* Eight neighbours of a line. */
-template <int SLICES> struct slice_pieces {
-  uint4 piece[SLICES];
+/* The slices of four neighbours of a line, from element `first` on; which of them (bit by bit) they do not stand for. */
+template <int SLICES>
+__device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws_slice_operand &op, int64_t product,
+                                             int64_t n_lines, int64_t line, int64_t first, const float (&x)[4],
+                                             const float (&scale)[4]) {
+  __half slice[4][SLICES];
+  uint32_t unfit = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (!cut(x[i], scale[i], args.tolerance, slice[i])) unfit |= 1u << i;
+#pragma unroll
+  for (int s = 0; s < SLICES; s++) {
+    const auto pair = [&](int i) {
+      return uint32_t(__half_as_ushort(slice[i][s])) | uint32_t(__half_as_ushort(slice[i + 1][s])) << 16;
+    };
+    *reinterpret_cast<uint2 *>(op.to + ((product * SLICES + s) * n_lines + line) * op.pitch + first) = {pair(0), pair(2)};
+  }
+  return unfit;
+}
 
-  __device__ __forceinline__ void put(int i, const __half (&slice)[SLICES]) {
-#pragma unroll
-    for (int s = 0; s < SLICES; s++) {
-      uint32_t *words = reinterpret_cast<uint32_t *>(&piece[s]);
-      const uint32_t bits = __half_as_ushort(slice[s]);
-      words[i / 2] = i % 2 == 0 ? bits : words[i / 2] | bits << 16;
-    }
-  }
-  __device__ __forceinline__ void store(const ws_slice_operand &op, int64_t product, int64_t n_lines, int64_t line,
-                                        int64_t first) const {
-#pragma unroll
-    for (int s = 0; s < SLICES; s++)
-      *reinterpret_cast<uint4 *>(op.to + ((product * SLICES + s) * n_lines + line) * op.pitch + first) = piece[s];
-  }
-};
+/* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
+constexpr int n_ahead = 4;
 
 template <int SLICES>
 __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
@@ -187,74 +186,69 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   if (x >= op.n_x) return;
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.n_x + x] : 0;
-  const slice_scale scale(__reduce_max_sync(~0u, of_chunk));
+  const uint32_t most = __reduce_max_sync(~0u, of_chunk);
+  const float factor = power_of_two(slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   int32_t *const told = op.scales + at.product * op.scales_pitch + x;
-  if (at.chunk == 0 && lane == 0) tell_scale(op, told, scale);
+  if (at.chunk == 0 && lane == 0) tell_scale(op, told, most);
   const float *line = op.from + at.product * op.stride + x * op.ld;
-  bool all_fit = true;
-#pragma unroll 2
-  for (int64_t k = first + lane * 8; k < end; k += 256) {
-    float eight[8];
-    slice_pieces<SLICES> pieces;
-    load_neighbours(line + k, end - k, op.vectors, eight);
+  uint32_t unfit = 0;
+#pragma unroll 1
+  for (int64_t k = first + lane * 4; k < end; k += n_ahead * 128) {
+    float four[n_ahead][4];
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-      __half slice[SLICES];
-      all_fit &= cut(eight[i], scale, args.tolerance, slice);
-      pieces.put(i, slice);
-    }
-    pieces.store(op, at.product, op.n_x, x, k);
+    for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
+#pragma unroll
+    for (int a = 0; a < n_ahead; a++)
+      if (k + a * 128 < end) unfit |= cut_four<SLICES>(args, op, at.product, op.n_x, x, k + a * 128, four[a], scale);
   }
-  if (!all_fit) mark(op, told);
+  if (unfit) mark(op, told);
 }
 
 template <int SLICES>
 __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
   __shared__ uint32_t most[2][WS_SLICE_X];
-  const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X;
+  const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
   uint32_t of_chunks = 0;
-  for (int c = half; c < op.n_chunks; c += 2)
-    if (at.x + own < op.n_x) of_chunks = max(of_chunks, op.maxima[(at.product * op.n_chunks + c) * op.n_x + at.x + own]);
+  if (at.x + own < op.n_x) {
+    const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.n_x + at.x + own;
+#pragma unroll 8
+    for (int c = half; c < op.n_chunks; c += 2) of_chunks = max(of_chunks, maxima[c * op.n_x]);
+  }
   most[half][own] = of_chunks;
   __syncthreads();
   int32_t *const told = op.scales + at.product * op.scales_pitch + at.x;
-  if (at.chunk == 0 && t < WS_SLICE_X && at.x + t < op.n_x) tell_scale(op, told + t, slice_scale(max(most[0][t], most[1][t])));
-  constexpr int n_pieces = WS_SLICE_X / 8, n_rows = WS_SLICE_THREADS / n_pieces;
-  const int x = t % n_pieces * 8;
+  if (at.chunk == 0 && t < WS_SLICE_X && at.x + t < op.n_x) tell_scale(op, told + t, max(most[0][t], most[1][t]));
   const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *first = op.from + at.product * op.stride + at.x + x;
-  uint32_t unfit = 0;
   if (n > 0) {
-    float by_first[8], by_second[8];
+    float scale[4];
+    uint32_t unfit = 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-      const slice_scale scale(max(most[0][x + i], most[1][x + i]));
-      by_first[i] = scale.first, by_second[i] = scale.second;
-    }
-#pragma unroll 2
-    for (int64_t k = int64_t(at.chunk) * op.chunk_k + t / n_pieces; k < end; k += n_rows) {
-      float eight[8];
-      slice_pieces<SLICES> pieces;
-      load_neighbours(first + k * op.ld, n, op.vectors, eight);
-#pragma unroll
-      for (int i = 0; i < 8; i++) {
-        __half slice[SLICES];
-        slice_scale scale(0);
-        scale.first = by_first[i], scale.second = by_second[i];
-        if (!cut(eight[i], scale, args.tolerance, slice)) unfit |= 1u << i;
-        pieces.put(i, slice);
-      }
-      pieces.store(op, at.product, op.n_k, k, at.x + x);
-    }
-  }
+    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(max(most[0][x + i], most[1][x + i])));
 #pragma unroll 1
-  for (int i = 0; unfit >> i != 0; i++)
-    if (unfit >> i & 1) mark(op, told + x + i);
+    for (int64_t k = int64_t(at.chunk) * op.chunk_k + t / 32; k < end; k += n_ahead * WS_SLICE_LINES) {
+      float four[n_ahead][4];
+#pragma unroll
+      for (int a = 0; a < n_ahead; a++) {
+        const int64_t row = k + a * WS_SLICE_LINES;
+        load_neighbours(first + row * op.ld, row < end ? n : 0, op.vectors, four[a]);
+      }
+#pragma unroll
+      for (int a = 0; a < n_ahead; a++)
+        if (k + a * WS_SLICE_LINES < end)
+          unfit |= cut_four<SLICES>(args, op, at.product, op.n_k, k + a * WS_SLICE_LINES, at.x + x, four[a], scale);
+    }
+#pragma unroll 1
+    for (int i = 0; unfit >> i != 0; i++)
+      if (unfit >> i & 1) mark(op, told + x + i);
+  }
   __syncthreads();
 }
 
 template <int SLICES> __device__ __forceinline__ void cut_slices(const ws_slice_args &args) {
-  for_each_slice_part(args, [&](const ws_slice_operand &op, const slice_part &at) {
+  griddepcontrol_launch_dependents();
+  griddepcontrol_wait(); /* for the first pass */
+  for_each_slice_part<true>(args, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       slice_along_k<SLICES>(args, op, at);
     else

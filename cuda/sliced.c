@@ -1,6 +1,8 @@
 /* sliced.c - see sliced.h. */
 #include "sliced.h"
 
+#include <math.h>
+
 #include "problem_args.h"
 #include "rows.h"
 
@@ -16,14 +18,24 @@ int ws_n_slices(wsgemm_handle *h, const ws_problem *p) {
 
 bool ws_slices_fit(const ws_problem *p) { return p->k >= WS_SLICED_LEAST_K && ws_wgmma_takes(p); }
 
-/* By what each way reaches on large products, and what it takes besides (H200, 2026-11-22; us, TFLOP/s, 1e12 bytes/s). */
+/* By what each way reaches on large products, and what it takes besides (H200, 2026-11-22): us, 1e6 multiply-adds in a us, 1e6 bytes in a us. */
 bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device) {
-  const double fma_rate = 48, rate = n_slices == 2 ? 220 : 600, launches_us = 14, fma_us = 4, memory_rate = 3;
+  enum { N_ITEMS = 2 };
+  static const struct {
+    int m, n;
+    double rate[2]; /* by the number of slices */
+  } items[N_ITEMS] = {{128, 128, {300, 118}}, {64, 128, {200, 95}}};
+  const double fma_rate = 24, fma_us = 4, launches_us = 10, memory_rate = 3.6;
   const double n_elements = ((double)p->m + (double)p->n) * (double)p->k * (double)p->batch_count;
-  const double rounds = (double)ws_ceil_div(ws_ceil_div(p->m, 128) * ws_ceil_div(p->n, 128) * p->batch_count, device->n_sms);
-  const double us = rounds * device->n_sms * 2 * 128 * 128 * (double)p->k / (rate * 1e6) +
-                    n_elements * (8 + 2 * n_slices) / (memory_rate * 1e6) + launches_us;
-  return us < 2 * (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count / (fma_rate * 1e6) + fma_us;
+  double product_us = 0;
+  for (int i = 0; i < N_ITEMS; i++) {
+    const double n_items = (double)ws_ceil_div(p->m, items[i].m) * (double)ws_ceil_div(p->n, items[i].n) * (double)p->batch_count;
+    const double rounds = ceil(n_items / device->n_sms);
+    const double us = rounds * device->n_sms * items[i].m * items[i].n * (double)p->k / (items[i].rate[n_slices - 1] * 1e6);
+    if (i == 0 || us < product_us) product_us = us;
+  }
+  const double us = product_us + n_elements * (8 + 2 * n_slices) / (memory_rate * 1e6) + launches_us;
+  return us < (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count / (fma_rate * 1e6) + fma_us;
 }
 
 /* ---- where things stand -------------------------------------------------------------------------------------------------------- */
@@ -35,7 +47,7 @@ typedef struct ws_sliced_sizes {
 } ws_sliced_sizes;
 
 static ws_sliced_sizes sizes_of(const ws_lines *x, int64_t k, int n_slices) {
-  enum { PARTS = 1056 }; /* some for each multiprocessor */
+  enum { PARTS = 528 }; /* four for each multiprocessor of an H200 */
   ws_sliced_sizes s = {.n_x = x->along_k ? x->n_lines : x->length};
   const int64_t groups = x->n_products * ws_ceil_div(s.n_x, x->along_k ? WS_SLICE_LINES : WS_SLICE_X);
   const int64_t wanted = ws_min(ws_ceil_div(PARTS, groups), WS_SLICE_CHUNKS);
@@ -92,13 +104,12 @@ static ws_lines slices_of(const ws_lines *x, const ws_slice_operand *op, int n_s
 }
 
 /* How much the slices of one element may leave out, in parts of it, so that the product keeps the contract's bound of k + 2 roundings, u each:
- * the units round toward zero, 64 times at most in a k block; one rounding a block for the total; 2^10 times less for the smaller products;
- * 4 u for slice 1 times slice 1. A and B share what is left, of
- * which a long k needs no more than a short one. One slice may leave out as much as TF32 does, besides. */
+ * the units round toward zero, once for each k of a chunk at most; one rounding a chunk for the total; 2^10 times less for the smaller products;
+ * 4 u for slice 1 times slice 1. A and B share what is left. One slice may leave out as much as TF32 does, besides. */
 static float tolerance_for(int64_t k, int n_slices) {
   const double u = 0x1p-24, n_k = (double)k;
-  const double left = (n_k + 2 - 64 - n_k / 64 - n_k / 512 - 4) / 2 * u;
-  return (float)(n_slices == 1 ? left + 0x1p-11 : left < 0x1p-19 ? left : 0x1p-19);
+  const double left = (n_k + 2 - WS_SLICED_CHUNK_K - n_k / WS_SLICED_CHUNK_K - n_k / 512 - 4) / 2 * u;
+  return (float)(n_slices == 1 ? left + 0x1p-11 : left < 0x1p-12 ? left : 0x1p-12);
 }
 
 ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at) {

@@ -25,6 +25,7 @@
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
 #define WS_CUDA_WGMMA_KERNEL_CUH
 #include "ptx_clc.cuh"
+#include "ptx_memory.cuh"
 #include "sched_queue.cuh"
 #include "sliced_store.cuh"
 #include "wgmma_config.cuh"
@@ -249,8 +250,8 @@ template <class Config> struct wgmma_kernel {
   }
 
   /* The same of two slices each: high = slice 0 of A times slice 0 of B, low = the two products of slice 0 and slice 1, which is larger by
-   * 2^11. The units round their sums toward zero, so `high` is added to the total after each k block, while they work on `low`, which is too
-   * small for that to matter. What slice 1 times slice 1 would give is left out. */
+   * 2^11. The units round their sums toward zero, so `high` is added to the total every few k, while they work on `low`, which is too small for
+   * that to matter. What slice 1 times slice 1 would give is left out. */
   template <bool A_X, bool B_X>
   __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], ring_place<Config::n_stages> &stage) const {
     const int n_k = n_k_blocks();
@@ -258,6 +259,7 @@ template <class Config> struct wgmma_kernel {
                    b_first =
                        wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
     constexpr uint32_t a_low = Config::a_bytes >> 4, b_low = Config::b_bytes >> 4;
+    constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
     float high[Config::bm / 2], low[Config::bm / 2];
 #pragma unroll
     for (int i = 0; i < Config::bm / 2; i++) total[i] = 0;
@@ -265,27 +267,31 @@ template <class Config> struct wgmma_kernel {
 #pragma unroll 1
     for (int k_block = 0; k_block < n_k; k_block++) {
       wait(ring().full[stage.place], stage.round);
-      const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
-                     b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
-      hold_in_place(high);
-      hold_in_place(low);
-      wgmma_fence();
+      uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
+               b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
+#pragma unroll 1 /* unrolled, the compiler serializes the wgmma */
+      for (int chunk = 0; chunk < Config::bk / WS_SLICED_CHUNK_K; chunk++) {
+        hold_in_place(high);
+        hold_in_place(low);
+        wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < Config::bk / wgmma_k; step++)
-        wgmma_mma_async<element, B_X, A_X>(high, b + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>, step > 0);
-      wgmma_commit_group();
+        for (int step = 0; step < n_steps; step++)
+          wgmma_mma_async<element, B_X, A_X>(high, b + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>, step > 0);
+        wgmma_commit_group();
 #pragma unroll
-      for (int step = 0; step < Config::bk / wgmma_k; step++) {
-        wgmma_mma_async<element, B_X, A_X>(low, b + b_low + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>,
-                                           k_block > 0 || step > 0);
-        wgmma_mma_async<element, B_X, A_X>(low, b + step * wgmma_next_k<B_X>, a + a_low + step * wgmma_next_k<A_X>, 1);
+        for (int step = 0; step < n_steps; step++) {
+          wgmma_mma_async<element, B_X, A_X>(low, b + b_low + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>,
+                                             k_block + chunk > 0 || step > 0);
+          wgmma_mma_async<element, B_X, A_X>(low, b + step * wgmma_next_k<B_X>, a + a_low + step * wgmma_next_k<A_X>, 1);
+        }
+        wgmma_commit_group();
+        wgmma_wait_group<1>(); /* `high`, and all that was begun before it */
+        hold_in_place(high);
+        if (chunk == 0 && before >= 0) release(before);
+#pragma unroll
+        for (int i = 0; i < Config::bm / 2; i++) total[i] += high[i];
+        a += n_steps * wgmma_next_k<A_X>, b += n_steps * wgmma_next_k<B_X>;
       }
-      wgmma_commit_group();
-      wgmma_wait_group<1>(); /* `high`, and all of the block before */
-      hold_in_place(high);
-      if (before >= 0) release(before);
-#pragma unroll
-      for (int i = 0; i < Config::bm / 2; i++) total[i] += high[i];
       before = stage.place;
       stage.advance();
     }
@@ -413,6 +419,10 @@ template <class Config> struct wgmma_kernel {
 
   __device__ __forceinline__ void run() const {
     prepare();
+    if constexpr (Config::is_sliced) {
+      griddepcontrol_launch_dependents();
+      griddepcontrol_wait(); /* for the slices */
+    }
     if (threadIdx.x < 128) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
       if (threadIdx.x == 0) produce();

@@ -99,13 +99,18 @@ typedef struct wsgemm_cdouble {
   double re, im;
 } wsgemm_cdouble;
 
-/* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row. */
+/* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row.
+ *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 products
+ *             reach it with the matrix units, by FP16 slices of scaled rows of A and columns of B, and by multiply-adds for those rows and
+ *             columns for which slices would not do. wsgemm_explain tells which arithmetic runs.
+ *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
+ *   TF32      F32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
+ *             DEFAULT. */
 typedef enum wsgemm_math {
   WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
-  WSGEMM_MATH_DEFAULT = 1, /* |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component; a GPU may use split
-                              tensor-core arithmetic to reach it */
-  WSGEMM_MATH_PEDANTIC = 2, /* the same bound by fused multiply-adds in the data's own type only */
-  WSGEMM_MATH_TF32 = 3      /* F32 on a GPU: A and B may be rounded to 11 significant bits, as TF32 has; all else as DEFAULT */
+  WSGEMM_MATH_DEFAULT = 1,
+  WSGEMM_MATH_PEDANTIC = 2,
+  WSGEMM_MATH_TF32 = 3
 } wsgemm_math;
 
 /* Who works on which tile; the result's bits never depend on it. "Worker" is a thread on the CPU, a block on a GPU. */
@@ -171,9 +176,11 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
  * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
- * launches of a device that need it. On compute capability 9.0 half-precision operands that do not begin at whole 16 bytes (pointer, ld,
- * strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for that is 96 MiB for each
- * of the first 2.
+ * launches of a device that need it. On compute capability 9.0 operands of F32 are cut into slices there (wsgemm_math), half-precision ones that
+ * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all;
+ * the library's own for that is 272 MiB for each of the first 2. With less memory than operands need, the product goes piece by piece, slower
+ * and with the same bits. F32 with memory for no piece (256 rows and columns) is multiplied as by PEDANTIC: within the same bound, with
+ * other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 

@@ -159,6 +159,20 @@ def gpu_epilogue_table(records):
     return table(["epilogue"] + [" ".join(p) for p in products], rows)
 
 
+def gpu_accuracy_table(records):
+    """One row for each distribution and k, a pair of columns (ours, theirs) for each measure."""
+    split = [{**r, "at": tuple(r["case"].rsplit(", ", 2)[:2]), "measure": r["case"].rsplit(", ", 1)[1]} for r in records]
+    measures = unique(r["measure"] for r in split)
+    rows = []
+    for at in unique(r["at"] for r in split):
+        row = list(at)
+        for measure in measures:
+            found = next(r for r in split if (r["at"], r["measure"]) == (at, measure))
+            row += [f"{found[side]:.2f}" for side in ("ours", "theirs")]
+        rows.append(row)
+    return table(["elements", "k"] + [f"{measure}{whose}" for measure in measures for whose in ("", ", cuBLAS")], rows)
+
+
 # Of the seeds' table: the capability, and what shows it (the beginning of a case).
 CAPABILITIES = {
     "reduced overheads": ("prologue", "idle", "cost"),
@@ -226,6 +240,10 @@ def gpu_intensity_table(records):
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
+    "gpu_pedantic": gpu_gemm_table,
+    "gpu_sliced": gpu_gemm_table,
+    "gpu_tf32": gpu_gemm_table,
+    "gpu_accuracy": gpu_accuracy_table,
     "gpu_half_square": gpu_gemm_table,
     "gpu_half_odd": gpu_gemm_table,
     "gpu_half_skinny": gpu_gemm_table,

@@ -10,7 +10,8 @@
 #include "cublas.h"
 #include "operands.h"
 
-enum { SIDE = 256 };
+/* So large that cuBLAS sums all of k in one go, as for large products; drawn numbers are taken again after so many. */
+enum { SIDE = 1024, N_DRAWN = 1 << 20, MOST_K = 65536 };
 
 static double between_0_and_1(void) { return (double)drawn_below((size_t)1 << 40) * 0x1p-40; }
 static double uniform(int64_t k) { return (void)k, 2 * between_0_and_1() - 1; }
@@ -81,7 +82,9 @@ static operand draw_operand(double (*draw)(int64_t), int64_t k) {
   double *wide = malloc(n * sizeof *wide);
   operand op;
   if (!single || !wide) exit(1);
-  for (size_t i = 0; i < n; i++) single[i] = (float)draw(k), wide[i] = (double)single[i];
+  for (size_t i = 0; i < n && i < N_DRAWN; i++) single[i] = (float)draw(k);
+  for (size_t i = N_DRAWN; i < n; i++) single[i] = i % N_DRAWN ? single[i - N_DRAWN + 1] : single[drawn_below(N_DRAWN)];
+  for (size_t i = 0; i < n; i++) wide[i] = (double)single[i];
   GPU(cudaMalloc((void **)&op.single, n * sizeof *single));
   GPU(cudaMalloc((void **)&op.wide, n * sizeof *wide));
   GPU(cudaMalloc((void **)&op.magnitudes, n * sizeof *wide));
@@ -90,6 +93,7 @@ static operand draw_operand(double (*draw)(int64_t), int64_t k) {
   for (size_t i = 0; i < n; i++) wide[i] = fabs(wide[i]);
   GPU(cudaMemcpy(op.magnitudes, wide, n * sizeof *wide, cudaMemcpyHostToDevice));
   free(single), free(wide);
+  GPU(cudaDeviceSynchronize()); /* copies of such memory may still be on their way */
   return op;
 }
 
@@ -116,7 +120,7 @@ void run_accuracy(cudaStream_t stream, const char *device_name, const char *json
   if (wsgemm_create(&h) || wsgemm_set_stream(h, stream)) exit(1);
   printf("|C - C^| / (|A| |B|) in 2^-24: mean, most, bias;  ours (slices), ours (default), cuBLAS\n");
   for (size_t d = 0; d < sizeof distributions / sizeof distributions[0]; d++)
-    for (int64_t k = 16; k <= 65536; k *= 4) {
+    for (int64_t k = 16; k <= MOST_K; k *= 4) {
       operand a = draw_operand(distributions[d].draw, k), b = draw_operand(distributions[d].draw, k);
       errors by[3];
       dgemm(k, a.wide, b.wide, wide_c, exact, stream);

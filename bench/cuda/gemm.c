@@ -6,6 +6,7 @@
  *   policies         who works on what            invariant   what invariant mode costs
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
  *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
+ *   sliced           s: squares up to 16384
  *
  * of which demo and epilogue need no cuBLAS.
  *
@@ -500,7 +501,8 @@ int main(int argc, char **argv) {
   struct cudaDeviceProp properties;
   int n_devices = 0;
   if (!parse(argc, argv)) {
-    fputs("usage: bench_gpu_gemm [--suite square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,tf32,accuracy] "
+    fputs("usage: bench_gpu_gemm [--suite "
+          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,tf32,accuracy] "
           "[--types "
           "sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N] [--workspace own|asked]\n",
           stderr);
@@ -530,6 +532,7 @@ int main(int argc, char **argv) {
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
     if (strstr(options.suites, "pedantic") && type == WSGEMM_F32)
       run_in_class("pedantic", type, LIST(square), WSGEMM_MATH_PEDANTIC);
+    if (strstr(options.suites, "sliced") && type == WSGEMM_F32) run_against_cublas("sliced", type, LIST(sliced));
     if (strstr(options.suites, "tf32") && type == WSGEMM_F32) run_tf32();
     if (strstr(options.suites, "accuracy") && type == WSGEMM_F32) run_accuracy(stream, device_name, options.json, options.commit);
     if (strstr(options.suites, "rows")) run_rows(type);

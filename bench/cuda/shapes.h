@@ -20,6 +20,8 @@ static const shape square[] = {
     SHAPE("NN", 2304, 2304, 2304),  SHAPE("NN", 3000, 3000, 3000), SHAPE("NN", 4096, 4096, 4096), SHAPE("NN", 5120, 5120, 5120),
     SHAPE("NN", 8192, 8192, 8192),  SHAPE("NN", 4097, 4095, 4093), SHAPE("NN", 128, 8192, 8192),  SHAPE("NN", 8192, 128, 8192),
     SHAPE("NN", 4096, 11008, 4096), SHAPE("NT", 4096, 4096, 4096), SHAPE("TN", 4096, 4096, 4096), SHAPE("TT", 4096, 4096, 4096)};
+static const shape sliced[] = {SHAPE("NN", 1024, 1024, 1024), SHAPE("NN", 2048, 2048, 2048), SHAPE("NN", 4096, 4096, 4096),
+                               SHAPE("NN", 8192, 8192, 8192), SHAPE("NN", 16384, 16384, 16384)};
 static const shape skinny[] = {SHAPE("NN", 64, 64, 65536), SHAPE("NN", 16, 4096, 4096), SHAPE("NN", 1, 4096, 4096)};
 /* 16-bit types */
 static const shape half_square[] = {
