@@ -310,6 +310,15 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
   return status;
 }
 
+wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
+  uint64_t n_marked;
+  if (ws_driver_is_lost()) return ws_fail(h, WSGEMM_NO_DEVICE, "the GPU is lost by fork(); only the parent can use it");
+  const CUresult result = ws_device_n_marked(device, &n_marked);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "fallback count", result);
+  *count = (int64_t)n_marked;
+  return WSGEMM_SUCCESS;
+}
+
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
   enum { ALIGN = 256 };
   int device = -1;
@@ -327,6 +336,17 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
   return WSGEMM_SUCCESS;
 }
 
+/* The rows that a call takes; the library's own memory is taken to be there. */
+static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const ws_row_kind kind = ws_gpu_kind_for(h, p, device);
+  ws_piece_bytes *const bytes_of = kind == WS_ROW_SLICED ? ws_sliced_bytes(ws_n_slices(h, p)) : ws_copies_bytes;
+  const bool is_given = atomic_load_explicit(&h->workspace, memory_order_relaxed) != NULL;
+  const double bytes = is_given ? (double)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) : WS_COPIES_BYTES;
+  ws_pieces pieces;
+  if (kind != WS_ROW_WGMMA && kind != WS_ROW_SLICED) return kind;
+  return ws_pieces_for(p, bytes_of, bytes, &pieces) ? kind : ws_gpu_plain_kind(h, p);
+}
+
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
 
 void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, ws_text *t) {
@@ -335,7 +355,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   ws_gpu_plan plan;
   CUcontext popped;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    status = ws_gpu_plan_make(h, p, device, ws_gpu_kind_for(h, p, device), &plan);
+    status = ws_gpu_plan_make(h, p, device, kind_in_workspace(h, p, device), &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
     status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);

@@ -16,6 +16,8 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text 
 /* Device memory that the call works faster with. */
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes);
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
+/* Rows and columns marked by products of slices (slice_args.h) on the device so far. */
+wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count);
 void ws_cuda_describe(ws_text *t); /* lines for wsgemm_machine */
 int ws_cuda_kernel_count(void);
 const char *ws_cuda_kernel_name(int row_idx);
@@ -42,6 +44,10 @@ static inline wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_p
 static inline wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
   (void)h, (void)workspace, (void)bytes;
   return WSGEMM_NO_DEVICE;
+}
+static inline wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
+  (void)h, (void)device, (void)count;
+  return WSGEMM_SUCCESS;
 }
 static inline void ws_cuda_describe(ws_text *t) { ws_text_add(t, "gpu: not built in\n"); }
 static inline int ws_cuda_kernel_count(void) { return 0; }

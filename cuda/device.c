@@ -255,6 +255,21 @@ ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool
   return state;
 }
 
+CUresult ws_device_n_marked(int ordinal, uint64_t *n_marked) {
+  *n_marked = 0;
+  if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&records[ordinal].is_ready, memory_order_acquire)) return CUDA_SUCCESS;
+  device_record *r = &records[ordinal];
+  CUcontext popped;
+  CUresult result = ws_cuda.cuCtxPushCurrent(r->device.context);
+  if (result != CUDA_SUCCESS) return result;
+  pthread_mutex_lock(&lock); /* an image that is not loaded has not run */
+  const void *const at = r->library[WS_IMAGE_SLICED] ? find_global(r, WS_IMAGE_SLICED, "ws_n_marked_ever") : NULL;
+  pthread_mutex_unlock(&lock);
+  if (at) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
+  ws_cuda.cuCtxPopCurrent(&popped);
+  return result;
+}
+
 void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state) {
   static const struct {
     int image_idx, n_pieces;

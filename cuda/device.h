@@ -75,6 +75,10 @@ ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool
 typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_memory;
 void *ws_device_memory(ws_device *device, ws_memory which, const ws_launch_state *state);
 
+/* How many rows and columns products of slices have marked on the device so far, 0 if the library has not used it; waits for the device's
+ * default stream. */
+CUresult ws_device_n_marked(int ordinal, uint64_t *n_marked);
+
 /* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 /* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */

@@ -32,6 +32,7 @@
   X(cuStreamGetId, 12000)                              \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuTensorMapEncodeTiled, 12000)                     \
+  X(cuMemcpyDtoH, 3020)                                \
   X(cuGetErrorName, 6000)                              \
   X(cuGetErrorString, 6000)
 
@@ -44,7 +45,6 @@
   X(cuMemAlloc, 3020)                \
   X(cuMemFree, 3020)                 \
   X(cuMemcpyHtoD, 3020)              \
-  X(cuMemcpyDtoH, 3020)              \
   X(cuCtxSynchronize, 2000)
 #else
 #define WS_DRIVER_COMMAND_ENTRIES(X)

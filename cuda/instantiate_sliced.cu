@@ -30,7 +30,9 @@ extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 3) slices_2(const
 
 using marked_config = ws::row_config<ws::type_s, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, WS_MARKED_TM, WS_MARKED_TN, 1,
                                      WS_MARKED_STAGES, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>;
+extern "C" __device__ unsigned long long ws_n_marked_ever;
+extern "C" __device__ unsigned long long ws_n_marked_ever = 0;
 extern "C" __global__ void __launch_bounds__(marked_config::n_threads) smarked(const __grid_constant__ ws_marked_args args) {
-  ws::gemm_marked<marked_config, ws::tiled_product<marked_config, ws::mainloop_simt>>(args);
+  ws::gemm_marked<marked_config, ws::tiled_product<marked_config, ws::mainloop_simt>>(args, &ws_n_marked_ever);
 }
 #endif

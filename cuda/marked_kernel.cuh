@@ -17,11 +17,15 @@ template <class Config> struct output_marked : output_scaled<Config> {
   __device__ __forceinline__ bool wants(int64_t i, int64_t j) const { return of_m[i] + of_n[j] >= WS_SCALE_MARKED; }
 };
 
-template <class Config, class Product> __device__ __forceinline__ void gemm_marked(const ws_marked_args &args) {
+/* n_marked_ever: of all products on the device, for whoever asks. */
+template <class Config, class Product>
+__device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned long long *n_marked_ever) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ struct { int batch, row, col; } at;
   griddepcontrol_wait(); /* for the product of slices, and the slices themselves before it */
-  if (*args.n_marked_a + *args.n_marked_b == 0) return;
+  const uint32_t n_marked = *args.n_marked_a + *args.n_marked_b;
+  if (n_marked == 0) return;
+  if (blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(n_marked_ever, n_marked);
   const ws_gemm_args &gemm = args.gemm;
   for (int64_t item = blockIdx.x; item < gemm.sched.n_items; item += gridDim.x) {
     if (threadIdx.x == 0) {

@@ -184,6 +184,13 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
+/* How many rows of A and columns of B the F32 products on a device had so far whose elements of C were computed by multiply-adds, as slices would
+ * not do for them (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first
+ * product; waits for its default stream, so that streams whose products are to be counted must have ended.
+ * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory.
+ * INVALID_POINTER: count is NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
+WSGEMM_API wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count);
+
 /* Check mode: also refuse a C that overlaps A or B, and what of an epilogue must not overlap (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1
  * in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);

@@ -402,8 +402,8 @@ static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *
 WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
   const bool is_whole = d->struct_bytes == sizeof *d;
   return ((unsigned)d->type_a <= WSGEMM_C64) & (d->type_b == d->type_a) & (d->type_c == d->type_a) &
-             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_TF32) &
-             (d->scalar_mode == WSGEMM_SCALAR_VALUE) & (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
+             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_TF32) & (d->scalar_mode == WSGEMM_SCALAR_VALUE) &
+             (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
          (!is_whole ||
           (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));
 }

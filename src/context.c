@@ -419,6 +419,14 @@ wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t byt
   return ws_cuda_set_workspace(h, workspace, bytes);
 }
 
+wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
+  if (!(h = ws_handle(h))) return bad_handle();
+  if (!count) return ws_fail(h, WSGEMM_INVALID_POINTER, "count is NULL");
+  if (device < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be at least 0", device);
+  *count = 0;
+  return ws_cuda_may_have_devices ? ws_cuda_fallback_count(h, device, count) : WSGEMM_SUCCESS;
+}
+
 wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) {
   if (!(h = ws_handle(h))) return bad_handle();
   return set_int(h, &h->check, "enabled", enabled, 0, 1);

@@ -10,11 +10,10 @@ const char *rows_backend = "cpu";
 /* "_32x12" of a CPU row; "_128x64x16_c2" of a GPU row, whose work item is 128 x (64 * 2). */
 static bool parse_tile(const char *name, struct kernel_row *row) {
   int bk, coarse;
-  const char *tile = strpbrk(name, "0123456789");
-  for (; tile && sscanf(tile, "%dx%d", &row->mr, &row->nr) != 2; tile = strpbrk(tile, "0123456789"))
-    tile += strspn(tile, "0123456789");
+  const char *tile = strchr(name, '_');
+  while (tile && sscanf(tile, "_%dx%d", &row->mr, &row->nr) != 2) tile = strchr(tile + 1, '_');
   if (!tile) return false;
-  if (sscanf(tile, "%dx%dx%d_c%d", &row->mr, &row->nr, &bk, &coarse) == 4) row->nr *= coarse;
+  if (sscanf(tile, "_%dx%dx%d_c%d", &row->mr, &row->nr, &bk, &coarse) == 4) row->nr *= coarse;
   return true;
 }
 

@@ -294,6 +294,7 @@ static void handles(void) {
           wsgemm_set_invariant(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_invariant(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
           wsgemm_set_workspace(wrong, NULL, 0) == WSGEMM_INVALID_HANDLE &&
           wsgemm_get_workspace_size(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE &&
+          wsgemm_get_fallback_count(wrong, 0, NULL) == WSGEMM_INVALID_HANDLE &&
           wsgemm_set_logger(wrong, NULL, NULL) == WSGEMM_INVALID_HANDLE,
       "a setter or getter takes what is no handle");
   char text[64] = "";

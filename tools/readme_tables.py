@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MARKED = re.compile(r"(<!-- table:([a-z_]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- table:([a-z0-9_]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 
 
 def geometric_mean(values):

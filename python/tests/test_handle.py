@@ -254,3 +254,19 @@ def test_long_texts_come_whole():
 
     assert _lib.text(grows)["key"].strip("x") == ""
     assert len(lengths) >= 3
+
+
+def test_fallback_count():
+    handle = wsgemm.Handle()
+    assert handle.fallback_count() == 0 and handle.fallback_count(device=3) == 0  # no GPU has had a product
+    with pytest.raises(wsgemm.WsgemmError, match="device is -1"):
+        handle.fallback_count(-1)
+
+
+def test_math_by_name():
+    handle = wsgemm.Handle(math="tf32")
+    assert handle.math == "tf32"
+    handle.math = "pedantic"
+    assert handle.math == "pedantic"
+    with pytest.raises(ValueError, match="tf32"):
+        handle.math = "bf16"

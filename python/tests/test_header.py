@@ -51,6 +51,7 @@ POINTERS = {
         for name in (
             "void",
             "size_t",
+            "int64_t",
             "float",
             "double",
             *(f"wsgemm_{x}" for x in ("handle", "cfloat", "cdouble", "f16", "bf16")),

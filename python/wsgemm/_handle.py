@@ -150,6 +150,17 @@ class Handle:
             _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, name.encode()))
             self._kernels += (name,)
 
+    def fallback_count(self, device: int = 0) -> int:
+        """How many rows and columns of float32 products on a GPU multiply-adds computed in place of slices so far; see
+        wsgemm_get_fallback_count in wsgemm.h.
+
+        Raises:
+            WsgemmError: device is negative, or the GPU cannot be asked.
+        """
+        count = ctypes.c_int64()
+        _lib.check(_lib.library.wsgemm_get_fallback_count(self.pointer, _c_int(device, "device"), ctypes.byref(count)))
+        return count.value
+
     def __repr__(self) -> str:
         settings = ", ".join(
             f"{name}={getattr(self, name)!r}" for name in ("threads", "policy", "coarse_factor", "kernel", "math", "invariant")

@@ -207,6 +207,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "set_stream": (c_int, [c_void_p, c_void_p]),
     "get_stream": (c_int, [c_void_p, _out_pointer]),
     "set_workspace": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "get_fallback_count": (c_int, [c_void_p, c_int, c_void_p]),
     "get_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
     "set_check": (c_int, [c_void_p, c_int]),
     "get_check": (c_int, [c_void_p, _out_int]),

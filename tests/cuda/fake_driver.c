@@ -278,9 +278,20 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
     *bytes = (size_t)WS_N_COPIES * WS_COPIES_BYTES;
     if (!fake.copies[device]) fake.copies[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
     *address = (CUdeviceptr)(uintptr_t)fake.copies[device];
+  } else if (strcmp(name, "ws_n_marked_ever") == 0) {
+    *bytes = sizeof fake.n_marked[device];
+    *address = (CUdeviceptr)(uintptr_t)&fake.n_marked[device];
   } else {
     result = CUDA_ERROR_NOT_FOUND;
   }
+  return leave(result);
+}
+
+static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
+  ENTER(cuMemcpyDtoH);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (from != (CUdeviceptr)(uintptr_t)&fake.n_marked[fake_current()->device]) return leave(CUDA_ERROR_INVALID_VALUE);
+  memcpy(to, &fake.n_marked[fake_current()->device], bytes);
   return leave(result);
 }
 
@@ -343,7 +354,16 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->column_sums, parameter, sizeof l->column_sums);
     return;
   }
-  if (!strstr(l->kernel, "_wgmma_")) {
+  if (strcmp(l->kernel, "maxima") == 0 || strncmp(l->kernel, "slices_", 7) == 0) {
+    memcpy(&l->slices, parameter, sizeof l->slices);
+    return;
+  }
+  if (strcmp(l->kernel, "smarked") == 0) {
+    memcpy(&l->marked, parameter, sizeof l->marked);
+    l->args = l->marked.gemm;
+    return;
+  }
+  if (!strstr(l->kernel, "_wgmma_") && !strstr(l->kernel, "_f16x")) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;
   }

@@ -9,7 +9,9 @@
 #include "cuda/driver.h"
 #include "cuda/kernel_args.h"
 #include "cuda/launch_state.h"
+#include "cuda/marked_args.h"
 #include "cuda/pitch_args.h"
+#include "cuda/slice_args.h"
 #include "cuda/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
@@ -43,7 +45,9 @@ typedef struct fake_launch {
   ws_gemm_args args;
   ws_pitch_args pitch;             /* of the kernel of that name */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
-  ws_wgmma_args wgmma; /* of kernels with this word in their names; args then has what is common: the scheduler's and the grid */
+  ws_slice_args slices;            /* of kernels called maxima or slices_N */
+  ws_marked_args marked;           /* of smarked; args then has its product's */
+  ws_wgmma_args wgmma;             /* of the rows on matrix units; args then has what is common: the scheduler's and the grid */
 } fake_launch;
 
 /* What a tensor map holds, here. */
@@ -75,6 +79,7 @@ typedef struct fake_driver {
   fake_launch launch[FAKE_N_LAUNCHES];
   int n_loads;                             /* images given to the driver with success */
   ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
+  uint64_t n_marked[FAKE_N_DEVICES];       /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   const char *trapped;    /* a function that the library has no business with was looked for or called */

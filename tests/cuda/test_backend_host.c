@@ -352,8 +352,10 @@ CHILD_CASE(explanations) {
     const ws_cuda_row *row = gpu_row_named(wsgemm_kernel_name(i));
     CHECK(wsgemm_kernel_usable(i), "%s is not usable beside a driver", row->name);
     wsgemm_handle *h = handle_of_row(row);
-    const int device = row->kind == WS_ROW_WGMMA ? 2 : 1;
-    const wsgemm_gemm_desc d = row_desc(row, 304, 500, row->k_parts > 1 ? 2048 : 24, device);
+    const bool is_sliced = row->kind == WS_ROW_SLICED;
+    const int device = row->kind == WS_ROW_WGMMA || is_sliced ? 2 : 1;
+    wsgemm_gemm_desc d = row_desc(row, 304, 500, row->k_parts > 1 ? 2048 : is_sliced ? 128 : 24, device);
+    if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;
     char number[32], tile[32], name[32];
     snprintf(name, sizeof name, "%d Fake GPU %d", device, device);
     snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, d.m, d.n, 1));
@@ -365,7 +367,9 @@ CHILD_CASE(explanations) {
               explained_number(h, &d, "coarse_factor", -1) == row->coarse && explained_number(h, &d, "blocks_per_sm", -1) == 2,
           "%s is not explained", row->name);
     CHECK(fake.n_launches == 0, "wsgemm_explain launched");
-    const fake_launch *l = launch_of(h, &d);
+    CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == (is_sliced ? 4 : 1), "%s: %d launches: %s", row->name,
+          fake.n_launches, wsgemm_last_error());
+    const fake_launch *l = &fake.launch[is_sliced ? 2 : 0];
     CHECK(strncmp(l->kernel, row->name, strlen(row->name)) == 0, "%s was forced and explained, %s launched", row->name,
           l->kernel);
     wsgemm_destroy(h);

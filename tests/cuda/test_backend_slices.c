@@ -1,0 +1,229 @@
+/* test_backend_slices.c - what the kernels are told that multiply floats by slices of FP16: where slices, scales and marks stand, the tensor maps of
+ * the slices, pieces, and which products go this way at all. Seen by a fake driver. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N_LAUNCHES = 4 };
+static const char *const row_name = "sgemm_f16x3_128x64x64_c2_x1";
+
+static fake_map held(const CUtensorMap *map) {
+  fake_map m;
+  memcpy(&m, map, sizeof m);
+  return m;
+}
+
+static wsgemm_handle *forced(const char *name) {
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return h;
+}
+
+static wsgemm_gemm_desc single_desc(wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, m, n, k, 0);
+  d.transa = op_a, d.transb = op_b;
+  d.lda = op_a == WSGEMM_NO_TRANS ? m : k, d.ldb = op_b == WSGEMM_NO_TRANS ? k : n;
+  return d;
+}
+
+static bool is_sliced(const fake_launch *l) { return strstr(l->kernel, "_f16x") != NULL; }
+
+/* One operand: what is cut, into what, and that the product reads just that. */
+static void check_operand(const ws_slice_operand *op, const ws_wgmma_operand *read, int n_slices, const void *from, int64_t n_x,
+                          int64_t k, int64_t ld, bool along_k) {
+  const int64_t length = along_k ? k : n_x, n_lines = along_k ? n_x : k;
+  const fake_map map = held(&read->map);
+  CHECK(op->from == from && op->n_x == n_x && op->n_k == k && op->ld == ld && (op->along_k != 0) == along_k &&
+            op->n_products == 1,
+        "what is cut");
+  CHECK((int64_t)op->n_chunks * op->chunk_k >= k && op->chunk_k % 64 == 0 && op->n_chunks <= WS_SLICE_CHUNKS &&
+            (int64_t)(op->n_chunks - 1) * op->chunk_k < k,
+        "%d chunks of %d", op->n_chunks, op->chunk_k);
+  CHECK(map.address == (uintptr_t)op->to && map.dims[0] == (uint64_t)length && map.dims[1] == (uint64_t)n_lines &&
+            map.dims[2] == (uint64_t)n_slices && map.strides[0] == (uint64_t)op->pitch * 2 &&
+            (n_slices == 1 || map.strides[1] == (uint64_t)(op->pitch * n_lines) * 2) &&
+            map.type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        "the map of the slices");
+  CHECK(op->pitch >= length && op->pitch % 64 == 0 && (read->along_k != 0) == along_k && read->batch_step == 0,
+        "how they are read");
+}
+
+/* Nothing of the two operands overlaps, and all of it is in the memory. */
+static void check_memory(const ws_slice_args *args, const char *memory, int64_t bytes) {
+  const struct {
+    const void *at;
+    int64_t bytes;
+  } parts[] = {
+#define OPERAND(op, lines)                                                                                                     \
+  {(op)->n_marked, 4}, {(op)->to, args->n_slices * (lines) * (op)->pitch * 2}, {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, \
+      {(op)->scales, (op)->scales_pitch * 4}
+      OPERAND(&args->operand[0], args->operand[0].along_k ? args->operand[0].n_x : args->operand[0].n_k),
+      OPERAND(&args->operand[1], args->operand[1].along_k ? args->operand[1].n_x : args->operand[1].n_k)};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    const char *at = parts[i].at;
+    CHECK(at >= memory && at + parts[i].bytes <= memory + bytes && (uintptr_t)at % 16 == 0, "part %zu lies elsewhere", i);
+    for (size_t j = 0; j < i; j++)
+      CHECK(at >= (const char *)parts[j].at + parts[j].bytes || at + parts[i].bytes <= (const char *)parts[j].at,
+            "%zu and %zu overlap", j, i);
+  }
+}
+
+CHILD_CASE(launches) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_handle *h = forced(row_name);
+  for (int ops = 0; ops < 4; ops++) {
+    const wsgemm_gemm_desc d = single_desc(all_ops[ops / 2], all_ops[ops % 2], 301, 200, 136);
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%d launches: %s", fake.n_launches,
+            wsgemm_last_error());
+    const fake_launch *maxima = &fake.launch[0], *slices = &fake.launch[1], *product = &fake.launch[2], *marked = &fake.launch[3];
+    CHECK(strcmp(maxima->kernel, "maxima") == 0 && strcmp(slices->kernel, "slices_2") == 0 &&
+              strncmp(product->kernel, row_name, strlen(row_name)) == 0 && strcmp(marked->kernel, "smarked") == 0,
+          "%s, %s, %s, %s", maxima->kernel, slices->kernel, product->kernel, marked->kernel);
+    CHECK(memcmp(&maxima->slices, &slices->slices, sizeof slices->slices) == 0, "the two passes are told different things");
+    const ws_slice_args *args = &slices->slices;
+    check_operand(&args->operand[0], &product->wgmma.a, 2, d.a, d.m, d.k, d.lda, ops / 2 == 1);
+    check_operand(&args->operand[1], &product->wgmma.b, 2, d.b, d.n, d.k, d.ldb, ops % 2 == 0);
+    size_t bytes = 0;
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    check_memory(args, fake.copies[0], (int64_t)bytes);
+    for (int i = 0; i < 2; i++) {
+      const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : &marked->marked.scales;
+      CHECK(s->of_m == args->operand[0].scales && s->of_n == args->operand[1].scales && s->pitch_m == 0 && s->pitch_n == 0,
+            "scales");
+    }
+    CHECK(marked->marked.n_marked_a == args->operand[0].n_marked && marked->marked.n_marked_b == args->operand[1].n_marked &&
+              marked->args.a.data == d.a && marked->args.b.data == d.b && marked->args.c == d.c &&
+              marked->args.sched.n_items == (uint32_t)(((d.m + 63) / 64) * ((d.n + 63) / 64)),
+          "what is computed again");
+    CHECK(product->wgmma.c_data == d.c && product->wgmma.m == d.m && product->wgmma.n == d.n && product->wgmma.k == d.k, "C");
+    /* a bound of k + 2 roundings must leave room for what both operands leave out */
+    CHECK(args->tolerance > 0 && 2 * (double)args->tolerance < (double)(d.k + 2) * 0x1p-24, "tolerance %g",
+          (double)args->tolerance);
+  }
+  wsgemm_destroy(h);
+}
+
+/* In which numerics class, at which k, on which device. */
+CHILD_CASE(who_uses_them) {
+  (void)unused;
+  fake.n_devices = FAKE_N_DEVICES;
+  fake.device[0].cc = 90;
+  const struct {
+    int64_t side, k;
+    wsgemm_math handle_math, math;
+    bool invariant;
+    int device;
+    const char *word; /* in the product's name */
+  } cases[] = {{1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_f16x3_"},
+               {1024, 256, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},
+               {1024, 256, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_DEFAULT, false, 0, "_f16x3_"},
+               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "_simt_"},
+               {1024, 256, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "_f16x1_"},
+               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "_f16x1_"},
+               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "_simt_"},
+               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "_simt_"},
+               {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},
+               {100, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_simt_"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    wsgemm_handle *h = NULL;
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_math(h, cases[i].handle_math) == WSGEMM_SUCCESS &&
+                wsgemm_set_invariant(h, cases[i].invariant) == WSGEMM_SUCCESS,
+            "%s", wsgemm_last_error());
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, cases[i].side, cases[i].side, cases[i].k, cases[i].device);
+    char text[1024];
+    d.math = cases[i].math;
+    wsgemm_explain(h, &d, text, sizeof text);
+    const char *kernel = strstr(text, "kernel: ");
+    CHECK(kernel && strstr(kernel, cases[i].word), "case %zu: not %s: %s", i, cases[i].word, text);
+    const bool tells = strstr(text, "slices of FP16") != NULL;
+    CHECK(tells == (strstr(cases[i].word, "_f16x") != NULL), "case %zu: the arithmetic that is told: %s", i, text);
+    wsgemm_destroy(h);
+  }
+}
+
+/* A workspace for parts of the operands: every element of C belongs to one piece, an operand is cut once for a row of pieces. */
+CHILD_CASE(pieces) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_handle *h = forced(row_name);
+  enum { BYTES = 2 << 20, SIDE = 256 };
+  char *workspace = fake_alloc(FAKE_DEVICE, 0, BYTES);
+  const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 700, 900, 640);
+  int times[(700 + SIDE - 1) / SIDE][(900 + SIDE - 1) / SIDE] = {{0}};
+  size_t asked = 0;
+  REQUIRE(wsgemm_set_workspace(h, workspace, BYTES) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(wsgemm_get_workspace_size(h, &d, &asked) == WSGEMM_SUCCESS && asked > BYTES, "%zu bytes are asked for", asked);
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches > N_LAUNCHES && fake.n_launches % N_LAUNCHES == 0 &&
+              fake.n_launches <= FAKE_N_LAUNCHES,
+          "%d launches: %s", fake.n_launches, wsgemm_last_error());
+  const void *a_before = NULL;
+  for (int i = 0; i < fake.n_launches; i += N_LAUNCHES) {
+    const ws_slice_args *args = &fake.launch[i + 1].slices;
+    const ws_wgmma_args *product = &fake.launch[i + 2].wgmma;
+    const int64_t first = (const float *)product->c_data - (const float *)d.c, m_first = first % d.m, n_first = first / d.m;
+    for (int64_t m = m_first; m < m_first + product->m; m += SIDE)
+      for (int64_t n = n_first; n < n_first + product->n; n += SIDE) times[m / SIDE][n / SIDE]++;
+    const bool new_a = args->operand[0].n_products > 0;
+    CHECK(new_a == (n_first == 0), "A is cut at column %lld", (long long)n_first);
+    if (new_a) a_before = args->operand[0].from;
+    CHECK(a_before == (const float *)d.a + m_first, "A's slices are of other rows");
+    CHECK((const char *)product->scales.of_n >= workspace && (const char *)product->scales.of_n < workspace + BYTES,
+          "scales lie elsewhere");
+  }
+  for (size_t m = 0; m < sizeof times / sizeof times[0]; m++)
+    for (size_t n = 0; n < sizeof times[0] / sizeof times[0][0]; n++)
+      CHECK(times[m][n] == 1, "%zu, %zu: %d times", m, n, times[m][n]);
+  REQUIRE(wsgemm_set_workspace(h, workspace, 4096) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(!is_sliced(launch_of(h, &d)), "slices in 4096 bytes");
+  wsgemm_destroy(h);
+}
+
+CHILD_CASE(batches) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_handle *h = forced(row_name);
+  wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
+  d.batch_count = 5, d.stride_a = 8192, d.stride_b = 0, d.stride_c = 4096;
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%s", wsgemm_last_error());
+  const ws_slice_args *args = &fake.launch[1].slices;
+  const ws_wgmma_args *product = &fake.launch[2].wgmma;
+  CHECK(args->operand[0].n_products == 5 && args->operand[0].stride == 8192 && held(&product->a.map).dims[2] == 10 &&
+            product->a.batch_step == 2 && product->scales.pitch_m == args->operand[0].scales_pitch,
+        "A: 5 products");
+  CHECK(args->operand[1].n_products == 1 && held(&product->b.map).dims[2] == 2 && product->b.batch_step == 0 &&
+            product->scales.pitch_n == 0,
+        "B: one for all");
+  wsgemm_destroy(h);
+}
+
+/* There is no driver call for a device that has had no product, and none for bad arguments. */
+CHILD_CASE(fallback_count) {
+  (void)unused;
+  int64_t count = 7;
+  fake_forget();
+  CHECK(wsgemm_get_fallback_count(NULL, 0, &count) == WSGEMM_SUCCESS && count == 0, "before any product: %lld", (long long)count);
+  CHECK(wsgemm_get_fallback_count(NULL, -1, &count) == WSGEMM_INVALID_VALUE && strstr(wsgemm_last_error(), "device"),
+        "device -1");
+  CHECK(wsgemm_get_fallback_count(NULL, 0, NULL) == WSGEMM_INVALID_POINTER, "no place for the count");
+  CHECK(fake.n_calls == 0, "the driver was called");
+  fake.device[0].cc = 90;
+  fake.n_marked[0] = 77;
+  wsgemm_handle *h = forced(row_name);
+  const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
+  const CUcontext context = fake_current();
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(wsgemm_get_fallback_count(h, 0, &count) == WSGEMM_SUCCESS && count == 77 && fake_current() == context, "%lld: %s",
+        (long long)count, wsgemm_last_error());
+  wsgemm_destroy(h);
+}
+
+static const struct check_case cases[] = {{"launches", launches},
+                                          {"who_uses_them", who_uses_them},
+                                          {"pieces", pieces},
+                                          {"batches", batches},
+                                          {"fallback_count", fallback_count}};
+CHECK_MAIN("backend_slices", cases)
