@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sorts the JSON lines of `tools/gpu.sh bench` into bench/results/<device>/gpu_<suite>.jsonl (hgemm, bgemm: gpu_half_<suite>.jsonl),
-replacing whole suites.
+replacing all records of a routine in a suite.
 
     gpu_results.py COMMIT FILE...
 
@@ -32,6 +32,9 @@ def main():
     for (device, suite), records in suites.items():
         path = RESULTS / device / f"{suite}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
+        measured = {record["routine"] for record in records}
+        old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        records += [record for record in map(json.loads, old) if record["routine"] not in measured]
         path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
         print(f"{path}: {len(records)} records")
 
