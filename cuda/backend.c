@@ -126,10 +126,10 @@ static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream 
 /* ---- launch: rows that take their operands in a form of their own ---------------------------------------------------------------- */
 
 /* With A and B where the copy engine takes them; scales: of slices, or NULL. */
-static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, const ws_lines *a, const ws_lines *b,
+static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_lines *a, const ws_lines *b,
                                   const ws_wgmma_scales *scales, ws_device *device, CUstream stream, ws_launch_state *state) {
   ws_gpu_plan plan;
-  wsgemm_status status = ws_gpu_plan_make(h, p, device, kind, &plan);
+  wsgemm_status status = ws_gpu_plan_make(h, p, device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
   if (status) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
@@ -141,7 +141,7 @@ static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, ws_row_
   status = set_sched(h, device, stream, &plan, &args.sched, &n_clusters);
   if (status) return status;
   return ws_launch(h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster,
-                   kind == WS_ROW_SLICED ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, stream, &args);
+                   scales ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, stream, &args);
 }
 
 /* What the pieces of a product share: memory for their operands, used by one piece after the other, as the stream keeps their order. */
@@ -165,19 +165,30 @@ static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, b
   if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0)
     status = ws_launch_pitch(call->h, &copies, call->device, call->stream);
   if (status) return status;
-  return launch_wgmma(call->h, piece, WS_ROW_WGMMA, &a, &b, NULL, call->device, call->stream, call->state);
+  return launch_wgmma(call->h, piece, 0, &a, &b, NULL, call->device, call->stream, call->state);
 }
 
+/* Both passes that cut, and the product; or of three slices, whose scales are known, the second pass. */
+static wsgemm_status multiply_slices(const pieces_call *call, const ws_problem *piece, const ws_sliced *sliced) {
+  ws_slice_args args = sliced->args;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (args.n_slices < 3) status = ws_launch_maxima(call->h, &args, call->device, call->stream);
+  if (!status) status = ws_launch_slices(call->h, &args, call->device, call->stream);
+  if (status) return status;
+  return launch_wgmma(call->h, piece, args.n_slices, &sliced->a, &sliced->b, &sliced->scales, call->device, call->stream,
+                      call->state);
+}
+
+/* What the later launches have to do, if anything, only the device knows. */
 static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
   const pieces_call *call = context;
-  const ws_sliced sliced = ws_sliced_make(piece, call->n_slices, call->memory_a, call->memory_b);
-  ws_slice_args cuts = sliced.args;
-  if (!new_a) cuts.operand[0].n_products = 0;
-  if (!new_b) cuts.operand[1].n_products = 0;
-  wsgemm_status status = ws_launch_slices(call->h, &cuts, call->device, call->stream);
-  if (!status)
-    status = launch_wgmma(call->h, piece, WS_ROW_SLICED, &sliced.a, &sliced.b, &sliced.scales, call->device, call->stream,
-                          call->state);
+  ws_sliced sliced = ws_sliced_make(piece, call->n_slices, call->memory_a, call->memory_b);
+  sliced.args.operand[0].is_again = !new_a, sliced.args.operand[1].is_again = !new_b;
+  wsgemm_status status = multiply_slices(call, piece, &sliced);
+  if (!status && call->n_slices == 2) {
+    const ws_sliced in_three = ws_sliced_make(piece, 3, call->memory_a, call->memory_b);
+    status = multiply_slices(call, piece, &in_three);
+  }
   if (status) return status;
   ws_marked_args marked = ws_marked_args_of(piece, &sliced);
   return ws_launch_marked(call->h, &marked, call->device, call->stream);
@@ -214,7 +225,7 @@ static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_de
     const wsgemm_status status = launch_in_pieces(h, p, kind, device, stream, n_taken, &done);
     if (status || done) return status;
   }
-  const wsgemm_status status = ws_gpu_plan_make(h, p, device, ws_gpu_plain_kind(h, p), &plan);
+  const wsgemm_status status = ws_gpu_plan_make(h, p, device, ws_gpu_plain_kind(h, p), 0, &plan);
   if (status) return status;
   return plan.split.n_parts > 1 ? launch_split(h, device, stream, n_taken, &plan) : launch_tiled(h, device, stream, &plan);
 }
@@ -355,7 +366,8 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   ws_gpu_plan plan;
   CUcontext popped;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    status = ws_gpu_plan_make(h, p, device, kind_in_workspace(h, p, device), &plan);
+    const ws_row_kind kind = kind_in_workspace(h, p, device);
+    status = ws_gpu_plan_make(h, p, device, kind, kind == WS_ROW_SLICED ? ws_n_slices(h, p) : 0, &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
     status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);

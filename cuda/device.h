@@ -63,7 +63,7 @@ typedef enum ws_plain_kernel {
   WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
   WS_KERNEL_MAXIMA,                                     /* slice_kernels.cuh; the next by the number of slices */
   WS_KERNEL_SLICES,
-  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 2, /* marked_kernel.cuh */
+  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 3, /* marked_kernel.cuh */
   WS_N_PLAIN_KERNELS
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */

@@ -66,13 +66,14 @@ wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *
                      stream, args);
 }
 
+wsgemm_status ws_launch_maxima(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
+  return launch_over(h, WS_KERNEL_MAXIMA, "maxima", ws_slice_parts(args), WS_SLICE_THREADS, 0, WS_BEGIN_AFTER, device, stream,
+                     args);
+}
+
 wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
-  const double parts = ws_slice_parts(args);
-  const wsgemm_status status =
-      launch_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_AFTER, device, stream, args);
-  if (status) return status;
-  return launch_over(h, WS_KERNEL_SLICES + args->n_slices - 1, "slices", parts, WS_SLICE_THREADS, 0, WS_BEGIN_EARLY, device,
-                     stream, args);
+  return launch_over(h, WS_KERNEL_SLICES + args->n_slices - 1, "slices", ws_slice_parts(args), WS_SLICE_THREADS, 0,
+                     WS_BEGIN_EARLY, device, stream, args);
 }
 
 wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device *device, CUstream stream) {

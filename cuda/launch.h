@@ -19,6 +19,7 @@ wsgemm_status ws_launch_column_sums(wsgemm_handle *h, const ws_problem *p, ws_de
 wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *device, CUstream stream);
 
 /* Those of slice_kernels.cuh, both passes; that of marked_kernel.cuh. */
+wsgemm_status ws_launch_maxima(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
 wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
 wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device *device, CUstream stream);
 #endif

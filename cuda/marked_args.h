@@ -1,4 +1,4 @@
-/* marked_args.h - what the kernel is told that computes the elements of C in marked rows and columns. Shared by C and CUDA. */
+/* marked_args.h - what the kernel is told that computes the elements of C in unfit rows and columns. Shared by C and CUDA. */
 #ifndef WS_CUDA_MARKED_ARGS_H
 #define WS_CUDA_MARKED_ARGS_H
 #include "kernel_args.h"
@@ -7,7 +7,6 @@
 typedef struct ws_marked_args {
   ws_gemm_args gemm; /* of the floats themselves; its scheduler is not looked at */
   ws_wgmma_scales scales;
-  const uint32_t *n_marked_a, *n_marked_b; /* both 0: there is nothing to do */
 } ws_marked_args;
 
 /* Its tile, as those of the simt rows of kernels.def. */

@@ -141,12 +141,13 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, ws_gpu_plan *plan) {
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan) {
   const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   *plan = (ws_gpu_plan){.problem = p};
   plan->is_invariant = is_invariant(h);
   plan->kind = kind;
-  plan->n_slices = kind == WS_ROW_SLICED ? ws_n_slices(h, p) : 0;
+  plan->n_slices = n_slices;
   const bool is_plain = kind == WS_ROW_TILED || kind == WS_ROW_VECTOR;
   plan->split = is_plain && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
   plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;

@@ -26,8 +26,9 @@ typedef struct ws_gpu_plan {
 ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
 
-/* The device's context must be current. */
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, ws_gpu_plan *plan);
+/* The device's context must be current. n_slices: of rows of that kind, else 0. */
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);

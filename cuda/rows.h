@@ -78,6 +78,7 @@
 /* Slices of an operand. */
 #define WS_SLICES_f16x3 2
 #define WS_SLICES_f16x1 1
+#define WS_SLICES_bf16x6 3
 /* So many k are summed by the units before their sum is added to the total. */
 #define WS_SLICED_CHUNK_K 32
 /* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave out (sliced.c). */

@@ -5,6 +5,7 @@
  * lines along k (a warp each). */
 #ifndef WS_CUDA_SLICE_KERNELS_CUH
 #define WS_CUDA_SLICE_KERNELS_CUH
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "ptx_memory.cuh"
@@ -104,18 +105,19 @@ __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const
 }
 
 /* The second pass adds to scales and marks, so they begin as zeros. */
-__device__ __forceinline__ void clear_scales(const ws_slice_args &args) {
+__device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
   const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
-  for (const ws_slice_operand &op : args.operand) {
-    for (int64_t i = first; i < op.n_products * op.scales_pitch; i += step) op.scales[i] = 0;
-    if (first == 0 && op.n_products > 0) *op.n_marked = 0;
-  }
+  for (int64_t i = first; i < op.n_products * op.scales_pitch; i += step) op.scales[i] = 0;
+  for (int64_t i = first; i < op.n_products * op.groups_pitch; i += step) op.groups[i] = 0;
+  if (first == 0) *op.state = {};
 }
 
 __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
-  clear_scales(args);
+  for (const ws_slice_operand &op : args.operand)
+    if (!op.is_again) clear_marks(op);
   for_each_slice_part<false>(args, [](const ws_slice_operand &op, const slice_part &at) {
+    if (op.is_again) return;
     if (op.along_k)
       maxima_along_k(op, at);
     else
@@ -134,25 +136,45 @@ __device__ __forceinline__ int slice_exponent(uint32_t most) {
   return most == 0 || !is_finite_magnitude(most) ? 0 : min(14 + 127 - int(most >> 23), 127);
 }
 
-__device__ __forceinline__ void mark(const ws_slice_operand &op, int32_t *scale) {
-  if ((atomicOr(scale, WS_SCALE_MARKED) & WS_SCALE_MARKED) == 0) atomicAdd(op.n_marked, 1);
+/* One x of a product; every thread may say so. */
+__device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
+  const int before = atomicOr(op.scales + product * op.scales_pitch + x, marks);
+  if (marks & ~before & WS_SCALE_MARKED) {
+    atomicAdd(&op.state->n_marked, 1);
+    op.groups[product * op.groups_pitch + x / WS_SLICE_GROUP] = 1;
+  }
+  if (marks & ~before & WS_SCALE_UNFIT) atomicAdd(&op.state->n_unfit, 1);
 }
 
-/* By one thread for each x of an operand. */
-__device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int32_t *scale, uint32_t most) {
-  atomicAdd(scale, WS_SCALE_BIAS - slice_exponent(most)); /* others may be marking it */
-  if (!is_finite_magnitude(most)) mark(op, scale);
+constexpr int unfit_marks = WS_SCALE_MARKED | WS_SCALE_UNFIT;
+/* What it means that slices do not stand for an element. */
+template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_MARKED) : unfit_marks;
+
+/* By one thread for each x of an operand, in the first of its passes that cut. */
+__device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t product, int64_t x, uint32_t most) {
+  atomicAdd(op.scales + product * op.scales_pitch + x, WS_SCALE_BIAS - slice_exponent(most)); /* others may be marking it */
+  if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
 
-/* Slices of one element; whether they stand for it well enough. Both differences are exact. */
-template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, float tolerance, __half (&slice)[SLICES]) {
+/* Slices of one element, their bits; whether they stand for it well enough. All differences are exact. */
+template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, float tolerance, uint32_t (&slice)[SLICES]) {
   const float y = x * scale;
-  slice[0] = __float2half_rn(y);
-  float rest = y - __half2float(slice[0]), allowed = tolerance * fabsf(y);
-  if constexpr (SLICES == 2) {
-    rest *= 2048, allowed *= 2048;
-    slice[1] = __float2half_rn(rest);
-    rest -= __half2float(slice[1]);
+  float rest = y, allowed = tolerance * fabsf(y);
+  if constexpr (SLICES == 3) {
+#pragma unroll
+    for (int s = 0; s < SLICES; s++) {
+      const __nv_bfloat16 part = __float2bfloat16_rn(rest);
+      slice[s] = __bfloat16_as_ushort(part);
+      rest -= __bfloat162float(part);
+    }
+  } else {
+#pragma unroll
+    for (int s = 0; s < SLICES; s++) {
+      if (s > 0) rest *= 2048, allowed *= 2048;
+      const __half part = __float2half_rn(rest);
+      slice[s] = __half_as_ushort(part);
+      rest -= __half2float(part);
+    }
   }
   return fabsf(rest) <= allowed && (y != 0 || x == 0);
 }
@@ -162,16 +184,14 @@ template <int SLICES>
 __device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws_slice_operand &op, int64_t product,
                                              int64_t n_lines, int64_t line, int64_t first, const float (&x)[4],
                                              const float (&scale)[4]) {
-  __half slice[4][SLICES];
+  uint32_t slice[4][SLICES];
   uint32_t unfit = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++)
     if (!cut(x[i], scale[i], args.tolerance, slice[i])) unfit |= 1u << i;
 #pragma unroll
   for (int s = 0; s < SLICES; s++) {
-    const auto pair = [&](int i) {
-      return uint32_t(__half_as_ushort(slice[i][s])) | uint32_t(__half_as_ushort(slice[i + 1][s])) << 16;
-    };
+    const auto pair = [&](int i) { return slice[i][s] | slice[i + 1][s] << 16; };
     *reinterpret_cast<uint2 *>(op.to + ((product * SLICES + s) * n_lines + line) * op.pitch + first) = {pair(0), pair(2)};
   }
   return unfit;
@@ -188,8 +208,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.n_x + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
-  int32_t *const told = op.scales + at.product * op.scales_pitch + x;
-  if (at.chunk == 0 && lane == 0) tell_scale(op, told, most);
+  if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
   const float *line = op.from + at.product * op.stride + x * op.ld;
   uint32_t unfit = 0;
 #pragma unroll 1
@@ -201,7 +220,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
     for (int a = 0; a < n_ahead; a++)
       if (k + a * 128 < end) unfit |= cut_four<SLICES>(args, op, at.product, op.n_x, x, k + a * 128, four[a], scale);
   }
-  if (unfit) mark(op, told);
+  if (unfit) mark(op, at.product, x, marks_of<SLICES>);
 }
 
 template <int SLICES>
@@ -216,8 +235,8 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
   }
   most[half][own] = of_chunks;
   __syncthreads();
-  int32_t *const told = op.scales + at.product * op.scales_pitch + at.x;
-  if (at.chunk == 0 && t < WS_SLICE_X && at.x + t < op.n_x) tell_scale(op, told + t, max(most[0][t], most[1][t]));
+  if (SLICES < 3 && !op.is_again && at.chunk == 0 && t < WS_SLICE_X && at.x + t < op.n_x)
+    tell_scale(op, at.product, at.x + t, max(most[0][t], most[1][t]));
   const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *first = op.from + at.product * op.stride + at.x + x;
   if (n > 0) {
@@ -240,15 +259,22 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
     }
 #pragma unroll 1
     for (int i = 0; unfit >> i != 0; i++)
-      if (unfit >> i & 1) mark(op, told + x + i);
+      if (unfit >> i & 1) mark(op, at.product, at.x + x + i, marks_of<SLICES>);
   }
   __syncthreads();
 }
 
+/* Three slices only if something is marked. */
 template <int SLICES> __device__ __forceinline__ void cut_slices(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
-  griddepcontrol_wait(); /* for the first pass */
+  griddepcontrol_wait(); /* for the first pass; for the product of two slices */
+  if constexpr (SLICES == 3) {
+    const uint32_t n_marked = args.operand[0].state->n_marked + args.operand[1].state->n_marked;
+    if (blockIdx.x == 0 && threadIdx.x < 2) args.operand[threadIdx.x].state->has_three = n_marked > 0;
+    if (n_marked == 0) return;
+  }
   for_each_slice_part<true>(args, [&](const ws_slice_operand &op, const slice_part &at) {
+    if (SLICES < 3 && op.is_again && !op.state->has_three) return;
     if (op.along_k)
       slice_along_k<SLICES>(args, op, at);
     else

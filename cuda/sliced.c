@@ -25,7 +25,7 @@ bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device) 
     int m, n;
     double rate[2]; /* by the number of slices */
   } items[N_ITEMS] = {{128, 128, {300, 118}}, {64, 128, {200, 95}}};
-  const double fma_rate = 24, fma_us = 4, launches_us = 10, memory_rate = 3.6;
+  const double fma_rate = 24, fma_us = 4, launches_us = 14, memory_rate = 3.6;
   const double n_elements = ((double)p->m + (double)p->n) * (double)p->k * (double)p->batch_count;
   double product_us = 0;
   for (int i = 0; i < N_ITEMS; i++) {
@@ -42,7 +42,7 @@ bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device) 
 
 /* One operand, x being m or n. */
 typedef struct ws_sliced_sizes {
-  int64_t n_x, pitch, scales_pitch, slices_bytes, maxima_bytes, scales_bytes;
+  int64_t n_x, pitch, scales_pitch, groups_pitch, slices_bytes, maxima_bytes, scales_bytes, groups_bytes;
   int n_chunks, chunk_k;
 } ws_sliced_sizes;
 
@@ -54,15 +54,18 @@ static ws_sliced_sizes sizes_of(const ws_lines *x, int64_t k, int n_slices) {
   const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
   s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
   s.pitch = ws_ceil_div(x->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(s.n_x, 4) * 4;
-  s.slices_bytes = aligned(x->n_products * n_slices * x->n_lines * s.pitch * (int64_t)sizeof(uint16_t));
+  s.groups_pitch = ws_ceil_div(s.n_x, WS_SLICE_GROUP);
+  const int64_t n_most = n_slices == 1 ? 1 : 3;
+  s.slices_bytes = aligned(x->n_products * n_most * x->n_lines * s.pitch * (int64_t)sizeof(uint16_t));
   s.maxima_bytes = aligned(x->n_products * s.n_chunks * s.n_x * (int64_t)sizeof(uint32_t));
   s.scales_bytes = aligned(x->n_products * s.scales_pitch * (int64_t)sizeof(int32_t));
+  s.groups_bytes = aligned(x->n_products * s.groups_pitch * (int64_t)sizeof(int32_t));
   return s;
 }
 
 static double bytes_of(const ws_lines *x, int64_t k, int n_slices) {
   const ws_sliced_sizes s = sizes_of(x, k, n_slices);
-  return (double)(s.slices_bytes + s.maxima_bytes + s.scales_bytes + ALIGN);
+  return (double)(ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes);
 }
 
 static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, double *of_b) {
@@ -72,18 +75,20 @@ static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, dou
 }
 
 double ws_sliced_bytes_1(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
-double ws_sliced_bytes_2(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
-ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? ws_sliced_bytes_1 : ws_sliced_bytes_2; }
+double ws_sliced_bytes_3(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 3, of_a, of_b); }
+ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? ws_sliced_bytes_1 : ws_sliced_bytes_3; }
 
-/* The count of marks, slices, maxima, scales. */
+/* The state, slices, maxima, scales, groups. */
 static ws_slice_operand operand_of(const ws_lines *x, int64_t k, int n_slices, char *at) {
   const ws_sliced_sizes s = sizes_of(x, k, n_slices);
-  char *const slices = at + ALIGN, *const maxima = slices + s.slices_bytes, *const scales = maxima + s.maxima_bytes;
+  char *const slices = at + ALIGN, *const maxima = slices + s.slices_bytes, *const scales = maxima + s.maxima_bytes,
+              *const groups = scales + s.scales_bytes;
   return (ws_slice_operand){.from = x->data,
                             .to = (uint16_t *)(void *)slices,
                             .maxima = (uint32_t *)(void *)maxima,
                             .scales = (int32_t *)(void *)scales,
-                            .n_marked = (uint32_t *)(void *)at,
+                            .groups = (int32_t *)(void *)groups,
+                            .state = (ws_slice_state *)(void *)at,
                             .n_x = s.n_x,
                             .n_k = k,
                             .n_products = x->n_products,
@@ -91,6 +96,7 @@ static ws_slice_operand operand_of(const ws_lines *x, int64_t k, int n_slices, c
                             .stride = x->stride,
                             .pitch = s.pitch,
                             .scales_pitch = s.scales_pitch,
+                            .groups_pitch = s.groups_pitch,
                             .along_k = x->along_k,
                             .vectors = ws_is_aligned(x->data, x->ld, x->stride, (int)sizeof(float), 16),
                             .n_chunks = s.n_chunks,
@@ -121,8 +127,14 @@ ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales = (ws_wgmma_scales){.of_m = of_a->scales,
                                .of_n = of_b->scales,
+                               .groups_m = of_a->groups,
+                               .groups_n = of_b->groups,
                                .pitch_m = a.n_products > 1 ? of_a->scales_pitch : 0,
-                               .pitch_n = b.n_products > 1 ? of_b->scales_pitch : 0};
+                               .pitch_n = b.n_products > 1 ? of_b->scales_pitch : 0,
+                               .groups_pitch_m = a.n_products > 1 ? of_a->groups_pitch : 0,
+                               .groups_pitch_n = b.n_products > 1 ? of_b->groups_pitch : 0,
+                               .state_m = of_a->state,
+                               .state_n = of_b->state};
   return s;
 }
 
@@ -136,10 +148,7 @@ double ws_slice_parts(const ws_slice_args *args) {
 }
 
 ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced) {
-  ws_marked_args args = {.gemm = ws_gemm_args_of(piece),
-                         .scales = sliced->scales,
-                         .n_marked_a = sliced->args.operand[0].n_marked,
-                         .n_marked_b = sliced->args.operand[1].n_marked};
+  ws_marked_args args = {.gemm = ws_gemm_args_of(piece), .scales = sliced->scales};
   args.gemm.grid = (ws_tile_grid){.n_batch = piece->batch_count,
                                   .n_rows = ws_ceil_div(piece->m, WS_MARKED_BM),
                                   .n_cols = ws_ceil_div(piece->n, WS_MARKED_BN),

@@ -8,15 +8,16 @@
 #include "slice_args.h"
 #include "wgmma_maps.h"
 
-/* How many slices an operand has in this problem's numerics class; 0: its products are multiply-adds. */
+/* How many slices an operand has at first in this problem's numerics class: 1, 2 (and 3 where those will not do); 0: its products are
+ * multiply-adds. */
 int ws_n_slices(wsgemm_handle *h, const ws_problem *p);
 
 /* Whether slices may be used (limits of k and of sizes), and whether a model of the time says that they gain. */
 bool ws_slices_fit(const ws_problem *p);
 bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device);
 
-/* Memory for slices and what belongs to them, of one slice and of two. */
-ws_piece_bytes ws_sliced_bytes_1, ws_sliced_bytes_2;
+/* Memory for slices and what belongs to them: of one slice, and of two or three. */
+ws_piece_bytes ws_sliced_bytes_1, ws_sliced_bytes_3;
 ws_piece_bytes *ws_sliced_bytes(int n_slices);
 
 /* A piece's operands in its memory. */
@@ -26,7 +27,7 @@ typedef struct ws_sliced {
   ws_wgmma_scales scales;
 } ws_sliced;
 
-/* a_at, b_at: begin at whole 256 bytes. */
+/* a_at, b_at: begin at whole 256 bytes. Three slices take the place of two. */
 ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at);
 
 /* Parts that the kernels work on, each by a block at a time. */

@@ -1,5 +1,6 @@
 /* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result is a
- * normal number, then alpha * sum + beta * C. Marked rows and columns (slice_args.h) are left as they are.
+ * normal number, then alpha * sum + beta * C. Of marked rows and columns (slice_args.h) two slices leave the elements as they are, three store those that
+ * are not unfit, and nothing else.
  *
  * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH
@@ -18,6 +19,9 @@ __device__ __forceinline__ float scaled_back(float x, int e) {
 
 template <class Config> struct sliced_store {
   static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
+  /* Sums of a row's and a column's scale, of elements that are stored. */
+  static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_MARKED) : 0,
+                       end = Config::n_slices == 3 ? int(WS_SCALE_UNFIT) : int(WS_SCALE_MARKED);
   const ws_wgmma_args &args;
 
   /* Columns from n on, rows from m on. */
@@ -30,14 +34,14 @@ template <class Config> struct sliced_store {
       const int j = j_first + p * 64;
       int of_column[2];
 #pragma unroll
-      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_MARKED;
+      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_UNFIT;
       float *const c = static_cast<float *>(args.c_data) + batch * args.stride_c + j * args.ldc;
 #pragma unroll
       for (int a = 0; a < Config::bm / 8; a++) {
         const int i = i_first + 8 * a;
         int of_row[2];
 #pragma unroll
-        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_MARKED;
+        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_UNFIT;
 #pragma unroll
         for (int h = 0; h < 2; h++)
           store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_row[0] + of_column[h],
@@ -49,9 +53,8 @@ template <class Config> struct sliced_store {
 private:
   /* Rows i and i + 1 of a column, by the sums of their scales. */
   __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second) const {
-    constexpr int bias = 2 * WS_SCALE_BIAS;
-    const bool has_first = of_first < WS_SCALE_MARKED, has_second = of_second < WS_SCALE_MARKED;
-    first = scaled_back(first, of_first - bias), second = scaled_back(second, of_second - bias);
+    const bool has_first = of_first >= least && of_first < end, has_second = of_second >= least && of_second < end;
+    first = scaled_back(first, exponent_of(of_first)), second = scaled_back(second, exponent_of(of_second));
     if (args.c_pairs && has_first && has_second) {
       float2 *const two = reinterpret_cast<float2 *>(at);
       const float2 old = args.beta_zero ? float2{} : *two;
@@ -61,6 +64,7 @@ private:
       if (has_second) at[1] = finished(second, args.beta_zero ? 0 : at[1]);
     }
   }
+  static __device__ __forceinline__ int exponent_of(int scales) { return scales % WS_SCALE_MARKED - 2 * WS_SCALE_BIAS; }
   __device__ __forceinline__ float finished(float x, float old) const {
     return args.beta_zero ? args.alpha * x : fmaf(args.alpha, x, args.beta * old);
   }

@@ -6,6 +6,7 @@
 
 #include "epilogue_args.h"
 #include "sched.h"
+#include "slice_args.h"
 #include "tile.h"
 
 /* A or B, by lines: what is contiguous is a line (x, that is m or n, of one k; or k of one x). The tensor maps are of 3 dimensions: along a
@@ -16,11 +17,12 @@ typedef struct ws_wgmma_operand {
   int32_t batch_first, batch_step; /* product b of the batch: the map's batch_first + b * batch_step */
 } ws_wgmma_operand;
 
-/* Products of slices: the scales of row i of product b stand at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j] (slice_args.h;
- * pitch 0: the operand is the same in all products). */
+/* Products of slices: the scales of row i of product b stand at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j], likewise those of
+ * groups (slice_args.h; pitch 0: the operand is the same in all products). */
 typedef struct ws_wgmma_scales {
-  const int32_t *of_m, *of_n;
-  int64_t pitch_m, pitch_n;
+  const int32_t *of_m, *of_n, *groups_m, *groups_n;
+  int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n;
+  const ws_slice_state *state_m, *state_n;
 } ws_wgmma_scales;
 
 typedef struct ws_wgmma_args {

@@ -3,6 +3,7 @@
 #define WS_CUDA_WGMMA_CONFIG_CUH
 #include "ptx_wgmma.cuh"
 #include "rows.h"
+#include "slice_args.h"
 
 namespace ws {
 
@@ -42,6 +43,8 @@ struct wgmma_config {
   static_assert(K_PARTS == 1 || (K_PARTS == CLUSTER && CONSUMERS == 1 && pieces == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
                 "the sums of the other part find room where C leaves");
   static_assert(SLICES < 2 || pieces * BM / 2 <= 64, "three sums of each element leave registers for the rest");
+  static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
+                "its producer passes over items by groups");
   static_assert(SLICES == 0 || (K_PARTS == 1 && !TURNS && CONSUMERS < 3), "products of slices have no such rows");
   static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && pieces * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
                 "the sums leave registers for the rest");

@@ -156,6 +156,18 @@ template <class Config> struct wgmma_kernel {
     return at;
   }
 
+  /* Three slices: whether an element of the item is for them. */
+  __device__ __forceinline__ bool is_wanted(const item &at) const {
+    if constexpr (Config::n_slices < 3) return true;
+    const ws_wgmma_scales &scales = args.scales;
+    int any = 0;
+    for (int i = at.m; i < at.m + Config::bm && i < args.m; i += WS_SLICE_GROUP)
+      any |= scales.groups_m[at.batch * scales.groups_pitch_m + i / WS_SLICE_GROUP];
+    for (int j = at.n; j < at.n + Config::item_n && j < args.n; j += WS_SLICE_GROUP)
+      any |= scales.groups_n[at.batch * scales.groups_pitch_n + j / WS_SLICE_GROUP];
+    return any != 0;
+  }
+
   __device__ __forceinline__ void produce() const {
     const sched_queue_of<cluster> sched(args.sched);
     ring_place<Config::n_stages> stage;
@@ -169,6 +181,10 @@ template <class Config> struct wgmma_kernel {
       if (rank() == 0) {
         at = item_at(item_idx);
         if (at.m >= 0 && --n_left > 0) next = sched.after(item_idx);
+        if (at.m >= 0 && !is_wanted(at)) {
+          item_idx = next;
+          continue;
+        }
         tell(at, slot);
       } else {
         at = hear(slot);
@@ -249,17 +265,18 @@ template <class Config> struct wgmma_kernel {
     release(before);
   }
 
-  /* The same of two slices each: high = slice 0 of A times slice 0 of B, low = the two products of slice 0 and slice 1, which is larger by
-   * 2^11. The units round their sums toward zero, so `high` is added to the total every few k, while they work on `low`, which is too small for
-   * that to matter. What slice 1 times slice 1 would give is left out. */
+  /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
+   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. The units round their sums toward zero, so every few k one sum is
+   * added to the total while they work on the other: of two slices `high`, as `low` is too small to need it; of three both. */
   template <bool A_X, bool B_X>
   __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], ring_place<Config::n_stages> &stage) const {
+    constexpr bool adds_low = Config::n_slices == 3;
+    constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
+    constexpr uint32_t a_slice = Config::a_bytes >> 4, b_slice = Config::b_bytes >> 4;
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first =
                        wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
-    constexpr uint32_t a_low = Config::a_bytes >> 4, b_low = Config::b_bytes >> 4;
-    constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
     float high[Config::bm / 2], low[Config::bm / 2];
 #pragma unroll
     for (int i = 0; i < Config::bm / 2; i++) total[i] = 0;
@@ -271,21 +288,41 @@ template <class Config> struct wgmma_kernel {
                b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
 #pragma unroll 1 /* unrolled, the compiler serializes the wgmma */
       for (int chunk = 0; chunk < Config::bk / WS_SLICED_CHUNK_K; chunk++) {
+        /* A slice of A times one of B. */
+        const auto multiply_by = [&](float(&sums)[Config::bm / 2], int of_a, int of_b, int step, int adds) {
+          wgmma_mma_async<element, B_X, A_X>(sums, b + of_b * b_slice + step * wgmma_next_k<B_X>,
+                                             a + of_a * a_slice + step * wgmma_next_k<A_X>, adds);
+        };
+        const auto multiply_high = [&] {
+#pragma unroll
+          for (int step = 0; step < n_steps; step++) multiply_by(high, 0, 0, step, step > 0);
+          wgmma_commit_group();
+        };
         hold_in_place(high);
         hold_in_place(low);
         wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < n_steps; step++)
-          wgmma_mma_async<element, B_X, A_X>(high, b + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>, step > 0);
-        wgmma_commit_group();
+        if constexpr (!adds_low) multiply_high();
 #pragma unroll
         for (int step = 0; step < n_steps; step++) {
-          wgmma_mma_async<element, B_X, A_X>(low, b + b_low + step * wgmma_next_k<B_X>, a + step * wgmma_next_k<A_X>,
-                                             k_block + chunk > 0 || step > 0);
-          wgmma_mma_async<element, B_X, A_X>(low, b + step * wgmma_next_k<B_X>, a + a_low + step * wgmma_next_k<A_X>, 1);
+          multiply_by(low, 0, 1, step, adds_low ? step > 0 : k_block + chunk > 0 || step > 0);
+          multiply_by(low, 1, 0, step, 1);
+          if constexpr (adds_low) {
+            multiply_by(low, 1, 1, step, 1);
+            multiply_by(low, 0, 2, step, 1);
+            multiply_by(low, 2, 0, step, 1);
+          }
         }
         wgmma_commit_group();
-        wgmma_wait_group<1>(); /* `high`, and all that was begun before it */
+        if constexpr (adds_low) {
+          multiply_high();
+          wgmma_wait_group<1>(); /* `low` */
+          hold_in_place(low);
+#pragma unroll
+          for (int i = 0; i < Config::bm / 2; i++) total[i] += low[i];
+          wgmma_wait_group<0>();
+        } else {
+          wgmma_wait_group<1>(); /* `high`, and all that was begun before it */
+        }
         hold_in_place(high);
         if (chunk == 0 && before >= 0) release(before);
 #pragma unroll
@@ -298,8 +335,10 @@ template <class Config> struct wgmma_kernel {
     wgmma_wait_group<0>();
     hold_in_place(low);
     release(before);
+    if constexpr (!adds_low) {
 #pragma unroll
-    for (int i = 0; i < Config::bm / 2; i++) total[i] = fmaf(low[i], 0x1p-11f, total[i]);
+      for (int i = 0; i < Config::bm / 2; i++) total[i] = fmaf(low[i], 0x1p-11f, total[i]);
+    }
   }
 
   /* By the layouts of this launch. */
@@ -417,11 +456,24 @@ template <class Config> struct wgmma_kernel {
     if (t == 0) cp_async_bulk_wait_group_read<0>();
   }
 
+  /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all blocks find the same. */
+  __device__ __forceinline__ bool stores_nothing() const {
+    const ws_wgmma_scales &scales = args.scales;
+    const ws_slice_state of_m = *scales.state_m, of_n = *scales.state_n;
+    const int64_t n_rows = args.m * (scales.pitch_m ? args.grid.n_batch : 1),
+                  n_columns = args.n * (scales.pitch_n ? args.grid.n_batch : 1);
+    if constexpr (Config::n_slices == 3)
+      return of_m.n_marked + of_n.n_marked == 0 || of_m.n_unfit == n_rows || of_n.n_unfit == n_columns;
+    else
+      return of_m.n_marked == n_rows || of_n.n_marked == n_columns;
+  }
+
   __device__ __forceinline__ void run() const {
     prepare();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
       griddepcontrol_wait(); /* for the slices */
+      if (stores_nothing()) return;
     }
     if (threadIdx.x < 128) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();

@@ -90,7 +90,7 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lin
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
-  const wsgemm_type element = ws_is_half(p->type) ? p->type : WSGEMM_F16; /* of slices */
+  const wsgemm_type element = ws_is_half(p->type) ? p->type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
   CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm) / (row->cluster / row->k_parts), &args->a);
   if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {

@@ -6,7 +6,7 @@
  *   policies         who works on what            invariant   what invariant mode costs
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
  *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
- *   sliced           s: squares up to 16384
+ *   sliced           s: squares up to 16384       spread      s: elements of all sizes from 2^-30 to 2^30
  *
  * of which demo and epilogue need no cuBLAS.
  *
@@ -251,8 +251,9 @@ static problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape 
   const int64_t length_a = trans_a == by_columns ? p.k : p.m, length_b = trans_b == by_columns ? p.n : p.k,
                 length_c = by_columns ? p.m : p.n;
   p.lda = length_a + s->ld_more, p.ldb = length_b + s->ld_more, p.ldc = length_c + s->ld_more;
-  p.a = shifted(type, random_matrix(type, p.m * p.k / length_a * p.lda + s->shift), s->shift);
-  p.b = shifted(type, random_matrix(type, p.k * p.n / length_b * p.ldb + s->shift), s->shift);
+  void *(*const draw)(wsgemm_type, int64_t) = s->is_spread ? spread_matrix : random_matrix;
+  p.a = shifted(type, draw(type, p.m * p.k / length_a * p.lda + s->shift), s->shift);
+  p.b = shifted(type, draw(type, p.k * p.n / length_b * p.ldb + s->shift), s->shift);
   p.c = shifted(type, random_matrix(type, p.m * p.n / length_c * p.ldc + s->shift), s->shift);
   return p;
 }
@@ -268,8 +269,8 @@ static void free_problem(problem *p) {
 }
 
 static const char *sizes_of(const shape *s, char text[64]) {
-  snprintf(text, 64, "%lldx%lldx%lld%s%s", (long long)s->m, (long long)s->n, (long long)s->k, s->ld_more ? " ld+1" : "",
-           s->shift ? " +2 bytes" : "");
+  snprintf(text, 64, "%lldx%lldx%lld%s%s%s", (long long)s->m, (long long)s->n, (long long)s->k, s->ld_more ? " ld+1" : "",
+           s->shift ? " +2 bytes" : "", s->is_spread ? " spread" : "");
   return text;
 }
 
@@ -294,7 +295,7 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
                       : type == WSGEMM_F16         ? 0x1p-18
                       : type == WSGEMM_BF16        ? 0x1p-15
                                                    : 0x1p-24;
-  const double tolerance = unit * 512;
+  const double tolerance = unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
   for (int i = 1; i < n_arms; i++) {
     const double d = difference(&arms[0], &arms[i], &p);
     if (!(d <= tolerance)) printf("WRONG: %s %s differs from cuBLAS by %.3g sqrt(k)\n", case_name, arms[i].label, d);
@@ -502,7 +503,7 @@ int main(int argc, char **argv) {
   int n_devices = 0;
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite "
-          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,tf32,accuracy] "
+          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,spread,tf32,accuracy] "
           "[--types "
           "sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N] [--workspace own|asked]\n",
           stderr);
@@ -533,6 +534,7 @@ int main(int argc, char **argv) {
     if (strstr(options.suites, "pedantic") && type == WSGEMM_F32)
       run_in_class("pedantic", type, LIST(square), WSGEMM_MATH_PEDANTIC);
     if (strstr(options.suites, "sliced") && type == WSGEMM_F32) run_against_cublas("sliced", type, LIST(sliced));
+    if (strstr(options.suites, "spread") && type == WSGEMM_F32) run_against_cublas("spread", type, LIST(spread));
     if (strstr(options.suites, "tf32") && type == WSGEMM_F32) run_tf32();
     if (strstr(options.suites, "accuracy") && type == WSGEMM_F32) run_accuracy(stream, device_name, options.json, options.commit);
     if (strstr(options.suites, "rows")) run_rows(type);

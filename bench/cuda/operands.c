@@ -1,6 +1,7 @@
 /* operands.c - operands full of random numbers: see operands.h. */
 #include "operands.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,24 +54,26 @@ double get_real(wsgemm_type t, const void *reals, size_t i) {
   return t == WSGEMM_F16 ? (double)half : (double)single;
 }
 
-/* Uniform(-1, 1), made once for each type: matrices are pieces of this from a drawn place on. */
+/* Made once for each type: matrices are pieces of this from a drawn place on. */
 enum { POOL_REALS = 1 << 24 };
-static const void *random_pool(wsgemm_type t) {
-  static void *pools[sizeof letters];
-  if (!pools[t]) {
-    pools[t] = malloc(POOL_REALS * real_bytes(t));
-    if (!pools[t]) exit(1);
-    for (size_t i = 0; i < POOL_REALS; i++) put_real(t, pools[t], i, uniform());
+static const void *random_pool(wsgemm_type t, bool is_spread) {
+  static void *pools[2][sizeof letters];
+  void **pool = &pools[is_spread][t];
+  if (!*pool) {
+    *pool = malloc(POOL_REALS * real_bytes(t));
+    if (!*pool) exit(1);
+    for (size_t i = 0; i < POOL_REALS; i++)
+      put_real(t, *pool, i, is_spread ? ldexp(uniform(), (int)drawn_below(SPREAD_EXPONENTS) - SPREAD_EXPONENTS / 2) : uniform());
   }
-  return pools[t];
+  return *pool;
 }
 
 size_t drawn_below(size_t n) { return (size_t)((uniform() + 1) / 2 * (double)n) % n; }
 
 /* Device memory full of them. */
-void *random_matrix(wsgemm_type type, int64_t elements) {
+static void *drawn_matrix(wsgemm_type type, int64_t elements, bool is_spread) {
   const size_t bytes = (size_t)elements * type_bytes(type), real = real_bytes(type);
-  const unsigned char *pool = random_pool(type);
+  const unsigned char *pool = random_pool(type, is_spread);
   size_t at = drawn_below(POOL_REALS) * real;
   unsigned char *device;
   GPU(cudaMalloc((void **)&device, bytes));
@@ -81,3 +84,6 @@ void *random_matrix(wsgemm_type type, int64_t elements) {
   }
   return device;
 }
+
+void *random_matrix(wsgemm_type type, int64_t elements) { return drawn_matrix(type, elements, false); }
+void *spread_matrix(wsgemm_type type, int64_t elements) { return drawn_matrix(type, elements, true); }

@@ -19,5 +19,8 @@ size_t type_bytes(wsgemm_type t);
 double get_real(wsgemm_type t, const void *reals, size_t i);
 
 void *random_matrix(wsgemm_type type, int64_t elements);
+/* The same times powers of two over so many exponents. */
+enum { SPREAD_EXPONENTS = 60 };
+void *spread_matrix(wsgemm_type type, int64_t elements);
 size_t drawn_below(size_t n);
 #endif

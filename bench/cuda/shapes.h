@@ -10,6 +10,7 @@ typedef struct shape {
   const char *ops; /* "NN" */
   int64_t m, n, k;
   int64_t ld_more, shift; /* all lds are longer by so much; all matrices begin so many elements late */
+  bool is_spread;         /* elements of A and B are of many sizes */
 } shape;
 
 /* ops, m, n, k, and what else there is */
@@ -22,6 +23,8 @@ static const shape square[] = {
     SHAPE("NN", 4096, 11008, 4096), SHAPE("NT", 4096, 4096, 4096), SHAPE("TN", 4096, 4096, 4096), SHAPE("TT", 4096, 4096, 4096)};
 static const shape sliced[] = {SHAPE("NN", 1024, 1024, 1024), SHAPE("NN", 2048, 2048, 2048), SHAPE("NN", 4096, 4096, 4096),
                                SHAPE("NN", 8192, 8192, 8192), SHAPE("NN", 16384, 16384, 16384)};
+static const shape spread[] = {SHAPE("NN", 2048, 2048, 2048, .is_spread = true), SHAPE("NN", 4096, 4096, 4096, .is_spread = true),
+                               SHAPE("NN", 8192, 8192, 8192, .is_spread = true)};
 static const shape skinny[] = {SHAPE("NN", 64, 64, 65536), SHAPE("NN", 16, 4096, 4096), SHAPE("NN", 1, 4096, 4096)};
 /* 16-bit types */
 static const shape half_square[] = {

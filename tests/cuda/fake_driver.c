@@ -363,7 +363,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = l->marked.gemm;
     return;
   }
-  if (!strstr(l->kernel, "_wgmma_") && !strstr(l->kernel, "_f16x")) {
+  if (!strstr(l->kernel, "_wgmma_") && !strstr(l->kernel, "f16x")) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;
   }

@@ -57,7 +57,7 @@ CHILD_CASE(pieces) {
   (void)unused;
   fake.device[0].cc = 90;
   wsgemm_gemm_desc d = full_desc(WSGEMM_F16, WSGEMM_COL_MAJOR);
-  d.m = 9000, d.n = 5003, d.k = 12345;
+  d.m = 9000, d.n = 5003, d.k = 25345;
   d.lda = 9001, d.ldb = d.k, d.ldc = d.m, d.ld_residual = d.m;
   REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches > 3 && fake.n_launches <= FAKE_N_LAUNCHES, "%d launches",
           fake.n_launches);

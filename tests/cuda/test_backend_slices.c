@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_LAUNCHES = 4 };
+enum { N_LAUNCHES = 6 }; /* maxima, two slices and their product, three slices and theirs, multiply-adds */
 static const char *const row_name = "sgemm_f16x3_128x64x64_c2_x1";
 
 static fake_map held(const CUtensorMap *map) {
@@ -45,7 +45,7 @@ static void check_operand(const ws_slice_operand *op, const ws_wgmma_operand *re
   CHECK(map.address == (uintptr_t)op->to && map.dims[0] == (uint64_t)length && map.dims[1] == (uint64_t)n_lines &&
             map.dims[2] == (uint64_t)n_slices && map.strides[0] == (uint64_t)op->pitch * 2 &&
             (n_slices == 1 || map.strides[1] == (uint64_t)(op->pitch * n_lines) * 2) &&
-            map.type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            map.type == (n_slices == 3 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16),
         "the map of the slices");
   CHECK(op->pitch >= length && op->pitch % 64 == 0 && (read->along_k != 0) == along_k && read->batch_step == 0,
         "how they are read");
@@ -57,9 +57,9 @@ static void check_memory(const ws_slice_args *args, const char *memory, int64_t 
     const void *at;
     int64_t bytes;
   } parts[] = {
-#define OPERAND(op, lines)                                                                                                     \
-  {(op)->n_marked, 4}, {(op)->to, args->n_slices * (lines) * (op)->pitch * 2}, {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, \
-      {(op)->scales, (op)->scales_pitch * 4}
+#define OPERAND(op, lines)                                                                                                  \
+  {(op)->state, sizeof(ws_slice_state)}, {(op)->to, 3 * (lines) * (op)->pitch * 2}, {(op)->groups, (op)->groups_pitch * 4}, \
+      {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, {(op)->scales, (op)->scales_pitch * 4}
       OPERAND(&args->operand[0], args->operand[0].along_k ? args->operand[0].n_x : args->operand[0].n_k),
       OPERAND(&args->operand[1], args->operand[1].along_k ? args->operand[1].n_x : args->operand[1].n_k)};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -79,10 +79,13 @@ CHILD_CASE(launches) {
     const wsgemm_gemm_desc d = single_desc(all_ops[ops / 2], all_ops[ops % 2], 301, 200, 136);
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
-    const fake_launch *maxima = &fake.launch[0], *slices = &fake.launch[1], *product = &fake.launch[2], *marked = &fake.launch[3];
+    const fake_launch *maxima = &fake.launch[0], *slices = &fake.launch[1], *product = &fake.launch[2], *three = &fake.launch[3],
+                      *second = &fake.launch[4], *marked = &fake.launch[5];
     CHECK(strcmp(maxima->kernel, "maxima") == 0 && strcmp(slices->kernel, "slices_2") == 0 &&
-              strncmp(product->kernel, row_name, strlen(row_name)) == 0 && strcmp(marked->kernel, "smarked") == 0,
-          "%s, %s, %s, %s", maxima->kernel, slices->kernel, product->kernel, marked->kernel);
+              strncmp(product->kernel, row_name, strlen(row_name)) == 0 && strcmp(three->kernel, "slices_3") == 0 &&
+              strstr(second->kernel, "_bf16x6_") && strcmp(marked->kernel, "smarked") == 0,
+          "%s, %s, %s, %s, %s, %s", maxima->kernel, slices->kernel, product->kernel, three->kernel, second->kernel,
+          marked->kernel);
     CHECK(memcmp(&maxima->slices, &slices->slices, sizeof slices->slices) == 0, "the two passes are told different things");
     const ws_slice_args *args = &slices->slices;
     check_operand(&args->operand[0], &product->wgmma.a, 2, d.a, d.m, d.k, d.lda, ops / 2 == 1);
@@ -90,13 +93,17 @@ CHILD_CASE(launches) {
     size_t bytes = 0;
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     check_memory(args, fake.copies[0], (int64_t)bytes);
-    for (int i = 0; i < 2; i++) {
-      const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : &marked->marked.scales;
-      CHECK(s->of_m == args->operand[0].scales && s->of_n == args->operand[1].scales && s->pitch_m == 0 && s->pitch_n == 0,
+    const ws_slice_args *again = &three->slices;
+    check_operand(&again->operand[0], &second->wgmma.a, 3, d.a, d.m, d.k, d.lda, ops / 2 == 1);
+    check_operand(&again->operand[1], &second->wgmma.b, 3, d.b, d.n, d.k, d.ldb, ops % 2 == 0);
+    for (int i = 0; i < 3; i++) {
+      const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : i == 1 ? &second->wgmma.scales : &marked->marked.scales;
+      CHECK(s->of_m == args->operand[0].scales && s->of_n == args->operand[1].scales && s->pitch_m == 0 && s->pitch_n == 0 &&
+                s->groups_m == args->operand[0].groups && s->groups_n == args->operand[1].groups && s->groups_pitch_m == 0 &&
+                s->state_m == args->operand[0].state && s->state_n == args->operand[1].state,
             "scales");
     }
-    CHECK(marked->marked.n_marked_a == args->operand[0].n_marked && marked->marked.n_marked_b == args->operand[1].n_marked &&
-              marked->args.a.data == d.a && marked->args.b.data == d.b && marked->args.c == d.c &&
+    CHECK(marked->args.a.data == d.a && marked->args.b.data == d.b && marked->args.c == d.c &&
               marked->args.sched.n_items == (uint32_t)(((d.m + 63) / 64) * ((d.n + 63) / 64)),
           "what is computed again");
     CHECK(product->wgmma.c_data == d.c && product->wgmma.m == d.m && product->wgmma.n == d.n && product->wgmma.k == d.k, "C");
@@ -118,14 +125,14 @@ CHILD_CASE(who_uses_them) {
     bool invariant;
     int device;
     const char *word; /* in the product's name */
-  } cases[] = {{1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_f16x3_"},
-               {1024, 256, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},
-               {1024, 256, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_DEFAULT, false, 0, "_f16x3_"},
-               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "_simt_"},
-               {1024, 256, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "_f16x1_"},
-               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "_f16x1_"},
-               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "_simt_"},
-               {1024, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "_simt_"},
+  } cases[] = {{1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_f16x3_"},
+               {1024, 1024, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},
+               {1024, 1024, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_DEFAULT, false, 0, "_f16x3_"},
+               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "_simt_"},
+               {1024, 1024, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "_f16x1_"},
+               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "_f16x1_"},
+               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "_simt_"},
+               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "_simt_"},
                {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},
                {100, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_simt_"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -150,7 +157,7 @@ CHILD_CASE(pieces) {
   (void)unused;
   fake.device[0].cc = 90;
   wsgemm_handle *h = forced(row_name);
-  enum { BYTES = 2 << 20, SIDE = 256 };
+  enum { BYTES = 4 << 20, SIDE = 256 };
   char *workspace = fake_alloc(FAKE_DEVICE, 0, BYTES);
   const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 700, 900, 640);
   int times[(700 + SIDE - 1) / SIDE][(900 + SIDE - 1) / SIDE] = {{0}};
@@ -167,7 +174,10 @@ CHILD_CASE(pieces) {
     const int64_t first = (const float *)product->c_data - (const float *)d.c, m_first = first % d.m, n_first = first / d.m;
     for (int64_t m = m_first; m < m_first + product->m; m += SIDE)
       for (int64_t n = n_first; n < n_first + product->n; n += SIDE) times[m / SIDE][n / SIDE]++;
-    const bool new_a = args->operand[0].n_products > 0;
+    const bool new_a = !args->operand[0].is_again;
+    CHECK(fake.launch[i].slices.operand[0].is_again == args->operand[0].is_again &&
+              !fake.launch[i + 3].slices.operand[0].is_again,
+          "what is cut again");
     CHECK(new_a == (n_first == 0), "A is cut at column %lld", (long long)n_first);
     if (new_a) a_before = args->operand[0].from;
     CHECK(a_before == (const float *)d.a + m_first, "A's slices are of other rows");

@@ -384,8 +384,17 @@ static int n_out_of_bound(const struct stage *stage, const struct lines *x, cons
 static double common(void) { return number(0); }
 static double small(void) { return number(-10); }
 
+/* What computes the elements of C in a line of A or B. */
+enum arithmetic { BY_TWO, BY_THREE, BY_MULTIPLY_ADDS };
+
+static int64_t n_fallbacks(void) {
+  int64_t n = -1;
+  CHECK(wsgemm_get_fallback_count(NULL, 0, &n) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return n;
+}
+
 /* One element 2^big that meets only zeros, beside small ones whose sum is what is asked for. */
-static void marked_line(wsgemm_handle *pedantic, bool is_b, int64_t line, int64_t p, int big, bool is_marked) {
+static void marked_line(wsgemm_handle *pedantic, bool is_b, int64_t line, int64_t p, int big, enum arithmetic by) {
   static marked_c by_slices, by_fma, plain;
   struct stage stage = stage_new(WSGEMM_F32, MARKED_M, MARKED_N, MARKED_K, FILL_ZERO, &dice);
   const struct lines x = lines_of(&stage, is_b), y = lines_of(&stage, !is_b);
@@ -395,8 +404,8 @@ static void marked_line(wsgemm_handle *pedantic, bool is_b, int64_t line, int64_
   product_extend(&stage.product, &stage.a, &stage.b, MARKED_K);
   fill_c(&stage);
   const int n_out = n_out_of_bound(&stage, &x, &y, line, is_b);
-  CHECK((n_out > 0) == is_marked, "2^%d in line %lld of %c: slices alone have %d elements out of the bound", big, (long long)line,
-        is_b ? 'B' : 'A', n_out);
+  CHECK((n_out > 0) == (by != BY_TWO), "2^%d in line %lld of %c: slices alone have %d elements out of the bound", big,
+        (long long)line, is_b ? 'B' : 'A', n_out);
   for (int i = 0; i < rows.n_rows; i++) {
     wsgemm_gemm_desc d = drawn_desc(MARKED_M, MARKED_N, MARKED_K);
     const struct layout_of_case where = layout_drawn(&dice);
@@ -405,14 +414,17 @@ static void marked_line(wsgemm_handle *pedantic, bool is_b, int64_t line, int64_
     put(&x, line, p, 0);
     compute(&stage, rows.handle[i], &d, &where, who, plain);
     put(&x, line, p, ldexp(1, big));
+    const int64_t n_before = n_fallbacks();
     compute(&stage, rows.handle[i], &d, &where, who, by_slices);
+    CHECK(n_fallbacks() == n_before + (by != BY_TWO), "%s: %lld lines fell back", who, (long long)(n_fallbacks() - n_before));
     case_judge(&stage, &d, JUDGE_BOUND, who);
     const int n_in_line = n_different(by_slices, by_fma, is_b, line, false),
               n_beside = n_different(by_slices, by_fma, is_b, line, true),
               n_changed = n_different(by_slices, plain, is_b, line, true);
     char text[DESCRIPTION_BYTES];
-    CHECK((n_in_line == 0) == is_marked, "%s: %s: 2^%d in line %lld of %c: %d of its elements have other bits than multiply-adds",
-          who, gemm_describe(&d, text), big, (long long)line, is_b ? 'B' : 'A', n_in_line);
+    CHECK((n_in_line == 0) == (by == BY_MULTIPLY_ADDS),
+          "%s: %s: 2^%d in line %lld of %c: %d of its elements have other bits than multiply-adds", who, gemm_describe(&d, text),
+          big, (long long)line, is_b ? 'B' : 'A', n_in_line);
     CHECK(n_beside > 0, "%s: %s: slices were not used", who, gemm_describe(&d, text));
     CHECK(n_changed == 0, "%s: %s: 2^%d in line %lld of %c changed %d elements of other lines", who, gemm_describe(&d, text), big,
           (long long)line, is_b ? 'B' : 'A', n_changed);
@@ -423,8 +435,8 @@ static void marked_line(wsgemm_handle *pedantic, bool is_b, int64_t line, int64_
 static void marked_is_needed(void) {
   static const struct {
     int big;
-    bool is_marked;
-  } all[] = {{6, false}, {30, true}, {60, true}, {127, true}};
+    enum arithmetic by;
+  } all[] = {{6, BY_TWO}, {30, BY_THREE}, {60, BY_THREE}, {127, BY_MULTIPLY_ADDS}};
   dice = check_random_from(171);
   open_sliced(of_three);
   wsgemm_handle *pedantic = pedantic_handle();
@@ -435,7 +447,7 @@ static void marked_is_needed(void) {
         const int64_t last = (is_b ? MARKED_N : MARKED_M) - 1;
         const int64_t line = place == 0 ? 0 : place == 1 ? drawn(1, last - 1) : last;
         const int64_t p = place == 0 ? 0 : place == 1 ? MARKED_K - 1 : drawn(1, MARKED_K - 2);
-        marked_line(pedantic, is_b, line, p, all[x].big, all[x].is_marked);
+        marked_line(pedantic, is_b, line, p, all[x].big, all[x].by);
       }
   wsgemm_destroy(pedantic);
   rows_close(&rows);
@@ -823,7 +835,7 @@ static void invariant(void) {
 
 /* ---- Batches ---------------------------------------------------------------------------------------------------------------------------- */
 
-enum { COUNT = 7, FEW_BYTES = 320 << 10 }; /* FEW_BYTES: enough for one product, not for all */
+enum { COUNT = 7, FEW_BYTES = 512 << 10 }; /* FEW_BYTES: enough for one product, not for all */
 
 /* One matrix of a batch: where product 0 begins, in a buffer of n elements. */
 struct series {

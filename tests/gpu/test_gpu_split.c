@@ -15,8 +15,8 @@ static int64_t k_of(wsgemm_type type, int s) { return shapes[s][2] * (type_is_ha
 static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(float) : type_bytes(type); }
 static struct check_random dice;
 
-/* Kernels on Hopper's matrix units cut no k. */
-static bool never_splits(const char *row) { return strstr(row, "_wgmma_") != NULL; }
+/* Kernels on Hopper's matrix units, also those of slices, cut no k. */
+static bool never_splits(const char *row) { return strstr(row, "_wgmma_") || strstr(row, "_f16x"); }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits). */
 static bool sums_otherwise(wsgemm_type type, const char *row) {
