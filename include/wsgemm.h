@@ -101,8 +101,9 @@ typedef struct wsgemm_cdouble {
 
 /* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row.
  *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 products
- *             reach it with the matrix units, by FP16 slices of scaled rows of A and columns of B, and by multiply-adds for those rows and
- *             columns for which slices would not do. wsgemm_explain tells which arithmetic runs.
+ *             (k >= 128) reach it with the matrix units: rows of A and columns of B are scaled by powers of two and cut into two slices of FP16, or
+ *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
+ *             beyond 2^120) are computed by multiply-adds. wsgemm_explain tells which arithmetic runs.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
  *   TF32      F32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
  *             DEFAULT. */
@@ -178,15 +179,15 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
  * launches of a device that need it. On compute capability 9.0 operands of F32 are cut into slices there (wsgemm_math), half-precision ones that
  * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all;
- * the library's own for that is 272 MiB for each of the first 2. With less memory than operands need, the product goes piece by piece, slower
+ * the library's own for that is 400 MiB for each of the first 2. With less memory than operands need, the product goes piece by piece, slower
  * and with the same bits. F32 with memory for no piece (256 rows and columns) is multiplied as by PEDANTIC: within the same bound, with
  * other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
-/* How many rows of A and columns of B the F32 products on a device had so far whose elements of C were computed by multiply-adds, as slices would
- * not do for them (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first
- * product; waits for its default stream, so that streams whose products are to be counted must have ended.
+/* How many rows of A and columns of B the F32 products on a device had so far for which two slices would not do (wsgemm_math): those with NaN or
+ * infinity, or with elements too far below their largest. Counts from the device's first product; waits for its default stream, so that
+ * streams whose products are to be counted must have ended.
  * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory.
  * INVALID_POINTER: count is NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
 WSGEMM_API wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count);

@@ -1,0 +1,21 @@
+# compile_image.cmake - runs nvcc, and also fails if ptxas says that it serializes wgmma instructions, which it does with no warning that could be
+# made an error: it only says so when it is told to be verbose.
+#   cmake -P compile_image.cmake -- NVCC ARGUMENT...
+set(command "")
+set(is_ours FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(is_ours)
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
+    set(is_ours TRUE)
+  endif()
+endforeach()
+execute_process(COMMAND ${command} -Xptxas=-v RESULT_VARIABLE result OUTPUT_VARIABLE told ERROR_VARIABLE told)
+string(REGEX MATCHALL "[^\n]*(error|warning|Potential Performance Loss)[^\n]*" bad "${told}")
+string(REPLACE ";" "\n" bad "${bad}")
+if(result)
+  message(FATAL_ERROR "${told}")
+elseif(told MATCHES "Potential Performance Loss")
+  message(FATAL_ERROR "${bad}")
+endif()
