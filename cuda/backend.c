@@ -45,15 +45,21 @@ static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream st
   return WSGEMM_SUCCESS;
 }
 
-/* The caller's workspace but for its first n_taken bytes, which the call has taken already, else the library's own; *bytes: how much that is.
- * NULL: there is none. */
+/* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already: the first n_taken bytes, of the
+ * workspace or of the memory for copies. *bytes: how much is left. NULL: there is none. */
 static void *find_memory(wsgemm_handle *h, ws_device *device, ws_memory which, const ws_launch_state *state, int64_t n_taken,
                          int64_t *bytes) {
-  char *given = atomic_load_explicit(&h->workspace, memory_order_relaxed);
-  *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
-  if (!given) return state ? ws_device_memory(device, which, state) : NULL;
-  *bytes = (int64_t)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) - n_taken;
-  return atomic_load_explicit(&h->workspace_device, memory_order_relaxed) == device->ordinal ? given + n_taken : NULL;
+  char *memory = atomic_load_explicit(&h->workspace, memory_order_relaxed);
+  if (memory) {
+    *bytes = (int64_t)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed);
+    if (atomic_load_explicit(&h->workspace_device, memory_order_relaxed) != device->ordinal) memory = NULL;
+  } else {
+    *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
+    if (state) memory = ws_device_memory(device, which, state);
+    if (which == WS_MEMORY_SUMS) n_taken = 0;
+  }
+  *bytes -= n_taken;
+  return memory ? memory + n_taken : NULL;
 }
 
 static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
@@ -241,7 +247,7 @@ static void keep_c(ws_problem *p) {
     p->scale.beta.s[0] = 1;
 }
 
-/* Copies C, its own residual, to where the product does not write. *n_taken: bytes of the caller's workspace. */
+/* Copies C, its own residual, to where the product does not write. *n_taken: bytes of that memory. */
 static wsgemm_status keep_residual(wsgemm_handle *h, ws_problem *p, ws_device *device, CUstream stream, int64_t *n_taken) {
   ws_launch_state *state = NULL;
   int64_t bytes;

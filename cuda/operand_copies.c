@@ -1,9 +1,11 @@
 /* operand_copies.c - see operand_copies.h. */
 #include "operand_copies.h"
 
+#include <math.h>
+
 /* PITCH elements are a line of the L2: lines that straddle two cost the kernels a fifth more of its bandwidth (at ld 4104 a third of their
  * speed, H200). */
-enum { BYTES = 2, PITCH = 64 };
+enum { BYTES = 2, PITCH = 64, ALIGN = 256 };
 
 static int64_t pitch_of(int64_t length) { return ws_ceil_div(length, PITCH) * PITCH; }
 
@@ -41,5 +43,5 @@ double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op) {
                 .stride = p->stride_c * units};
   ws_copy_lines(&c, to, op);
   p->epilogue.residual = to, p->epilogue.ld_residual = c.ld / units, p->epilogue.stride_residual = c.stride / units;
-  return (double)c.ld * (double)c.n_lines * (double)c.n_products * BYTES;
+  return ceil((double)c.ld * (double)c.n_lines * (double)c.n_products * BYTES / ALIGN) * ALIGN;
 }

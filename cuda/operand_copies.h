@@ -14,6 +14,6 @@ double ws_copies_bytes(const ws_problem *p, double *of_a, double *of_b);
 /* Turns x into a copy at `to`, and says in *op how it is made. */
 void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op);
 
-/* Turns the residual into a copy of C at `to`, which may be NULL; returns its bytes. */
+/* Turns the residual into a copy of C at `to`, which may be NULL; returns its bytes, whole 256. */
 double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op);
 #endif

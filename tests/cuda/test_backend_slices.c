@@ -210,6 +210,30 @@ CHILD_CASE(batches) {
   wsgemm_destroy(h);
 }
 
+/* A residual that is C itself is copied to where the slices do not stand, in the workspace and in the library's own memory. */
+CHILD_CASE(residual_in_c) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_handle *h = forced(row_name);
+  wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 300, 200, 136);
+  d.residual = d.c, d.ld_residual = d.ldc;
+  size_t bytes = 0;
+  REQUIRE(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes > 0, "%zu bytes", bytes);
+  char *workspace = fake_alloc(FAKE_DEVICE, 0, bytes);
+  for (int given = 0; given < 2; given++) {
+    if (given) REQUIRE(wsgemm_set_workspace(h, workspace, bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 1 + N_LAUNCHES + 1, "%d launches: %s", fake.n_launches,
+            wsgemm_last_error());
+    const ws_pitch_operand *copy = &fake.launch[0].pitch.operand[0];
+    const char *memory = given ? workspace : fake.copies[0];
+    const int64_t copied = copy->pitch * copy->n_lines * 2;
+    CHECK(copy->from == d.c && (const char *)copy->to == memory, "the copy");
+    check_memory(&fake.launch[2].slices, memory + copied, (int64_t)bytes - copied);
+    CHECK(fake.launch[1 + N_LAUNCHES].args.epilogue.residual == copy->to, "not the copy is added");
+  }
+  wsgemm_destroy(h);
+}
+
 /* There is no driver call for a device that has had no product, and none for bad arguments. */
 CHILD_CASE(fallback_count) {
   (void)unused;
@@ -231,9 +255,7 @@ CHILD_CASE(fallback_count) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {{"launches", launches},
-                                          {"who_uses_them", who_uses_them},
-                                          {"pieces", pieces},
-                                          {"batches", batches},
-                                          {"fallback_count", fallback_count}};
+static const struct check_case cases[] = {
+    {"launches", launches}, {"who_uses_them", who_uses_them}, {"pieces", pieces},
+    {"batches", batches},   {"residual_in_c", residual_in_c}, {"fallback_count", fallback_count}};
 CHECK_MAIN("backend_slices", cases)

@@ -926,6 +926,40 @@ static void exact(void) {
   rows_close(&rows);
 }
 
+/* ---- Epilogue: taken after the product; a residual that is C itself waits where the slices do not stand ---------------------------------- */
+
+static void epilogue(void) {
+  enum { M = 130, N = 90, K = 300 };
+  static float a[M * K], b[K * N], c[M * N], z[M * N], got[M * N], bias[N];
+  dice = check_random_from(180);
+  for (int i = 0; i < M * K; i++) a[i] = (float)unit();
+  for (int i = 0; i < K * N; i++) b[i] = (float)unit();
+  for (int i = 0; i < M * N; i++) c[i] = (float)unit();
+  for (int j = 0; j < N; j++) bias[j] = (float)unit();
+  open_sliced(of_three);
+  for (int i = 0; i < rows.n_rows; i++) {
+    wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, N, K);
+    void *const memory[] = {gpu_copy(a, sizeof a), gpu_copy(b, sizeof b), gpu_copy(c, sizeof c), gpu_copy(bias, sizeof bias)};
+    d.a = memory[0], d.b = memory[1], d.c = memory[2];
+    CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    GPU(cudaMemcpy(z, d.c, sizeof z, cudaMemcpyDeviceToHost));
+    GPU(cudaMemcpy(d.c, c, sizeof c, cudaMemcpyHostToDevice));
+    d.epilogue = WSGEMM_EPILOGUE_RELU, d.out_scale = 0.75;
+    d.bias = memory[3], d.bias_per = WSGEMM_BIAS_PER_COLUMN, d.type_bias = WSGEMM_F32;
+    d.residual = d.c, d.ld_residual = d.ldc;
+    CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    GPU(cudaMemcpy(got, d.c, sizeof got, cudaMemcpyDeviceToHost));
+    int n_wrong = 0;
+    for (int at = 0; at < M * N; at++) {
+      const float with_bias = z[at] + bias[at / M], active = with_bias < 0 ? 0 : with_bias, scaled = active * 0.75f;
+      n_wrong += got[at] != scaled + c[at];
+    }
+    CHECK(n_wrong == 0, "%s: %d elements are not what the steps make of the product", rows.row[i].name, n_wrong);
+    for (size_t m = 0; m < sizeof memory / sizeof memory[0]; m++) gpu_free(memory[m]);
+  }
+  rows_close(&rows);
+}
+
 int main(int argc, char **argv) {
   static const struct check_case cases[] = {{"distributions", distributions},
                                             {"marked_is_needed", marked_is_needed},
@@ -935,7 +969,8 @@ int main(int argc, char **argv) {
                                             {"tf32", tf32},
                                             {"invariant", invariant},
                                             {"batches", batches},
-                                            {"exact", exact}};
+                                            {"exact", exact},
+                                            {"epilogue", epilogue}};
   gpu_open();
   if (!can_slice()) {
     puts("skipped: no row of slices runs on this device");
