@@ -4,6 +4,7 @@
  * is device.c's business; rows, schedulers and grids are plan.c's. */
 #include "backend.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,6 +186,18 @@ static wsgemm_status multiply_slices(const pieces_call *call, const ws_problem *
                       call->state);
 }
 
+/* All kernels of a product of slices, before the first of them writes to C. ARCH_MISMATCH: this build has none of them. */
+static wsgemm_status find_kernels(const pieces_call *call, const ws_problem *piece) {
+  const int plain[] = {WS_KERNEL_MAXIMA, WS_KERNEL_SLICES + call->n_slices - 1, WS_KERNEL_SLICES + 2, WS_KERNEL_MARKED};
+  ws_gpu_plan plan;
+  for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+    CUresult result;
+    if (!ws_device_plain_kernel(call->device, plain[i], &result)) return ws_fail_kernel(call->h, "slices", call->device, result);
+  }
+  const wsgemm_status status = ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, call->n_slices, &plan);
+  return status || call->n_slices < 2 ? status : ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, 3, &plan);
+}
+
 /* What the later launches have to do, if anything, only the device knows. */
 static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
   const pieces_call *call = context;
@@ -201,14 +214,19 @@ static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, 
 }
 
 /* *done: whether there was memory enough for the operands' other form, if they need one. */
-static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, ws_device *device, CUstream stream,
+static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, int n_slices, ws_device *device, CUstream stream,
                                       int64_t n_taken, bool *done) {
-  const bool is_sliced = kind == WS_ROW_SLICED;
-  pieces_call call = {.h = h, .device = device, .stream = stream, .n_slices = is_sliced ? ws_n_slices(h, p) : 0};
+  const bool is_sliced = n_slices > 0;
+  pieces_call call = {.h = h, .device = device, .stream = stream, .n_slices = n_slices};
   ws_piece_bytes *const bytes_of = is_sliced ? ws_sliced_bytes(call.n_slices) : ws_copies_bytes;
   double of_a, of_b;
   ws_pieces pieces = {p->m, p->n, p->batch_count};
   *done = true;
+  if (is_sliced) {
+    const wsgemm_status status = find_kernels(&call, p);
+    *done = status != WSGEMM_ARCH_MISMATCH;
+    if (status) return *done ? status : WSGEMM_SUCCESS;
+  }
   if (bytes_of(p, &of_a, &of_b) > 0) {
     int64_t bytes;
     const wsgemm_status status = find_state(h, device, stream, &call.state);
@@ -225,10 +243,11 @@ static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, ws_
 
 static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, int64_t n_taken) {
   ws_gpu_plan plan;
-  const ws_row_kind kind = ws_gpu_kind_for(h, p, device);
+  int n_slices;
+  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
   if (kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED) {
     bool done;
-    const wsgemm_status status = launch_in_pieces(h, p, kind, device, stream, n_taken, &done);
+    const wsgemm_status status = launch_in_pieces(h, p, n_slices, device, stream, n_taken, &done);
     if (status || done) return status;
   }
   const wsgemm_status status = ws_gpu_plan_make(h, p, device, ws_gpu_plain_kind(h, p), 0, &plan);
@@ -275,6 +294,9 @@ static wsgemm_status launch_apart(wsgemm_handle *h, const ws_problem *p, ws_devi
   return status ? status : ws_launch_scale(h, &steps, device, stream);
 }
 
+/* Launches of a call that share memory of their stream stay together, whatever other threads launch onto it. */
+static pthread_mutex_t together = PTHREAD_MUTEX_INITIALIZER;
+
 static wsgemm_status launch_all(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
   wsgemm_status status = WSGEMM_SUCCESS;
   if (ws_product_is_zero(p)) {
@@ -298,7 +320,9 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
   CUresult result = pushes ? ws_cuda.cuCtxPushCurrent(device->context) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "context", result);
   CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
+  pthread_mutex_lock(&together);
   status = launch_all(h, p, device, stream);
+  pthread_mutex_unlock(&together);
   if (pushes) ws_cuda.cuCtxPopCurrent(&current);
   return status;
 }
@@ -313,17 +337,21 @@ static double bytes_for_residual(const ws_problem *p) {
 }
 
 /* For another form of operands, or for partial sums. */
-static double bytes_for_operands(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, const ws_device *device) {
+static double bytes_for_operands(const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;
   if (kind == WS_ROW_WGMMA) return ws_copies_bytes(p, &of_a, &of_b);
-  if (kind == WS_ROW_SLICED) return ws_sliced_bytes(ws_n_slices(h, p))(p, &of_a, &of_b);
+  if (kind == WS_ROW_SLICED) return ws_sliced_bytes(n_slices)(p, &of_a, &of_b);
   return (double)ws_split_for(p, device->n_sms).bytes;
 }
 
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   ws_device *device = ws_device_get(h, device_ordinal, &status);
-  if (device) *bytes = (size_t)(bytes_for_operands(h, p, ws_gpu_kind_for(h, p, device), device) + bytes_for_residual(p));
+  if (!device) return status;
+  int n_slices;
+  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
+  const double needed = bytes_for_operands(p, kind, n_slices, device) + bytes_for_residual(p);
+  *bytes = needed < 0x1p63 ? (size_t)needed : SIZE_MAX;
   return status;
 }
 
@@ -354,14 +382,17 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
 }
 
 /* The rows that a call takes; the library's own memory is taken to be there. */
-static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
-  const ws_row_kind kind = ws_gpu_kind_for(h, p, device);
-  ws_piece_bytes *const bytes_of = kind == WS_ROW_SLICED ? ws_sliced_bytes(ws_n_slices(h, p)) : ws_copies_bytes;
+static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
+  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
+  if (kind != WS_ROW_WGMMA && kind != WS_ROW_SLICED) return kind;
   const bool is_given = atomic_load_explicit(&h->workspace, memory_order_relaxed) != NULL;
   const double bytes = is_given ? (double)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) : WS_COPIES_BYTES;
   ws_pieces pieces;
-  if (kind != WS_ROW_WGMMA && kind != WS_ROW_SLICED) return kind;
-  return ws_pieces_for(p, bytes_of, bytes, &pieces) ? kind : ws_gpu_plain_kind(h, p);
+  if (ws_pieces_for(p, kind == WS_ROW_SLICED ? ws_sliced_bytes(*n_slices) : ws_copies_bytes, bytes - bytes_for_residual(p),
+                    &pieces))
+    return kind;
+  *n_slices = 0;
+  return ws_gpu_plain_kind(h, p);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
@@ -371,9 +402,10 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   ws_device *device = ws_device_get(h, device_ordinal, &status);
   ws_gpu_plan plan;
   CUcontext popped;
+  int n_slices = 0;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    const ws_row_kind kind = kind_in_workspace(h, p, device);
-    status = ws_gpu_plan_make(h, p, device, kind, kind == WS_ROW_SLICED ? ws_n_slices(h, p) : 0, &plan);
+    const ws_row_kind kind = kind_in_workspace(h, p, device, &n_slices);
+    status = ws_gpu_plan_make(h, p, device, kind, n_slices, &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
     status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);
@@ -392,13 +424,13 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
   if (row->kind == WS_ROW_WGMMA || row->kind == WS_ROW_SLICED)
-    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(h, p, row->kind, device));
+    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(
         t,
         "arithmetic: %s slices of FP16 of each operand, scaled by powers of two, their products on the matrix units, summed "
-        "in FP32; IEEE FP32 multiply-add where that is not accurate enough\n",
-        row->n_slices == 2 ? "two" : "one");
+        "in FP32; %sIEEE FP32 multiply-add where that is not accurate enough\n",
+        row->n_slices == 2 ? "two" : "one", row->n_slices == 2 ? "three slices of BF16, or " : "");
   else if (ws_is_half(p->type))
     ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
                 ws_types[p->type].name, ws_types[p->type_c].name);

@@ -7,6 +7,7 @@
 typedef struct ws_marked_args {
   ws_gemm_args gemm; /* of the floats themselves; its scheduler is not looked at */
   ws_wgmma_scales scales;
+  int32_t counts_a, counts_b; /* its marks have not been counted for another piece of C */
 } ws_marked_args;
 
 /* Its tile, as those of the simt rows of kernels.def. */

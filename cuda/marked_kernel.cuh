@@ -23,8 +23,8 @@ __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned
   __shared__ struct { int batch, row, col; } at;
   griddepcontrol_wait(); /* for the product of slices, and the slices themselves before it */
   const ws_slice_state of_a = *args.scales.state_m, of_b = *args.scales.state_n;
-  if (of_a.n_marked + of_b.n_marked > 0 && blockIdx.x == 0 && threadIdx.x == 0)
-    atomicAdd(n_marked_ever, of_a.n_marked + of_b.n_marked);
+  const uint32_t n_new = (args.counts_a ? of_a.n_marked : 0) + (args.counts_b ? of_b.n_marked : 0);
+  if (n_new > 0 && blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(n_marked_ever, n_new);
   if (of_a.n_unfit + of_b.n_unfit == 0) return;
   const ws_gemm_args &gemm = args.gemm;
   for (int64_t item = blockIdx.x; item < gemm.sched.n_items; item += gridDim.x) {

@@ -44,7 +44,7 @@ bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, 
   }
 }
 
-/* A serves a whole row of pieces, B all of them if there is only one row of these. */
+/* A serves a whole row of pieces; B all rows of them, where a row is one piece. */
 wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws_piece_work *work, void *context) {
   for (int64_t batch = 0; batch < p->batch_count; batch += pieces->batch)
     for (int64_t m = 0; m < p->m; m += pieces->m)

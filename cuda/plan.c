@@ -124,18 +124,24 @@ ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
 }
 
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
-static bool wants_slices(wsgemm_handle *h, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  const int n_slices = ws_n_slices(h, p);
+static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_device *device,
+                         const ws_cuda_row *forced) {
   if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
-  return forced ? forced->n_slices == n_slices : ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_gain(p, n_slices, device);
+  if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
+  return ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_gain(p, n_slices, device);
 }
 
-ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
   const int forced_idx = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
   const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
   const ws_row_kind plain = ws_gpu_plain_kind(h, p);
+  *n_slices = 0;
   if (device->cc != 90) return plain;
-  if (wants_slices(h, p, device, forced)) return WS_ROW_SLICED;
+  const int wanted = ws_n_slices(h, p);
+  if (wants_slices(h, p, wanted, device, forced)) {
+    *n_slices = wanted;
+    return WS_ROW_SLICED;
+  }
   const bool wants_wgmma =
       ws_is_half(p->type) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
   return wants_wgmma ? WS_ROW_WGMMA : plain;

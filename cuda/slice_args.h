@@ -4,7 +4,7 @@
  * element y after that
  *
  *   two slices    slice 0 = fp16(y), slice 1 = fp16((y - slice 0) 2^11):    y = slice 0 + 2^-11 slice 1, to 2^-23 |y| or to 2^-36
- *   three slices  each the bf16 of what those before it leave:               y = their sum, exactly but for |y| < 2^-110
+ *   three slices  each the bf16 of what those before it leave:               y = their sum, for |y| >= 2^-54 exactly
  *   one slice     fp16(y)
  *
  * An x is marked if two slices (or one) do not stand for one of its elements well enough (`tolerance`); and unfit if three do not, or if an
@@ -43,6 +43,10 @@ typedef struct ws_slice_args {
 } ws_slice_args;
 
 enum { WS_SCALE_BIAS = 512, WS_SCALE_MARKED = 1 << 20, WS_SCALE_UNFIT = 1 << 24, WS_SLICE_CHUNKS = 32, WS_SLICE_GROUP = 64 };
+/* Of two slices, what slice 0 may leave to slice 1, in parts of y. Of three, the least |y|: its products with such, and with their last slices,
+ * are still normal floats. */
+#define WS_SLICE_MOST_LEFT 0x1p-10f
+#define WS_SLICE_LEAST_OF_THREE 0x1p-54f
 /* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one for each warp). */
 enum { WS_SLICE_THREADS = 256, WS_SLICE_X = 128, WS_SLICE_LINES = WS_SLICE_THREADS / 32 };
 #endif

@@ -156,11 +156,14 @@ __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t p
   if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
 
-/* Slices of one element, their bits; whether they stand for it well enough. All differences are exact. */
+/* Slices of one element, their bits; whether they stand for it well enough, each in its place: products leave out slice 1 times slice 1, and the
+ * units lose what lies below their floats. All differences are exact. */
 template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, float tolerance, uint32_t (&slice)[SLICES]) {
   const float y = x * scale;
   float rest = y, allowed = tolerance * fabsf(y);
+  bool fits = y != 0 || x == 0;
   if constexpr (SLICES == 3) {
+    fits = fits && (y == 0 || fabsf(y) >= WS_SLICE_LEAST_OF_THREE);
 #pragma unroll
     for (int s = 0; s < SLICES; s++) {
       const __nv_bfloat16 part = __float2bfloat16_rn(rest);
@@ -170,13 +173,16 @@ template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, 
   } else {
 #pragma unroll
     for (int s = 0; s < SLICES; s++) {
-      if (s > 0) rest *= 2048, allowed *= 2048;
+      if (s > 0) {
+        fits = fits && fabsf(rest) <= WS_SLICE_MOST_LEFT * fabsf(y);
+        rest *= 2048, allowed *= 2048;
+      }
       const __half part = __float2half_rn(rest);
       slice[s] = __half_as_ushort(part);
       rest -= __half2float(part);
     }
   }
-  return fabsf(rest) <= allowed && (y != 0 || x == 0);
+  return fabsf(rest) <= allowed && fits;
 }
 
 /* The slices of four neighbours of a line, from element `first` on; which of them (bit by bit) they do not stand for. */

@@ -8,7 +8,7 @@
 
 enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
 
-static int64_t aligned(int64_t bytes) { return ws_ceil_div(bytes, ALIGN) * ALIGN; }
+static double aligned(double bytes) { return ceil(bytes / ALIGN) * ALIGN; }
 
 int ws_n_slices(wsgemm_handle *h, const ws_problem *p) {
   const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : atomic_load_explicit(&h->math, memory_order_relaxed);
@@ -40,32 +40,35 @@ bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device) 
 
 /* ---- where things stand -------------------------------------------------------------------------------------------------------- */
 
-/* One operand, x being m or n. */
+/* One operand, x being m or n. Bytes as doubles, which do not overflow. */
 typedef struct ws_sliced_sizes {
-  int64_t n_x, pitch, scales_pitch, groups_pitch, slices_bytes, maxima_bytes, scales_bytes, groups_bytes;
+  int64_t n_x, pitch, scales_pitch, groups_pitch;
+  double slices_bytes, maxima_bytes, scales_bytes, groups_bytes;
   int n_chunks, chunk_k;
 } ws_sliced_sizes;
 
+/* No piece needs more than a larger one: so there is room for as many chunks as any may have. */
 static ws_sliced_sizes sizes_of(const ws_lines *x, int64_t k, int n_slices) {
   enum { PARTS = 528 }; /* four for each multiprocessor of an H200 */
   ws_sliced_sizes s = {.n_x = x->along_k ? x->n_lines : x->length};
+  const double n_products = (double)x->n_products, n_most = n_slices == 1 ? 1 : 3;
   const int64_t groups = x->n_products * ws_ceil_div(s.n_x, x->along_k ? WS_SLICE_LINES : WS_SLICE_X);
-  const int64_t wanted = ws_min(ws_ceil_div(PARTS, groups), WS_SLICE_CHUNKS);
+  const int64_t most_chunks = ws_min(WS_SLICE_CHUNKS, ws_ceil_div(k, K_STEP)),
+                wanted = ws_min(ws_ceil_div(PARTS, groups), most_chunks);
   const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
   s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
   s.pitch = ws_ceil_div(x->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(s.n_x, 4) * 4;
   s.groups_pitch = ws_ceil_div(s.n_x, WS_SLICE_GROUP);
-  const int64_t n_most = n_slices == 1 ? 1 : 3;
-  s.slices_bytes = aligned(x->n_products * n_most * x->n_lines * s.pitch * (int64_t)sizeof(uint16_t));
-  s.maxima_bytes = aligned(x->n_products * s.n_chunks * s.n_x * (int64_t)sizeof(uint32_t));
-  s.scales_bytes = aligned(x->n_products * s.scales_pitch * (int64_t)sizeof(int32_t));
-  s.groups_bytes = aligned(x->n_products * s.groups_pitch * (int64_t)sizeof(int32_t));
+  s.slices_bytes = aligned(n_products * n_most * (double)x->n_lines * (double)s.pitch * sizeof(uint16_t));
+  s.maxima_bytes = aligned(n_products * (double)most_chunks * (double)s.n_x * sizeof(uint32_t));
+  s.scales_bytes = aligned(n_products * (double)s.scales_pitch * sizeof(int32_t));
+  s.groups_bytes = aligned(n_products * (double)s.groups_pitch * sizeof(int32_t));
   return s;
 }
 
 static double bytes_of(const ws_lines *x, int64_t k, int n_slices) {
   const ws_sliced_sizes s = sizes_of(x, k, n_slices);
-  return (double)(ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes);
+  return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes;
 }
 
 static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, double *of_b) {
@@ -74,15 +77,15 @@ static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, dou
   return *of_a + *of_b;
 }
 
-double ws_sliced_bytes_1(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
-double ws_sliced_bytes_3(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 3, of_a, of_b); }
-ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? ws_sliced_bytes_1 : ws_sliced_bytes_3; }
+static double bytes_of_one(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
+static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 3, of_a, of_b); }
+ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
 
 /* The state, slices, maxima, scales, groups. */
 static ws_slice_operand operand_of(const ws_lines *x, int64_t k, int n_slices, char *at) {
   const ws_sliced_sizes s = sizes_of(x, k, n_slices);
-  char *const slices = at + ALIGN, *const maxima = slices + s.slices_bytes, *const scales = maxima + s.maxima_bytes,
-              *const groups = scales + s.scales_bytes;
+  char *const slices = at + ALIGN, *const maxima = slices + (int64_t)s.slices_bytes,
+              *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes;
   return (ws_slice_operand){.from = x->data,
                             .to = (uint16_t *)(void *)slices,
                             .maxima = (uint32_t *)(void *)maxima,
@@ -110,12 +113,13 @@ static ws_lines slices_of(const ws_lines *x, const ws_slice_operand *op, int n_s
 }
 
 /* How much the slices of one element may leave out, in parts of it, so that the product keeps the contract's bound of k + 2 roundings, u each:
- * the units round toward zero, once for each k of a chunk at most; one rounding a chunk for the total; 2^10 times less for the smaller products;
- * 4 u for slice 1 times slice 1. A and B share what is left. One slice may leave out as much as TF32 does, besides. */
+ * the units round toward zero, once for each k of a chunk at most; one rounding a chunk for the total; 2^10 times less for the smaller
+ * products; 16 u for slice 1 times slice 1 (WS_SLICE_MOST_LEFT squared); 3 u for the last steps. A and B share what is left. One slice
+ * leaves out as much as TF32 does. */
 static float tolerance_for(int64_t k, int n_slices) {
   const double u = 0x1p-24, n_k = (double)k;
-  const double left = (n_k + 2 - WS_SLICED_CHUNK_K - n_k / WS_SLICED_CHUNK_K - n_k / 512 - 4) / 2 * u;
-  return (float)(n_slices == 1 ? left + 0x1p-11 : left < 0x1p-12 ? left : 0x1p-12);
+  const double left = (n_k + 2 - WS_SLICED_CHUNK_K - n_k / WS_SLICED_CHUNK_K - n_k / 512 - 16 - 3) / 2 * u;
+  return (float)(n_slices == 1 ? 0x1p-11 : left < 0x1p-12 ? left : 0x1p-12);
 }
 
 ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at) {
@@ -148,7 +152,10 @@ double ws_slice_parts(const ws_slice_args *args) {
 }
 
 ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced) {
-  ws_marked_args args = {.gemm = ws_gemm_args_of(piece), .scales = sliced->scales};
+  ws_marked_args args = {.gemm = ws_gemm_args_of(piece),
+                         .scales = sliced->scales,
+                         .counts_a = !sliced->args.operand[0].is_again,
+                         .counts_b = !sliced->args.operand[1].is_again};
   args.gemm.grid = (ws_tile_grid){.n_batch = piece->batch_count,
                                   .n_rows = ws_ceil_div(piece->m, WS_MARKED_BM),
                                   .n_cols = ws_ceil_div(piece->n, WS_MARKED_BN),

@@ -17,7 +17,6 @@ bool ws_slices_fit(const ws_problem *p);
 bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device);
 
 /* Memory for slices and what belongs to them: of one slice, and of two or three. */
-ws_piece_bytes ws_sliced_bytes_1, ws_sliced_bytes_3;
 ws_piece_bytes *ws_sliced_bytes(int n_slices);
 
 /* A piece's operands in its memory. */

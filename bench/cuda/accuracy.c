@@ -22,8 +22,8 @@ static double lognormal(int64_t k) {
   return exp(2 * radius * cos(angle));
 }
 static double spread_30(int64_t k) { return ldexp(uniform(k), (int)drawn_below(31)); }
-/* As the scales of inner dimensions may differ: a thousandfold from the first to the last. */
-static double graded(int64_t k) { return uniform(k) * pow(1000, between_0_and_1()); }
+/* Sizes within a thousandfold, log-uniform. */
+static double thousandfold(int64_t k) { return uniform(k) * pow(1000, between_0_and_1()); }
 
 static const struct {
   const char *name;
@@ -32,7 +32,7 @@ static const struct {
                      {"uniform(0,1)", positive},
                      {"lognormal(0,2)", lognormal},
                      {"exponents over 2^30", spread_30},
-                     {"graded", graded}};
+                     {"sizes over 1000", thousandfold}};
 
 typedef struct errors {
   double mean, most, bias; /* in u */

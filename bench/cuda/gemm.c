@@ -6,7 +6,7 @@
  *   policies         who works on what            invariant   what invariant mode costs
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
  *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
- *   sliced           s: squares up to 16384       spread      s: elements of all sizes from 2^-30 to 2^30
+ *   sliced           s: squares up to 16384       spread      s: elements of all sizes from 2^-20 to 2^20
  *
  * of which demo and epilogue need no cuBLAS.
  *

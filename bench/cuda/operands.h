@@ -20,7 +20,7 @@ double get_real(wsgemm_type t, const void *reals, size_t i);
 
 void *random_matrix(wsgemm_type type, int64_t elements);
 /* The same times powers of two over so many exponents. */
-enum { SPREAD_EXPONENTS = 60 };
+enum { SPREAD_EXPONENTS = 40 };
 void *spread_matrix(wsgemm_type type, int64_t elements);
 size_t drawn_below(size_t n);
 #endif

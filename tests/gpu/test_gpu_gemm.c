@@ -28,7 +28,10 @@ static const struct use *use_of(const char *name) {
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
-  return strstr(name, "_k2") ? &in_parts : strstr(name, "_f16x3") ? &in_slices : strstr(name, "_f16x1") ? &in_one_slice : &any;
+  return strstr(name, "_k2")                                 ? &in_parts
+         : strstr(name, "_f16x3") || strstr(name, "_bf16x6") ? &in_slices
+         : strstr(name, "_f16x1")                            ? &in_one_slice
+                                                             : &any;
 }
 
 /* Each row on its own, so that the reference is no larger than its work item asks for. */
@@ -159,10 +162,10 @@ static void spreading(void) {
   }
 }
 
+/* Those of three slices come after those of two, where one is forced. */
+static bool is_sliced(const char *name) { return strstr(name, "_f16x3") || strstr(name, "_bf16x6"); }
 /* Rows that stand next to each other and sum in the same order: all of a type, but those of slices. */
-static bool sums_like(const char *name, const char *other) {
-  return (strstr(name, "_f16x3") != NULL) == (strstr(other, "_f16x3") != NULL);
-}
+static bool sums_like(const char *name, const char *other) { return is_sliced(name) == is_sliced(other); }
 
 /* One digest for all rows that sum in the same order, whatever policy, quantum, run. */
 static void bits(void) {

@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,7 +437,7 @@ static void marked_is_needed(void) {
   static const struct {
     int big;
     enum arithmetic by;
-  } all[] = {{6, BY_TWO}, {30, BY_THREE}, {60, BY_THREE}, {127, BY_MULTIPLY_ADDS}};
+  } all[] = {{6, BY_TWO}, {30, BY_THREE}, {50, BY_THREE}, {70, BY_MULTIPLY_ADDS}, {127, BY_MULTIPLY_ADDS}};
   dice = check_random_from(171);
   open_sliced(of_three);
   wsgemm_handle *pedantic = pedantic_handle();
@@ -926,6 +927,78 @@ static void exact(void) {
   rows_close(&rows);
 }
 
+/* ---- Small numbers of A meet small ones of B, and each a large one that meets 0 ------------------------------------------------------- */
+
+static void small_beside_large(void) {
+  enum { M = 70, N = 80, K = 300 };
+  static const int exponents[][2] = {{0, -40}, {100, 6}, {0, -20}, {0, -33}, {0, -53}, {10, -80}, {60, -60}}; /* large, small */
+  dice = check_random_from(181);
+  open_sliced(of_three);
+  for (size_t e = 0; e < sizeof exponents / sizeof exponents[0]; e++) {
+    struct stage stage = stage_new(WSGEMM_F32, M, N, K, FILL_ZERO, &dice);
+    const double large = ldexp(1, exponents[e][0]);
+    for (int64_t p = 0; p < K; p++) {
+      for (int64_t i = 0; i < M; i++) stage.a.re[i * K + p] = p == 0 ? large : p == 1 ? 0 : number(exponents[e][1]);
+      for (int64_t j = 0; j < N; j++) stage.b.re[p * N + j] = p == 0 ? 0 : p == 1 ? large : number(exponents[e][1]);
+    }
+    product_extend(&stage.product, &stage.a, &stage.b, K);
+    for (int i = 0; i < rows.n_rows; i++) {
+      wsgemm_gemm_desc d = drawn_desc(M, N, K);
+      const struct layout_of_case where = layout_drawn(&dice);
+      d.alpha = scalar_make(WSGEMM_F32, 1, 0), d.beta = scalar_make(WSGEMM_F32, 0, 0);
+      if (!run_case(&stage, rows.handle[i], &d, &where, false, JUDGE_BOUND, rows.row[i].name))
+        CHECK(false, "that was with 2^%d beside 2^%d", exponents[e][0], exponents[e][1]);
+    }
+    stage_free(&stage);
+  }
+  rows_close(&rows);
+}
+
+/* ---- Threads: the launches of two calls onto one stream do not mix ---------------------------------------------------------------------- */
+
+enum { SIDE = 640, N_THREADS = 4, N_CALLS = 60 };
+struct caller {
+  float *a, *b, *c;
+  unsigned long long expected;
+  int n_wrong;
+};
+
+static wsgemm_status multiply(const struct caller *x) {
+  return wsgemm_sgemm(rows.handle[0], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, SIDE, SIDE, SIDE, 1, x->a, SIDE, x->b,
+                      SIDE, 0, x->c, SIDE);
+}
+
+static void *call_often(void *context) {
+  struct caller *x = context;
+  for (int i = 0; i < N_CALLS; i++) x->n_wrong += multiply(x) != WSGEMM_SUCCESS;
+  return NULL;
+}
+
+static void threads(void) {
+  static float host[SIDE * SIDE];
+  static struct caller callers[N_THREADS];
+  pthread_t thread[N_THREADS];
+  dice = check_random_from(182);
+  open_sliced(of_three);
+  for (int t = 0; t < N_THREADS; t++) {
+    for (int x = 0; x < 2; x++) {
+      for (int i = 0; i < SIDE * SIDE; i++) host[i] = (float)number((int)drawn(-6 * t, 0));
+      *(x ? &callers[t].b : &callers[t].a) = gpu_copy(host, sizeof host);
+    }
+    callers[t].c = gpu_alloc(sizeof host);
+    REQUIRE(multiply(&callers[t]) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    callers[t].expected = gpu_digest(callers[t].c, sizeof host);
+  }
+  for (int t = 0; t < N_THREADS; t++) REQUIRE(pthread_create(&thread[t], NULL, call_often, &callers[t]) == 0, "thread");
+  for (int t = 0; t < N_THREADS; t++) pthread_join(thread[t], NULL);
+  GPU(cudaDeviceSynchronize());
+  for (int t = 0; t < N_THREADS; t++) {
+    CHECK(callers[t].n_wrong == 0 && gpu_digest(callers[t].c, sizeof host) == callers[t].expected, "thread %d: other bits", t);
+    gpu_free(callers[t].a), gpu_free(callers[t].b), gpu_free(callers[t].c);
+  }
+  rows_close(&rows);
+}
+
 /* ---- Epilogue: taken after the product; a residual that is C itself waits where the slices do not stand ---------------------------------- */
 
 static void epilogue(void) {
@@ -970,7 +1043,9 @@ int main(int argc, char **argv) {
                                             {"invariant", invariant},
                                             {"batches", batches},
                                             {"exact", exact},
-                                            {"epilogue", epilogue}};
+                                            {"epilogue", epilogue},
+                                            {"small_beside_large", small_beside_large},
+                                            {"threads", threads}};
   gpu_open();
   if (!can_slice()) {
     puts("skipped: no row of slices runs on this device");

@@ -16,7 +16,7 @@ static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(f
 static struct check_random dice;
 
 /* Kernels on Hopper's matrix units, also those of slices, cut no k. */
-static bool never_splits(const char *row) { return strstr(row, "_wgmma_") || strstr(row, "_f16x"); }
+static bool never_splits(const char *row) { return strstr(row, "_wgmma_") || strstr(row, "f16x"); }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits). */
 static bool sums_otherwise(wsgemm_type type, const char *row) {
