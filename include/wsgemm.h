@@ -103,7 +103,8 @@ typedef struct wsgemm_cdouble {
  *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 products
  *             (k >= 128) reach it with the matrix units: rows of A and columns of B are scaled by powers of two and cut into two slices of FP16, or
  *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
- *             beyond 2^120) are computed by multiply-adds. wsgemm_explain tells which arithmetic runs.
+ *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): streams and captured launches for which
+ *             the library has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
  *   TF32      F32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
  *             DEFAULT. */
@@ -199,7 +200,8 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 
 /* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
  * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
- * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs time where m = 1 or n = 1,
+ * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 the matrix units
+ * (wsgemm_math), and time where m = 1 or n = 1,
  * whose faster kernels sum in an order of their own; on a GPU also where C is small and k long, which is then not cut into parts; and for
  * bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
