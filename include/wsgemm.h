@@ -201,9 +201,8 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 /* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
  * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
  * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 the matrix units
- * (wsgemm_math), and time where m = 1 or n = 1,
- * whose faster kernels sum in an order of their own; on a GPU also where C is small and k long, which is then not cut into parts; and for
- * bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
+ * (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is small and k
+ * long, which is then not cut into parts; and for bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
 
