@@ -213,12 +213,15 @@ static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, 
   return ws_launch_marked(call->h, &marked, call->device, call->stream);
 }
 
+/* What the operands' other form needs: slices, or copies. */
+static ws_piece_bytes *bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_copies_bytes; }
+
 /* *done: whether there was memory enough for the operands' other form, if they need one. */
 static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, int n_slices, ws_device *device, CUstream stream,
                                       int64_t n_taken, bool *done) {
   const bool is_sliced = n_slices > 0;
   pieces_call call = {.h = h, .device = device, .stream = stream, .n_slices = n_slices};
-  ws_piece_bytes *const bytes_of = is_sliced ? ws_sliced_bytes(call.n_slices) : ws_copies_bytes;
+  ws_piece_bytes *const bytes_of = bytes_of_form(n_slices);
   double of_a, of_b;
   ws_pieces pieces = {p->m, p->n, p->batch_count};
   *done = true;
@@ -245,7 +248,7 @@ static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_de
   ws_gpu_plan plan;
   int n_slices;
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
-  if (kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED) {
+  if (ws_is_by_map(kind)) {
     bool done;
     const wsgemm_status status = launch_in_pieces(h, p, n_slices, device, stream, n_taken, &done);
     if (status || done) return status;
@@ -339,9 +342,7 @@ static double bytes_for_residual(const ws_problem *p) {
 /* For another form of operands, or for partial sums. */
 static double bytes_for_operands(const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;
-  if (kind == WS_ROW_WGMMA) return ws_copies_bytes(p, &of_a, &of_b);
-  if (kind == WS_ROW_SLICED) return ws_sliced_bytes(n_slices)(p, &of_a, &of_b);
-  return (double)ws_split_for(p, device->n_sms).bytes;
+  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_split_for(p, device->n_sms).bytes;
 }
 
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
@@ -384,13 +385,11 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
 /* The rows that a call takes; the library's own memory is taken to be there. */
 static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
-  if (kind != WS_ROW_WGMMA && kind != WS_ROW_SLICED) return kind;
+  if (!ws_is_by_map(kind)) return kind;
   const bool is_given = atomic_load_explicit(&h->workspace, memory_order_relaxed) != NULL;
   const double bytes = is_given ? (double)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) : WS_COPIES_BYTES;
   ws_pieces pieces;
-  if (ws_pieces_for(p, kind == WS_ROW_SLICED ? ws_sliced_bytes(*n_slices) : ws_copies_bytes, bytes - bytes_for_residual(p),
-                    &pieces))
-    return kind;
+  if (ws_pieces_for(p, bytes_of_form(*n_slices), bytes - bytes_for_residual(p), &pieces)) return kind;
   *n_slices = 0;
   return ws_gpu_plain_kind(h, p);
 }
@@ -423,7 +422,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
-  if (row->kind == WS_ROW_WGMMA || row->kind == WS_ROW_SLICED)
+  if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(

@@ -16,6 +16,9 @@ typedef enum ws_row_kind {
   WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
 } ws_row_kind;
 
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
+static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+
 typedef struct ws_cuda_row {
   const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
   wsgemm_type type;

@@ -37,7 +37,7 @@ static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_
 /* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double row_cost(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
-  if (row->kind == WS_ROW_WGMMA || row->kind == WS_ROW_SLICED) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
+  if (ws_is_by_map(row->kind)) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
   const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
@@ -154,8 +154,7 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->is_invariant = is_invariant(h);
   plan->kind = kind;
   plan->n_slices = n_slices;
-  const bool is_plain = kind == WS_ROW_TILED || kind == WS_ROW_VECTOR;
-  plan->split = is_plain && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
+  plan->split = !ws_is_by_map(kind) && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
   plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);

@@ -21,8 +21,8 @@ typedef struct ws_gpu_plan {
   ws_launch_state *state; /* of the call, once it has been asked for */
 } ws_gpu_plan;
 
-/* *n_slices: of SLICED, else 0. The handle is read once, as another thread may change it. The rows that are to run this: those that need their operands in another form (WGMMA, SLICED) if that can be brought about, else
- * those of ws_gpu_plain_kind. */
+/* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to them, else those of ws_gpu_plain_kind.
+ * *n_slices: of SLICED, else 0. Both from one look at the handle, which another thread may change. */
 ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
 

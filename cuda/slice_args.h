@@ -14,6 +14,8 @@
 #define WS_CUDA_SLICE_ARGS_H
 #include <stdint.h>
 
+#include "tile.h"
+
 /* How many x of an operand are marked and unfit; and whether three slices stand where two did. */
 typedef struct ws_slice_state {
   uint32_t n_marked, n_unfit, has_three;
@@ -49,4 +51,9 @@ enum { WS_SCALE_BIAS = 512, WS_SCALE_MARKED = 1 << 20, WS_SCALE_UNFIT = 1 << 24,
 #define WS_SLICE_LEAST_OF_THREE 0x1p-54f
 /* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one for each warp). */
 enum { WS_SLICE_THREADS = 256, WS_SLICE_X = 128, WS_SLICE_LINES = WS_SLICE_THREADS / 32 };
+
+/* How many such groups so many x are. */
+static inline WS_HOST_DEVICE int64_t ws_slice_groups(int64_t n_x, int along_k) {
+  return ws_ceil_div(n_x, along_k ? WS_SLICE_LINES : WS_SLICE_X);
+}
 #endif

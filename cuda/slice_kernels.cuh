@@ -8,9 +8,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "power_of_two.cuh"
 #include "ptx_memory.cuh"
 #include "slice_args.h"
-#include "tile.h"
 
 namespace ws {
 
@@ -20,10 +20,6 @@ struct slice_part {
   int chunk;
 };
 
-__device__ __forceinline__ int64_t slice_groups(const ws_slice_operand &op) {
-  return ws_ceil_div(op.n_x, op.along_k ? WS_SLICE_LINES : WS_SLICE_X);
-}
-
 /* Calls body(operand, part) for what falls to this block, in all of its threads. The second pass goes backwards: what the first one read last
  * may still be in the L2. */
 template <bool BACKWARDS, class Body> __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Body body) {
@@ -31,7 +27,7 @@ template <bool BACKWARDS, class Body> __device__ __forceinline__ void for_each_s
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
-    const int64_t n_groups = slice_groups(op), n_parts = op.n_products * n_groups * op.n_chunks;
+    const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_products * n_groups * op.n_chunks;
     for (; next < n_parts; next += gridDim.x) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / op.n_chunks;
@@ -126,8 +122,6 @@ __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
 }
 
 /* ---- second pass ----------------------------------------------------------------------------------------------------------------- */
-
-__device__ __forceinline__ float power_of_two(int e) { return __int_as_float((e + 127) << 23); }
 
 /* An x's factor is 2^exponent, -113 <= exponent <= 127. A row without elements from 2^-113 on is left below 2^14 by it, and marked if that is
  * too small for its slices. */

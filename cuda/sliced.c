@@ -52,7 +52,7 @@ static ws_sliced_sizes sizes_of(const ws_lines *x, int64_t k, int n_slices) {
   enum { PARTS = 528 }; /* four for each multiprocessor of an H200 */
   ws_sliced_sizes s = {.n_x = x->along_k ? x->n_lines : x->length};
   const double n_products = (double)x->n_products, n_most = n_slices == 1 ? 1 : 3;
-  const int64_t groups = x->n_products * ws_ceil_div(s.n_x, x->along_k ? WS_SLICE_LINES : WS_SLICE_X);
+  const int64_t groups = x->n_products * ws_slice_groups(s.n_x, x->along_k);
   const int64_t most_chunks = ws_min(WS_SLICE_CHUNKS, ws_ceil_div(k, K_STEP)),
                 wanted = ws_min(ws_ceil_div(PARTS, groups), most_chunks);
   const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
@@ -146,7 +146,7 @@ double ws_slice_parts(const ws_slice_args *args) {
   double parts = 0;
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand *op = &args->operand[i];
-    parts += (double)op->n_products * (double)ws_ceil_div(op->n_x, op->along_k ? WS_SLICE_LINES : WS_SLICE_X) * op->n_chunks;
+    parts += (double)op->n_products * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
   }
   return parts;
 }

@@ -5,6 +5,7 @@
  * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH
 #define WS_CUDA_SLICED_STORE_CUH
+#include "power_of_two.cuh"
 #include "slice_args.h"
 #include "wgmma_args.h"
 
@@ -14,7 +15,7 @@ namespace ws {
 __device__ __forceinline__ float scaled_back(float x, int e) {
   e = e < -240 ? -240 : e;
   const int first = e >> 1, second = e - first;
-  return x * __int_as_float((first + 127) << 23) * __int_as_float((second + 127) << 23);
+  return x * power_of_two(first) * power_of_two(second);
 }
 
 template <class Config> struct sliced_store {

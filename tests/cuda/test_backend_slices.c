@@ -16,8 +16,10 @@ static fake_map held(const CUtensorMap *map) {
   return m;
 }
 
+/* On the first device, which has matrix units then. */
 static wsgemm_handle *forced(const char *name) {
   wsgemm_handle *h = NULL;
+  fake.device[0].cc = 90;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   return h;
 }
@@ -73,7 +75,6 @@ static void check_memory(const ws_slice_args *args, const char *memory, int64_t 
 
 CHILD_CASE(launches) {
   (void)unused;
-  fake.device[0].cc = 90;
   wsgemm_handle *h = forced(row_name);
   for (int ops = 0; ops < 4; ops++) {
     const wsgemm_gemm_desc d = single_desc(all_ops[ops / 2], all_ops[ops % 2], 301, 200, 136);
@@ -155,7 +156,6 @@ CHILD_CASE(who_uses_them) {
 /* A workspace for parts of the operands: every element of C belongs to one piece, an operand is cut once for a row of pieces. */
 CHILD_CASE(pieces) {
   (void)unused;
-  fake.device[0].cc = 90;
   wsgemm_handle *h = forced(row_name);
   enum { BYTES = 4 << 20, SIDE = 256 };
   char *workspace = fake_alloc(FAKE_DEVICE, 0, BYTES);
@@ -194,7 +194,6 @@ CHILD_CASE(pieces) {
 
 CHILD_CASE(batches) {
   (void)unused;
-  fake.device[0].cc = 90;
   wsgemm_handle *h = forced(row_name);
   wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
   d.batch_count = 5, d.stride_a = 8192, d.stride_b = 0, d.stride_c = 4096;
@@ -213,7 +212,6 @@ CHILD_CASE(batches) {
 /* A residual that is C itself is copied to where the slices do not stand, in the workspace and in the library's own memory. */
 CHILD_CASE(residual_in_c) {
   (void)unused;
-  fake.device[0].cc = 90;
   wsgemm_handle *h = forced(row_name);
   wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 300, 200, 136);
   d.residual = d.c, d.ld_residual = d.ldc;
@@ -244,7 +242,6 @@ CHILD_CASE(fallback_count) {
         "device -1");
   CHECK(wsgemm_get_fallback_count(NULL, 0, NULL) == WSGEMM_INVALID_POINTER, "no place for the count");
   CHECK(fake.n_calls == 0, "the driver was called");
-  fake.device[0].cc = 90;
   fake.n_marked[0] = 77;
   wsgemm_handle *h = forced(row_name);
   const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
