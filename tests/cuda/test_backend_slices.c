@@ -179,6 +179,7 @@ CHILD_CASE(pieces) {
               !fake.launch[i + 3].slices.operand[0].is_again,
           "what is cut again");
     CHECK(new_a == (n_first == 0), "A is cut at column %lld", (long long)n_first);
+    CHECK(!args->operand[1].is_again, "B's other columns have been cut since");
     if (new_a) a_before = args->operand[0].from;
     CHECK(a_before == (const float *)d.a + m_first, "A's slices are of other rows");
     CHECK((const char *)product->scales.of_n >= workspace && (const char *)product->scales.of_n < workspace + BYTES,
