@@ -175,12 +175,16 @@ static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, b
   return launch_wgmma(call->h, piece, 0, &a, &b, NULL, call->device, call->stream, call->state);
 }
 
-/* Both passes that cut, and the product; or of three slices, whose scales are known, the second pass. */
+/* Both passes that cut; or of three slices, whose scales are known, the second. */
+static wsgemm_status cut(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
+  const wsgemm_status status = args->n_slices < 3 ? ws_launch_maxima(h, args, device, stream) : WSGEMM_SUCCESS;
+  return status ? status : ws_launch_slices(h, args, device, stream);
+}
+
 static wsgemm_status multiply_slices(const pieces_call *call, const ws_problem *piece, const ws_sliced *sliced) {
   ws_slice_args args = sliced->args;
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (args.n_slices < 3) status = ws_launch_maxima(call->h, &args, call->device, call->stream);
-  if (!status) status = ws_launch_slices(call->h, &args, call->device, call->stream);
+  if (ws_slice_parts(&args) > 0) status = cut(call->h, &args, call->device, call->stream);
   if (status) return status;
   return launch_wgmma(call->h, piece, args.n_slices, &sliced->a, &sliced->b, &sliced->scales, call->device, call->stream,
                       call->state);
@@ -188,7 +192,8 @@ static wsgemm_status multiply_slices(const pieces_call *call, const ws_problem *
 
 /* All kernels of a product of slices, before the first of them writes to C. ARCH_MISMATCH: this build has none of them. */
 static wsgemm_status find_kernels(const pieces_call *call, const ws_problem *piece) {
-  const int plain[] = {WS_KERNEL_MAXIMA, WS_KERNEL_SLICES + call->n_slices - 1, WS_KERNEL_SLICES + 2, WS_KERNEL_MARKED};
+  const int is_complex = piece->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
+  const int plain[] = {WS_KERNEL_MAXIMA, slices + call->n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
   ws_gpu_plan plan;
   for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
     CUresult result;
@@ -201,16 +206,16 @@ static wsgemm_status find_kernels(const pieces_call *call, const ws_problem *pie
 /* What the later launches have to do, if anything, only the device knows. */
 static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
   const pieces_call *call = context;
-  ws_sliced sliced = ws_sliced_make(piece, call->n_slices, call->memory_a, call->memory_b);
-  sliced.args.operand[0].is_again = !new_a, sliced.args.operand[1].is_again = !new_b;
+  const int n_first = call->n_slices;
+  const ws_sliced sliced = ws_sliced_make(piece, n_first, n_first, call->memory_a, call->memory_b, new_a, new_b);
   wsgemm_status status = multiply_slices(call, piece, &sliced);
-  if (!status && call->n_slices == 2) {
-    const ws_sliced in_three = ws_sliced_make(piece, 3, call->memory_a, call->memory_b);
+  if (!status && n_first == 2) {
+    const ws_sliced in_three = ws_sliced_make(piece, n_first, 3, call->memory_a, call->memory_b, new_a, new_b);
     status = multiply_slices(call, piece, &in_three);
   }
   if (status) return status;
   ws_marked_args marked = ws_marked_args_of(piece, &sliced);
-  return ws_launch_marked(call->h, &marked, call->device, call->stream);
+  return ws_launch_marked(call->h, piece->type, &marked, call->device, call->stream);
 }
 
 /* What the operands' other form needs: slices, or copies. */
@@ -258,6 +263,8 @@ static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_de
   return plan.split.n_parts > 1 ? launch_split(h, device, stream, n_taken, &plan) : launch_tiled(h, device, stream, &plan);
 }
 
+static size_t size_of(double bytes) { return bytes < 0x1p63 ? (size_t)bytes : SIZE_MAX; }
+
 /* ---- epilogue ------------------------------------------------------------------------------------------------------------------ */
 
 /* Of C as it stands the steps are taken. */
@@ -300,7 +307,8 @@ static wsgemm_status launch_apart(wsgemm_handle *h, const ws_problem *p, ws_devi
 /* Launches of a call that share memory of their stream stay together, whatever other threads launch onto it. */
 static pthread_mutex_t together = PTHREAD_MUTEX_INITIALIZER;
 
-static wsgemm_status launch_all(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
+static wsgemm_status launch_all(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream) {
+  const ws_problem *p = what;
   wsgemm_status status = WSGEMM_SUCCESS;
   if (ws_product_is_zero(p)) {
     if (!p->scale.beta_one || ws_has_steps(p)) status = ws_launch_scale(h, p, device, stream);
@@ -312,9 +320,12 @@ static wsgemm_status launch_all(wsgemm_handle *h, const ws_problem *p, ws_device
   return status;
 }
 
-wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ordinal) {
+/* Launches onto the handle's stream, with the device's context current. */
+typedef wsgemm_status launch_work(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream);
+
+static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work, const void *what) {
   wsgemm_status status;
-  ws_device *device = ws_device_get(h, device_ordinal, &status);
+  ws_device *device = ws_device_get(h, ordinal, &status);
   if (!device) return status;
   CUcontext current = NULL;
   CUdevice current_device = -1;
@@ -324,10 +335,45 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device_ord
   if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "context", result);
   CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
   pthread_mutex_lock(&together);
-  status = launch_all(h, p, device, stream);
+  status = work(h, what, device, stream);
   pthread_mutex_unlock(&together);
   if (pushes) ws_cuda.cuCtxPopCurrent(&current);
   return status;
+}
+
+wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) { return on_device(h, device, launch_all, p); }
+
+/* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
+
+static wsgemm_status launch_packing(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream) {
+  const wsgemm_packed *packed = what;
+  ws_slice_args args = ws_packing_args(packed, packed->n_slices);
+  const wsgemm_status status = cut(h, &args, device, stream);
+  if (status || packed->n_slices != 2) return status;
+  args = ws_packing_args(packed, 3); /* marks what three slices would not do for */
+  return cut(h, &args, device, stream);
+}
+
+wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device_ordinal, size_t *bytes) {
+  wsgemm_status status;
+  const ws_device *device = ws_device_get(h, device_ordinal, &status);
+  if (!device) return status;
+  const int n_slices = ws_gpu_slices_to_pack(h, p, device);
+  *bytes = n_slices > 0 ? size_of(ws_packed_bytes(p, is_a, n_slices)) : 0;
+  return status;
+}
+
+wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed) {
+  wsgemm_status status;
+  const ws_device *device = ws_device_get(h, packed->device, &status);
+  if (!device) return status;
+  packed->n_slices = ws_gpu_slices_to_pack(h, &packed->of, device);
+  return on_device(h, packed->device, launch_packing, packed);
+}
+
+bool ws_cuda_is_on(const void *memory, int device) {
+  const ws_location l = ws_locate(memory);
+  return !l.unknown && l.is_device && l.device == device;
 }
 
 /* ---- workspace --------------------------------------------------------------------------------------------------------------- */
@@ -351,8 +397,7 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
   if (!device) return status;
   int n_slices;
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
-  const double needed = bytes_for_operands(p, kind, n_slices, device) + bytes_for_residual(p);
-  *bytes = needed < 0x1p63 ? (size_t)needed : SIZE_MAX;
+  *bytes = size_of(bytes_for_operands(p, kind, n_slices, device) + bytes_for_residual(p));
   return status;
 }
 
@@ -424,12 +469,15 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
                 (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(p, row->kind, n_slices, device));
+  if (row->kind == WS_ROW_SLICED && p->has_packed)
+    ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, true, n_slices) ? " a" : "", ws_is_packed(p, false, n_slices) ? " b" : "");
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(
         t,
-        "arithmetic: %s slices of FP16 of each operand, scaled by powers of two, their products on the matrix units, summed "
+        "arithmetic: %s slices of FP16 of each operand%s, scaled by powers of two, their products on the matrix units, summed "
         "in FP32; %sIEEE FP32 multiply-add where that is not accurate enough\n",
-        row->n_slices == 2 ? "two" : "one", row->n_slices == 2 ? "three slices of BF16, or " : "");
+        row->n_slices == 2 ? "two" : "one", p->type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
+        row->n_slices == 2 ? "three slices of BF16, or " : "");
   else if (ws_is_half(p->type))
     ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
                 ws_types[p->type].name, ws_types[p->type_c].name);

@@ -16,6 +16,12 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text 
 /* Device memory that the call works faster with. */
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes);
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
+/* Device memory for the packed form of A, or B (packed.c); 0: products of such operands use none. */
+wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, size_t *bytes);
+/* Makes it in packed->memory, and what packed does not say yet. */
+wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed);
+/* Whether all of it is memory of this device's. */
+bool ws_cuda_is_on(const void *memory, int device);
 /* Rows and columns marked by products of slices (slice_args.h) on the device so far. */
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count);
 void ws_cuda_describe(ws_text *t); /* lines for wsgemm_machine */
@@ -44,6 +50,18 @@ static inline wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_p
 static inline wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
   (void)h, (void)workspace, (void)bytes;
   return WSGEMM_NO_DEVICE;
+}
+static inline wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, size_t *bytes) {
+  (void)h, (void)p, (void)is_a, (void)device, (void)bytes;
+  return WSGEMM_NO_DEVICE;
+}
+static inline wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed) {
+  (void)h, (void)packed;
+  return WSGEMM_NO_DEVICE;
+}
+static inline bool ws_cuda_is_on(const void *memory, int device) {
+  (void)memory, (void)device;
+  return false;
 }
 static inline wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
   (void)h, (void)device, (void)count;

@@ -185,7 +185,8 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 static CUresult find_plain(device_record *r, int which) {
   char name[32];
   if (which >= WS_KERNEL_MAXIMA) {
-    static const char *const names[] = {"maxima", "slices_1", "slices_2", "slices_3", "smarked"};
+    static const char *const names[] = {"maxima",    "sslices_1", "sslices_2", "sslices_3", "cslices_1",
+                                        "cslices_2", "cslices_3", "smarked",   "cmarked"};
     return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
   }
   if (which == WS_KERNEL_PITCH)

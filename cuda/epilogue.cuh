@@ -31,6 +31,9 @@ template <class Config> struct scaling {
     }
   }
 
+  __device__ scaling(real a_re, real a_im, real b_re, real b_im, bool zero)
+      : alpha_re(a_re), alpha_im(a_im), beta_re(b_re), beta_im(b_im), beta_zero(zero) {}
+
   /* beta * old */
   __device__ __forceinline__ number kept(number old) const {
     if constexpr (Config::unit == 1) {

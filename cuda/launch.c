@@ -72,16 +72,19 @@ wsgemm_status ws_launch_maxima(wsgemm_handle *h, ws_slice_args *args, ws_device 
 }
 
 wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
-  return launch_over(h, WS_KERNEL_SLICES + args->n_slices - 1, "slices", ws_slice_parts(args), WS_SLICE_THREADS, 0,
-                     WS_BEGIN_EARLY, device, stream, args);
+  return launch_over(h, ws_slices_kernel(args), "slices", ws_slice_parts(args), WS_SLICE_THREADS, 0, WS_BEGIN_EARLY, device,
+                     stream, args);
 }
 
-wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device *device, CUstream stream) {
-  enum {
-    N_THREADS = WS_ROW_THREADS(simt, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_TM, WS_MARKED_TN),
-    SHARED_BYTES =
-        WS_ROW_SHARED_BYTES(simt, WS_ROW_ELEMENT_BYTES_s, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, 1, WS_MARKED_STAGES)
-  };
+wsgemm_status ws_launch_marked(wsgemm_handle *h, wsgemm_type type, ws_marked_args *args, ws_device *device, CUstream stream) {
+#define WS_MARKED_SHAPE(t)                                                                                                     \
+  {                                                                                                                            \
+    WS_ROW_THREADS(simt, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_TM_##t, WS_MARKED_TN),                                          \
+        WS_ROW_SHARED_BYTES(simt, WS_ROW_ELEMENT_BYTES_##t, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, 1, WS_MARKED_STAGES_##t) \
+  }
+  static const struct { int n_threads, shared_bytes; } shapes[] = {WS_MARKED_SHAPE(s), WS_MARKED_SHAPE(c)};
+  const int of_type = type == WSGEMM_C32;
   const double blocks = (double)ws_min(args->gemm.sched.n_items, 4 * device->n_sms);
-  return launch_over(h, WS_KERNEL_MARKED, "marked", blocks, N_THREADS, SHARED_BYTES, WS_BEGIN_EARLY, device, stream, args);
+  return launch_over(h, WS_KERNEL_MARKED + of_type, "marked", blocks, shapes[of_type].n_threads, shapes[of_type].shared_bytes,
+                     WS_BEGIN_EARLY, device, stream, args);
 }

@@ -21,5 +21,5 @@ wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *
 /* Those of slice_kernels.cuh, both passes; that of marked_kernel.cuh. */
 wsgemm_status ws_launch_maxima(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
 wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
-wsgemm_status ws_launch_marked(wsgemm_handle *h, ws_marked_args *args, ws_device *device, CUstream stream);
+wsgemm_status ws_launch_marked(wsgemm_handle *h, wsgemm_type type, ws_marked_args *args, ws_device *device, CUstream stream);
 #endif

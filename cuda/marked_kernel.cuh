@@ -9,11 +9,11 @@
 
 namespace ws {
 
-/* By the scales of the item's first row and column on. */
+/* By the scales of the item's first row and column on; a complex row has two. */
 template <class Config> struct output_marked : output_scaled<Config> {
   const int32_t *of_m, *of_n;
   static constexpr bool is_partial = true;
-  __device__ __forceinline__ bool wants(int64_t i, int64_t j) const { return of_m[i] + of_n[j] >= WS_SCALE_UNFIT; }
+  __device__ __forceinline__ bool wants(int64_t i, int64_t j) const { return of_m[i * Config::unit] + of_n[j] >= WS_SCALE_UNFIT; }
 };
 
 /* n_marked_ever: of all products on the device, for whoever asks. */
@@ -23,7 +23,7 @@ __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned
   __shared__ struct { int batch, row, col; } at;
   griddepcontrol_wait(); /* for the product of slices, and the slices themselves before it */
   const ws_slice_state of_a = *args.scales.state_m, of_b = *args.scales.state_n;
-  const uint32_t n_new = (args.counts_a ? of_a.n_marked : 0) + (args.counts_b ? of_b.n_marked : 0);
+  const uint32_t n_new = (args.counts_a ? of_a.n_marked / Config::unit : 0) + (args.counts_b ? of_b.n_marked : 0);
   if (n_new > 0 && blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(n_marked_ever, n_new);
   if (of_a.n_unfit + of_b.n_unfit == 0) return;
   const ws_gemm_args &gemm = args.gemm;
@@ -33,12 +33,12 @@ __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
     }
     __syncthreads();
-    const int32_t *of_m = args.scales.of_m + at.batch * args.scales.pitch_m + int64_t(at.row) * Config::bm;
+    const int32_t *of_m = args.scales.of_m + at.batch * args.scales.pitch_m + int64_t(at.row) * Config::bm * Config::unit;
     const int32_t *of_n = args.scales.of_n + at.batch * args.scales.pitch_n + int64_t(at.col) * Config::bn;
     const int n_m = int(ws_min(gemm.m - int64_t(at.row) * Config::bm, Config::bm)),
               n_n = int(ws_min(gemm.n - int64_t(at.col) * Config::bn, Config::bn));
     bool is_unfit = false;
-    for (int i = int(threadIdx.x); i < n_m; i += int(blockDim.x)) is_unfit |= of_m[i] >= WS_SCALE_UNFIT;
+    for (int i = int(threadIdx.x); i < n_m; i += int(blockDim.x)) is_unfit |= of_m[i * Config::unit] >= WS_SCALE_UNFIT;
     for (int j = int(threadIdx.x); j < n_n; j += int(blockDim.x)) is_unfit |= of_n[j] >= WS_SCALE_UNFIT;
     if (!__syncthreads_or(is_unfit)) continue;
     Product::run(

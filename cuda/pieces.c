@@ -12,6 +12,7 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
   piece.batch_count = ws_min(pieces->batch, p->batch_count - batch_first);
   piece.a = (const char *)p->a + (batch_first * p->stride_a + m_first * (p->a_trans ? p->lda : 1)) * bytes;
   piece.b = (const char *)p->b + (batch_first * p->stride_b + n_first * (p->b_trans ? 1 : p->ldb)) * bytes;
+  if (p->has_packed) piece.packed.m_first += m_first, piece.packed.n_first += n_first, piece.packed.product_first += batch_first;
   piece.c = (char *)p->c + (batch_first * p->stride_c + m_first + n_first * p->ldc) * bytes_c;
   if (p->has_epilogue) {
     ws_epilogue *e = &piece.epilogue;

@@ -31,7 +31,7 @@ static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_
   const double shared_a_k = row->cluster > row->k_parts ? 40 : 0; /* blocks that load for each other also begin together */
   const double item_k = (row->turns ? 100 : ws_is_simple(p) ? 256 : 850) + shared_a_k;
   return (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster)) * row->bm * row->bn * row->coarse / row->rate *
-         (1.0 / row->k_parts + item_k / (double)p->k);
+         (1.0 / row->k_parts + item_k / ((double)p->k * ws_types[p->type].n_real));
 }
 
 /* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
@@ -129,6 +129,10 @@ static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, co
   if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
   return ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_gain(p, n_slices, device);
+}
+
+int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  return device->cc == 90 && !is_invariant(h) && ws_slices_fit(p) ? ws_n_slices(h, p) : 0;
 }
 
 ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {

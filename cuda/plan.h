@@ -26,6 +26,9 @@ typedef struct ws_gpu_plan {
 ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
 
+/* How many slices a packed operand of such products has; 0: they use none. */
+int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+
 /* The device's context must be current. n_slices: of rows of that kind, else 0. */
 wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);

@@ -42,23 +42,23 @@ static const ws_cuda_row ws_cuda_rows[] = {
    turns,                                                                             \
    0,                                                                                 \
    rate},
-#define WS_CUDA_SLICED_ROW(t, product, bm, bn, coarse, consumers, stages, cluster, rate) \
-  {#t "gemm_" #product "_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                     \
-   WS_ROW_TYPE_##t,                                                                      \
-   bm,                                                                                   \
-   bn,                                                                                   \
-   coarse,                                                                               \
-   WS_WGMMA_THREADS(consumers),                                                          \
-   WS_SLICED_SHARED_BYTES(WS_SLICES_##product, bm, bn, coarse, stages),                  \
-   1,                                                                                    \
-   0,                                                                                    \
-   WS_ROW_SLICED,                                                                        \
-   WS_WGMMA_BLOCKS_##cluster,                                                            \
-   0,                                                                                    \
-   0,                                                                                    \
-   1,                                                                                    \
-   0,                                                                                    \
-   WS_SLICES_##product,                                                                  \
+#define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
+  {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
+   WS_ROW_TYPE_##t,                                                                          \
+   bm,                                                                                       \
+   bn,                                                                                       \
+   coarse,                                                                                   \
+   WS_WGMMA_THREADS(consumers),                                                              \
+   WS_SLICED_SHARED_BYTES(WS_SLICES_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, stages), \
+   1,                                                                                        \
+   0,                                                                                        \
+   WS_ROW_SLICED,                                                                            \
+   WS_WGMMA_BLOCKS_##cluster,                                                                \
+   0,                                                                                        \
+   0,                                                                                        \
+   1,                                                                                        \
+   0,                                                                                        \
+   WS_SLICES_##product,                                                                      \
    rate},
 #include "kernels.def"
 #undef WS_CUDA_ROW

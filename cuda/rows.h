@@ -75,6 +75,9 @@
 /* The least k that is cut into parts. */
 #define WS_WGMMA_LEAST_K_IN_PARTS 2048
 #define WS_WGMMA_RING_BYTES 512
+/* Rows of reals that the units are given for one of elements. */
+#define WS_SLICED_UNIT_s 1
+#define WS_SLICED_UNIT_c 2
 /* Slices of an operand. */
 #define WS_SLICES_f16x3 2
 #define WS_SLICES_f16x1 1
@@ -84,8 +87,8 @@
 /* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave out (sliced.c). */
 #define WS_SLICED_LEAST_K 128
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
-#define WS_SLICED_SHARED_BYTES(slices, bm, bn, coarse, stages) \
-  ((stages) * (slices) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_RING_BYTES)
+#define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \
+  ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_RING_BYTES)
 #define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages)   \
   ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + \
    (consumers) * (WS_WGMMA_OUTPUTS(consumers, turns) * 64 * 64 * 2 + WS_WGMMA_BIAS_BYTES(consumers)) + WS_WGMMA_RING_BYTES)

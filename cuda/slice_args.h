@@ -1,6 +1,6 @@
 /* slice_args.h - what the kernels are told that cut operands of floats into slices of 16 bits (slice_kernels.cuh). Shared by C and CUDA.
  *
- * A row of A, or a column of B (here: an x, of n_x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
+ * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
  * element y after that
  *
  *   two slices    slice 0 = fp16(y), slice 1 = fp16((y - slice 0) 2^11):    y = slice 0 + 2^-11 slice 1, to 2^-23 |y| or to 2^-36
@@ -21,19 +21,30 @@ typedef struct ws_slice_state {
   uint32_t n_marked, n_unfit, has_three;
 } ws_slice_state;
 
-/* Elements as they stand in memory: line l of product p begins at element p * stride + l * ld of `from`; a line is k of one x, or the x of
- * one k. Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements of `to`. */
+/* What the units are given of an operand. A product of complex numbers is for them one of reals: of C's columns as they stand, 2 m reals each.
+ *
+ *        [ re a  -im a ]         [ re b ]
+ *   A:   [ im a   re a ]    B:   [ im b ]
+ *
+ * So of a complex A each row is two, which have the same scale and marks, and of A and B each k is two. */
+typedef enum ws_slice_form { WS_SLICE_REALS, WS_SLICE_COMPLEX_A, WS_SLICE_COMPLEX_B } ws_slice_form;
+
+/* An operand that is not there has no products. Floats as they stand in memory: line l of product p begins at float p * stride + l * ld of `from`; a line is k of one x, or the x of one k.
+ * Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements of `to`. */
 typedef struct ws_slice_operand {
   const float *from;
-  uint16_t *to;
-  uint32_t *maxima; /* bits of the largest magnitude in chunk c of k: at [(p * n_chunks + c) * n_x + x] */
-  int32_t
-      *scales; /* at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the factor, + WS_SCALE_MARKED, + WS_SCALE_UNFIT */
-  int32_t *groups; /* at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group is marked */
+  uint16_t *to;     /* NULL (three slices only): they are tried, and not kept */
+  uint32_t *maxima; /* bits of the largest magnitude in chunk c of k: at [(p * n_chunks + c) * maxima_pitch + x] */
+  /* Of what the units are given, at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the factor, + WS_SCALE_MARKED, + WS_SCALE_UNFIT. */
+  int32_t *scales;
+  int32_t *groups; /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group is marked */
   ws_slice_state *state;
-  int64_t n_x, n_k, n_products, ld, stride, pitch, scales_pitch, groups_pitch;
+  int64_t n_x, n_k, n_products, ld, stride; /* floats in memory */
+  int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch;
+  int32_t form, conj;       /* ws_slice_form; conj: of complex numbers */
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
   int32_t is_again;         /* cut before, for another piece of C: its two slices are missing only if state->has_three */
+  int32_t is_packed;        /* cut before, for other products also: the two slices are there, and nothing of its state changes */
   int32_t n_chunks;         /* of chunk_k each, at most WS_SLICE_CHUNKS */
   int32_t chunk_k;          /* a multiple of 64 */
 } ws_slice_operand;

@@ -20,13 +20,15 @@ struct slice_part {
   int chunk;
 };
 
-/* Calls body(operand, part) for what falls to this block, in all of its threads. The second pass goes backwards: what the first one read last
- * may still be in the L2. */
-template <bool BACKWARDS, class Body> __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Body body) {
+/* Calls body(operand, part) for what falls to this block, in all of its threads, of operands that are needed. The second pass goes backwards:
+ * what the first one read last may still be in the L2. */
+template <bool BACKWARDS, class Needs, class Body>
+__device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Needs needs, Body body) {
   int64_t next = blockIdx.x;
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
+    if (op.n_products == 0 || !needs(op)) continue;
     const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_products * n_groups * op.n_chunks;
     for (; next < n_parts; next += gridDim.x) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
@@ -72,7 +74,7 @@ __device__ __forceinline__ void maxima_along_k(const ws_slice_operand &op, const
     for (int i = 0; i < 4; i++) most = max(most, magnitude_bits(four[i]));
   }
   most = __reduce_max_sync(~0u, most);
-  if (lane == 0) op.maxima[(at.product * op.n_chunks + at.chunk) * op.n_x + x] = most;
+  if (lane == 0) op.maxima[(at.product * op.n_chunks + at.chunk) * op.maxima_pitch + x] = most;
 }
 
 __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const slice_part &at) {
@@ -95,7 +97,7 @@ __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const
     uint32_t all = 0;
 #pragma unroll
     for (int w = 0; w < WS_SLICE_LINES; w++) all = max(all, of_warp[w][threadIdx.x]);
-    op.maxima[(at.product * op.n_chunks + at.chunk) * op.n_x + at.x + threadIdx.x] = all;
+    op.maxima[(at.product * op.n_chunks + at.chunk) * op.maxima_pitch + at.x + threadIdx.x] = all;
   }
   __syncthreads();
 }
@@ -110,10 +112,10 @@ __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
 
 __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
+  const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
-    if (!op.is_again) clear_marks(op);
-  for_each_slice_part<false>(args, [](const ws_slice_operand &op, const slice_part &at) {
-    if (op.is_again) return;
+    if (op.n_products > 0 && is_new(op)) clear_marks(op);
+  for_each_slice_part<false>(args, is_new, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k(op, at);
     else
@@ -130,14 +132,24 @@ __device__ __forceinline__ int slice_exponent(uint32_t most) {
   return most == 0 || !is_finite_magnitude(most) ? 0 : min(14 + 127 - int(most >> 23), 127);
 }
 
+/* Calls body(row) for each x that the units are given of one in memory. */
+template <class Body> __device__ __forceinline__ void for_each_given(const ws_slice_operand &op, int64_t x, Body body) {
+  if (op.form == WS_SLICE_REALS) return body(x);
+  const int64_t number = op.along_k ? x : x / 2;
+  if (op.form == WS_SLICE_COMPLEX_B) return body(number);
+  body(2 * number), body(2 * number + 1);
+}
+
 /* One x of a product; every thread may say so. */
 __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
-  const int before = atomicOr(op.scales + product * op.scales_pitch + x, marks);
-  if (marks & ~before & WS_SCALE_MARKED) {
-    atomicAdd(&op.state->n_marked, 1);
-    op.groups[product * op.groups_pitch + x / WS_SLICE_GROUP] = 1;
-  }
-  if (marks & ~before & WS_SCALE_UNFIT) atomicAdd(&op.state->n_unfit, 1);
+  for_each_given(op, x, [&](int64_t given) {
+    const int before = atomicOr(op.scales + product * op.scales_pitch + given, marks);
+    if (marks & ~before & WS_SCALE_MARKED) {
+      atomicAdd(&op.state->n_marked, 1);
+      op.groups[product * op.groups_pitch + given / WS_SLICE_GROUP] = 1;
+    }
+    if (marks & ~before & WS_SCALE_UNFIT) atomicAdd(&op.state->n_unfit, 1);
+  });
 }
 
 constexpr int unfit_marks = WS_SCALE_MARKED | WS_SCALE_UNFIT;
@@ -146,7 +158,10 @@ template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_MARKED
 
 /* By one thread for each x of an operand, in the first of its passes that cut. */
 __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t product, int64_t x, uint32_t most) {
-  atomicAdd(op.scales + product * op.scales_pitch + x, WS_SCALE_BIAS - slice_exponent(most)); /* others may be marking it */
+  for_each_given(op, x, [&](int64_t given) { /* others may be marking it */
+                                             atomicAdd(op.scales + product * op.scales_pitch + given,
+                                                       WS_SCALE_BIAS - slice_exponent(most));
+  });
   if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
 
@@ -179,20 +194,51 @@ template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, 
   return fabsf(rest) <= allowed && fits;
 }
 
-/* The slices of four neighbours of a line, from element `first` on; which of them (bit by bit) they do not stand for. */
-template <int SLICES>
-__device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws_slice_operand &op, int64_t product,
-                                             int64_t n_lines, int64_t line, int64_t first, const float (&x)[4],
-                                             const float (&scale)[4]) {
-  uint32_t slice[4][SLICES];
+__device__ __forceinline__ uint32_t pair_of(uint32_t first, uint32_t second) { return first | second << 16; }
+
+/* One slice of two complex numbers, (re, im, re, im) from float `first` of a line on, as its operand has them. */
+__device__ __forceinline__ void store_complex(const ws_slice_operand &op, uint16_t *slice, int64_t line, int64_t first,
+                                              const uint32_t (&x)[4]) {
+  constexpr uint32_t sign = 0x8000;
+  const uint32_t conjugated = op.conj ? sign : 0;
+  if (op.form == WS_SLICE_COMPLEX_A) {
+    /* Two rows for a line of k, two k for a line of rows: one of these has the minus where the other has the plus. */
+    const uint32_t above = conjugated ^ (op.along_k ? sign : 0), below = above ^ sign;
+    uint16_t *const to = slice + 2 * line * op.pitch + first;
+    *reinterpret_cast<uint2 *>(to) = {pair_of(x[0], x[1] ^ above), pair_of(x[2], x[3] ^ above)};
+    *reinterpret_cast<uint2 *>(to + op.pitch) = {pair_of(x[1] ^ below, x[0]), pair_of(x[3] ^ below, x[2])};
+  } else if (op.along_k) {
+    *reinterpret_cast<uint2 *>(slice + line * op.pitch + first) = {pair_of(x[0], x[1] ^ conjugated),
+                                                                   pair_of(x[2], x[3] ^ conjugated)};
+  } else {
+    uint16_t *const to = slice + 2 * line * op.pitch + first / 2;
+    *reinterpret_cast<uint32_t *>(to) = pair_of(x[0], x[2]);
+    *reinterpret_cast<uint32_t *>(to + op.pitch) = pair_of(x[1] ^ conjugated, x[3] ^ conjugated);
+  }
+}
+
+/* The slices of four neighbours of a line, from float `first` on; which of them (bit by bit) they do not stand for. */
+template <int SLICES, bool COMPLEX>
+__device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws_slice_operand &op, int64_t product, int64_t line,
+                                             int64_t first, const float (&x)[4], const float (&scale)[4]) {
+  uint32_t slice[SLICES][4];
   uint32_t unfit = 0;
 #pragma unroll
-  for (int i = 0; i < 4; i++)
-    if (!cut(x[i], scale[i], args.tolerance, slice[i])) unfit |= 1u << i;
+  for (int i = 0; i < 4; i++) {
+    uint32_t of_one[SLICES];
+    if (!cut(x[i], scale[i], args.tolerance, of_one)) unfit |= 1u << i;
+#pragma unroll
+    for (int s = 0; s < SLICES; s++) slice[s][i] = of_one[s];
+  }
 #pragma unroll
   for (int s = 0; s < SLICES; s++) {
-    const auto pair = [&](int i) { return slice[i][s] | slice[i + 1][s] << 16; };
-    *reinterpret_cast<uint2 *>(op.to + ((product * SLICES + s) * n_lines + line) * op.pitch + first) = {pair(0), pair(2)};
+    uint16_t *const to = op.to + (product * SLICES + s) * op.n_lines * op.pitch;
+    if (SLICES == 3 && !op.to) continue;
+    if constexpr (COMPLEX)
+      store_complex(op, to, line, first, slice[s]);
+    else
+      *reinterpret_cast<uint2 *>(to + line * op.pitch + first) = {pair_of(slice[s][0], slice[s][1]),
+                                                                  pair_of(slice[s][2], slice[s][3])};
   }
   return unfit;
 }
@@ -200,12 +246,12 @@ __device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
 
-template <int SLICES>
+template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
   const int lane = int(threadIdx.x) % 32;
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   if (x >= op.n_x) return;
-  const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.n_x + x] : 0;
+  const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.maxima_pitch + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
@@ -218,32 +264,35 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
     for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
-      if (k + a * 128 < end) unfit |= cut_four<SLICES>(args, op, at.product, op.n_x, x, k + a * 128, four[a], scale);
+      if (k + a * 128 < end) unfit |= cut_four<SLICES, COMPLEX>(args, op, at.product, x, k + a * 128, four[a], scale);
   }
   if (unfit) mark(op, at.product, x, marks_of<SLICES>);
 }
 
-template <int SLICES>
+template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
   __shared__ uint32_t most[2][WS_SLICE_X];
   const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
   uint32_t of_chunks = 0;
   if (at.x + own < op.n_x) {
-    const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.n_x + at.x + own;
+    const uint32_t *maxima = op.maxima + at.product * op.n_chunks * op.maxima_pitch + at.x + own;
 #pragma unroll 8
-    for (int c = half; c < op.n_chunks; c += 2) of_chunks = max(of_chunks, maxima[c * op.n_x]);
+    for (int c = half; c < op.n_chunks; c += 2) of_chunks = max(of_chunks, maxima[c * op.maxima_pitch]);
   }
   most[half][own] = of_chunks;
   __syncthreads();
-  if (SLICES < 3 && !op.is_again && at.chunk == 0 && t < WS_SLICE_X && at.x + t < op.n_x)
-    tell_scale(op, at.product, at.x + t, max(most[0][t], most[1][t]));
+  const auto most_of = [&](int i) { return max(most[0][i], most[1][i]); };
+  /* Of a complex number the larger of its parts. */
+  const auto most_at = [&](int i) { return COMPLEX ? max(most_of(i & ~1), most_of(i | 1)) : most_of(i); };
+  const bool is_told = t < WS_SLICE_X && at.x + t < op.n_x && !(COMPLEX && t % 2 != 0);
+  if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
   const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
   const float *first = op.from + at.product * op.stride + at.x + x;
   if (n > 0) {
     float scale[4];
     uint32_t unfit = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(max(most[0][x + i], most[1][x + i])));
+    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(most_at(x + i)));
 #pragma unroll 1
     for (int64_t k = int64_t(at.chunk) * op.chunk_k + t / 32; k < end; k += n_ahead * WS_SLICE_LINES) {
       float four[n_ahead][4];
@@ -255,7 +304,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
 #pragma unroll
       for (int a = 0; a < n_ahead; a++)
         if (k + a * WS_SLICE_LINES < end)
-          unfit |= cut_four<SLICES>(args, op, at.product, op.n_k, k + a * WS_SLICE_LINES, at.x + x, four[a], scale);
+          unfit |= cut_four<SLICES, COMPLEX>(args, op, at.product, k + a * WS_SLICE_LINES, at.x + x, four[a], scale);
     }
 #pragma unroll 1
     for (int i = 0; unfit >> i != 0; i++)
@@ -264,21 +313,28 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
   __syncthreads();
 }
 
-/* Three slices only if something is marked. */
-template <int SLICES> __device__ __forceinline__ void cut_slices(const ws_slice_args &args) {
+/* COMPLEX: both operands are of complex numbers. Three slices only if something is marked. */
+template <int SLICES, bool COMPLEX> __device__ __forceinline__ void cut_slices(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
   griddepcontrol_wait(); /* for the first pass; for the product of two slices */
   if constexpr (SLICES == 3) {
-    const uint32_t n_marked = args.operand[0].state->n_marked + args.operand[1].state->n_marked;
-    if (blockIdx.x == 0 && threadIdx.x < 2) args.operand[threadIdx.x].state->has_three = n_marked > 0;
+    uint32_t n_marked = 0;
+    for (const ws_slice_operand &op : args.operand)
+      if (op.n_products > 0) n_marked += op.state->n_marked;
+    if (blockIdx.x == 0 && threadIdx.x < 2) {
+      const ws_slice_operand &op = args.operand[threadIdx.x];
+      if (op.n_products > 0 && !op.is_packed) op.state->has_three = n_marked > 0;
+    }
     if (n_marked == 0) return;
   }
-  for_each_slice_part<true>(args, [&](const ws_slice_operand &op, const slice_part &at) {
-    if (SLICES < 3 && op.is_again && !op.state->has_three) return;
+  const auto needs = [](const ws_slice_operand &op) {
+    return SLICES == 3 || (!op.is_packed && (!op.is_again || op.state->has_three));
+  };
+  for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
-      slice_along_k<SLICES>(args, op, at);
+      slice_along_k<SLICES, COMPLEX>(args, op, at);
     else
-      slice_along_x<SLICES>(args, op, at);
+      slice_along_x<SLICES, COMPLEX>(args, op, at);
   });
 }
 

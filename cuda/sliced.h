@@ -1,4 +1,4 @@
-/* sliced.h - host side of slice_args.h: products of floats by slices of 16 bits. Which products those are, where the slices stand, and what
+/* sliced.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the slices stand, and what
  * the kernels before and after the product are told. */
 #ifndef WS_CUDA_SLICED_H
 #define WS_CUDA_SLICED_H
@@ -24,12 +24,22 @@ typedef struct ws_sliced {
   ws_slice_args args; /* for both operands */
   ws_lines a, b;      /* the slices */
   ws_wgmma_scales scales;
+  bool counts_a, counts_b; /* whether its marks are new: of this call, for a packed operand */
 } ws_sliced;
 
-/* a_at, b_at: begin at whole 256 bytes. Three slices take the place of two. */
-ws_sliced ws_sliced_make(const ws_problem *piece, int n_slices, char *a_at, char *b_at);
+/* n_first: slices that an operand has at first (ws_n_slices); n_slices: the same, or the three after two, which take their place. a_at, b_at:
+ * begin at whole 256 bytes. new_a, new_b: not cut before, for another piece. */
+ws_sliced ws_sliced_make(const ws_problem *piece, int n_first, int n_slices, char *a_at, char *b_at, bool new_a, bool new_b);
 
-/* Parts that the kernels work on, each by a block at a time. */
+/* Whether A, or B, comes in a packed form of so many slices. */
+bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);
+
+/* Device memory for the packed form of A, or B; and what makes it there: both passes, and of two slices the trial of three after them. */
+double ws_packed_bytes(const ws_problem *p, bool is_a, int n_slices);
+ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices);
+
+/* Which kernel cuts them (ws_plain_kernel), and the parts that it works on, each by a block at a time; 0: there is nothing to cut. */
+int ws_slices_kernel(const ws_slice_args *args);
 double ws_slice_parts(const ws_slice_args *args);
 
 ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced);

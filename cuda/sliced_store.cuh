@@ -5,6 +5,7 @@
  * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH
 #define WS_CUDA_SLICED_STORE_CUH
+#include "epilogue.cuh"
 #include "power_of_two.cuh"
 #include "slice_args.h"
 #include "wgmma_args.h"
@@ -17,6 +18,13 @@ __device__ __forceinline__ float scaled_back(float x, int e) {
   const int first = e >> 1, second = e - first;
   return x * power_of_two(first) * power_of_two(second);
 }
+
+/* Numbers whose parts are two rows. */
+struct complex_sum {
+  using real = float;
+  using sum = float2;
+  static constexpr int unit = 2;
+};
 
 template <class Config> struct sliced_store {
   static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
@@ -56,13 +64,25 @@ private:
   __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second) const {
     const bool has_first = of_first >= least && of_first < end, has_second = of_second >= least && of_second < end;
     first = scaled_back(first, exponent_of(of_first)), second = scaled_back(second, exponent_of(of_second));
-    if (args.c_pairs && has_first && has_second) {
+    if constexpr (Config::unit == 2) {
+      if (has_first) store_complex(at, {first, second});
+    } else if (args.c_pairs && has_first && has_second) {
       float2 *const two = reinterpret_cast<float2 *>(at);
       const float2 old = args.beta_zero ? float2{} : *two;
       *two = {finished(first, old.x), finished(second, old.y)};
     } else {
       if (has_first) at[0] = finished(first, args.beta_zero ? 0 : at[0]);
       if (has_second) at[1] = finished(second, args.beta_zero ? 0 : at[1]);
+    }
+  }
+  __device__ __forceinline__ void store_complex(float *at, float2 sum) const {
+    const scaling<complex_sum> scale(args.alpha, args.alpha_im, args.beta, args.beta_im, args.beta_zero);
+    if (args.c_pairs) {
+      float2 *const number = reinterpret_cast<float2 *>(at);
+      *number = scale(sum, args.beta_zero ? float2{} : *number);
+    } else {
+      const float2 number = scale(sum, args.beta_zero ? float2{} : float2{at[0], at[1]});
+      at[0] = number.x, at[1] = number.y;
     }
   }
   static __device__ __forceinline__ int exponent_of(int scales) { return scales % WS_SCALE_MARKED - 2 * WS_SCALE_BIAS; }

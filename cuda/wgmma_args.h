@@ -23,6 +23,8 @@ typedef struct ws_wgmma_scales {
   const int32_t *of_m, *of_n, *groups_m, *groups_n;
   int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n;
   const ws_slice_state *state_m, *state_n;
+  int64_t n_m,
+      n_n; /* how many rows of all products, and columns, the states count; of packed operands there may be more than C has */
 } ws_wgmma_scales;
 
 typedef struct ws_wgmma_args {
@@ -30,10 +32,10 @@ typedef struct ws_wgmma_args {
   CUtensorMap c; /* not looked at if !c_by_map */
   ws_sched_args sched;
   ws_tile_grid grid; /* coarse: the tiles of all blocks of a cluster */
-  int64_t m, n, k;
+  int64_t m, n, k;   /* of complex types: as reals (slice_args.h), and so are ldc and stride_c */
   void *c_data;
   int64_t ldc, stride_c;
-  float alpha, beta;
+  float alpha, beta, alpha_im, beta_im; /* im: of complex types */
   int32_t beta_zero;
   int32_t type_c;            /* ws_half_c_type */
   int32_t c_by_map;          /* C may be stored by its map */

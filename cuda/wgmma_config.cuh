@@ -10,9 +10,9 @@ namespace ws {
 /* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of 64; its columns are shared out
  * among CONSUMERS warpgroups, or (TURNS) each of these takes whole items in its turn. The blocks of a cluster take neighbouring items of one
  * row of tiles, and load A for each other; or (K_PARTS) sum parts of k of the same item, which the first one adds up. SLICES of 16 bits
- * make up the floats of A and B; 0: these have 16 bits themselves. */
+ * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs, parts of complex numbers. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool TURNS, int STAGES, int CLUSTER, int K_PARTS,
-          int SLICES = 0>
+          int SLICES = 0, int UNIT = 1>
 struct wgmma_config {
   using element = Element;
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
@@ -24,7 +24,7 @@ struct wgmma_config {
   static constexpr int slab_bytes = wgmma_line * bk * 2;                  /* 64 x 64 elements */
   static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);                      /* loaded, of which the last may be of no use */
   static constexpr bool is_sliced = SLICES > 0;
-  static constexpr int n_slices = is_sliced ? SLICES : 1;
+  static constexpr int n_slices = is_sliced ? SLICES : 1, unit = UNIT;
   static constexpr int a_bytes = a_rows * bk * 2, b_bytes = item_n * bk * 2; /* of a slice */
   static constexpr int stage_bytes = n_slices * (a_bytes + b_bytes);         /* slices of A, then of B */
   static constexpr int n_outputs = is_sliced ? 0 : WS_WGMMA_OUTPUTS(CONSUMERS, TURNS),

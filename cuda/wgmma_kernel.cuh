@@ -460,12 +460,10 @@ template <class Config> struct wgmma_kernel {
   __device__ __forceinline__ bool stores_nothing() const {
     const ws_wgmma_scales &scales = args.scales;
     const ws_slice_state of_m = *scales.state_m, of_n = *scales.state_n;
-    const int64_t n_rows = args.m * (scales.pitch_m ? args.grid.n_batch : 1),
-                  n_columns = args.n * (scales.pitch_n ? args.grid.n_batch : 1);
     if constexpr (Config::n_slices == 3)
-      return of_m.n_marked + of_n.n_marked == 0 || of_m.n_unfit == n_rows || of_n.n_unfit == n_columns;
+      return of_m.n_marked + of_n.n_marked == 0 || of_m.n_unfit == scales.n_m || of_n.n_unfit == scales.n_n;
     else
-      return of_m.n_marked == n_rows || of_n.n_marked == n_columns;
+      return of_m.n_marked == scales.n_m || of_n.n_marked == scales.n_n;
   }
 
   __device__ __forceinline__ void run() const {

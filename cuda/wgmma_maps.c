@@ -34,7 +34,8 @@ bool ws_lines_are_whole(const ws_lines *x) {
 }
 
 bool ws_wgmma_takes(const ws_problem *p) {
-  return p->m < most_along && p->n < most_along && p->k < most_along && p->batch_count < most_along;
+  const int64_t most = most_along / ws_types[p->type].n_real;
+  return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
@@ -72,26 +73,28 @@ static bool c_by_map(const ws_problem *p) {
          stride < most_stride;
 }
 
-/* Of C, or of what is like it. */
+/* Of C, or of what is like it; ld and stride in reals. */
 static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t stride) {
-  const int bytes = ws_types[p->type_c].bytes;
+  const int bytes = ws_types[p->type_c].bytes / ws_types[p->type_c].n_real;
   return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
 }
 
 CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lines *b, const ws_cuda_row *row,
                             ws_wgmma_args *args) {
-  args->m = p->m, args->n = p->n, args->k = p->k;
-  args->c_data = p->c, args->ldc = p->ldc, args->stride_c = p->stride_c;
+  const int unit = ws_types[p->type].n_real;
+  args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;
+  args->c_data = p->c, args->ldc = p->ldc * unit, args->stride_c = p->stride_c * unit;
   args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
+  args->alpha_im = p->scale.alpha.s[1], args->beta_im = p->scale.beta.s[1];
   args->type_c = (int32_t)ws_half_c_type_of(p->type_c);
   args->epilogue = ws_epilogue_args_of(p);
   args->is_simple = ws_is_simple(p);
-  args->c_pairs = are_pairs(p, p->c, p->ldc, p->stride_c);
+  args->c_pairs = are_pairs(p, p->c, args->ldc, args->stride_c);
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
   const wsgemm_type element = ws_is_half(p->type) ? p->type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
-  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm) / (row->cluster / row->k_parts), &args->a);
+  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->k_parts), &args->a);
   if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};

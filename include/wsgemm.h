@@ -100,13 +100,13 @@ typedef struct wsgemm_cdouble {
 } wsgemm_cdouble;
 
 /* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row.
- *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 products
+ *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 and C32 products
  *             (k >= 128) reach it with the matrix units: rows of A and columns of B are scaled by powers of two and cut into two slices of FP16, or
  *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
  *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): streams and captured launches for which
  *             the library has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
- *   TF32      F32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
+ *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
  *             DEFAULT. */
 typedef enum wsgemm_math {
   WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
@@ -178,15 +178,15 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
  * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
- * launches of a device that need it. On compute capability 9.0 operands of F32 are cut into slices there (wsgemm_math), half-precision ones that
+ * launches of a device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that
  * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all;
  * the library's own for that is 400 MiB for each of the first 2. With less memory than operands need, the product goes piece by piece, slower
- * and with the same bits. F32 with memory for no piece (256 rows and columns) is multiplied as by PEDANTIC: within the same bound, with
+ * and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with
  * other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
-/* How many rows of A and columns of B the F32 products on a device had so far for which two slices would not do (wsgemm_math): those with NaN or
+/* How many rows of A and columns of B the F32 and C32 products on a device had so far for which two slices would not do (wsgemm_math): those with NaN or
  * infinity, or with elements too far below their largest. Counts from the device's first product; waits for its default stream, so that
  * streams whose products are to be counted must have ended.
  * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory.
@@ -200,7 +200,7 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 
 /* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
  * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
- * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 the matrix units
+ * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 and C32 the matrix units
  * (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is small and k
  * long, which is then not cut into parts; and for bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
@@ -305,6 +305,8 @@ typedef enum wsgemm_bias {
   WSGEMM_BIAS_PER_COLUMN = 1 /* bias(j) to every element of column j: n elements */
 } wsgemm_bias;
 
+typedef struct wsgemm_packed wsgemm_packed;
+
 /* The descriptor form. Set it to WSGEMM_GEMM_DESC_INIT, then fill in what differs. The typed calls above are this with
  * batch_count = 1. */
 typedef struct wsgemm_gemm_desc {
@@ -340,6 +342,7 @@ typedef struct wsgemm_gemm_desc {
   double out_scale;  /* rounded to FP32 unless C is of F64 */
   void *column_sums; /* n contiguous floats, doubles for a C of F64, that overlap nothing else; NULL: none */
   int64_t stride_column_sums;
+  const wsgemm_packed *packed_a, *packed_b; /* wsgemm_prepack, of just this A, or B; NULL: none */
 } wsgemm_gemm_desc;
 
 /* struct_bytes of the first version of the struct: all that stands before the members of the epilogue. */
@@ -349,17 +352,53 @@ typedef struct wsgemm_gemm_desc {
   {                                                                                                                            \
     sizeof(wsgemm_gemm_desc), WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32,          \
         WSGEMM_F32, WSGEMM_MATH_INHERIT, WSGEMM_SCALAR_VALUE, WSGEMM_EPILOGUE_NONE, 0, 0, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 0, \
-        0, 0, WSGEMM_BIAS_PER_ROW, WSGEMM_F32, 0, 0, 0, 0, 0, 1, 0, 0                                                          \
+        0, 0, WSGEMM_BIAS_PER_ROW, WSGEMM_F32, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0                                                    \
   }
 
 /* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
- * this or an earlier version, or batch_count < 0. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
+ * this or an earlier version, batch_count < 0, or packed_a or packed_b was made of another operand. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
  * meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
 /* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing
  * is read through them. Returns what wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
+
+/* ---- Packed operands: the form that the matrix units take an operand in, made once for many products ----------------------------
+ *
+ * F32 and C32 products on GPUs of compute capability 9.0 first cut their operands into slices (wsgemm_math), which costs as much as reading
+ * and writing them again. Of an operand that serves many products, such as the weights of a layer, the slices can be made once and kept:
+ *
+ *   wsgemm_get_packed_size(h, &desc, WSGEMM_OPERAND_B, &bytes);           one product that B takes part in
+ *   cudaMalloc(&memory, bytes);
+ *   wsgemm_prepack(h, &desc, WSGEMM_OPERAND_B, memory, bytes, &packed);   on h's stream
+ *   desc.packed_b = packed;                                               in all products with this B
+ *
+ * The operand itself is given as ever: elements that need more than two slices are computed from it. It must not change while its packed form
+ * is in use, and pointer, ld, op, layout, sizes, type and strides must be those that were packed (a batch may share one packed operand by
+ * stride 0). Products of a class other than the one that it was packed for, or by other kernels, do not look at it. It may be used from any
+ * number of streams at once, once the stream that made it has done so. Whether slices are used at all is decided with the time in mind that
+ * a packed operand saves, so that small products may use them, and have other bits, only with it; within the same bound. */
+typedef enum wsgemm_operand { WSGEMM_OPERAND_A = 0, WSGEMM_OPERAND_B = 1 } wsgemm_operand;
+
+/* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number of B, and for a complex A 16 for each
+ * element, half of it for TF32; 0: it has none here (other types or GPUs, host memory, PEDANTIC, invariant mode, k < 128). Looked at are
+ * layout, types, math, k, batch_count, and of this operand pointer, op, ld, stride and its other size (m or n); nothing is read through
+ * pointers. Returns what wsgemm_gemm does for a bad desc; INVALID_VALUE: operand; INVALID_POINTER: bytes or the operand is NULL. */
+WSGEMM_API wsgemm_status wsgemm_get_packed_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand,
+                                                size_t *bytes);
+
+/* Packs it into `bytes` of device memory, aligned to 256 bytes, on the handle's stream (it can be captured into a graph), and makes a record of
+ * it in *packed. The memory is the caller's, and must be kept as long as products use it; the operand's device is its own.
+ * Returns what wsgemm_get_packed_size does; INVALID_VALUE: memory is badly aligned; INVALID_POINTER: packed or memory is NULL, or memory is
+ * not on the operand's device; WORKSPACE_TOO_SMALL; NOT_SUPPORTED: the size is 0; ALLOC_FAILED; DEVICE_ERROR. After an error *packed is as
+ * it was. */
+WSGEMM_API wsgemm_status wsgemm_prepack(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand, void *memory,
+                                        size_t bytes, wsgemm_packed **packed);
+
+/* Frees the record, not the memory. Calls that have returned do not need it any more. NULL is allowed and does nothing. Returns SUCCESS;
+ * INVALID_POINTER: it is none, or destroyed. */
+WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
 
 /* ---- Asking --------------------------------------------------------------------------------------------------------------
  * Texts: at most `bytes` bytes are written, always closed with NUL if bytes > 0. Returns the length of the whole text without

@@ -63,7 +63,7 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   }
   p->batch_count = 1;
   p->stride_a = p->stride_b = p->stride_c = 0;
-  p->has_epilogue = false;
+  p->has_epilogue = p->has_packed = false;
 }
 
 /* A descriptor of the first version has none (one with an activation was made whole: check_desc). */
@@ -71,6 +71,8 @@ WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
   return d->struct_bytes == sizeof *d &&
          (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1);
 }
+
+WS_INLINE bool has_packed(const wsgemm_gemm_desc *d) { return d->struct_bytes == sizeof *d && (d->packed_a || d->packed_b); }
 
 /* Rows become columns where the layout swaps them. */
 static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
@@ -103,6 +105,10 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   p->type_c = d->type_c;
   p->math = d->math;
   make_epilogue(d, p);
+  if (has_packed(d)) {
+    p->has_packed = true;
+    p->packed = (ws_packed_pair){.a = swap ? d->packed_b : d->packed_a, .b = swap ? d->packed_a : d->packed_b};
+  }
   switch (d->type_scalar) {
   case WSGEMM_F32:
     set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
@@ -129,7 +135,7 @@ WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
   const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->lda | p->ldb | p->ldc);
   return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
          (p->lda >= a_length(p)) & (p->ldb >= b_length(p)) & (p->ldc >= p->m) & (p->lda > 0) & (p->ldb > 0) & (p->ldc > 0) &
-         (p->batch_count == 1) & !p->has_epilogue;
+         (p->batch_count == 1) & !p->has_epilogue & !p->has_packed;
 }
 
 static wsgemm_status check_enums(wsgemm_handle *h, const said *s) {
@@ -220,11 +226,10 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
   if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, ws_types[p->type_c].bytes);
   if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
-  if (status || p->batch_count <= 1) return status;
-  if (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0)
+  if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
                    (long long)p->batch_count);
-  return WSGEMM_SUCCESS;
+  return !status && p->has_packed ? ws_check_packed(h, p, swap) : status;
 }
 
 /* Memory from the first to behind the last element of a batch. */
@@ -440,17 +445,21 @@ wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   return run(h, &p, &s);
 }
 
+wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p) {
+  wsgemm_gemm_desc whole;
+  const wsgemm_status status = check_desc(h, desc, &whole, &desc);
+  if (status) return status;
+  const said s = {desc->layout, desc->transa, desc->transb};
+  make_problem(desc, &s, p);
+  return check_shape(h, p, &s);
+}
+
 wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, size_t *bytes) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return bad_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
-  wsgemm_gemm_desc whole;
-  wsgemm_status status = check_desc(h, desc, &whole, &desc);
-  if (status) return status;
-  const said s = {desc->layout, desc->transa, desc->transb};
   ws_problem p;
-  make_problem(desc, &s, &p);
-  status = check_shape(h, &p, &s);
+  const wsgemm_status status = ws_problem_of(h, desc, &p);
   return status ? status : ws_workspace_bytes(h, &p, bytes);
 }
 
@@ -458,14 +467,8 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';
   wsgemm_handle *h = ws_handle(handle);
-  wsgemm_gemm_desc whole;
-  wsgemm_status status = h ? check_desc(h, desc, &whole, &desc) : bad_handle();
   ws_problem p;
-  if (!status) {
-    const said s = {desc->layout, desc->transa, desc->transb};
-    make_problem(desc, &s, &p);
-    status = check_shape(h, &p, &s);
-  }
+  const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : bad_handle();
   if (status)
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
   else

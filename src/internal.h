@@ -39,6 +39,14 @@ typedef struct ws_epilogue {
   double out_scale;
 } ws_epilogue;
 
+/* ---- packed operands: packed.c -------------------------------------------------------------------------------------------- */
+
+/* Of a problem's operands, their packed forms (NULL: none), and where in these a piece of the problem begins. */
+typedef struct ws_packed_pair {
+  const wsgemm_packed *a, *b;
+  int64_t m_first, n_first, product_first;
+} ws_packed_pair;
+
 /* ---- problem --------------------------------------------------------------------------------------------------------------
  * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
  * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
@@ -52,9 +60,23 @@ typedef struct ws_problem {
   ws_scale scale;   /* alpha, beta and what is known of them */
   wsgemm_math math; /* INHERIT: the handle's */
   int64_t batch_count, stride_a, stride_b, stride_c;
-  bool has_epilogue;
-  ws_epilogue epilogue; /* if has_epilogue, else never looked at */
+  bool has_epilogue, has_packed;
+  ws_epilogue epilogue;  /* if has_epilogue, else never looked at */
+  ws_packed_pair packed; /* if has_packed, likewise */
 } ws_problem;
+
+/* An operand in its packed form, in device memory; made of the A, or B, of `of`, of which all else is not looked at. */
+struct wsgemm_packed {
+  uint64_t magic;
+  ws_problem of;
+  bool is_a;
+  int device, n_slices; /* of the numerics class that it was made for */
+  char *memory;
+};
+/* INVALID_VALUE: a packed operand is none, or not the problem's. */
+wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p, bool swap);
+/* api.c: a checked descriptor as a problem; of its pointers nothing is checked. */
+wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p);
 
 /* A residual in C's own memory, of what stands there before the call. */
 static inline bool ws_residual_is_c(const ws_problem *p) {

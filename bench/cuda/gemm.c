@@ -7,6 +7,7 @@
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
  *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
  *   sliced           s: squares up to 16384       spread      s: elements of all sizes from 2^-20 to 2^20
+ *   packed           s, c: B packed beforehand
  *
  * of which demo and epilogue need no cuBLAS.
  *
@@ -46,8 +47,8 @@ enum { MAX_ARMS = 24 };
 static struct {
   const char *suites, *types, *json, *commit;
   int samples;
-  bool asked_workspace;
-} options = {"square", "sdczhb", NULL, "", 15, false};
+  bool asked_workspace, packs_b;
+} options = {"square", "sdczhb", NULL, "", 15, false, false};
 
 static cudaStream_t stream;
 static cudaEvent_t before, after;
@@ -59,6 +60,8 @@ typedef struct problem {
   wsgemm_op op_a, op_b;
   int64_t m, n, k, lda, ldb, ldc, shift;
   void *a, *b, *c, *bias, *residual, *sums; /* the last three: of the epilogue, or NULL */
+  void *packed_memory;                      /* of packed_b, NULL: none */
+  wsgemm_packed *packed_b;
 } problem;
 
 static wsgemm_gemm_desc desc_of(const arm *x, const problem *p) {
@@ -71,6 +74,7 @@ static wsgemm_gemm_desc desc_of(const arm *x, const problem *p) {
   else
     d.alpha.c = (wsgemm_cfloat){1, 0};
   d.a = p->a, d.lda = p->lda, d.b = p->b, d.ldb = p->ldb, d.c = p->c, d.ldc = p->ldc;
+  d.packed_b = p->packed_b;
   if (x->epilogue) {
     d.epilogue = x->epilogue->activation, d.out_scale = x->epilogue->out_scale;
     d.bias_per = WSGEMM_BIAS_PER_COLUMN, d.type_bias = p->type, d.ld_residual = p->ldc;
@@ -258,13 +262,26 @@ static problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape 
   return p;
 }
 
+static void pack_b(const arm *x, problem *p) {
+  const wsgemm_gemm_desc d = desc_of(x, p);
+  size_t bytes = 0;
+  if (wsgemm_get_packed_size(x->handle, &d, WSGEMM_OPERAND_B, &bytes) == WSGEMM_SUCCESS && bytes > 0) {
+    GPU(cudaMalloc(&p->packed_memory, bytes));
+    if (wsgemm_prepack(x->handle, &d, WSGEMM_OPERAND_B, p->packed_memory, bytes, &p->packed_b) == WSGEMM_SUCCESS) return;
+  }
+  fprintf(stderr, "B is not packed: %s\n", wsgemm_last_error());
+  exit(1);
+}
+
 static void free_problem(problem *p) {
+  wsgemm_packed_destroy(p->packed_b);
   void *const parts[] = {shifted(p->type, p->a, -p->shift),
                          shifted(p->type, p->b, -p->shift),
                          shifted(p->type, p->c, -p->shift),
                          p->bias,
                          p->residual,
-                         p->sums};
+                         p->sums,
+                         p->packed_memory};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) GPU(cudaFree(parts[i]));
 }
 
@@ -295,6 +312,7 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
                       : type == WSGEMM_F16         ? 0x1p-18
                       : type == WSGEMM_BF16        ? 0x1p-15
                                                    : 0x1p-24;
+  if (options.packs_b) pack_b(&arms[1], &p);
   const double tolerance = unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
   for (int i = 1; i < n_arms; i++) {
     const double d = difference(&arms[0], &arms[i], &p);
@@ -327,6 +345,12 @@ static void run_in_class(const char *suite, wsgemm_type type, shape_list shapes,
 
 static void run_against_cublas(const char *suite, wsgemm_type type, shape_list shapes) {
   run_in_class(suite, type, shapes, WSGEMM_MATH_DEFAULT);
+}
+
+static void run_packed(wsgemm_type type) {
+  options.packs_b = true;
+  run_in_class("packed", type, LIST(packed), WSGEMM_MATH_DEFAULT);
+  options.packs_b = false;
 }
 
 /* Beside cuBLAS in its mode of that name; what both round away differs. */
@@ -503,7 +527,7 @@ int main(int argc, char **argv) {
   int n_devices = 0;
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite "
-          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,spread,tf32,accuracy] "
+          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,spread,packed,tf32,accuracy] "
           "[--types "
           "sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N] [--workspace own|asked]\n",
           stderr);
@@ -535,6 +559,7 @@ int main(int argc, char **argv) {
       run_in_class("pedantic", type, LIST(square), WSGEMM_MATH_PEDANTIC);
     if (strstr(options.suites, "sliced") && type == WSGEMM_F32) run_against_cublas("sliced", type, LIST(sliced));
     if (strstr(options.suites, "spread") && type == WSGEMM_F32) run_against_cublas("spread", type, LIST(spread));
+    if (strstr(options.suites, "packed") && !is_wide(type) && !is_half(type)) run_packed(type);
     if (strstr(options.suites, "tf32") && type == WSGEMM_F32) run_tf32();
     if (strstr(options.suites, "accuracy") && type == WSGEMM_F32) run_accuracy(stream, device_name, options.json, options.commit);
     if (strstr(options.suites, "rows")) run_rows(type);

@@ -25,6 +25,9 @@ static const shape sliced[] = {SHAPE("NN", 1024, 1024, 1024), SHAPE("NN", 2048, 
                                SHAPE("NN", 8192, 8192, 8192), SHAPE("NN", 16384, 16384, 16384)};
 static const shape spread[] = {SHAPE("NN", 2048, 2048, 2048, .is_spread = true), SHAPE("NN", 4096, 4096, 4096, .is_spread = true),
                                SHAPE("NN", 8192, 8192, 8192, .is_spread = true)};
+static const shape packed[] = {SHAPE("NN", 16, 8192, 8192),    SHAPE("NN", 64, 8192, 8192),   SHAPE("NN", 128, 8192, 8192),
+                               SHAPE("NN", 1024, 1024, 1024),  SHAPE("NN", 2048, 2048, 2048), SHAPE("NN", 4096, 4096, 4096),
+                               SHAPE("NN", 4096, 11008, 4096), SHAPE("NN", 8192, 8192, 8192)};
 static const shape skinny[] = {SHAPE("NN", 64, 64, 65536), SHAPE("NN", 16, 4096, 4096), SHAPE("NN", 1, 4096, 4096)};
 /* 16-bit types */
 static const shape half_square[] = {

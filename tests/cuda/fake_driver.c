@@ -354,11 +354,11 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->column_sums, parameter, sizeof l->column_sums);
     return;
   }
-  if (strcmp(l->kernel, "maxima") == 0 || strncmp(l->kernel, "slices_", 7) == 0) {
+  if (strcmp(l->kernel, "maxima") == 0 || strncmp(l->kernel + 1, "slices_", 7) == 0) {
     memcpy(&l->slices, parameter, sizeof l->slices);
     return;
   }
-  if (strcmp(l->kernel, "smarked") == 0) {
+  if (strcmp(l->kernel + 1, "marked") == 0) {
     memcpy(&l->marked, parameter, sizeof l->marked);
     l->args = l->marked.gemm;
     return;

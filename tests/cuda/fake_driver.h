@@ -45,7 +45,7 @@ typedef struct fake_launch {
   ws_gemm_args args;
   ws_pitch_args pitch;             /* of the kernel of that name */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
-  ws_slice_args slices;            /* of kernels called maxima or slices_N */
+  ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
   ws_marked_args marked;           /* of smarked; args then has its product's */
   ws_wgmma_args wgmma;             /* of the rows on matrix units; args then has what is common: the scheduler's and the grid */
 } fake_launch;

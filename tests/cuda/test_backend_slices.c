@@ -59,11 +59,11 @@ static void check_memory(const ws_slice_args *args, const char *memory, int64_t 
     const void *at;
     int64_t bytes;
   } parts[] = {
-#define OPERAND(op, lines)                                                                                                  \
-  {(op)->state, sizeof(ws_slice_state)}, {(op)->to, 3 * (lines) * (op)->pitch * 2}, {(op)->groups, (op)->groups_pitch * 4}, \
-      {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, {(op)->scales, (op)->scales_pitch * 4}
-      OPERAND(&args->operand[0], args->operand[0].along_k ? args->operand[0].n_x : args->operand[0].n_k),
-      OPERAND(&args->operand[1], args->operand[1].along_k ? args->operand[1].n_x : args->operand[1].n_k)};
+#define OPERAND(op)                                                                           \
+  {(op)->state, sizeof(ws_slice_state)}, {(op)->to, 3 * (op)->n_lines * (op)->pitch * 2},     \
+      {(op)->groups, (op)->groups_pitch * 4}, {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, \
+      {(op)->scales, (op)->scales_pitch * 4}
+      OPERAND(&args->operand[0]), OPERAND(&args->operand[1])};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     const char *at = parts[i].at;
     CHECK(at >= memory && at + parts[i].bytes <= memory + bytes && (uintptr_t)at % 16 == 0, "part %zu lies elsewhere", i);
@@ -82,8 +82,8 @@ CHILD_CASE(launches) {
             wsgemm_last_error());
     const fake_launch *maxima = &fake.launch[0], *slices = &fake.launch[1], *product = &fake.launch[2], *three = &fake.launch[3],
                       *second = &fake.launch[4], *marked = &fake.launch[5];
-    CHECK(strcmp(maxima->kernel, "maxima") == 0 && strcmp(slices->kernel, "slices_2") == 0 &&
-              strncmp(product->kernel, row_name, strlen(row_name)) == 0 && strcmp(three->kernel, "slices_3") == 0 &&
+    CHECK(strcmp(maxima->kernel, "maxima") == 0 && strcmp(slices->kernel, "sslices_2") == 0 &&
+              strncmp(product->kernel, row_name, strlen(row_name)) == 0 && strcmp(three->kernel, "sslices_3") == 0 &&
               strstr(second->kernel, "_bf16x6_") && strcmp(marked->kernel, "smarked") == 0,
           "%s, %s, %s, %s, %s, %s", maxima->kernel, slices->kernel, product->kernel, three->kernel, second->kernel,
           marked->kernel);
@@ -111,6 +111,63 @@ CHILD_CASE(launches) {
     /* a bound of k + 2 roundings must leave room for what both operands leave out */
     CHECK(args->tolerance > 0 && 2 * (double)args->tolerance < (double)(d.k + 2) * 0x1p-24, "tolerance %g",
           (double)args->tolerance);
+  }
+  wsgemm_destroy(h);
+}
+
+/* Complex numbers: as reals, twice the rows of C and twice the k. What is cut are floats as they stand in memory. */
+static void check_complex_operand(const ws_slice_operand *op, const ws_wgmma_operand *read, int n_slices, bool is_a, bool along_k,
+                                  int64_t n, int64_t k, int64_t ld) {
+  const int64_t n_given = is_a ? 2 * n : n, length = along_k ? 2 * k : n_given, n_lines = along_k ? n_given : 2 * k;
+  const fake_map map = held(&read->map);
+  CHECK(op->form == (is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B) && (op->along_k != 0) == along_k &&
+            op->n_x == (along_k ? n : 2 * n) && op->n_k == (along_k ? 2 * k : k) && op->ld == 2 * ld && op->n_lines == n_lines &&
+            op->pitch >= length && op->scales_pitch >= n_given,
+        "%c: what is cut", is_a ? 'A' : 'B');
+  CHECK(map.address == (uintptr_t)op->to && map.dims[0] == (uint64_t)length && map.dims[1] == (uint64_t)n_lines &&
+            map.dims[2] == (uint64_t)n_slices && map.strides[0] == (uint64_t)op->pitch * 2 &&
+            map.strides[1] == (uint64_t)(op->pitch * n_lines) * 2 && (read->along_k != 0) == along_k,
+        "%c: the map of the slices", is_a ? 'A' : 'B');
+}
+
+CHILD_CASE(complex_numbers) {
+  (void)unused;
+  static const wsgemm_op ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS, WSGEMM_CONJ_TRANS, WSGEMM_CONJ_NO_TRANS};
+  wsgemm_handle *h = forced("cgemm_f16x3_64x64x32_c2_x1");
+  for (int i = 0; i < 16; i++) {
+    const wsgemm_op op_a = ops[i / 4], op_b = ops[i % 4];
+    const bool a_along_k = op_a == WSGEMM_TRANS || op_a == WSGEMM_CONJ_TRANS,
+               b_along_k = op_b == WSGEMM_NO_TRANS || op_b == WSGEMM_CONJ_NO_TRANS;
+    wsgemm_gemm_desc d = device_desc(WSGEMM_C32, 301, 200, 136, 0);
+    d.transa = op_a, d.transb = op_b, d.lda = a_along_k ? d.k : d.m, d.ldb = b_along_k ? d.k : d.n;
+    d.alpha.c = (wsgemm_cfloat){2, 3}, d.beta.c = (wsgemm_cfloat){5, 7};
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%d launches: %s", fake.n_launches,
+            wsgemm_last_error());
+    const fake_launch *l = fake.launch;
+    CHECK(strcmp(l[0].kernel, "maxima") == 0 && strcmp(l[1].kernel, "cslices_2") == 0 && strstr(l[2].kernel, "cgemm_f16x3_") &&
+              strcmp(l[3].kernel, "cslices_3") == 0 && strstr(l[4].kernel, "cgemm_bf16x6_") &&
+              strcmp(l[5].kernel, "cmarked") == 0,
+          "%s, %s, %s, %s, %s, %s", l[0].kernel, l[1].kernel, l[2].kernel, l[3].kernel, l[4].kernel, l[5].kernel);
+    for (int at = 1; at <= 3; at += 2) {
+      const ws_slice_operand *op = l[at].slices.operand;
+      check_complex_operand(&op[0], &l[at + 1].wgmma.a, at == 1 ? 2 : 3, true, a_along_k, d.m, d.k, d.lda);
+      check_complex_operand(&op[1], &l[at + 1].wgmma.b, at == 1 ? 2 : 3, false, b_along_k, d.n, d.k, d.ldb);
+      CHECK((op[0].conj != 0) == (i / 4 >= 2) && (op[1].conj != 0) == (i % 4 >= 2), "which are conjugated");
+      const ws_wgmma_args *p = &l[at + 1].wgmma;
+      CHECK(p->c_data == d.c && p->m == 2 * d.m && p->n == d.n && p->k == 2 * d.k && p->ldc == 2 * d.ldc && p->alpha == 2 &&
+                p->alpha_im == 3 && p->beta == 5 && p->beta_im == 7 && !p->beta_zero && p->c_pairs,
+            "C");
+      CHECK(p->scales.n_m == 2 * d.m && p->scales.n_n == d.n, "what is counted");
+    }
+    size_t bytes = 0;
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    check_memory(&l[1].slices, fake.copies[0], (int64_t)bytes);
+    CHECK(l[5].marked.gemm.m == d.m && l[5].marked.gemm.k == d.k && l[5].marked.gemm.a.data == d.a && l[5].marked.counts_a &&
+              l[5].marked.counts_b,
+          "what is computed again");
+    d.c = (float *)d.c + 1; /* aligned to its real parts only */
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(!fake.launch[2].wgmma.c_pairs, "a misaligned C is written in pairs");
   }
   wsgemm_destroy(h);
 }
@@ -254,6 +311,6 @@ CHILD_CASE(fallback_count) {
 }
 
 static const struct check_case cases[] = {
-    {"launches", launches}, {"who_uses_them", who_uses_them}, {"pieces", pieces},
-    {"batches", batches},   {"residual_in_c", residual_in_c}, {"fallback_count", fallback_count}};
+    {"launches", launches}, {"complex_numbers", complex_numbers}, {"who_uses_them", who_uses_them},  {"pieces", pieces},
+    {"batches", batches},   {"residual_in_c", residual_in_c},     {"fallback_count", fallback_count}};
 CHECK_MAIN("backend_slices", cases)
