@@ -368,6 +368,246 @@ def test_product_in_a_torch_graph(rng):
         np.testing.assert_array_equal(library.get(out), factor * (a @ b))
 
 
+# ---- Packed operands: as large as products must be that are made of slices anyway ------------------------------------------
+
+
+def bits(library, x):
+    return np.ascontiguousarray(library.get(x)).view("uint32")
+
+
+def hard_array(rng, shape, dtype):
+    """With rows and columns that two slices, or three, will not do for."""
+    x = random_array(rng, shape, dtype)
+    x[..., 5, ::3] *= 1e-9
+    x[..., ::3, 11] *= 1e-9
+    x[..., 200, 300] *= 1e-30
+    x[..., 17, 40], x[..., 90, 8] = np.inf, np.nan
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("side", ["a", "b", "ab"])
+def test_packed_operands_give_the_same_bits(library, side, dtype, rng):
+    x, y = library.put(hard_array(rng, (2048, 1536), dtype)), library.put(hard_array(rng, (1536, 1792), dtype))
+    left = wsgemm.prepack(x, "a") if "a" in side else x
+    right = wsgemm.prepack(y, "b") if "b" in side else y
+    told = wsgemm.explain(left, right)
+    for packed in (left, right):
+        if isinstance(packed, wsgemm.Packed):
+            assert packed.nbytes == wsgemm.packed_size(packed.array, packed.side)
+            assert bool(told.get("packed")) == (packed.nbytes > 0)
+    expected = bits(library, wsgemm.matmul(x, y))
+    for _ in range(2):
+        result = wsgemm.matmul(left, right)
+        assert library.owns(result)
+        np.testing.assert_array_equal(bits(library, result), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_packed_operands_of_small_products(library, dtype, rng):
+    a, b = random_array(rng, (300, 400), dtype), random_array(rng, (400, 200), dtype)
+    x, y = library.put(a), library.put(b)
+    for result in (wsgemm.matmul(x, wsgemm.prepack(y)), wsgemm.matmul(wsgemm.prepack(x, "a"), y)):
+        assert_product(np.asarray(library.get(result)), a, b)
+    for left, right, side in ((a[0], b, "b"), (a, b[:, 0], "a"), (a, b[:, 0], "b")):
+        x, y = library.put(left), library.put(right)
+        x, y = (wsgemm.prepack(x, "a"), y) if side == "a" else (x, wsgemm.prepack(y))
+        assert_product(np.asarray(library.get(wsgemm.matmul(x, y))), left, right)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_packed_operands_of_gemm(library, trans, dtype, rng):
+    shape_a, shape_b = ((1280, 1536), (1792, 1280)) if trans else ((1536, 1280), (1280, 1792))
+    x, y = library.put(hard_array(rng, shape_a, dtype)), library.put(hard_array(rng, shape_b, dtype))
+    expected = bits(library, wsgemm.gemm(1, x, y, trans_a=trans, trans_b=trans))
+    packed_x, packed_y = wsgemm.prepack(x, "a", trans=trans), wsgemm.prepack(y, "b", trans=trans)
+    for left, right in ((packed_x, y), (x, packed_y), (packed_x, packed_y)):
+        np.testing.assert_array_equal(bits(library, wsgemm.gemm(1, left, right, trans_a=trans, trans_b=trans)), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_packed_views_and_results_in_any_order(mutable, dtype, rng):
+    library = mutable
+    wide, x = library.put(hard_array(rng, (2000, 2000), dtype)), library.put(hard_array(rng, (1536, 1280), dtype))
+    by_rows = library.put(np.zeros((1536, 1500), dtype))
+    by_columns = library.transposed(library.put(np.zeros((1500, 1536), dtype)))
+    for y in (wide[20:1300, 31:1531], library.transposed(wide[31:1531, 20:1300])):
+        for order, out in (("C", by_rows), ("F", by_columns)):
+            wsgemm.matmul(x, y, out)
+            expected = bits(library, out)
+            # Of real types either will do for both.
+            for made_for in (order,) if dtype == "complex64" else ("C", "F"):
+                for left, right in ((x, wsgemm.prepack(y, order=made_for)), (wsgemm.prepack(x, "a", order=made_for), y)):
+                    out[...] = 0
+                    wsgemm.matmul(left, right, out)
+                    np.testing.assert_array_equal(bits(library, out), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_packed_operands_of_stacks(library, dtype, rng):
+    for shape_a, shape_b, side in (
+        ((3, 640, 1024), (1024, 1280), "b"),
+        ((1024, 1152), (4, 1152, 768), "a"),
+        ((4, 1024, 768), (4, 768, 1024), "a"),
+        ((4, 1024, 768), (4, 768, 1024), "b"),
+    ):
+        x, y = library.put(hard_array(rng, shape_a, dtype)), library.put(hard_array(rng, shape_b, dtype))
+        expected = bits(library, wsgemm.matmul(x, y))
+        left, right = (wsgemm.prepack(x, "a"), y) if side == "a" else (x, wsgemm.prepack(y))
+        np.testing.assert_array_equal(bits(library, wsgemm.matmul(left, right)), expected)
+
+
+def test_packed_operands_with_an_epilogue(library, rng):
+    x, y = (library.put(hard_array(rng, shape, "float32")) for shape in ((2048, 1536), (1536, 1792)))
+    bias = library.put(random_array(rng, (1792,), "float32"))
+    packed = wsgemm.prepack(y)
+    more = {"activation": "relu", "bias": bias, "out_scale": 0.5}
+    expected = bits(library, wsgemm.matmul(x, y, **more))
+    np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, packed, **more)), expected)
+
+
+def test_packed_operands_of_a_class(library, rng):
+    x, y = (library.put(random_array(rng, shape, "float32")) for shape in ((2048, 1536), (1536, 1792)))
+    fast, exact = wsgemm.Handle(math="tf32"), wsgemm.Handle(math="pedantic")
+    packed = {handle: wsgemm.prepack(y, handle=handle) for handle in (None, fast, exact)}
+    assert packed[exact].nbytes == wsgemm.packed_size(y, handle=exact) == 0 and packed[fast].nbytes <= packed[None].nbytes
+    for handle in packed:
+        expected = bits(library, wsgemm.matmul(x, y, handle=handle))
+        for y_packed in packed.values():  # one of another class is not looked at
+            np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, y_packed, handle=handle)), expected)
+
+
+def test_packed_form_in_memory_of_the_caller(mutable, rng):
+    library = mutable
+    x, y = library.put(random_array(rng, (2048, 1536), "float32")), library.put(random_array(rng, (1536, 1792), "float32"))
+    n_bytes = wsgemm.packed_size(y)
+    if n_bytes == 0:
+        pytest.skip("this GPU's products use no packed form")
+    assert n_bytes >= 4 * 1536 * 1792
+    guard = 4096
+    memory = library.put(np.full(n_bytes + 2 * guard, 0xAB, "uint8"))
+    packed = wsgemm.prepack(y, memory=memory[guard : guard + n_bytes])
+    expected = bits(library, wsgemm.matmul(x, y))
+    np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, packed)), expected)
+    around = library.get(memory)
+    assert (around[:guard] == 0xAB).all() and (around[-guard:] == 0xAB).all()
+    for bad, status in (
+        (memory[guard : guard + n_bytes - 1], wsgemm.Status.WORKSPACE_TOO_SMALL),
+        (memory[guard + 64 :], wsgemm.Status.INVALID_VALUE),
+    ):
+        with pytest.raises(wsgemm.WsgemmError) as caught:
+            wsgemm.prepack(y, memory=bad)
+        assert caught.value.status == status
+    with pytest.raises(TypeError, match="memory lies in host memory"):
+        wsgemm.prepack(y, memory=np.zeros(n_bytes, "uint8"))
+
+
+def test_packed_form_in_memory_of_another_library(rng):
+    torch, cupy = Torch(), Cupy()
+    a, b = random_array(rng, (2048, 1536), "float32"), random_array(rng, (1536, 1792), "float32")
+    n_bytes = wsgemm.packed_size(torch.put(b))
+    if n_bytes == 0:
+        pytest.skip("this GPU's products use no packed form")
+    for library, other in ((torch, cupy), (cupy, torch)):
+        with torch.stream(), cupy.stream():
+            x, source, y = library.put(a), library.put(b), library.put(np.zeros_like(b))
+            memory = other.put(np.zeros(n_bytes, "uint8"))
+            library.spin()
+            y[...] = source
+            packed = wsgemm.prepack(y, memory=memory)  # on the other's stream, after the copy
+            result = wsgemm.matmul(x, packed)
+            packed.close()
+            memory[...] = 0  # on the other's stream, after the product
+            np.testing.assert_array_equal(bits(library, result), bits(library, wsgemm.matmul(x, source)))
+
+
+def test_packing_waits_for_what_is_on_the_current_stream(mutable, rng):
+    library = mutable
+    x, source = (library.put(random_array(rng, shape, "float32")) for shape in ((2048, 1536), (1536, 1792)))
+    y = library.put(np.zeros((1536, 1792), "float32"))
+    expected = bits(library, wsgemm.matmul(x, source))
+    for _ in range(3):
+        with library.stream():
+            library.spin()
+            y[...] = source
+            packed = wsgemm.prepack(y)
+            result = wsgemm.matmul(x, packed)
+            del packed  # its memory may be taken for what follows on this stream
+            library.put(np.ones(4 * 1536 * 1792 + 1024, "uint8"))
+            np.testing.assert_array_equal(bits(library, result), expected)
+        y[...] = 0
+        library.synchronize()
+
+
+def test_packing_in_a_torch_graph(rng):
+    library = Torch()
+    torch = library.torch
+    a, b = random_array(rng, (2048, 1536), "float32"), random_array(rng, (1536, 1792), "float32")
+    x, y, out = library.put(a), library.put(b), library.put(np.zeros((2048, 1792), "float32"))
+    memory = torch.empty(max(wsgemm.packed_size(y), 1), dtype=torch.uint8, device="cuda")
+    before = wsgemm.prepack(y, memory=memory)
+    wsgemm.matmul(x, before, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        packed = wsgemm.prepack(y, memory=memory)
+        wsgemm.matmul(x, packed, out)
+    for factor in (1, 3):
+        y.copy_(torch.from_numpy(b * factor))
+        graph.replay()
+        np.testing.assert_array_equal(bits(library, out), bits(library, wsgemm.matmul(x, y)))
+    assert packed.nbytes == before.nbytes
+
+
+def test_packed_operands_of_torch(rng):
+    library = Torch()
+    torch = library.torch
+    x, y = library.put(hard_array(rng, (2048, 1536), "complex64")), library.put(hard_array(rng, (1792, 1536), "complex64"))
+    for left, right in ((x.conj(), y.mT), (x, y.mH), (x.conj(), y.mH)):
+        expected = bits(library, wsgemm.matmul(left, right))
+        np.testing.assert_array_equal(bits(library, wsgemm.matmul(left, wsgemm.prepack(right))), expected)
+        np.testing.assert_array_equal(bits(library, wsgemm.matmul(wsgemm.prepack(left, "a"), right)), expected)
+    weight = torch.ones(512, 512, device="cuda", requires_grad=True)
+    with pytest.raises(TypeError, match="x requires a gradient"):
+        wsgemm.prepack(weight)
+    with torch.no_grad():
+        packed = wsgemm.prepack(weight)
+        assert (wsgemm.matmul(weight, packed) == 512).all().item()
+        if packed.nbytes:
+            weight.data = torch.ones(512, 512, device="cuda")  # elsewhere
+            with pytest.raises(wsgemm.WsgemmError, match="packed_b was made of another operand: its data") as caught:
+                wsgemm.matmul(torch.ones(512, 512, device="cuda"), packed)
+            assert caught.value.status == wsgemm.Status.INVALID_VALUE
+
+
+def test_packed_operands_are_refused_elsewhere(library):
+    x = library.put(np.ones((256, 256), "float32"))
+    host = np.ones((256, 256), "float32")
+    with wsgemm.prepack(x) as packed:
+        with pytest.raises(ValueError, match="a was packed as the operand b"):
+            wsgemm.matmul(packed, x)
+        with pytest.raises(TypeError, match="a lies in host memory .*b lies on a GPU"):
+            wsgemm.matmul(host, packed)
+        with pytest.raises(ValueError, match="b was packed with trans = 0, but is multiplied with 1"):
+            wsgemm.gemm(1, x, packed, trans_b=1)
+        if library.is_mutable and packed.nbytes:
+            with pytest.raises(ValueError, match="b is packed, but may share memory with the result"):
+                wsgemm.matmul(x, packed, x)
+    with pytest.raises(ValueError, match="b is a packed operand that was closed"):
+        wsgemm.matmul(x, packed)
+    for dtype in ("float64", "complex128"):
+        other = library.put(np.ones((256, 256), dtype))
+        with wsgemm.prepack(other) as packed:
+            assert packed.nbytes == 0
+            assert (library.get(wsgemm.matmul(other, packed)) == 256).all()
+    for name in ("C", "F"):
+        if library.is_mutable and wsgemm.packed_size(x):
+            z = library.put(np.ones((256, 256), "complex64"))
+            out = library.put(np.zeros((256, 256), "complex64"))
+            with pytest.raises(ValueError, match="b was packed for complex results in"):
+                wsgemm.matmul(z, wsgemm.prepack(z, order=name), library.transposed(out) if name == "C" else out)
+
+
 # ---- torch ---------------------------------------------------------------------------------------------------------------
 
 

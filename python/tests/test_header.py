@@ -26,6 +26,7 @@ ENUMS = {
     "scalar_mode": _lib.ScalarMode,
     "epilogue": _lib.Epilogue,
     "bias": _lib.Bias,
+    "operand": _lib.Operand,
 }
 STRUCTS = {"cfloat": _lib.CFloat, "cdouble": _lib.CDouble, "scalar": _lib.Scalar, "gemm_desc": _lib.GemmDesc}
 
@@ -44,6 +45,7 @@ POINTERS = {
     "char *": ctypes.c_char_p,
     "wsgemm_gemm_desc *": ctypes.c_char_p,  # passed as packed bytes
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
+    "wsgemm_packed **": ctypes.POINTER(ctypes.c_void_p),
     "void **": ctypes.POINTER(ctypes.c_void_p),
     **{f"{name} *": ctypes.POINTER(ctypes.c_int) for name in ("int", "wsgemm_policy", "wsgemm_math")},
     **{
@@ -54,7 +56,7 @@ POINTERS = {
             "int64_t",
             "float",
             "double",
-            *(f"wsgemm_{x}" for x in ("handle", "cfloat", "cdouble", "f16", "bf16")),
+            *(f"wsgemm_{x}" for x in ("handle", "packed", "cfloat", "cdouble", "f16", "bf16")),
         )
     },
 }
@@ -122,7 +124,7 @@ def declared_as(c_type):
 
 
 def test_the_header_was_read(header):
-    assert len(enums_of(header)) >= 12 and len(structs_of(header)) >= 4 and len(functions_of(header)) >= 34
+    assert len(enums_of(header)) >= 13 and len(structs_of(header)) >= 4 and len(functions_of(header)) >= 37
 
 
 def test_enums(header, compiled):
@@ -169,17 +171,17 @@ def test_packed_descriptor(kind):
     integers = list(range(101, 114))
     layout_to_epilogue, sizes = integers[:10], integers[10:]
     rest = list(range(201, 211))
-    epilogue = [*range(301, 308), 5.5, 308, 309]
+    behind = [*range(301, 308), 5.5, *range(308, 312)]
     packed = _lib.DESC_FORMAT[kind].pack(_lib.DESC_BYTES, *layout_to_epilogue, *sizes, 1.5, 2.5, 3.5, 4.5, *rest)
     assert len(packed) == _lib.BASE_DESC_BYTES
-    packed += _lib.EPILOGUE_FORMAT.pack(*epilogue)
+    packed += _lib.REST_FORMAT.pack(*behind)
     assert len(packed) == _lib.DESC_BYTES
     desc = _lib.GemmDesc.from_buffer_copy(packed)
     names = [name for name, _ in _lib.GemmDesc._fields_]
     assert desc.struct_bytes == _lib.DESC_BYTES
     assert [getattr(desc, name) for name in names[1:14]] == integers
     assert [getattr(desc, name) for name in names[16:26]] == rest
-    assert [getattr(desc, name) for name in names[26:]] == epilogue
+    assert [getattr(desc, name) for name in names[26:]] == behind
     for scalar, (re_part, im_part) in ((desc.alpha, (1.5, 2.5)), (desc.beta, (3.5, 4.5))):
         if kind in (_lib.Type.F32, _lib.Type.F16, _lib.Type.BF16):
             assert scalar.s == re_part

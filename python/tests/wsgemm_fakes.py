@@ -11,10 +11,11 @@ import types
 import numpy as np
 import pytest
 import wsgemm._product as product
-from wsgemm import _device_product, _dlpack, _lib, _streams
+from wsgemm import _device_product, _dlpack, _lib, _packed, _prepack, _streams
 from wsgemm._arrays import bfloat16
 
 CUDA_TYPES = {
+    "uint8": (1, 8),
     "uint16": (1, 16),
     "float16": (2, 16),
     "bfloat16": (4, 16),
@@ -145,6 +146,12 @@ class Tensor(Cuda):
         return Tensor(self.array.copy(order="C"))
 
 
+def unset(shape, dtype):
+    array = np.empty(shape, dtype)
+    ctypes.memset(array.ctypes.data, 0xFF, array.nbytes)  # NaN in every type
+    return array
+
+
 def fake_torch(stream=5, is_grad_enabled=True):
     def increment_version(tensor):
         tensor.n_written += 1
@@ -153,9 +160,10 @@ def fake_torch(stream=5, is_grad_enabled=True):
         Tensor=Tensor,
         contiguous_format="contiguous_format",
         float32="float32",
+        uint8="uint8",
         is_grad_enabled=lambda: is_grad_enabled,
         cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream)),
-        empty=lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype)),
+        empty=lambda shape, dtype, device: Tensor(unset(shape, dtype)),
         autograd=types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=increment_version)),
     )
 
@@ -190,7 +198,7 @@ def fake_cupy(stream=6):
 
     def empty(shape, dtype):
         assert Device.current is not None
-        return ndarray(np.full(shape, np.nan, dtype))
+        return ndarray(unset(shape, dtype))
 
     return types.SimpleNamespace(ndarray=ndarray, cuda=types.SimpleNamespace(get_current_stream=get_current_stream), empty=empty)
 
@@ -212,9 +220,7 @@ class Array(Lent):
 def fake_jax(log):
     def empty(shape, dtype, device):
         assert device == "sharding"
-        array = np.empty(shape, bfloat16() if dtype == "bfloat16" else dtype)
-        ctypes.memset(array.ctypes.data, 0xFF, array.nbytes)  # NaN in every type
-        return Array(array, log=log)
+        return Array(unset(shape, bfloat16() if dtype == "bfloat16" else dtype), log=log)
 
     return types.SimpleNamespace(
         Array=Array,
@@ -226,7 +232,8 @@ def fake_jax(log):
 
 
 class Recorder:
-    """What reached the driver and the C library, in order: ("order", first, then), ("gemm", stream), ("wait", stream)."""
+    """What reached the driver and the C library, in order: ("order", first, then), ("gemm", stream), ("wait", stream),
+    ("prepack", stream), ("destroy", record)."""
 
     def __init__(self):
         self.log = []
@@ -234,6 +241,67 @@ class Recorder:
         self.handles = []
         self.device_of = lambda address: 0
         self.on_gemm = lambda handle: 0
+        self.packed = {}  # record: what was packed
+
+
+# ---- Packed operands -----------------------------------------------------------------------------------------------------
+
+CONJUGATES = (_lib.Op.CONJ_NO_TRANS, _lib.Op.CONJ_TRANS)
+TRANSPOSES = (_lib.Op.TRANS, _lib.Op.CONJ_TRANS)
+
+
+def operand_of(desc, which):
+    """All that the library compares of a packed operand (src/packed.c), in its own words."""
+    is_complex = desc.type_a in (_lib.Type.C32, _lib.Type.C64)
+    op = getattr(desc, "trans" + which)
+    is_a = (which == "b") == (desc.layout == _lib.Layout.ROW_MAJOR)
+    stride = getattr(desc, "stride_" + which) if desc.batch_count > 1 else 0
+    return {
+        "type": desc.type_a,
+        "data": getattr(desc, which),
+        "k": desc.k,
+        "n_x": desc.m if which == "a" else desc.n,
+        "ld": getattr(desc, "ld" + which),
+        "transposition": (op in TRANSPOSES) == is_a,
+        "conjugation": is_complex and op in CONJUGATES,
+        "side": is_complex and is_a,
+        "n_products": desc.batch_count if stride else 1,
+        "stride": stride,
+    }
+
+
+def packed_bytes(desc, which):
+    operand = operand_of(desc, which)
+    return 8 * operand["n_x"] * operand["k"] if desc.type_a in (_lib.Type.F32, _lib.Type.C32) else 0
+
+
+class Packing:
+    """The C functions round a packed form, which is a number of bytes 0xAB."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self.n_made = 0
+
+    def get_packed_size(self, handle, packed, operand, size):
+        status = _lib.library.wsgemm_get_packed_size(handle, packed, operand, size)  # looks at the descriptor
+        size._obj.value = packed_bytes(_lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0")), "ab"[operand])
+        return status
+
+    def prepack(self, handle, packed, operand, memory, n_bytes, record):
+        desc = _lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0"))
+        n_needed = packed_bytes(desc, "ab"[operand])
+        if n_bytes < n_needed:
+            return _lib.Status.WORKSPACE_TOO_SMALL
+        ctypes.memset(memory, 0xAB, n_needed)
+        self.n_made += 1
+        record._obj.value = 0xBAD000 + self.n_made
+        self.recorder.packed[record._obj.value] = operand_of(desc, "ab"[operand])
+        self.recorder.log.append(("prepack", stream_of(handle)))
+        return 0
+
+    def destroy(self, record):
+        assert self.recorder.packed.pop(record)
+        self.recorder.log.append(("destroy", record))
 
 
 def stream_of(handle):
@@ -251,9 +319,21 @@ def gpu(monkeypatch):
         recorder.descs.append(_lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0")))
         recorder.handles.append(handle)
         recorder.log.append(("gemm", stream_of(handle)))
+        desc = _lib.GemmDesc.from_buffer_copy(bytes(recorder.descs[-1]))
+        for which in "ab":
+            pointer = getattr(desc, "packed_" + which)
+            if pointer is not None:
+                assert desc.struct_bytes == len(packed) == _lib.DESC_BYTES
+                assert operand_of(desc, which) == recorder.packed[pointer]
+                setattr(desc, "packed_" + which, None)
+                packed = bytes(desc)
         return recorder.on_gemm(handle) or gemm(handle, packed)
 
     monkeypatch.setattr(product, "_gemm", record)
+    packing = Packing(recorder)
+    monkeypatch.setattr(_prepack, "_get_packed_size", packing.get_packed_size)
+    monkeypatch.setattr(_prepack, "_prepack", packing.prepack)
+    monkeypatch.setattr(_packed, "_destroy", packing.destroy)
     monkeypatch.setattr(_streams, "require_gpu_backend", lambda: None)
     monkeypatch.setattr(_streams, "device_of", lambda address: recorder.device_of(address))
     monkeypatch.setattr(_streams, "order", lambda device, first, then: recorder.log.append(("order", first, then)))

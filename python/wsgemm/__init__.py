@@ -21,7 +21,7 @@ array([[16., 16.],
 Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes, and never converted. Products of the
 half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
 neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
-stream: see matmul.
+stream: see matmul. What is multiplied there many times can be prepared once: see prepack.
 """
 
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
@@ -29,6 +29,8 @@ from ._handle import Handle, default_handle, num_threads
 from ._info import config, explain, kernels, machine
 from ._lib import Status, WsgemmError, library
 from ._matmul import matmul
+from ._packed import Packed
+from ._prepack import packed_size, prepack
 
 try:
     from . import _threadpoolctl  # noqa: F401 (registers itself)
@@ -39,6 +41,7 @@ __version__: str = library.wsgemm_version_string().decode()
 
 __all__ = [
     "Handle",
+    "Packed",
     "Status",
     "WsgemmError",
     "bgemm",
@@ -53,6 +56,8 @@ __all__ = [
     "machine",
     "matmul",
     "num_threads",
+    "packed_size",
+    "prepack",
     "sgemm",
     "zgemm",
 ]

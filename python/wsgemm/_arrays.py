@@ -97,6 +97,14 @@ def kind_of(a: HasType, b: HasType) -> Kind:
     raise TypeError(f"{types}, but they must be of one type; convert one with astype()")
 
 
+def kind_of_operand(x: HasType, name: str) -> Kind:
+    """Of what may be an operand of some routine."""
+    kind = _bits_kind if x.dtype == BFLOAT16_BITS else _kind(x.dtype)
+    if kind is None:
+        raise TypeError(f"{name} is {_dtype_name(x)}, but it must be {ACCEPTED}")
+    return kind
+
+
 def kind_for(letter: str | None, a: HasType, b: HasType) -> Kind:
     """For the routine of one type; None: of any."""
     if letter is None:

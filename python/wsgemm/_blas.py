@@ -16,6 +16,7 @@ from . import _device_product, _epilogue
 from ._arrays import LETTERS, Array, as_array, check_letter, check_out, kind_for, scalars_of
 from ._epilogue import Epilogue
 from ._handle import Handle
+from ._packed import unpacked
 from ._product import Options, gemm_shape, prepare, run, run_matrix
 
 _ndarray = np.ndarray
@@ -42,7 +43,7 @@ def gemm(
 
     Args:
         alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
-        a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n).
+        a, b: 2-D, of one type; op(a) is (m, k), op(b) is (k, n). In place of an array, what prepack() has made of it.
         c: (m, n), of the same type, or of one that matmul's `out` may have; the result is of c's type.
         trans_a, trans_b: 0: op(x) = x; 1: x transposed; 2: x transposed and conjugated.
         overwrite_c: write the result to `c`, whatever its layout, and return it. Otherwise `c` is left as it is.
@@ -77,8 +78,10 @@ def _gemm(
     epilogue: Epilogue | None = None,
 ) -> Any:
     if epilogue or type(a) is not _ndarray or type(b) is not _ndarray or (c is not None and type(c) is not _ndarray):
+        a, record_a = unpacked(a, "a", trans_a)
+        b, record_b = unpacked(b, "b", trans_b)
         with ExitStack() as closing:
-            operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c), epilogue)
+            operands = _device_product.operands(closing, a, b, c, "c", bool(overwrite_c), epilogue, (record_a, record_b))
             if operands is not None:
                 return _device_product.gemm(operands, letter, alpha, beta, trans_a, trans_b, bool(overwrite_c), epilogue, handle)
         a, b = as_array(a, "a"), as_array(b, "b")

@@ -30,7 +30,8 @@ from ._arrays import (
 from ._device import Argument, View, argument, c_strides
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream
-from ._layout import BatchPlan, may_overlap_itself
+from ._layout import BatchPlan, OwnLoops, may_overlap_itself
+from ._packed import Record, with_records
 from ._product import Options, call, describe, gemm_shape, product_shapes
 
 
@@ -38,11 +39,18 @@ class Operands:
     """The device arrays of one call. None of it outlives the call."""
 
     def __init__(
-        self, closing: ExitStack, a: Argument, b: Argument, out: Argument | None, parts: dict[str, Argument | None]
+        self,
+        closing: ExitStack,
+        a: Argument,
+        b: Argument,
+        out: Argument | None,
+        parts: dict[str, Argument | None],
+        records: dict[str, Record] | None = None,
     ) -> None:
-        """parts: what the epilogue reads and writes."""
+        """parts: what else is read and written. records: of the operands that are packed."""
         self.closing = closing
         self.a, self.b, self.out, self.parts = a, b, out, parts
+        self.records = records or {}
         given = [x for x in (a, b, out, *parts.values()) if x is not None]
         self.maker = next((x for x in (a, b) if x.producer.is_known), None)  # of a result, if there is no out
         told = [x.stream for x in (out or self.maker, *given) if x is not None and x.stream is not None]
@@ -58,7 +66,7 @@ class Operands:
         """A new array for the result, of the operands' type or the one of this name."""
         if self.maker is None:
             raise TypeError(
-                f"a is a {_type_name(self.a.array)} and b a {_type_name(self.b.array)}, of libraries that wsgemm cannot ask for "
+                f"a is a {type_name(self.a.array)} and b a {type_name(self.b.array)}, of libraries that wsgemm cannot ask for "
                 "a new array; pass one to write to"
             )
         return self._fresh(self.maker, self.maker.producer.empty(self.maker.array, shape, dtype))
@@ -93,7 +101,7 @@ class Operands:
         sums = None if steps is None else steps.column_sums
         if full_out.is_empty:
             if sums is not None and not sums.is_empty:
-                self._run({"column_sums": sums}, _zeros(sums), handle)
+                self.multiply_all({"column_sums": sums}, _zeros(sums), handle)
         else:
             avoid = full_out if out is self.out else None
             full_a = self._readable(self.a, a, op_a, avoid)
@@ -103,13 +111,14 @@ class Operands:
                 conj_a, conj_b = options.conj_a != full_a.is_conjugated, options.conj_b != full_b.is_conjugated
                 options = options._replace(conj_a=conj_a, conj_b=conj_b)
                 addresses = (full_a.address, full_b.address, full_out.address)
-                descs = describe(kind, _plan(full_a, full_b, full_out), full_a.shape[-1], options, addresses)
+                descs = describe(kind, _plan(full_a, full_b, full_out, self.own_loops), full_a.shape[-1], options, addresses)
             else:
                 parts = {"bias": steps.bias, "residual": steps.residual, "column_sums": sums}
                 views.update((name, x) for name, x in parts.items() if x is not None)
                 _check_apart(views)
-                descs = _epilogue.describe(kind, options.kind_c, full_a, full_b, full_out, options.scalars, steps)
-            self._run(views, descs, handle)
+                scalars = options.scalars
+                descs = _epilogue.describe(kind, options.kind_c, full_a, full_b, full_out, scalars, steps, self.own_loops)
+            self.multiply_all(views, self.described(descs), handle)
             out.producer.written(out.array)
         written = self.parts.get("column_sums")
         if written is not None:
@@ -119,8 +128,29 @@ class Operands:
     def _readable(self, x: Argument, view: View, op: Callable[[View], View], out: View | None) -> View:
         # What BLAS can read and shares no memory with out; copied by its library if need be.
         matrix = op(view)
-        why = _why_copied(matrix, out)
+        why = self.why_copied(x, matrix, out)
         return op(self._copied(x, why)) if why else matrix
+
+    def why_copied(self, x: Argument, matrix: View, out: View | None) -> str:
+        """What keeps an operand from being read where it lies; "": nothing."""
+        why = ""
+        if not matrix.fits_blas:
+            why = f"has shape {matrix.shape} and strides {matrix.strides} as a matrix, which BLAS cannot express"
+        elif out is not None and may_share(matrix, out):
+            why = _SHARED
+        if why and x.name in self.records:
+            raise ValueError(f"{x.name} is packed, but {why}")
+        return why
+
+    @property
+    def own_loops(self) -> OwnLoops:
+        """Of operands that are packed as stacks."""
+        a, b = (self.records[name].own_loop if name in self.records else None for name in "ab")
+        return a, b
+
+    def described(self, descs: Iterable[bytes]) -> Iterable[bytes]:
+        """The descriptors, with the operands that are packed."""
+        return (with_records(desc, self.records) for desc in descs) if self.records else descs
 
     def _copied(self, x: Argument, why: str) -> View:
         if not x.producer.is_known:
@@ -135,7 +165,7 @@ class Operands:
             vectors, per = _epilogue.bias_vectors(self.view(bias), result)
             if not out.is_empty and not _epilogue.can_be_read(vectors):
                 vectors, per = _epilogue.bias_vectors(self._copied(bias, "has no unit stride"), result)
-            elif not out.is_empty and _may_share(vectors, out):
+            elif not out.is_empty and may_share(vectors, out):
                 vectors, per = _epilogue.bias_vectors(self._copied(bias, _SHARED), result)
             steps = steps._replace(bias=vectors, bias_per=per)
         if residual is not None:
@@ -144,7 +174,7 @@ class Operands:
             steps = steps._replace(residual=self._residual(residual, view, result, out))
         if sums is not None:
             view = self.view(sums)
-            _check_mutable(sums)
+            check_mutable(sums)
             _epilogue.check_sums(view, result)
             if not (view.is_contiguous and view.is_aligned):
                 raise ValueError(f"column_sums has shape {view.shape} and strides {view.strides}; pass a contiguous array")
@@ -160,19 +190,23 @@ class Operands:
         is_row = _epilogue.is_by_rows(out)
         if not _epilogue.lies_as(full, is_row):
             full = result.full(self._copied(residual, "does not lie by rows, or by columns, as the result does"))
-        elif _may_share(full, out):
+        elif may_share(full, out):
             full = result.full(self._copied(residual, _SHARED))
         if not _epilogue.lies_as(full, is_row):
             raise ValueError("residual does not lie by columns, as out does; pass one that does")
         return full
 
-    def _run(self, views: dict[str, View], descs: Iterable[bytes], handle: Handle | None) -> None:
-        device = _common_device(views)
+    def multiply_all(self, views: dict[str, View], descs: Iterable[bytes], handle: Handle | None) -> None:
+        self.run(views, handle, lambda pointer: call(descs, pointer))
+
+    def run(self, views: dict[str, View], handle: Handle | None, work: Callable[[int | None], None]) -> None:
+        """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them."""
+        device = common_device(views)
         with on_stream(handle, self.stream) as pointer:
             for other in self.others:
                 _streams.order(device, other, self.stream)
             try:
-                call(descs, pointer)
+                work(pointer)
             finally:  # of a stack, some products may be under way
                 for other in self.others:
                     _streams.order(device, self.stream, other)
@@ -180,7 +214,7 @@ class Operands:
                     _streams.wait(device, self.stream)
 
 
-def _common_device(views: dict[str, View]) -> int:
+def common_device(views: dict[str, View]) -> int:
     devices = {name: _streams.device_of(view.address) for name, view in views.items()}
     for name, device in devices.items():
         if device < 0:
@@ -193,7 +227,7 @@ def _common_device(views: dict[str, View]) -> int:
     return next(iter(devices.values()))
 
 
-def _plan(a: View, b: View, out: View) -> BatchPlan:
+def _plan(a: View, b: View, out: View, own_loops: OwnLoops) -> BatchPlan:
     stack = out.shape[:-2]
     m, n = out.shape[-2:]
     k = a.shape[-1]
@@ -202,7 +236,7 @@ def _plan(a: View, b: View, out: View) -> BatchPlan:
     strides_a = strides_b = (*(0,) * len(stack), 1, 1)
     if k:
         strides_a, strides_b = (x.broadcast(stack).strides or () for x in (a, b))
-    plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], out.strides[-2:])
+    plan = BatchPlan(m, n, max(k, 1), strides_a[-2:], strides_b[-2:], out.strides[-2:], own_loops)
     if stack:
         plan.merge(stack, strides_a, strides_b, out.strides)
     return plan
@@ -218,7 +252,7 @@ def _zeros(x: View) -> Iterable[bytes]:
 # ---- Where the arrays lie --------------------------------------------------------------------------------------------------
 
 
-def _type_name(x: Any) -> str:
+def type_name(x: Any) -> str:
     return f"{type(x).__module__.split('.')[0]}.{type(x).__name__}"
 
 
@@ -233,8 +267,9 @@ def operands(
     out_name: str = "out",
     is_written: bool = True,
     epilogue: Epilogue | None = None,
+    records: tuple[Record | None, Record | None] = (None, None),
 ) -> Operands | None:
-    """The arguments as device arrays; None if none of them is one.
+    """The arguments as device arrays; None if none of them is one. records: of a and b, if they are packed.
 
     Raises:
         TypeError: some lie on a GPU and some do not.
@@ -248,7 +283,7 @@ def operands(
         return None
     if any(x is not None and found[name] is None for name, x in given.items()):
         places = (
-            f"{name} lies {'on a GPU' if found[name] else 'in host memory'} ({_type_name(x)})"
+            f"{name} lies {'on a GPU' if found[name] else 'in host memory'} ({type_name(x)})"
             for name, x in given.items()
             if x is not None
         )
@@ -256,7 +291,12 @@ def operands(
     _streams.require_gpu_backend()
     on_a, on_b = found["a"], found["b"]
     assert on_a is not None and on_b is not None
-    return Operands(closing, on_a, on_b, found[out_name], {name: found.get(name) for name in PARTS})
+    parts = {name: found.get(name) for name in PARTS}
+    packed = {name: record for name, record in zip("ab", records) if record is not None}
+    for name, record in packed.items():
+        if record.foreign_memory is not None:  # its library must not give it away before the product is done
+            parts["memory of " + name] = argument("memory", record.foreign_memory)
+    return Operands(closing, on_a, on_b, found[out_name], parts, packed)
 
 
 def _check_out(
@@ -266,22 +306,22 @@ def _check_out(
     kind_c = kind_of_result(kind, a, view.dtype, out.name)
     check_shape(view, shape, out.name, product)
     if is_written:
-        _check_mutable(out)
+        check_mutable(out)
     if is_written and view.is_readonly:
         raise ValueError(f"{out.name} is read-only")
     return kind_c
 
 
-def _check_mutable(x: Argument) -> None:
+def check_mutable(x: Argument) -> None:
     if x.producer.is_immutable:
-        raise ValueError(f"{x.name} is a {_type_name(x.array)}, which cannot be written; leave {x.name} away")
+        raise ValueError(f"{x.name} is a {type_name(x.array)}, which cannot be written; leave {x.name} away")
 
 
 def _check_apart(views: dict[str, View]) -> None:
     """The sums are written while the others may still be read, or after them."""
     sums = views.get("column_sums")
     for name, x in views.items():
-        if sums is not None and name != "column_sums" and _may_share(sums, x):
+        if sums is not None and name != "column_sums" and may_share(sums, x):
             raise ValueError(f"column_sums may share memory with {name}")
 
 
@@ -291,15 +331,6 @@ def _check_writable(out: Argument, full: View) -> None:
             f"{out.name} has shape {full.shape} and strides {full.strides} as a matrix, which BLAS cannot write; "
             "pass a contiguous array"
         )
-
-
-def _why_copied(matrix: View, out: View | None) -> str:
-    # What keeps an operand from being read where it lies; "": nothing.
-    if not matrix.fits_blas:
-        return f"has shape {matrix.shape} and strides {matrix.strides} as a matrix, which BLAS cannot express"
-    if out is not None and _may_share(matrix, out):
-        return _SHARED
-    return ""
 
 
 class _Address:
@@ -323,7 +354,7 @@ def _steps_alike(x: View, y: View) -> bool:
 _SHARED = "may share memory with the result"
 
 
-def _may_share(x: View, y: View) -> bool:
+def may_share(x: View, y: View) -> bool:
     return bool(np.may_share_memory(np.asarray(_Address(x)), np.asarray(_Address(y)), max_work=1))  # type: ignore[arg-type]
 
 
@@ -382,13 +413,14 @@ def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict
         _check_writable(ops.out, full)
     copies = []
     operands = {"a": p.op_a(p.a), "b": p.op_b(p.b)}
-    for name, x in operands.items():
-        if _why_copied(x, None if ops.out is None else full):
+    for given, (name, x) in zip((ops.a, ops.b), operands.items()):
+        if ops.why_copied(given, x, None if ops.out is None else full):
             copies.append(name)
             operands[name] = x._replace(strides=c_strides(x.shape))
     a, b = operands.values()
     options = p.options._replace(conj_a=a.is_conjugated, conj_b=b.is_conjugated)
-    descs = list(describe(p.kind, _plan(a, b, full), a.shape[-1], options, (a.address, b.address, full.address)))
+    addresses = (a.address, b.address, full.address)
+    descs = list(ops.described(describe(p.kind, _plan(a, b, full, ops.own_loops), a.shape[-1], options, addresses)))
     with on_stream(handle, ops.stream) as pointer:
         answer = _lib.text(_lib.library.wsgemm_explain, pointer, descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(copies)}

@@ -72,6 +72,7 @@ _set_name.restype, _set_name.argtypes = c_int, [py_object, c_char_p]
 
 _UINT, _FLOAT, _BFLOAT, _COMPLEX = 1, 2, 4, 5  # kDLUInt, kDLFloat, kDLBfloat, kDLComplex
 _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
+    (_UINT, 8): np.dtype("uint8"),  # memory that a packed operand goes to
     (_UINT, 16): BFLOAT16_BITS,  # which bgemm takes
     (_FLOAT, 16): np.dtype("float16"),
     (_FLOAT, 32): np.dtype("float32"),

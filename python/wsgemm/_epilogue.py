@@ -31,7 +31,7 @@ from ._arrays import (
 )
 from ._device import View
 from ._handle import Handle
-from ._layout import leading, may_overlap_itself
+from ._layout import Loop, OwnLoops, inside_and_outside, leading, may_overlap_itself
 from ._product import BY_VALUE, COL_MAJOR, INHERIT, NO_TRANS, ROW_MAJOR, TRANS, call, matmul_shapes, operand
 
 ACTIVATIONS = {member.name[len("EPILOGUE_") :].lower(): member for member in _lib.Epilogue if member}
@@ -163,7 +163,16 @@ def is_by_rows(x: View) -> bool:
     return leading(*x.shape[-2:], *x.strides[-2:]) > 0
 
 
-def describe(kind: Kind, kind_c: Kind, a: View, b: View, c: View, scalars: Scalars, steps: Steps) -> Iterator[bytes]:
+def describe(
+    kind: Kind,
+    kind_c: Kind,
+    a: View,
+    b: View,
+    c: View,
+    scalars: Scalars,
+    steps: Steps,
+    own_loops: OwnLoops = (None, None),
+) -> Iterator[bytes]:
     """The descriptors of the calls that make c, which is not empty. BLAS can read a and b where they lie, and write c; what `steps`
     has, the library can read and write where it lies."""
     stack, (m, n), k = c.shape[:-2], c.shape[-2:], a.shape[-1]
@@ -183,7 +192,7 @@ def describe(kind: Kind, kind_c: Kind, a: View, b: View, c: View, scalars: Scala
         ld_residual = ldc if steps.residual == c else lies_as(steps.residual, is_row)
     if steps.column_sums is not None:
         arrays[5] = steps.column_sums
-    batch, outside = _loops(stack, *(_stack_strides(x, stack) for x in arrays))
+    batch, outside = _loops(stack, own_loops, *(_stack_strides(x, stack) for x in arrays))
     for offsets in _offsets(outside):
         at = [0 if x is None else x.address + offset * x.dtype.itemsize for x, offset in zip(arrays, offsets)]
         yield kind.pack(
@@ -191,8 +200,8 @@ def describe(kind: Kind, kind_c: Kind, a: View, b: View, c: View, scalars: Scala
             NO_TRANS if (lda > 0) == is_row else TRANS, NO_TRANS if (ldb > 0) == is_row else TRANS,
             kind.code, kind.code, kind_c.code, kind.scalar_code, INHERIT, BY_VALUE, steps.activation,
             m, n, k, *scalars, at[0], abs(lda), at[1], abs(ldb), at[2], ldc, batch[0], batch[1], batch[2], batch[3],
-        ) + _lib.EPILOGUE_FORMAT.pack(
-            steps.bias_per, type_bias, at[3], batch[4], at[4], ld_residual, batch[5], steps.out_scale, at[5], batch[6]
+        ) + _lib.REST_FORMAT.pack(
+            steps.bias_per, type_bias, at[3], batch[4], at[4], ld_residual, batch[5], steps.out_scale, at[5], batch[6], 0, 0
         )  # fmt: skip
 
 
@@ -200,10 +209,7 @@ def _stack_strides(x: View | None, stack: tuple[int, ...]) -> Sequence[int]:
     return [0] * len(stack) if x is None or x.strides is None else x.strides[: len(stack)]
 
 
-Loop = tuple[int, ...]  # count, then the step of each array
-
-
-def _loops(stack: tuple[int, ...], *strides: Sequence[int]) -> tuple[Loop, list[Loop]]:
+def _loops(stack: tuple[int, ...], own_loops: OwnLoops, *strides: Sequence[int]) -> tuple[Loop, list[Loop]]:
     """(the loop that one call does, the loops round it)"""
     loops: list[Loop] = []
     for dimension in reversed(range(len(stack))):
@@ -214,9 +220,9 @@ def _loops(stack: tuple[int, ...], *strides: Sequence[int]) -> tuple[Loop, list[
             loops[-1] = (loops[-1][0] * loop[0], *loops[-1][1:])
         else:
             loops.append(loop)
-    forward = [loop for loop in loops if min(loop[1:]) >= 0]
-    inside = max(forward) if forward else (1,) + (0,) * len(strides)
-    return inside, [loop for loop in loops if loop is not inside] + [(1,) + (0,) * len(strides)]
+    once = (1,) + (0,) * len(strides)
+    inside, outside = inside_and_outside(loops, once, own_loops)
+    return inside, [*outside, once]
 
 
 def _offsets(loops: list[Loop]) -> Iterator[list[int]]:

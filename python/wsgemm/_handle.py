@@ -151,7 +151,7 @@ class Handle:
             self._kernels += (name,)
 
     def fallback_count(self, device: int = 0) -> int:
-        """For how many rows and columns of float32 products on a GPU the first slices would not do so far; see
+        """For how many rows and columns of float32 and complex64 products on a GPU the first slices would not do so far; see
         wsgemm_get_fallback_count in wsgemm.h.
 
         Raises:

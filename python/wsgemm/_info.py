@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from . import _device_product, _lib
 from ._arrays import as_array, check_out, kind_of, needs_out, scalars_of
 from ._handle import Handle
+from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare
 
 
@@ -50,8 +51,10 @@ def explain(
 
     Arguments and errors are matmul's; a product without elements takes no call and is told by {"calls": "0", "copies": ""}.
     """
+    a, record_a = unpacked(a, "a")
+    b, record_b = unpacked(b, "b")
     with ExitStack() as closing:
-        operands = _device_product.operands(closing, a, b, out)
+        operands = _device_product.operands(closing, a, b, out, records=(record_a, record_b))
         if operands is not None:
             return _device_product.explain(operands, alpha, beta, handle)
     array_a, array_b = as_array(a, "a"), as_array(b, "b")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional
 
 
 def leading(rows: int, cols: int, row_stride: int, col_stride: int) -> int:
@@ -32,6 +33,31 @@ def may_overlap_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
+Loop = tuple[int, ...]  # how often, and the step of each array: A, B, C, ...
+OwnLoops = tuple[Optional[tuple[int, int]], Optional[tuple[int, int]]]  # of A, of B: see inside_and_outside
+
+
+def inside_and_outside(loops: Sequence[Loop], once: Loop, own_loops: OwnLoops) -> tuple[Loop, list[Loop]]:
+    """(the loop that one call does, or `once`, if it does none; those round it)
+
+    own_loops: for A and B, what every call must do of it, (how often, step), or None: what it may.
+
+    Raises:
+        ValueError: there is no such loop.
+    """
+    forward = [loop for loop in loops if min(loop[1:]) >= 0]
+    for i, (name, own) in enumerate(zip("ab", own_loops), 1):
+        if own is not None:
+            forward = [loop for loop in forward if (loop[0], loop[i]) == own]
+            if not forward:
+                raise ValueError(
+                    f"{name} was packed as a stack of {own[0]} matrices, through which this product does not go in one: the "
+                    "other operand, or the result, does not lie at equal steps in the same order"
+                )
+    inside = max(forward) if forward else once
+    return inside, [loop for loop in loops if loop is not inside]
+
+
 class BatchPlan:
     """C_i = A_i B_i for every i of a stack: sizes, strides and the loops round them.
 
@@ -39,25 +65,32 @@ class BatchPlan:
     call does `count`, stepping by (step_a, step_b, step_c); offsets() are the starting points of the calls.
     """
 
-    __slots__ = ("m", "n", "k", "a", "b", "c", "loops")
+    __slots__ = ("m", "n", "k", "a", "b", "c", "loops", "own_loops")
 
-    def __init__(self, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
+    def __init__(
+        self, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], c: Sequence[int], own_loops: OwnLoops = (None, None)
+    ) -> None:
         """a, b, c: (row stride, column stride) of one product's matrices."""
         self.m, self.n, self.k = m, n, k
         self.a, self.b, self.c = a, b, c
-        self.loops: list[tuple[int, int, int, int]] = []
+        self.own_loops = own_loops
+        self.loops: list[Loop] = []
 
     def leadings(self) -> tuple[int, int, int]:
         return leading(self.m, self.k, *self.a), leading(self.k, self.n, *self.b), leading(self.m, self.n, *self.c)
 
     def merge(self, sizes: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
         """Takes in the stack's dimensions, outermost first, with the strides of each array (longer lists will do). Each is
-        folded into the matrices, or joined to the loop inside it, where the strides allow, or else becomes a loop of its own.
+        folded into the matrices, or joined to the loop inside it, where the strides allow, or else becomes a loop of its own. A
+        stack that has a loop of its own is not folded.
         """
+        own_a, own_b = self.own_loops
         for count, step_a, step_b, step_c in reversed(list(zip(sizes, a, b, c))):
             if count == 1:
                 continue
-            if self._fold_rows(count, step_a, step_b, step_c) or self._fold_cols(count, step_a, step_b, step_c):
+            if own_a is None and self._fold_rows(count, step_a, step_b, step_c):
+                continue
+            if own_b is None and self._fold_cols(count, step_a, step_b, step_c):
                 continue
             if self.loops:
                 inner, inner_a, inner_b, inner_c = self.loops[-1]
@@ -94,19 +127,18 @@ class BatchPlan:
         self.n, self.b, self.c = n, b, c
         return True
 
-    def calls(self) -> tuple[tuple[int, int, int, int], Iterable[tuple[int, int, int]]]:
+    def calls(self) -> tuple[Loop, Iterable[tuple[int, int, int]]]:
         """(count, step_a, step_b, step_c) of the strided batch that one call does, and the offsets of A, B and C in the first
         product of each call."""
-        forward = [loop for loop in self.loops if min(loop[1:]) >= 0]
-        inside = max(forward) if forward else (1, 0, 0, 0)
-        outside = [loop for loop in self.loops if loop is not inside]
+        inside, outside = inside_and_outside(self.loops, _ONCE, self.own_loops)
         return inside, _offsets(outside) if outside else _START
 
 
+_ONCE = (1, 0, 0, 0)
 _START = ((0, 0, 0),)
 
 
-def _offsets(loops: list[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int]]:
+def _offsets(loops: list[Loop]) -> Iterator[tuple[int, int, int]]:
     for idxs in itertools.product(*(range(loop[0]) for loop in loops)):
         yield (
             sum(idx * loop[1] for idx, loop in zip(idxs, loops)),

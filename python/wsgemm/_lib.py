@@ -105,6 +105,11 @@ class Bias(enum.IntEnum):
     BIAS_PER_COLUMN = 1
 
 
+class Operand(enum.IntEnum):
+    OPERAND_A = 0
+    OPERAND_B = 1
+
+
 class CFloat(ctypes.Structure):
     _fields_ = [("re", c_float), ("im", c_float)]
 
@@ -155,6 +160,8 @@ class GemmDesc(ctypes.Structure):
         ("out_scale", c_double),
         ("column_sums", c_void_p),
         ("stride_column_sums", c_int64),
+        ("packed_a", c_void_p),
+        ("packed_b", c_void_p),
     ]
 
 
@@ -170,8 +177,8 @@ DESC_FORMAT = {
     for kind, scalar in zip(Type, ("ff8x", "dd", "ff8x", "dd", "ff8x", "ff8x"))
 }
 
-# What stands behind the first version.
-EPILOGUE_FORMAT = struct.Struct("=2iQqQqqdQq")
+# What stands behind the first version: the epilogue, then two packed operands.
+REST_FORMAT = struct.Struct("=2iQqQqqdQq2Q")
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
@@ -209,6 +216,9 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "set_workspace": (c_int, [c_void_p, c_void_p, c_size_t]),
     "get_fallback_count": (c_int, [c_void_p, c_int, c_void_p]),
     "get_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
+    "get_packed_size": (c_int, [c_void_p, c_char_p, c_int, c_void_p]),
+    "prepack": (c_int, [c_void_p, c_char_p, c_int, c_void_p, c_size_t, _out_pointer]),
+    "packed_destroy": (c_int, [c_void_p]),
     "set_check": (c_int, [c_void_p, c_int]),
     "get_check": (c_int, [c_void_p, _out_int]),
     "set_invariant": (c_int, [c_void_p, c_int]),

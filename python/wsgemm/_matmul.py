@@ -12,6 +12,7 @@ from . import _device_product, _epilogue
 from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of, type_of_result
 from ._epilogue import Epilogue
 from ._handle import Handle
+from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
 _ndarray, _empty = np.ndarray, np.empty
@@ -40,7 +41,7 @@ def matmul(
             (..., k, n), whose leading dimensions broadcast. A 1-D `a` counts as one row and a 1-D `b` as one column, which is
             dropped from the result. Anything that numpy.asarray makes an array of will do, or arrays in GPU memory (below). Rows, columns, transposes and slices
             with one unit stride and a longer other one are read where they lie; negative, repeated or two non-unit strides are
-            copied first.
+            copied first. In place of an array, what prepack() has made of it.
         out: where the result goes: an array of the same type and of the result's shape, in any layout. It may overlap `a` or
             `b`, which are then copied first. Of half-precision operands it may also be of the other half precision, or float32.
         alpha, beta: numbers, real if the arrays are. beta != 0 needs `out`; beta = 0 never reads it.
@@ -86,8 +87,10 @@ def matmul(
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
     if epilogue or type(a) is not _ndarray or type(b) is not _ndarray or (out is not None and type(out) is not _ndarray):
+        a, record_a = unpacked(a, "a")
+        b, record_b = unpacked(b, "b")
         with ExitStack() as closing:
-            operands = _device_product.operands(closing, a, b, out, epilogue=epilogue)
+            operands = _device_product.operands(closing, a, b, out, epilogue=epilogue, records=(record_a, record_b))
             if operands is not None:
                 return _device_product.matmul(operands, dtype, alpha, beta, epilogue, handle)
         a, b = as_array(a, "a"), as_array(b, "b")
