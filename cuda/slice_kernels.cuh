@@ -165,86 +165,123 @@ __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t p
   if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
 
-/* Slices of one element, their bits; whether they stand for it well enough, each in its place: products leave out slice 1 times slice 1, and the
- * units lose what lies below their floats. All differences are exact. */
-template <int SLICES> __device__ __forceinline__ bool cut(float x, float scale, float tolerance, uint32_t (&slice)[SLICES]) {
-  const float y = x * scale;
-  float rest = y, allowed = tolerance * fabsf(y);
-  bool fits = y != 0 || x == 0;
+/* Two numbers as 16 bits each, and these as floats again. */
+__device__ __forceinline__ uint32_t rounded_pair(__half, const float (&x)[2], float (&rounded)[2]) {
+  const __half2 pair = __floats2half2_rn(x[0], x[1]);
+  rounded[0] = __low2float(pair), rounded[1] = __high2float(pair);
+  return *reinterpret_cast<const uint32_t *>(&pair);
+}
+__device__ __forceinline__ uint32_t rounded_pair(__nv_bfloat16, const float (&x)[2], float (&rounded)[2]) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(x[0], x[1]);
+  rounded[0] = __low2float(pair), rounded[1] = __high2float(pair);
+  return *reinterpret_cast<const uint32_t *>(&pair);
+}
+
+/* Slices of two neighbours, in the lower and upper half of each word; whether they stand for them well enough, each in its place: products leave
+ * out slice 1 times slice 1, and the units lose what lies below their floats. All differences are exact. */
+template <int SLICES>
+__device__ __forceinline__ void cut_two(const float *x, const float *scale, float tolerance, uint32_t (&slice)[SLICES],
+                                        bool *fit) {
+  const float y[2] = {x[0] * scale[0], x[1] * scale[1]};
+  float rest[2] = {y[0], y[1]}, rounded[2];
   if constexpr (SLICES == 3) {
-    fits = fits && (y == 0 || fabsf(y) >= WS_SLICE_LEAST_OF_THREE);
 #pragma unroll
     for (int s = 0; s < SLICES; s++) {
-      const __nv_bfloat16 part = __float2bfloat16_rn(rest);
-      slice[s] = __bfloat16_as_ushort(part);
-      rest -= __bfloat162float(part);
+      slice[s] = rounded_pair(__nv_bfloat16(), rest, rounded);
+      rest[0] -= rounded[0], rest[1] -= rounded[1];
     }
-  } else {
 #pragma unroll
-    for (int s = 0; s < SLICES; s++) {
-      if (s > 0) {
-        fits = fits && fabsf(rest) <= WS_SLICE_MOST_LEFT * fabsf(y);
-        rest *= 2048, allowed *= 2048;
+    for (int j = 0; j < 2; j++)
+      fit[j] = fit[j] & (fabsf(rest[j]) <= tolerance * fabsf(y[j])) & ((y[j] == 0) | (fabsf(y[j]) >= WS_SLICE_LEAST_OF_THREE));
+  } else {
+    slice[0] = rounded_pair(__half(), rest, rounded);
+    rest[0] -= rounded[0], rest[1] -= rounded[1];
+    if constexpr (SLICES == 2) {
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        fit[j] = fit[j] & (fabsf(rest[j]) <= WS_SLICE_MOST_LEFT * fabsf(y[j]));
+        rest[j] *= 2048;
       }
-      const __half part = __float2half_rn(rest);
-      slice[s] = __half_as_ushort(part);
-      rest -= __half2float(part);
+      slice[1] = rounded_pair(__half(), rest, rounded);
+      rest[0] -= rounded[0], rest[1] -= rounded[1];
+      tolerance *= 2048;
+    }
+#pragma unroll
+    for (int j = 0; j < 2; j++) fit[j] = fit[j] & (fabsf(rest[j]) <= tolerance * fabsf(y[j]));
+  }
+}
+
+/* Where a thread's slices go: four neighbours of a line at a time. */
+struct slice_place {
+  uint16_t *to;       /* NULL: nowhere */
+  int64_t plane, row; /* from slice to slice; from line to line, where a number takes two */
+  int form, along_k;
+  uint32_t conjugated; /* its sign */
+  static constexpr uint32_t sign = 0x8000;
+
+  /* From float `first` of a line on. */
+  __device__ __forceinline__ slice_place(const ws_slice_operand &op, int64_t product, int n_slices, int64_t line, int64_t first)
+      : plane(op.n_lines * op.pitch), row(op.pitch), form(op.form), along_k(op.along_k), conjugated(op.conj ? sign : 0) {
+    to = op.to ? op.to + product * n_slices * plane + line * next_line() + (is_b_along_x() ? first / 2 : first) : nullptr;
+  }
+  __device__ __forceinline__ bool is_b_along_x() const { return form == WS_SLICE_COMPLEX_B && !along_k; }
+  /* From one line in memory to the next. */
+  __device__ __forceinline__ int64_t next_line() const { return form == WS_SLICE_COMPLEX_A || is_b_along_x() ? 2 * row : row; }
+
+  static __device__ __forceinline__ void put_four(uint16_t *at, uint32_t first, uint32_t second) {
+    *reinterpret_cast<uint2 *>(at) = {first, second};
+  }
+
+  /* Pairs of a slice, so far on. */
+  template <bool COMPLEX> __device__ __forceinline__ void put(int64_t offset, uint32_t first, uint32_t second) const {
+    uint16_t *const at = to + offset;
+    if constexpr (!COMPLEX)
+      put_four(at, first, second);
+    else
+      put_numbers(at, first, second);
+  }
+
+private:
+  static __device__ __forceinline__ uint32_t swapped(uint32_t pair) { return __byte_perm(pair, 0, 0x1032); }
+  /* Pairs (re, im). */
+  __device__ __forceinline__ void put_numbers(uint16_t *at, uint32_t first, uint32_t second) const {
+    if (form == WS_SLICE_COMPLEX_A) {
+      /* Two rows for a line of k, two k for a line of rows: one of these has the minus where the other has the plus. */
+      const uint32_t above = conjugated ^ (along_k ? sign : 0), below = above ^ sign;
+      put_four(at, first ^ above << 16, second ^ above << 16);
+      put_four(at + row, swapped(first) ^ below, swapped(second) ^ below);
+    } else if (along_k) {
+      put_four(at, first ^ conjugated << 16, second ^ conjugated << 16);
+    } else {
+      *reinterpret_cast<uint32_t *>(at) = __byte_perm(first, second, 0x5410);
+      *reinterpret_cast<uint32_t *>(at + row) = __byte_perm(first, second, 0x7632) ^ (conjugated | conjugated << 16);
     }
   }
-  return fabsf(rest) <= allowed && fits;
-}
+};
 
-__device__ __forceinline__ uint32_t pair_of(uint32_t first, uint32_t second) { return first | second << 16; }
-
-/* One slice of two complex numbers, (re, im, re, im) from float `first` of a line on, as its operand has them. */
-__device__ __forceinline__ void store_complex(const ws_slice_operand &op, uint16_t *slice, int64_t line, int64_t first,
-                                              const uint32_t (&x)[4]) {
-  constexpr uint32_t sign = 0x8000;
-  const uint32_t conjugated = op.conj ? sign : 0;
-  if (op.form == WS_SLICE_COMPLEX_A) {
-    /* Two rows for a line of k, two k for a line of rows: one of these has the minus where the other has the plus. */
-    const uint32_t above = conjugated ^ (op.along_k ? sign : 0), below = above ^ sign;
-    uint16_t *const to = slice + 2 * line * op.pitch + first;
-    *reinterpret_cast<uint2 *>(to) = {pair_of(x[0], x[1] ^ above), pair_of(x[2], x[3] ^ above)};
-    *reinterpret_cast<uint2 *>(to + op.pitch) = {pair_of(x[1] ^ below, x[0]), pair_of(x[3] ^ below, x[2])};
-  } else if (op.along_k) {
-    *reinterpret_cast<uint2 *>(slice + line * op.pitch + first) = {pair_of(x[0], x[1] ^ conjugated),
-                                                                   pair_of(x[2], x[3] ^ conjugated)};
-  } else {
-    uint16_t *const to = slice + 2 * line * op.pitch + first / 2;
-    *reinterpret_cast<uint32_t *>(to) = pair_of(x[0], x[2]);
-    *reinterpret_cast<uint32_t *>(to + op.pitch) = pair_of(x[1] ^ conjugated, x[3] ^ conjugated);
-  }
-}
-
-/* The slices of four neighbours of a line, from float `first` on; which of them (bit by bit) they do not stand for. */
+/* Cuts four neighbours; notes for which of them their slices do not stand. */
 template <int SLICES, bool COMPLEX>
-__device__ __forceinline__ uint32_t cut_four(const ws_slice_args &args, const ws_slice_operand &op, int64_t product, int64_t line,
-                                             int64_t first, const float (&x)[4], const float (&scale)[4]) {
-  uint32_t slice[SLICES][4];
-  uint32_t unfit = 0;
+__device__ __forceinline__ void cut_four(const slice_place &place, int64_t offset, float tolerance, const float (&x)[4],
+                                         const float (&scale)[4], bool (&fit)[4]) {
+  uint32_t slice[2][SLICES];
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    uint32_t of_one[SLICES];
-    if (!cut(x[i], scale[i], args.tolerance, of_one)) unfit |= 1u << i;
+  for (int h = 0; h < 2; h++) cut_two(x + 2 * h, scale + 2 * h, tolerance, slice[h], fit + 2 * h);
+  if (SLICES == 3 && !place.to) return;
 #pragma unroll
-    for (int s = 0; s < SLICES; s++) slice[s][i] = of_one[s];
-  }
-#pragma unroll
-  for (int s = 0; s < SLICES; s++) {
-    uint16_t *const to = op.to + (product * SLICES + s) * op.n_lines * op.pitch;
-    if (SLICES == 3 && !op.to) continue;
-    if constexpr (COMPLEX)
-      store_complex(op, to, line, first, slice[s]);
-    else
-      *reinterpret_cast<uint2 *>(to + line * op.pitch + first) = {pair_of(slice[s][0], slice[s][1]),
-                                                                  pair_of(slice[s][2], slice[s][3])};
-  }
-  return unfit;
+  for (int s = 0; s < SLICES; s++) place.template put<COMPLEX>(offset + s * place.plane, slice[0][s], slice[1][s]);
 }
 
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
+
+/* What a scale below 1 makes 0 looks as if it were exact: of four neighbours those that it makes so. Read again, as few rows are so large. */
+__device__ __forceinline__ void note_vanished(const float *from, int64_t n, bool vectors, const float (&scale)[4],
+                                              bool (&fit)[4]) {
+  float x[4];
+  load_neighbours(from, n, vectors, x);
+#pragma unroll
+  for (int j = 0; j < 4; j++) fit[j] = fit[j] & ((x[j] * scale[j] != 0) | (x[j] == 0));
+}
 
 template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
@@ -256,7 +293,8 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
   const float factor = power_of_two(slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
   const float *line = op.from + at.product * op.stride + x * op.ld;
-  uint32_t unfit = 0;
+  const slice_place place(op, at.product, SLICES, x, 0);
+  bool fit[4] = {true, true, true, true};
 #pragma unroll 1
   for (int64_t k = first + lane * 4; k < end; k += n_ahead * 128) {
     float four[n_ahead][4];
@@ -264,9 +302,12 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
     for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
-      if (k + a * 128 < end) unfit |= cut_four<SLICES, COMPLEX>(args, op, at.product, x, k + a * 128, four[a], scale);
+      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, args.tolerance, four[a], scale, fit);
   }
-  if (unfit) mark(op, at.product, x, marks_of<SLICES>);
+  if (factor < 1)
+#pragma unroll 1
+    for (int64_t k = first + lane * 4; k < end; k += 128) note_vanished(line + k, end - k, op.vectors, scale, fit);
+  if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
 }
 
 template <int SLICES, bool COMPLEX>
@@ -290,11 +331,15 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
   const float *first = op.from + at.product * op.stride + at.x + x;
   if (n > 0) {
     float scale[4];
-    uint32_t unfit = 0;
+    bool fit[4] = {true, true, true, true}, may_vanish = false;
 #pragma unroll
-    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(most_at(x + i)));
+    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(most_at(x + i))), may_vanish |= scale[i] < 1;
+    const int64_t k_first = int64_t(at.chunk) * op.chunk_k + t / 32;
+    const slice_place place(op, at.product, SLICES, k_first, at.x + x);
+    const int64_t next = WS_SLICE_LINES * place.next_line();
+    int64_t offset = 0;
 #pragma unroll 1
-    for (int64_t k = int64_t(at.chunk) * op.chunk_k + t / 32; k < end; k += n_ahead * WS_SLICE_LINES) {
+    for (int64_t k = k_first; k < end; k += n_ahead * WS_SLICE_LINES) {
       float four[n_ahead][4];
 #pragma unroll
       for (int a = 0; a < n_ahead; a++) {
@@ -302,13 +347,15 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
         load_neighbours(first + row * op.ld, row < end ? n : 0, op.vectors, four[a]);
       }
 #pragma unroll
-      for (int a = 0; a < n_ahead; a++)
-        if (k + a * WS_SLICE_LINES < end)
-          unfit |= cut_four<SLICES, COMPLEX>(args, op, at.product, k + a * WS_SLICE_LINES, at.x + x, four[a], scale);
+      for (int a = 0; a < n_ahead; a++, offset += next)
+        if (k + a * WS_SLICE_LINES < end) cut_four<SLICES, COMPLEX>(place, offset, args.tolerance, four[a], scale, fit);
     }
+    if (may_vanish)
 #pragma unroll 1
-    for (int i = 0; unfit >> i != 0; i++)
-      if (unfit >> i & 1) mark(op, at.product, at.x + x + i, marks_of<SLICES>);
+      for (int64_t k = k_first; k < end; k += WS_SLICE_LINES) note_vanished(first + k * op.ld, n, op.vectors, scale, fit);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (!fit[i]) mark(op, at.product, at.x + x + i, marks_of<SLICES>);
   }
   __syncthreads();
 }
