@@ -161,13 +161,13 @@ typedef struct pieces_call {
   int n_slices;
 } pieces_call;
 
-static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
+static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
   const pieces_call *call = context;
   ws_lines a = ws_lines_of_a(piece), b = ws_lines_of_b(piece);
   ws_pitch_args copies = {0};
   ws_pitch_operand unneeded;
-  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, call->memory_a, new_a ? &copies.operand[0] : &unneeded);
-  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, call->memory_b, new_b ? &copies.operand[1] : &unneeded);
+  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, call->memory_a, place->new_a ? &copies.operand[0] : &unneeded);
+  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, call->memory_b, place->new_b ? &copies.operand[1] : &unneeded);
   wsgemm_status status = WSGEMM_SUCCESS;
   if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0)
     status = ws_launch_pitch(call->h, &copies, call->device, call->stream);
@@ -204,13 +204,13 @@ static wsgemm_status find_kernels(const pieces_call *call, const ws_problem *pie
 }
 
 /* What the later launches have to do, if anything, only the device knows. */
-static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, bool new_a, bool new_b) {
+static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
   const pieces_call *call = context;
   const int n_first = call->n_slices;
-  const ws_sliced sliced = ws_sliced_make(piece, n_first, n_first, call->memory_a, call->memory_b, new_a, new_b);
+  const ws_sliced sliced = ws_sliced_make(piece, place, n_first, n_first, call->memory_a, call->memory_b);
   wsgemm_status status = multiply_slices(call, piece, &sliced);
   if (!status && n_first == 2) {
-    const ws_sliced in_three = ws_sliced_make(piece, n_first, 3, call->memory_a, call->memory_b, new_a, new_b);
+    const ws_sliced in_three = ws_sliced_make(piece, place, n_first, 3, call->memory_a, call->memory_b);
     status = multiply_slices(call, piece, &in_three);
   }
   if (status) return status;
@@ -354,20 +354,17 @@ static wsgemm_status launch_packing(wsgemm_handle *h, const void *what, ws_devic
   return cut(h, &args, device, stream);
 }
 
-wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device_ordinal, size_t *bytes) {
+wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device_ordinal, int *n_slices,
+                                   size_t *bytes) {
   wsgemm_status status;
   const ws_device *device = ws_device_get(h, device_ordinal, &status);
   if (!device) return status;
-  const int n_slices = ws_gpu_slices_to_pack(h, p, device);
-  *bytes = n_slices > 0 ? size_of(ws_packed_bytes(p, is_a, n_slices)) : 0;
+  *n_slices = ws_gpu_slices_to_pack(h, p, device);
+  *bytes = *n_slices > 0 ? size_of(ws_packed_bytes(p, is_a, *n_slices)) : 0;
   return status;
 }
 
-wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed) {
-  wsgemm_status status;
-  const ws_device *device = ws_device_get(h, packed->device, &status);
-  if (!device) return status;
-  packed->n_slices = ws_gpu_slices_to_pack(h, &packed->of, device);
+wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed) {
   return on_device(h, packed->device, launch_packing, packed);
 }
 
@@ -469,8 +466,10 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, 
                 (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(p, row->kind, n_slices, device));
-  if (row->kind == WS_ROW_SLICED && p->has_packed)
-    ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, true, n_slices) ? " a" : "", ws_is_packed(p, false, n_slices) ? " b" : "");
+  if (row->kind == WS_ROW_SLICED && p->has_packed) {
+    const bool swap = p->packed.swapped;
+    ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !swap, n_slices) ? " a" : "", ws_is_packed(p, swap, n_slices) ? " b" : "");
+  }
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(
         t,

@@ -16,10 +16,10 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text 
 /* Device memory that the call works faster with. */
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes);
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
-/* Device memory for the packed form of A, or B (packed.c); 0: products of such operands use none. */
-wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, size_t *bytes);
-/* Makes it in packed->memory, and what packed does not say yet. */
-wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed);
+/* Device memory for the packed form of A, or B (packed.c), and of how many slices it is; 0: products of such operands use none. */
+wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, int *n_slices, size_t *bytes);
+/* Makes it in packed->memory. */
+wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed);
 /* Whether all of it is memory of this device's. */
 bool ws_cuda_is_on(const void *memory, int device);
 /* Rows and columns marked by products of slices (slice_args.h) on the device so far. */
@@ -51,11 +51,12 @@ static inline wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *worksp
   (void)h, (void)workspace, (void)bytes;
   return WSGEMM_NO_DEVICE;
 }
-static inline wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, size_t *bytes) {
-  (void)h, (void)p, (void)is_a, (void)device, (void)bytes;
+static inline wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, int *n_slices,
+                                                 size_t *bytes) {
+  (void)h, (void)p, (void)is_a, (void)device, (void)n_slices, (void)bytes;
   return WSGEMM_NO_DEVICE;
 }
-static inline wsgemm_status ws_cuda_prepack(wsgemm_handle *h, wsgemm_packed *packed) {
+static inline wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed) {
   (void)h, (void)packed;
   return WSGEMM_NO_DEVICE;
 }

@@ -12,7 +12,6 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
   piece.batch_count = ws_min(pieces->batch, p->batch_count - batch_first);
   piece.a = (const char *)p->a + (batch_first * p->stride_a + m_first * (p->a_trans ? p->lda : 1)) * bytes;
   piece.b = (const char *)p->b + (batch_first * p->stride_b + n_first * (p->b_trans ? 1 : p->ldb)) * bytes;
-  if (p->has_packed) piece.packed.m_first += m_first, piece.packed.n_first += n_first, piece.packed.product_first += batch_first;
   piece.c = (char *)p->c + (batch_first * p->stride_c + m_first + n_first * p->ldc) * bytes_c;
   if (p->has_epilogue) {
     ws_epilogue *e = &piece.epilogue;
@@ -28,7 +27,7 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
 static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
 
 /* By the first piece, which is the largest; whether an operand is taken as it stands must hold for all of them. Products first: a batch of
- * small ones is many. Then the side whose operand needs more. */
+ * small ones is many. Then the side whose operand needs more, while it can be cut. */
 bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces) {
   *pieces = (ws_pieces){p->m, p->n, p->batch_count};
   while (true) {
@@ -36,6 +35,7 @@ bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, 
     double of_a, of_b;
     if (bytes_of(&first, &of_a, &of_b) <= bytes) return true;
     int64_t *side = of_a >= of_b ? &pieces->m : &pieces->n;
+    if (*side <= LEAST_SIDE) side = side == &pieces->m ? &pieces->n : &pieces->m;
     if (pieces->batch > 1)
       pieces->batch = ws_ceil_div(pieces->batch, 2);
     else if (*side > LEAST_SIDE)
@@ -51,7 +51,8 @@ wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws
     for (int64_t m = 0; m < p->m; m += pieces->m)
       for (int64_t n = 0; n < p->n; n += pieces->n) {
         const ws_problem piece = ws_piece_at(p, pieces, m, n, batch);
-        const wsgemm_status status = work(context, &piece, n == 0, m == 0 || pieces->n < p->n);
+        const ws_piece_place place = {m, n, batch, n == 0, m == 0 || pieces->n < p->n};
+        const wsgemm_status status = work(context, &piece, &place);
         if (status) return status;
       }
   return WSGEMM_SUCCESS;

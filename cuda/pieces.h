@@ -18,8 +18,12 @@ bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, 
 /* What of the problem begins with this row, column and product; its column sums are the whole problem's. */
 ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);
 
-/* Works on a piece; A, or B, is the same as in the piece before unless it is new. */
-typedef wsgemm_status ws_piece_work(void *context, const ws_problem *piece, bool new_a, bool new_b);
+/* Where a piece begins; A, or B, is the same as in the piece before unless it is new. */
+typedef struct ws_piece_place {
+  int64_t m, n, product;
+  bool new_a, new_b;
+} ws_piece_place;
+typedef wsgemm_status ws_piece_work(void *context, const ws_problem *piece, const ws_piece_place *place);
 
 /* One piece after the other, to the first that fails. */
 wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws_piece_work *work, void *context);

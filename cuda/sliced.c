@@ -128,7 +128,7 @@ static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, dou
 }
 
 static double bytes_of_one(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
-static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 3, of_a, of_b); }
+static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
 ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
 
 /* The state, slices, maxima, scales, groups. */
@@ -162,14 +162,13 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
 }
 
 /* The part of a packed operand that a piece takes. Its two slices stand where they were packed, three in the call's memory. */
-static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_problem *piece, bool is_a,
+static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_piece_place *place, bool is_a,
                                 int n_slices, char *at) {
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
   ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
   const ws_lines *const floats = &x->floats;
-  const int unit = ws_types[piece->type].n_real;
-  const int64_t first = is_a ? piece->packed.m_first : piece->packed.n_first,
-                product = whole.given.n_products > 1 ? piece->packed.product_first : 0,
+  const int unit = ws_types[packed->of.type].n_real;
+  const int64_t first = is_a ? place->m : place->n, product = whole.given.n_products > 1 ? place->product : 0,
                 x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
   op.from = floats->data, op.n_x = n_x_of(floats), op.n_products = floats->n_products, op.is_packed = true;
   op.maxima += product * op.n_chunks * op.maxima_pitch + x_first;
@@ -202,30 +201,36 @@ static float tolerance_for(int64_t k, int unit, int n_slices) {
 /* How many rows, or columns, of all products an operand's state counts. */
 static int64_t n_counted(const ws_operand_forms *x) { return n_x_of(&x->given) * x->given.n_products; }
 
+/* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
+ * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
+static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
+  const int64_t own = is_a ? place->m : place->n, other = is_a ? place->n : place->m;
+  return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
+}
+
 /* One operand of a piece; whether its marks are to be counted; how many x its state counts. */
-static ws_slice_operand operand_for(const ws_problem *piece, bool is_a, const ws_operand_forms *x, int n_first, int n_slices,
-                                    char *at, bool is_new, bool *counts, int64_t *n_x) {
+static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_place *place, bool is_a, const ws_operand_forms *x,
+                                    int n_first, int n_slices, char *at, bool *counts, int64_t *n_x) {
   const wsgemm_packed *packed = packed_of(piece, is_a, n_first);
-  *counts = is_new, *n_x = n_counted(x);
+  *counts = is_counted(place, is_a, (is_a ? piece->stride_a : piece->stride_b) == 0, packed != NULL);
+  *n_x = n_counted(x);
   if (packed) {
     const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
-    const ws_packed_pair *at_piece = &piece->packed;
-    *counts = is_new && (is_a ? at_piece->m_first : at_piece->n_first) == 0 &&
-              (whole.given.n_products == 1 || at_piece->product_first == 0);
     *n_x = n_counted(&whole);
-    return part_of(packed, x, piece, is_a, n_slices, at);
+    return part_of(packed, x, place, is_a, n_slices, at);
   }
   ws_slice_operand op = operand_of(x, most_slices(n_first), at);
-  op.is_again = n_slices == n_first && !is_new;
+  op.is_again = n_slices == n_first && !(is_a ? place->new_a : place->new_b);
   return op;
 }
 
-ws_sliced ws_sliced_make(const ws_problem *piece, int n_first, int n_slices, char *a_at, char *b_at, bool new_a, bool new_b) {
+ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at,
+                         char *b_at) {
   const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
   ws_sliced s = {.args = {.tolerance = tolerance_for(piece->k, ws_types[piece->type].n_real, n_slices), .n_slices = n_slices}};
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
-  *of_a = operand_for(piece, true, &a, n_first, n_slices, a_at, new_a, &s.counts_a, &s.scales.n_m);
-  *of_b = operand_for(piece, false, &b, n_first, n_slices, b_at, new_b, &s.counts_b, &s.scales.n_n);
+  *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a, &s.scales.n_m);
+  *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b, &s.scales.n_n);
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;

@@ -24,12 +24,12 @@ typedef struct ws_sliced {
   ws_slice_args args; /* for both operands */
   ws_lines a, b;      /* the slices */
   ws_wgmma_scales scales;
-  bool counts_a, counts_b; /* whether its marks are new: of this call, for a packed operand */
+  bool counts_a, counts_b; /* whether its marks have not been counted in this call */
 } ws_sliced;
 
 /* n_first: slices that an operand has at first (ws_n_slices); n_slices: the same, or the three after two, which take their place. a_at, b_at:
- * begin at whole 256 bytes. new_a, new_b: not cut before, for another piece. */
-ws_sliced ws_sliced_make(const ws_problem *piece, int n_first, int n_slices, char *a_at, char *b_at, bool new_a, bool new_b);
+ * begin at whole 256 bytes. */
+ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at, char *b_at);
 
 /* Whether A, or B, comes in a packed form of so many slices. */
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);

@@ -186,8 +186,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
-/* How many rows of A and columns of B the F32 and C32 products on a device had so far for which two slices would not do (wsgemm_math): those with NaN or
- * infinity, or with elements too far below their largest. Counts from the device's first product; waits for its default stream, so that
+/* How many rows of A and columns of B the F32 and C32 products on a device had so far for which two slices (of TF32 one) would not do
+ * (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first product; waits for its default stream, so that
  * streams whose products are to be counted must have ended.
  * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory.
  * INVALID_POINTER: count is NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
@@ -381,9 +381,9 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  * a packed operand saves, so that small products may use them, and have other bits, only with it; within the same bound. */
 typedef enum wsgemm_operand { WSGEMM_OPERAND_A = 0, WSGEMM_OPERAND_B = 1 } wsgemm_operand;
 
-/* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number of B, and for a complex A 16 for each
- * element, half of it for TF32; 0: it has none here (other types or GPUs, host memory, PEDANTIC, invariant mode, k < 128). Looked at are
- * layout, types, math, k, batch_count, and of this operand pointer, op, ld, stride and its other size (m or n); nothing is read through
+/* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number, but 8 for the
+ * complex A of a column-major C and the complex B of a row-major one; half of it for TF32; 0: it has none here (other types or GPUs, host
+ * memory, PEDANTIC, invariant mode, k < 128). Looked at are layout, types, math, k, batch_count, and of this operand pointer, op, ld, stride and its other size (m or n); nothing is read through
  * pointers. Returns what wsgemm_gemm does for a bad desc; INVALID_VALUE: operand; INVALID_POINTER: bytes or the operand is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_packed_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand,
                                                 size_t *bytes);

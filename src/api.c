@@ -107,7 +107,7 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   make_epilogue(d, p);
   if (has_packed(d)) {
     p->has_packed = true;
-    p->packed = (ws_packed_pair){.a = swap ? d->packed_b : d->packed_a, .b = swap ? d->packed_a : d->packed_b};
+    p->packed = (ws_packed_pair){.a = swap ? d->packed_b : d->packed_a, .b = swap ? d->packed_a : d->packed_b, .swapped = swap};
   }
   switch (d->type_scalar) {
   case WSGEMM_F32:
@@ -229,7 +229,7 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
                    (long long)p->batch_count);
-  return !status && p->has_packed ? ws_check_packed(h, p, swap) : status;
+  return !status && p->has_packed ? ws_check_packed(h, p) : status;
 }
 
 /* Memory from the first to behind the last element of a batch. */

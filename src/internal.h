@@ -41,10 +41,10 @@ typedef struct ws_epilogue {
 
 /* ---- packed operands: packed.c -------------------------------------------------------------------------------------------- */
 
-/* Of a problem's operands, their packed forms (NULL: none), and where in these a piece of the problem begins. */
+/* Of a problem's operands, their packed forms (NULL: none). swapped: the caller calls them the other way round, as his C is row-major. */
 typedef struct ws_packed_pair {
   const wsgemm_packed *a, *b;
-  int64_t m_first, n_first, product_first;
+  bool swapped;
 } ws_packed_pair;
 
 /* ---- problem --------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ struct wsgemm_packed {
   char *memory;
 };
 /* INVALID_VALUE: a packed operand is none, or not the problem's. */
-wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p, bool swap);
+wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p);
 /* api.c: a checked descriptor as a problem; of its pointers nothing is checked. */
 wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p);
 

@@ -33,7 +33,9 @@ static operand operand_of(const ws_problem *p, bool is_a) {
   return x;
 }
 
-static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsgemm_packed *packed, bool is_a, const char *name) {
+static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsgemm_packed *packed, bool is_a) {
+  const bool swap = p->packed.swapped;
+  const char *const name = is_a != swap ? "packed_a" : "packed_b";
   if (packed->magic != WS_PACKED_MAGIC)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "%s was not made by wsgemm_prepack, or is already destroyed", name);
   const operand now = operand_of(p, is_a), then = operand_of(&packed->of, packed->is_a);
@@ -43,7 +45,7 @@ static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsge
   } values[] = {{"type", p->type, packed->of.type},
                 {"data", (int64_t)(intptr_t)now.data, (int64_t)(intptr_t)then.data},
                 {"k", p->k, packed->of.k},
-                {is_a ? "m" : "n", now.n_x, then.n_x},
+                {is_a != swap ? "m" : "n", now.n_x, then.n_x},
                 {"ld", now.ld, then.ld},
                 {"transposition", now.along_k, then.along_k},
                 {"conjugation", now.conj, then.conj},
@@ -57,10 +59,10 @@ static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsge
   return WSGEMM_SUCCESS;
 }
 
-wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p, bool swap) {
+wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p) {
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (p->packed.a) status = check_one(h, p, p->packed.a, true, swap ? "packed_b" : "packed_a");
-  if (!status && p->packed.b) status = check_one(h, p, p->packed.b, false, swap ? "packed_a" : "packed_b");
+  if (p->packed.a) status = check_one(h, p, p->packed.a, true);
+  if (!status && p->packed.b) status = check_one(h, p, p->packed.b, false);
   return status;
 }
 
@@ -84,8 +86,9 @@ static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *de
   d.type_a = desc->type_a, d.type_b = desc->type_b, d.type_c = desc->type_c, d.type_scalar = desc->type_scalar;
   d.m = is_b ? 1 : desc->m, d.n = is_b ? desc->n : 1, d.k = desc->k;
   d.a = d.b = data.given, d.c = data.wanted;
-  d.lda = is_b ? ws_max(1, d.k) : desc->lda, d.ldb = is_b ? desc->ldb : ws_max(1, d.k);
-  d.ldc = ws_max(1, ws_max(d.m, d.n));
+  const bool by_rows = d.layout == WSGEMM_ROW_MAJOR;
+  d.lda = is_b ? by_rows ? ws_max(1, d.k) : 1 : desc->lda, d.ldb = is_b ? desc->ldb : by_rows ? 1 : ws_max(1, d.k);
+  d.ldc = ws_max(1, by_rows ? d.n : d.m);
   d.batch_count = desc->batch_count, d.stride_a = is_b ? 0 : desc->stride_a, d.stride_b = is_b ? desc->stride_b : 0;
   *is_a = is_b == (d.layout == WSGEMM_ROW_MAJOR);
   const wsgemm_status status = ws_problem_of(h, &d, p);
@@ -94,12 +97,12 @@ static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *de
   return data.given ? WSGEMM_SUCCESS : ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", is_b ? "b" : "a");
 }
 
-static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int *device, size_t *bytes) {
+static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int *device, int *n_slices, size_t *bytes) {
   *bytes = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
   if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || p->k == 0) return status;
   const ws_place place = ws_cuda_place(h, p, device, &status);
-  return place == WS_PLACE_DEVICE ? ws_cuda_packed_bytes(h, p, is_a, *device, bytes) : status;
+  return place == WS_PLACE_DEVICE ? ws_cuda_packed_bytes(h, p, is_a, *device, n_slices, bytes) : status;
 }
 
 wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, size_t *bytes) {
@@ -108,9 +111,9 @@ wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_de
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
   ws_problem p;
   bool is_a;
-  int device;
+  int device, n_slices;
   const wsgemm_status status = problem_around(h, desc, which, &p, &is_a);
-  return status ? status : packed_bytes(h, &p, is_a, &device, bytes);
+  return status ? status : packed_bytes(h, &p, is_a, &device, &n_slices, bytes);
 }
 
 wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, void *memory,
@@ -124,7 +127,7 @@ wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc
   wsgemm_packed made = {.magic = WS_PACKED_MAGIC, .memory = memory};
   size_t needed;
   wsgemm_status status = problem_around(h, desc, which, &made.of, &made.is_a);
-  if (!status) status = packed_bytes(h, &made.of, made.is_a, &made.device, &needed);
+  if (!status) status = packed_bytes(h, &made.of, made.is_a, &made.device, &made.n_slices, &needed);
   if (status) return status;
   if (needed == 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "products of such an operand use no packed form of it");
   if (bytes < needed)
@@ -146,7 +149,7 @@ wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed) {
   if (!packed) return WSGEMM_SUCCESS;
   if (packed->magic != WS_PACKED_MAGIC)
     return ws_fail(NULL, WSGEMM_INVALID_POINTER, "packed was not made by wsgemm_prepack, or is already destroyed");
-  packed->magic = 0;
+  *(volatile uint64_t *)&packed->magic = 0;
   free(packed);
   return WSGEMM_SUCCESS;
 }

@@ -42,7 +42,7 @@ void scalar_get(wsgemm_type type, const wsgemm_scalar *scalar, double value[2]) 
 }
 
 wsgemm_status gemm_typed(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
-  if (d->type_c != d->type_a) return wsgemm_gemm(h, d);
+  if (d->type_c != d->type_a || d->packed_a || d->packed_b) return wsgemm_gemm(h, d);
   switch (d->type_a) {
   case WSGEMM_F32:
     return wsgemm_sgemm(h, d->layout, d->transa, d->transb, d->m, d->n, d->k, d->alpha.s, d->a, d->lda, d->b, d->ldb, d->beta.s,

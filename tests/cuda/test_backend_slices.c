@@ -1,7 +1,7 @@
 /* test_backend_slices.c - what the kernels are told that multiply floats by slices of FP16: where slices, scales and marks stand, the tensor maps of
  * the slices, pieces, and which products go this way at all. Seen by a fake driver. */
 #define _GNU_SOURCE
-#include "fake_calls.h"
+#include "fake_slices.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -9,20 +9,6 @@
 
 enum { N_LAUNCHES = 6 }; /* maxima, two slices and their product, three slices and theirs, multiply-adds */
 static const char *const row_name = "sgemm_f16x3_128x64x64_c2_x1";
-
-static fake_map held(const CUtensorMap *map) {
-  fake_map m;
-  memcpy(&m, map, sizeof m);
-  return m;
-}
-
-/* On the first device, which has matrix units then. */
-static wsgemm_handle *forced(const char *name) {
-  wsgemm_handle *h = NULL;
-  fake.device[0].cc = 90;
-  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  return h;
-}
 
 static wsgemm_gemm_desc single_desc(wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, m, n, k, 0);
@@ -55,22 +41,9 @@ static void check_operand(const ws_slice_operand *op, const ws_wgmma_operand *re
 
 /* Nothing of the two operands overlaps, and all of it is in the memory. */
 static void check_memory(const ws_slice_args *args, const char *memory, int64_t bytes) {
-  const struct {
-    const void *at;
-    int64_t bytes;
-  } parts[] = {
-#define OPERAND(op)                                                                           \
-  {(op)->state, sizeof(ws_slice_state)}, {(op)->to, 3 * (op)->n_lines * (op)->pitch * 2},     \
-      {(op)->groups, (op)->groups_pitch * 4}, {(op)->maxima, (op)->n_chunks * (op)->n_x * 4}, \
-      {(op)->scales, (op)->scales_pitch * 4}
-      OPERAND(&args->operand[0]), OPERAND(&args->operand[1])};
-  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-    const char *at = parts[i].at;
-    CHECK(at >= memory && at + parts[i].bytes <= memory + bytes && (uintptr_t)at % 16 == 0, "part %zu lies elsewhere", i);
-    for (size_t j = 0; j < i; j++)
-      CHECK(at >= (const char *)parts[j].at + parts[j].bytes || at + parts[i].bytes <= (const char *)parts[j].at,
-            "%zu and %zu overlap", j, i);
-  }
+  struct region regions[2 * REGIONS_OF_OPERAND];
+  for (int i = 0; i < 2; i++) regions_of(&args->operand[i], 3, regions + i * REGIONS_OF_OPERAND);
+  check_regions(regions, 2 * REGIONS_OF_OPERAND, memory, bytes);
 }
 
 CHILD_CASE(launches) {
@@ -225,6 +198,7 @@ CHILD_CASE(pieces) {
               fake.n_launches <= FAKE_N_LAUNCHES,
           "%d launches: %s", fake.n_launches, wsgemm_last_error());
   const void *a_before = NULL;
+  int n_counted_a = 0, n_counted_b = 0;
   for (int i = 0; i < fake.n_launches; i += N_LAUNCHES) {
     const ws_slice_args *args = &fake.launch[i + 1].slices;
     const ws_wgmma_args *product = &fake.launch[i + 2].wgmma;
@@ -232,6 +206,7 @@ CHILD_CASE(pieces) {
     for (int64_t m = m_first; m < m_first + product->m; m += SIDE)
       for (int64_t n = n_first; n < n_first + product->n; n += SIDE) times[m / SIDE][n / SIDE]++;
     const bool new_a = !args->operand[0].is_again;
+    n_counted_a += fake.launch[i + 5].marked.counts_a != 0, n_counted_b += fake.launch[i + 5].marked.counts_b != 0;
     CHECK(fake.launch[i].slices.operand[0].is_again == args->operand[0].is_again &&
               !fake.launch[i + 3].slices.operand[0].is_again,
           "what is cut again");
@@ -242,6 +217,9 @@ CHILD_CASE(pieces) {
     CHECK((const char *)product->scales.of_n >= workspace && (const char *)product->scales.of_n < workspace + BYTES,
           "scales lie elsewhere");
   }
+  const ws_wgmma_args *largest = &fake.launch[2].wgmma;
+  CHECK(n_counted_a == (d.m + largest->m - 1) / largest->m && n_counted_b == (d.n + largest->n - 1) / largest->n,
+        "marks of A are counted with %d pieces, of B with %d", n_counted_a, n_counted_b);
   for (size_t m = 0; m < sizeof times / sizeof times[0]; m++)
     for (size_t n = 0; n < sizeof times[0] / sizeof times[0][0]; n++)
       CHECK(times[m][n] == 1, "%zu, %zu: %d times", m, n, times[m][n]);
