@@ -47,20 +47,23 @@ static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream st
 }
 
 /* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already: the first n_taken bytes, of the
- * workspace or of the memory for copies. *bytes: how much is left. NULL: there is none. */
-static void *find_memory(wsgemm_handle *h, ws_device *device, ws_memory which, const ws_launch_state *state, int64_t n_taken,
-                         int64_t *bytes) {
+ * workspace or of the memory for copies. *bytes: how much is left. *found = NULL: there is none. */
+static wsgemm_status find_memory(wsgemm_handle *h, ws_device *device, CUstream stream, ws_memory which,
+                                 const ws_launch_state *state, int64_t n_taken, char **found, int64_t *bytes) {
   char *memory = atomic_load_explicit(&h->workspace, memory_order_relaxed);
   if (memory) {
     *bytes = (int64_t)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed);
     if (atomic_load_explicit(&h->workspace_device, memory_order_relaxed) != device->ordinal) memory = NULL;
   } else {
+    CUresult result = CUDA_SUCCESS;
     *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
-    if (state) memory = ws_device_memory(device, which, state);
+    if (state) memory = ws_device_memory(device, which, state, stream, &result);
+    if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "memory of another stream", result);
     if (which == WS_MEMORY_SUMS) n_taken = 0;
   }
   *bytes -= n_taken;
-  return memory ? memory + n_taken : NULL;
+  *found = memory ? memory + n_taken : NULL;
+  return WSGEMM_SUCCESS;
 }
 
 static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
@@ -104,13 +107,15 @@ static wsgemm_status launch_tiled(wsgemm_handle *h, ws_device *device, CUstream 
  * streams cannot each hold half of it. Who may steal what is no question then. */
 static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream stream, int64_t n_taken, ws_gpu_plan *plan) {
   ws_launch_state *state = NULL;
-  const wsgemm_status status = find_state(h, device, stream, &state);
+  wsgemm_status status = find_state(h, device, stream, &state);
   if (status) return status;
   const ws_split *split = &plan->split;
   ws_gemm_args args = args_of_plan(plan);
   args.split = (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
   int64_t bytes;
-  void *sums = find_memory(h, device, WS_MEMORY_SUMS, state, n_taken, &bytes);
+  char *sums;
+  status = find_memory(h, device, stream, WS_MEMORY_SUMS, state, n_taken, &sums, &bytes);
+  if (status) return status;
   args.split.sums = state && bytes >= split->bytes ? sums : NULL;
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
@@ -237,9 +242,10 @@ static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, int
   }
   if (bytes_of(p, &of_a, &of_b) > 0) {
     int64_t bytes;
-    const wsgemm_status status = find_state(h, device, stream, &call.state);
+    char *memory;
+    wsgemm_status status = find_state(h, device, stream, &call.state);
+    if (!status) status = find_memory(h, device, stream, WS_MEMORY_COPIES, call.state, n_taken, &memory, &bytes);
     if (status) return status;
-    char *memory = find_memory(h, device, WS_MEMORY_COPIES, call.state, n_taken, &bytes);
     *done = memory && ws_pieces_for(p, bytes_of, (double)bytes, &pieces);
     if (!*done) return WSGEMM_SUCCESS;
     const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
@@ -280,9 +286,10 @@ static void keep_c(ws_problem *p) {
 static wsgemm_status keep_residual(wsgemm_handle *h, ws_problem *p, ws_device *device, CUstream stream, int64_t *n_taken) {
   ws_launch_state *state = NULL;
   int64_t bytes;
-  const wsgemm_status status = find_state(h, device, stream, &state);
+  char *memory;
+  wsgemm_status status = find_state(h, device, stream, &state);
+  if (!status) status = find_memory(h, device, stream, WS_MEMORY_COPIES, state, 0, &memory, &bytes);
   if (status) return status;
-  char *memory = find_memory(h, device, WS_MEMORY_COPIES, state, 0, &bytes);
   ws_pitch_args args = {0};
   const double needed = ws_copy_c(p, memory, &args.operand[0]);
   if (!memory || needed > (double)bytes)
@@ -336,6 +343,7 @@ static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work,
   CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
   pthread_mutex_lock(&together);
   status = work(h, what, device, stream);
+  ws_device_give_back(device, stream);
   pthread_mutex_unlock(&together);
   if (pushes) ws_cuda.cuCtxPopCurrent(&current);
   return status;

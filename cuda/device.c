@@ -63,6 +63,13 @@ typedef struct device_record {
     int n_given;
     _Atomic int16_t given_to[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
   } memory[WS_N_MEMORIES];
+  /* Memory for copies: who had it last, the end of that call, and whether it is his alone. */
+  struct {
+    const ws_launch_state *owner;
+    CUevent ended;
+    bool is_kept;
+  } copies[WS_N_COPIES];
+  int taken, n_sharing; /* taken: by the call that is being launched, which + 1; 0: none */
 } device_record;
 
 static device_record records[WS_MAX_DEVICES];
@@ -271,7 +278,45 @@ CUresult ws_device_n_marked(int ordinal, uint64_t *n_marked) {
   return result;
 }
 
-void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state) {
+static bool is_captured(device_record *r, const ws_launch_state *state) {
+  return state - r->states >= WS_N_STATES - atomic_load_explicit(&r->n_captured, memory_order_relaxed);
+}
+
+/* With the lock. Which of n_pieces is for a state, + 1; -1: none. */
+static int give(device_record *r, ws_memory memory, int n_pieces, const ws_launch_state *state) {
+  int *n_given = &r->memory[memory].n_given;
+  if (*n_given < n_pieces) {
+    if (memory == WS_MEMORY_COPIES) r->copies[*n_given].owner = state, r->copies[*n_given].is_kept = is_captured(r, state);
+    return ++*n_given;
+  }
+  if (memory != WS_MEMORY_COPIES || is_captured(r, state)) return -1;
+  for (int i = 0; i < n_pieces; i++) {
+    const int piece = r->n_sharing++ % n_pieces;
+    if (!r->copies[piece].is_kept) return piece + 1;
+  }
+  return -1;
+}
+
+/* Takes the piece for the call that is being launched, if it may. */
+static bool take(device_record *r, int piece, const ws_launch_state *state, CUstream stream, CUresult *result) {
+  if (r->copies[piece].is_kept) return r->copies[piece].owner == state;
+  if (!r->copies[piece].ended)
+    *result = ws_cuda.cuEventCreate(&r->copies[piece].ended, CU_EVENT_DISABLE_TIMING);
+  else if (r->copies[piece].owner != state)
+    *result = ws_cuda.cuStreamWaitEvent(stream, r->copies[piece].ended, 0);
+  if (*result == CUDA_SUCCESS) r->copies[piece].owner = state, r->taken = piece + 1;
+  return *result == CUDA_SUCCESS;
+}
+
+void ws_device_give_back(ws_device *device, CUstream stream) {
+  device_record *r = record_of(device);
+  if (r->taken == 0) return;
+  const int piece = r->taken - 1;
+  r->taken = 0;
+  if (ws_cuda.cuEventRecord(r->copies[piece].ended, stream) != CUDA_SUCCESS) r->copies[piece].is_kept = true;
+}
+
+void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state, CUstream stream, CUresult *result) {
   static const struct {
     int image_idx, n_pieces;
     const char *name;
@@ -279,16 +324,18 @@ void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_stat
   } kinds[WS_N_MEMORIES] = {[WS_MEMORY_SUMS] = {WS_IMAGE_SUMS, WS_N_SUMS, "ws_partial_sums", WS_SUMS_BYTES},
                             [WS_MEMORY_COPIES] = {WS_IMAGE_COPIES, WS_N_COPIES, "ws_operand_copies", WS_COPIES_BYTES}};
   device_record *r = record_of(device);
+  *result = CUDA_SUCCESS;
   _Atomic int16_t *which = &r->memory[memory].given_to[state - r->states];
   if (atomic_load_explicit(which, memory_order_acquire) == 0) {
     pthread_mutex_lock(&lock);
     char **first = &r->memory[memory].first;
-    int *n_given = &r->memory[memory].n_given;
     if (!*first) *first = find_global(r, kinds[memory].image_idx, kinds[memory].name);
     if (*first && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
-      atomic_store_explicit(which, (int16_t)(*n_given < kinds[memory].n_pieces ? ++*n_given : -1), memory_order_release);
+      atomic_store_explicit(which, (int16_t)give(r, memory, kinds[memory].n_pieces, state), memory_order_release);
     pthread_mutex_unlock(&lock);
   }
   const int found = atomic_load_explicit(which, memory_order_relaxed);
-  return found > 0 ? r->memory[memory].first + (int64_t)(found - 1) * kinds[memory].bytes : NULL;
+  if (found <= 0) return NULL;
+  if (memory == WS_MEMORY_COPIES && !take(r, found - 1, state, stream, result)) return NULL;
+  return r->memory[memory].first + (int64_t)(found - 1) * kinds[memory].bytes;
 }

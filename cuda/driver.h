@@ -30,6 +30,9 @@
   X(cuLaunchKernelEx, 11060)                           \
   X(cuStreamIsCapturing, 10000)                        \
   X(cuStreamGetId, 12000)                              \
+  X(cuStreamWaitEvent, 3020)                           \
+  X(cuEventCreate, 2000)                               \
+  X(cuEventRecord, 2000)                               \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuTensorMapEncodeTiled, 12000)                     \
   X(cuMemcpyDtoH, 3020)                                \

@@ -103,8 +103,8 @@ typedef struct wsgemm_cdouble {
  *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 and C32 products
  *             (k >= 128) reach it with the matrix units: rows of A and columns of B are scaled by powers of two and cut into two slices of FP16, or
  *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
- *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): streams and captured launches for which
- *             the library has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs.
+ *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library
+ *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
  *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
  *             DEFAULT. */
@@ -178,11 +178,12 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
  * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
- * launches of a device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that
- * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all;
- * the library's own for that is 400 MiB for each of the first 2. With less memory than operands need, the product goes piece by piece, slower
- * and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with
- * other bits.
+ * launches of a device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math),
+ * half-precision ones that do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C
+ * itself, of F32 or F64, on all; the library's own for that is 400 MiB for each of the first 2 streams and captured launches. Other streams
+ * share it: their calls begin on the device when those before with the same memory have ended. Other captured launches go without. With
+ * less memory than operands need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece
+ * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 

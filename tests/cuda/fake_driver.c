@@ -441,6 +441,28 @@ static CUresult fake_cuStreamGetId(CUstream stream, unsigned long long *id) {
   return leave(result);
 }
 
+static CUresult fake_cuEventCreate(CUevent *event, unsigned flags) {
+  ENTER(cuEventCreate);
+  if (flags != CU_EVENT_DISABLE_TIMING || fake.n_events == FAKE_N_EVENTS) return leave(CUDA_ERROR_INVALID_VALUE);
+  *event = (CUevent)&fake.event[fake.n_events++];
+  return leave(result);
+}
+
+static CUresult fake_cuEventRecord(CUevent event, CUstream stream) {
+  ENTER(cuEventRecord);
+  fake_event *e = (fake_event *)event;
+  if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE) return leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  e->n_records++, e->n_launches = fake.n_launches, e->stream = stream;
+  return leave(result);
+}
+
+static CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  ENTER(cuStreamWaitEvent);
+  if (flags != 0 || fake.n_waits == FAKE_N_WAITS) return leave(CUDA_ERROR_INVALID_VALUE);
+  fake.wait[fake.n_waits++] = (fake_wait){stream, *(const fake_event *)event, fake.n_launches};
+  return leave(result);
+}
+
 static CUresult fake_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   ENTER(cuThreadExchangeStreamCaptureMode);
   const CUstreamCaptureMode before = capture_mode;

@@ -57,6 +57,18 @@ typedef struct fake_map {
   CUtensorMapDataType type;
 } fake_map;
 
+/* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */
+enum { FAKE_N_EVENTS = 16, FAKE_N_WAITS = 64 };
+typedef struct fake_event {
+  int n_records, n_launches;
+  CUstream stream;
+} fake_event;
+typedef struct fake_wait {
+  CUstream stream;
+  fake_event event; /* as it was */
+  int n_launches; /* before it */
+} fake_wait;
+
 typedef struct fake_driver {
   /* ---- what it is to do ---- */
   bool is_initialised; /* somebody has called cuInit */
@@ -79,7 +91,11 @@ typedef struct fake_driver {
   fake_launch launch[FAKE_N_LAUNCHES];
   int n_loads;                             /* images given to the driver with success */
   ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
-  uint64_t n_marked[FAKE_N_DEVICES];       /* what the library reads of device memory itself */
+  int n_events;                            /* made; the handle is the element's address */
+  fake_event event[FAKE_N_EVENTS];
+  int n_waits; /* of streams for events */
+  fake_wait wait[FAKE_N_WAITS];
+  uint64_t n_marked[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   const char *trapped;    /* a function that the library has no business with was looked for or called */

@@ -268,6 +268,60 @@ CHILD_CASE(residual_in_c) {
   wsgemm_destroy(h);
 }
 
+/* The third stream has no memory of its own: it takes what another one has, when that one's calls have ended; and so on. */
+CHILD_CASE(shared_memory) {
+  (void)unused;
+  enum { N_STREAMS = 3, N_TURNS = 4 };
+  wsgemm_handle *h = forced(row_name);
+  const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
+  const ws_slice_state *memory[N_STREAMS] = {NULL};
+  CUstream last_on[2] = {NULL}; /* by memory */
+  for (int turn = 0; turn < N_TURNS * N_STREAMS; turn++) {
+    const int which = turn % N_STREAMS;
+    CUstream stream = (CUstream)&fake.stream[1 + which];
+    REQUIRE(wsgemm_set_stream(h, stream) == WSGEMM_SUCCESS && watched_gemm(h, &d) == WSGEMM_SUCCESS &&
+                fake.n_launches == N_LAUNCHES,
+            "%s", wsgemm_last_error());
+    const ws_slice_state *state = fake.launch[0].slices.operand[0].state;
+    CHECK(!memory[which] || state == memory[which], "stream %d: other memory than before", which);
+    memory[which] = state;
+    const int piece = state == memory[0] ? 0 : 1;
+    const bool is_handed_over = last_on[piece] && last_on[piece] != stream;
+    CHECK(fake.n_waits == is_handed_over, "turn %d: %d waits", turn, fake.n_waits);
+    if (fake.n_waits == 1)
+      CHECK(fake.wait[0].stream == stream && fake.wait[0].event.stream == last_on[piece] && fake.wait[0].n_launches == 0,
+            "turn %d: it waits for something else", turn);
+    last_on[piece] = stream;
+    fake.n_waits = 0;
+    int n_ended = 0;
+    for (int e = 0; e < fake.n_events; e++) n_ended += fake.event[e].stream == stream && fake.event[e].n_launches == N_LAUNCHES;
+    CHECK(n_ended == 1, "turn %d: the end of the call is recorded %d times", turn, n_ended);
+  }
+  CHECK(memory[1] != memory[0] && (memory[2] == memory[0] || memory[2] == memory[1]), "who has which memory");
+  fake.stream[4].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE; /* nothing is left for a graph of its own */
+  REQUIRE(wsgemm_set_stream(h, &fake.stream[4]) == WSGEMM_SUCCESS, "stream");
+  CHECK(!is_sliced(launch_of(h, &d)) && fake.n_waits == 0, "a captured launch in memory of a stream");
+  wsgemm_destroy(h);
+}
+
+/* The end of a call that could not be recorded: nobody else gets that memory. */
+CHILD_CASE(unrecorded) {
+  (void)unused;
+  wsgemm_handle *h = forced(row_name);
+  const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
+  fake_fail(FAKE_cuEventRecord, 1, 2, CUDA_ERROR_OUT_OF_MEMORY);
+  for (int s = 1; s <= 3; s++) {
+    REQUIRE(wsgemm_set_stream(h, &fake.stream[s]) == WSGEMM_SUCCESS && watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s",
+            wsgemm_last_error());
+    CHECK(strstr(fake.launch[fake.n_launches - 1].kernel, s < 3 ? "smarked" : "_simt_"), "stream %d: %s", s,
+          fake.launch[fake.n_launches - 1].kernel);
+  }
+  REQUIRE(wsgemm_set_stream(h, &fake.stream[1]) == WSGEMM_SUCCESS && watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s",
+          wsgemm_last_error());
+  CHECK(fake.n_launches == N_LAUNCHES, "the stream itself has lost it");
+  wsgemm_destroy(h);
+}
+
 /* There is no driver call for a device that has had no product, and none for bad arguments. */
 CHILD_CASE(fallback_count) {
   (void)unused;
@@ -288,7 +342,13 @@ CHILD_CASE(fallback_count) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {
-    {"launches", launches}, {"complex_numbers", complex_numbers}, {"who_uses_them", who_uses_them},  {"pieces", pieces},
-    {"batches", batches},   {"residual_in_c", residual_in_c},     {"fallback_count", fallback_count}};
+static const struct check_case cases[] = {{"launches", launches},
+                                          {"complex_numbers", complex_numbers},
+                                          {"who_uses_them", who_uses_them},
+                                          {"pieces", pieces},
+                                          {"batches", batches},
+                                          {"residual_in_c", residual_in_c},
+                                          {"shared_memory", shared_memory},
+                                          {"unrecorded", unrecorded},
+                                          {"fallback_count", fallback_count}};
 CHECK_MAIN("backend_slices", cases)

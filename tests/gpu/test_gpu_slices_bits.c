@@ -1,5 +1,5 @@
 /* test_gpu_slices_bits.c - FP32 products by slices of FP16 (compute capability 9.0), their bits: the same over rows, policies, quanta, runs,
- * workspaces, pieces and batches, from graphs and from several threads; before an epilogue; in invariant mode there are none. */
+ * workspaces, pieces and batches, from graphs, from several threads and on many streams; before an epilogue; in invariant mode there are none. */
 #include "slices.h"
 
 #include <pthread.h>
@@ -72,16 +72,17 @@ static void invariant(void) {
 
 /* ---- Threads: the launches of two calls onto one stream do not mix ---------------------------------------------------------------------- */
 
-enum { SIDE = 640, N_THREADS = 4, N_CALLS = 60 };
+enum { SIDE = 640, N_THREADS = 6, N_CALLS = 60 };
 struct caller {
+  wsgemm_handle *handle;
   float *a, *b, *c;
   unsigned long long expected;
   int n_wrong;
 };
 
 static wsgemm_status multiply(const struct caller *x) {
-  return wsgemm_sgemm(rows.handle[0], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, SIDE, SIDE, SIDE, 1, x->a, SIDE, x->b,
-                      SIDE, 0, x->c, SIDE);
+  return wsgemm_sgemm(x->handle, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, SIDE, SIDE, SIDE, 1, x->a, SIDE, x->b, SIDE, 0,
+                      x->c, SIDE);
 }
 
 static void *call_often(void *context) {
@@ -90,10 +91,12 @@ static void *call_often(void *context) {
   return NULL;
 }
 
-static void threads(void) {
+/* On a stream for each caller, or one for all. */
+static void call_at_once(bool on_streams) {
   static float host[SIDE * SIDE];
   static struct caller callers[N_THREADS];
   pthread_t thread[N_THREADS];
+  cudaStream_t stream[N_THREADS];
   dice = check_random_from(182);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   for (int t = 0; t < N_THREADS; t++) {
@@ -101,19 +104,35 @@ static void threads(void) {
       for (int i = 0; i < SIDE * SIDE; i++) host[i] = (float)number((int)drawn(-6 * t, 0));
       *(x ? &callers[t].b : &callers[t].a) = gpu_copy(host, sizeof host);
     }
-    callers[t].c = gpu_alloc(sizeof host);
+    callers[t].handle = rows.handle[0], callers[t].c = gpu_alloc(sizeof host);
     REQUIRE(multiply(&callers[t]) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     callers[t].expected = gpu_digest(callers[t].c, sizeof host);
+    GPU(cudaMemset(callers[t].c, 0xff, sizeof host));
+    if (!on_streams) continue;
+    GPU(cudaStreamCreateWithFlags(&stream[t], cudaStreamNonBlocking));
+    REQUIRE(wsgemm_create(&callers[t].handle) == WSGEMM_SUCCESS &&
+                wsgemm_set_stream(callers[t].handle, stream[t]) == WSGEMM_SUCCESS &&
+                wsgemm_set_kernel(callers[t].handle, rows.row[0].name) == WSGEMM_SUCCESS,
+            "%s", wsgemm_last_error());
   }
+  GPU(cudaDeviceSynchronize());
   for (int t = 0; t < N_THREADS; t++) REQUIRE(pthread_create(&thread[t], NULL, call_often, &callers[t]) == 0, "thread");
   for (int t = 0; t < N_THREADS; t++) pthread_join(thread[t], NULL);
   GPU(cudaDeviceSynchronize());
   for (int t = 0; t < N_THREADS; t++) {
     CHECK(callers[t].n_wrong == 0 && gpu_digest(callers[t].c, sizeof host) == callers[t].expected, "thread %d: other bits", t);
     gpu_free(callers[t].a), gpu_free(callers[t].b), gpu_free(callers[t].c);
+    if (!on_streams) continue;
+    wsgemm_destroy(callers[t].handle);
+    GPU(cudaStreamDestroy(stream[t]));
   }
   rows_close(&rows);
 }
+
+static void threads(void) { call_at_once(false); }
+
+/* More of them than the library has memory for: they share it. */
+static void streams(void) { call_at_once(true); }
 
 /* ---- Epilogue: taken after the product; a residual that is C itself waits where the slices do not stand ---------------------------------- */
 
@@ -151,7 +170,8 @@ static void epilogue(void) {
 
 int main(int argc, char **argv) {
   static const struct check_case cases[] = {{"bits", bits},       {"captured", captured}, {"invariant", invariant},
-                                            {"batches", batches}, {"epilogue", epilogue}, {"threads", threads}};
+                                            {"batches", batches}, {"epilogue", epilogue}, {"threads", threads},
+                                            {"streams", streams}};
   gpu_open_for_slices(WSGEMM_F32);
   return check_main("gpu_slices_bits", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
