@@ -41,6 +41,7 @@ typedef struct ws_slice_operand {
   ws_slice_state *state;
   int64_t n_x, n_k, n_products, ld, stride; /* floats in memory */
   int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch;
+  int64_t n_counted;        /* how many x of all products the state counts; of a packed operand there may be more than C has */
   int32_t form, conj;       /* ws_slice_form; conj: of complex numbers */
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
   int32_t is_again;         /* cut before, for another piece of C: its two slices are missing only if state->has_three */

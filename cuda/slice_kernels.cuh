@@ -259,13 +259,17 @@ private:
   }
 };
 
-/* Cuts four neighbours; notes for which of them their slices do not stand. */
+/* Cuts four neighbours; notes for which of them their slices do not stand. may_vanish: the scale may make 0 of some, which then look exact. */
 template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void cut_four(const slice_place &place, int64_t offset, float tolerance, const float (&x)[4],
-                                         const float (&scale)[4], bool (&fit)[4]) {
+                                         const float (&scale)[4], bool may_vanish, bool (&fit)[4]) {
   uint32_t slice[2][SLICES];
 #pragma unroll
   for (int h = 0; h < 2; h++) cut_two(x + 2 * h, scale + 2 * h, tolerance, slice[h], fit + 2 * h);
+  if (may_vanish) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) fit[j] = fit[j] & ((x[j] * scale[j] != 0) | (x[j] == 0));
+  }
   if (SLICES == 3 && !place.to) return;
 #pragma unroll
   for (int s = 0; s < SLICES; s++) place.template put<COMPLEX>(offset + s * place.plane, slice[0][s], slice[1][s]);
@@ -273,15 +277,6 @@ __device__ __forceinline__ void cut_four(const slice_place &place, int64_t offse
 
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
-
-/* What a scale below 1 makes 0 looks as if it were exact: of four neighbours those that it makes so. Read again, as few rows are so large. */
-__device__ __forceinline__ void note_vanished(const float *from, int64_t n, bool vectors, const float (&scale)[4],
-                                              bool (&fit)[4]) {
-  float x[4];
-  load_neighbours(from, n, vectors, x);
-#pragma unroll
-  for (int j = 0; j < 4; j++) fit[j] = fit[j] & ((x[j] * scale[j] != 0) | (x[j] == 0));
-}
 
 template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
@@ -302,11 +297,8 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
     for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
-      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, args.tolerance, four[a], scale, fit);
+      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, args.tolerance, four[a], scale, factor < 1, fit);
   }
-  if (factor < 1)
-#pragma unroll 1
-    for (int64_t k = first + lane * 4; k < end; k += 128) note_vanished(line + k, end - k, op.vectors, scale, fit);
   if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
 }
 
@@ -348,11 +340,9 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
       }
 #pragma unroll
       for (int a = 0; a < n_ahead; a++, offset += next)
-        if (k + a * WS_SLICE_LINES < end) cut_four<SLICES, COMPLEX>(place, offset, args.tolerance, four[a], scale, fit);
+        if (k + a * WS_SLICE_LINES < end)
+          cut_four<SLICES, COMPLEX>(place, offset, args.tolerance, four[a], scale, may_vanish, fit);
     }
-    if (may_vanish)
-#pragma unroll 1
-      for (int64_t k = k_first; k < end; k += WS_SLICE_LINES) note_vanished(first + k * op.ld, n, op.vectors, scale, fit);
 #pragma unroll
     for (int i = 0; i < 4; i++)
       if (!fit[i]) mark(op, at.product, at.x + x + i, marks_of<SLICES>);
@@ -374,8 +364,13 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void cut_slices(c
     }
     if (n_marked == 0) return;
   }
+  /* Of an operand that was cut before: if all is marked, three slices stand there and are all that is needed; else they may stand where two
+   * should. */
   const auto needs = [](const ws_slice_operand &op) {
-    return SLICES == 3 || (!op.is_packed && (!op.is_again || op.state->has_three));
+    if (SLICES < 3 && op.is_packed) return false;
+    if (!op.is_again) return true;
+    const bool all_marked = op.state->n_marked == op.n_counted;
+    return !all_marked && (SLICES == 3 || op.state->has_three);
   };
   for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)

@@ -153,6 +153,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .maxima_pitch = n_x_of(floats),
                             .scales_pitch = s.scales_pitch,
                             .groups_pitch = s.groups_pitch,
+                            .n_counted = n_x_of(&x->given) * x->given.n_products,
                             .form = x->form,
                             .conj = x->conj,
                             .along_k = floats->along_k,
@@ -198,9 +199,6 @@ static float tolerance_for(int64_t k, int unit, int n_slices) {
   return (float)(n_slices == 1 ? 0x1p-11 : left < 0x1p-12 ? left : 0x1p-12);
 }
 
-/* How many rows, or columns, of all products an operand's state counts. */
-static int64_t n_counted(const ws_operand_forms *x) { return n_x_of(&x->given) * x->given.n_products; }
-
 /* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
  * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
 static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
@@ -208,19 +206,14 @@ static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, b
   return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
 }
 
-/* One operand of a piece; whether its marks are to be counted; how many x its state counts. */
+/* One operand of a piece; whether its marks are to be counted. */
 static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_place *place, bool is_a, const ws_operand_forms *x,
-                                    int n_first, int n_slices, char *at, bool *counts, int64_t *n_x) {
+                                    int n_first, int n_slices, char *at, bool *counts) {
   const wsgemm_packed *packed = packed_of(piece, is_a, n_first);
   *counts = is_counted(place, is_a, (is_a ? piece->stride_a : piece->stride_b) == 0, packed != NULL);
-  *n_x = n_counted(x);
-  if (packed) {
-    const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
-    *n_x = n_counted(&whole);
-    return part_of(packed, x, place, is_a, n_slices, at);
-  }
+  if (packed) return part_of(packed, x, place, is_a, n_slices, at);
   ws_slice_operand op = operand_of(x, most_slices(n_first), at);
-  op.is_again = n_slices == n_first && !(is_a ? place->new_a : place->new_b);
+  op.is_again = !(is_a ? place->new_a : place->new_b);
   return op;
 }
 
@@ -229,12 +222,13 @@ ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, i
   const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
   ws_sliced s = {.args = {.tolerance = tolerance_for(piece->k, ws_types[piece->type].n_real, n_slices), .n_slices = n_slices}};
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
-  *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a, &s.scales.n_m);
-  *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b, &s.scales.n_n);
+  *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
+  *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
   s.scales.state_m = of_a->state, s.scales.state_n = of_b->state;
+  s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
   if (a.given.n_products > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
   if (b.given.n_products > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
   return s;

@@ -23,8 +23,7 @@ typedef struct ws_wgmma_scales {
   const int32_t *of_m, *of_n, *groups_m, *groups_n;
   int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n;
   const ws_slice_state *state_m, *state_n;
-  int64_t n_m,
-      n_n; /* how many rows of all products, and columns, the states count; of packed operands there may be more than C has */
+  int64_t n_m, n_n; /* how many rows, and columns, the states count (ws_slice_operand) */
 } ws_wgmma_scales;
 
 typedef struct ws_wgmma_args {

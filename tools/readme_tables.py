@@ -243,6 +243,7 @@ TABLES = {
     "gpu_pedantic": gpu_gemm_table,
     "gpu_sliced": gpu_gemm_table,
     "gpu_spread": gpu_gemm_table,
+    "gpu_packed": gpu_gemm_table,
     "gpu_tf32": gpu_gemm_table,
     "gpu_accuracy": gpu_accuracy_table,
     "gpu_half_square": gpu_gemm_table,

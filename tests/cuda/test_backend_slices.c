@@ -208,7 +208,7 @@ CHILD_CASE(pieces) {
     const bool new_a = !args->operand[0].is_again;
     n_counted_a += fake.launch[i + 5].marked.counts_a != 0, n_counted_b += fake.launch[i + 5].marked.counts_b != 0;
     CHECK(fake.launch[i].slices.operand[0].is_again == args->operand[0].is_again &&
-              !fake.launch[i + 3].slices.operand[0].is_again,
+              fake.launch[i + 3].slices.operand[0].is_again == args->operand[0].is_again,
           "what is cut again");
     CHECK(new_a == (n_first == 0), "A is cut at column %lld", (long long)n_first);
     CHECK(!args->operand[1].is_again, "B's other columns have been cut since");

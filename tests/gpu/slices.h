@@ -92,9 +92,10 @@ void tf32_of(wsgemm_type type);
 /* The same if none is forced. */
 void unforced_of(wsgemm_type type);
 
+enum { ALL_MARKED = -1 }; /* in place of a number of marks */
 /* One digest over rows of three products, policies, quanta, runs and alignments, also where the product is cut into pieces that fit `few` bytes;
- * few = 0: uncut. */
-void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, size_t few, wsgemm_op transa, wsgemm_op transb);
+ * few = 0: uncut. n_marks: in A. */
+void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, size_t few, wsgemm_op transa, wsgemm_op transb);
 /* Graphs have the bits of direct calls, whatever is marked. */
 void captured_of(wsgemm_type type);
 /* Strided batches have those of their products one by one. */

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* n numbers with parts of (-1, 1), of which a few are so large that they mark their rows and columns, for three slices or as unfit. */
+/* n numbers with parts of (-1, 1), of which a few are so large that they mark their rows and columns, for three slices or as unfit; or
+ * (ALL_MARKED) so many so small that they mark every one, for three slices. */
 static float *new_numbers(wsgemm_type type, int64_t n, int n_marks) {
   const int64_t n_floats = n * n_parts(type);
   float *x = malloc((size_t)n_floats * sizeof *x);
   REQUIRE(x != NULL, "memory");
-  for (int64_t at = 0; at < n_floats; at++) x[at] = (float)unit();
+  for (int64_t at = 0; at < n_floats; at++) x[at] = (float)ldexp(unit(), n_marks == ALL_MARKED ? -(int)drawn(0, 35) : 0);
   for (int i = 0; i < n_marks; i++) x[drawn(0, n_floats - 1)] = i % 2 ? 0x1p35f : 0x1p60f;
   return x;
 }
@@ -52,9 +53,9 @@ static void without_memory(wsgemm_handle *h, const wsgemm_gemm_desc *d, size_t c
   CHECK(wsgemm_set_math(h, WSGEMM_MATH_DEFAULT) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
 }
 
-void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, size_t few, wsgemm_op transa, wsgemm_op transb) {
+void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, size_t few, wsgemm_op transa, wsgemm_op transb) {
   const size_t c_bytes = (size_t)(m * n) * type_bytes(type);
-  struct twice a = twice_new(type, m * k, 3), b = twice_new(type, k * n, 2), c = twice_new(type, m * n, 0);
+  struct twice a = twice_new(type, m * k, n_marks), b = twice_new(type, k * n, 2), c = twice_new(type, m * n, 0);
   unsigned char *memory = gpu_alloc(few + 2 * GUARD); /* of few = 0 bytes: only guards, which without_memory leaves alone, too */
   GPU(cudaMemset(memory, 0x5a, few + 2 * GUARD));
   const unsigned long long guards = gpu_digest(memory, GUARD) + gpu_digest(memory + GUARD + few, GUARD);

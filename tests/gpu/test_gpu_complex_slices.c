@@ -174,7 +174,7 @@ static void bits(void) {
   open_sliced(WSGEMM_C32, OF_THREE_PRODUCTS);
   for (size_t x = 0; x < sizeof all / sizeof all[0]; x++) {
     const size_t few = all[x].in_pieces ? bytes_of_piece(all[x].transa, all[x].transb, all[x].k) : 0;
-    bits_of(WSGEMM_C32, all[x].m, all[x].n, all[x].k, few, all[x].transa, all[x].transb);
+    bits_of(WSGEMM_C32, all[x].m, all[x].n, all[x].k, x == 0 ? ALL_MARKED : 3, few, all[x].transa, all[x].transb);
   }
   rows_close(&rows);
   open_sliced(WSGEMM_C32, OF_ANY_PRODUCTS);
