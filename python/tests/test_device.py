@@ -547,15 +547,17 @@ def test_packing_in_a_torch_graph(rng):
     x, y, out = library.put(a), library.put(b), library.put(np.zeros((2048, 1792), "float32"))
     memory = torch.empty(max(wsgemm.packed_size(y), 1), dtype=torch.uint8, device="cuda")
     before = wsgemm.prepack(y, memory=memory)
-    wsgemm.matmul(x, before, out)
+    n_bytes = max(wsgemm.workspace_size(x, y, out), wsgemm.workspace_size(x, before, out))
+    handle = wsgemm.Handle(workspace=torch.empty(n_bytes, dtype=torch.uint8, device="cuda"))
+    wsgemm.matmul(x, before, out, handle=handle)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        packed = wsgemm.prepack(y, memory=memory)
-        wsgemm.matmul(x, packed, out)
+        packed = wsgemm.prepack(y, memory=memory, handle=handle)
+        wsgemm.matmul(x, packed, out, handle=handle)
     for factor in (1, 3):
         y.copy_(torch.from_numpy(b * factor))
         graph.replay()
-        np.testing.assert_array_equal(bits(library, out), bits(library, wsgemm.matmul(x, y)))
+        np.testing.assert_array_equal(bits(library, out), bits(library, wsgemm.matmul(x, y, handle=handle)))
     assert packed.nbytes == before.nbytes
 
 
@@ -606,6 +608,106 @@ def test_packed_operands_are_refused_elsewhere(library):
             out = library.put(np.zeros((256, 256), "complex64"))
             with pytest.raises(ValueError, match="b was packed for complex results in"):
                 wsgemm.matmul(z, wsgemm.prepack(z, order=name), library.transposed(out) if name == "C" else out)
+
+
+# ---- Workspaces ----------------------------------------------------------------------------------------------------------
+
+
+def workspace_of(library, n_bytes):
+    return library.put(np.full(n_bytes, 0xAB, "uint8"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_workspace_changes_no_bits(mutable, dtype, rng):
+    library = mutable
+    x, y = library.put(hard_array(rng, (2048, 1536), dtype)), library.put(hard_array(rng, (1536, 1792), dtype))
+    expected = bits(library, wsgemm.matmul(x, y))
+    n_bytes, guard = wsgemm.workspace_size(x, y), 4096
+    memory = workspace_of(library, n_bytes + 2 * guard)
+    handle = wsgemm.Handle(workspace=memory[guard : guard + n_bytes])
+    np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, y, handle=handle)), expected)
+    around = library.get(memory)
+    assert (around[:guard] == 0xAB).all() and (around[-guard:] == 0xAB).all()
+    if n_bytes:
+        assert (around[guard:-guard] != 0xAB).any()
+        handle.workspace = memory[: n_bytes // 4 * 3 // 256 * 256]  # piece by piece
+        np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, y, handle=handle)), expected)
+        with pytest.raises(wsgemm.WsgemmError) as caught:
+            handle.workspace = memory[64:]
+        assert caught.value.status == wsgemm.Status.INVALID_VALUE
+    handle.workspace = None
+    np.testing.assert_array_equal(bits(library, wsgemm.matmul(x, y, handle=handle)), expected)
+    for bad, error in ((np.zeros(4096, "uint8"), TypeError), (memory[::2], ValueError)):
+        with pytest.raises(error, match="workspace"):
+            handle.workspace = bad
+
+
+def test_workspace_of_an_epilogue(mutable, rng):
+    library = mutable
+    x, y = (library.put(random_array(rng, (1024, 1024), "float32")) for _ in range(2))
+    host = random_array(rng, (1024, 1024), "float32")
+    n_bytes = wsgemm.workspace_size(x, y, library.put(host), residual=library.put(host))
+    out = library.put(host)
+    n_bytes_with_copy = wsgemm.workspace_size(x, y, out, residual=out)
+    assert n_bytes_with_copy >= max(host.nbytes, n_bytes + 1) and wsgemm.workspace_size(x, y, residual=x) == n_bytes
+    results = []
+    for workspace in (None, workspace_of(library, n_bytes_with_copy)):
+        out = library.put(host)
+        wsgemm.matmul(x, y, out, residual=out, activation="relu", handle=wsgemm.Handle(workspace=workspace))
+        results.append(bits(library, out))
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_workspace_size_of_what_is_copied(mutable, rng):
+    library = mutable
+    x, y = library.put(random_array(rng, (2048, 1536), "float32")), library.put(random_array(rng, (1536, 3584), "float32"))
+    n_bytes = wsgemm.workspace_size(x, library.put(random_array(rng, (1536, 1792), "float32")))
+    assert wsgemm.workspace_size(x, y[:, ::2]) == n_bytes
+    assert wsgemm.workspace_size(library.put(np.zeros((0, 4), "float32")), library.put(np.zeros((4, 5), "float32"))) == 0
+
+
+def test_products_in_a_torch_graph_with_a_workspace(rng):
+    library = Torch()
+    torch = library.torch
+    shapes = ((2048, 1536, 1792), (1536, 2048, 1280), (1280, 1024, 2048))
+    xs = [library.put(hard_array(rng, (m, k), "float32")) for m, k, n in shapes]
+    ys = [library.put(hard_array(rng, (k, n), "float32")) for m, k, n in shapes]
+    outs = [library.put(np.zeros((m, n), "float32")) for m, k, n in shapes]
+    n_bytes = max(wsgemm.workspace_size(*arguments) for arguments in zip(xs, ys, outs))
+    handle = wsgemm.Handle(workspace=torch.empty(n_bytes, dtype=torch.uint8, device="cuda"))
+    for arguments in zip(xs, ys, outs):
+        wsgemm.matmul(*arguments, handle=handle)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for arguments in zip(xs, ys, outs):
+            wsgemm.matmul(*arguments, handle=handle)
+    for factor in (1, 3):
+        for x, out in zip(xs, outs):
+            x.mul_(factor)
+            out.zero_()
+        graph.replay()
+        for x, y, out in zip(xs, ys, outs):
+            np.testing.assert_array_equal(bits(library, out), bits(library, wsgemm.matmul(x, y)))
+
+
+def test_products_on_many_streams_have_the_same_bits(mutable, rng):
+    # More streams than the library has memory for: they share it.
+    library = mutable
+    pairs = [
+        (library.put(hard_array(rng, (2048, 1536), "float32")), library.put(hard_array(rng, (1536, 1792), "float32")))
+        for _ in range(5)
+    ]
+    expected = [bits(library, wsgemm.matmul(x, y)) for x, y in pairs]
+    streams = [library.stream() for _ in pairs]  # all at once, so that none has the handle of another
+    library.synchronize()
+    for _ in range(2):
+        results = []
+        for stream, (x, y) in zip(streams, pairs):
+            with stream:
+                results.append(wsgemm.matmul(x, y))
+        library.synchronize()
+        for result, right in zip(results, expected):
+            np.testing.assert_array_equal(bits(library, result), right)
 
 
 # ---- torch ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Handles, thread limits, threadpoolctl, and what the library says of itself."""
 
+import doctest
 import gc
 import re
+import sys
 import threading
 
 import numpy as np
@@ -152,6 +154,63 @@ def test_handle_is_freed_with_its_last_reference(monkeypatch):
     assert freed == [pointer]
     monkeypatch.undo()
     assert _lib.library.wsgemm_destroy(pointer) == 0
+
+
+# ---- Workspaces: those in GPU memory are test_workspace.py's -------------------------------------------------------------
+
+
+def test_no_workspace(operands):
+    handle = wsgemm.Handle()
+    assert handle.workspace is None and wsgemm.default_handle.workspace is None and "workspace" not in repr(handle)
+    handle.workspace = None
+    assert handle.workspace is None and wsgemm.Handle(workspace=None).workspace is None
+    wsgemm.default_handle.workspace = None
+    assert_product(wsgemm.matmul(*operands, handle=handle), *operands)
+
+
+@pytest.mark.parametrize("workspace", [np.zeros(1000, "uint8"), bytearray(1000), 1000, [0]])
+def test_workspace_in_host_memory(workspace):
+    with pytest.raises(TypeError, match="workspace lies in host memory .*, but it must lie on a GPU"):
+        wsgemm.Handle(workspace=workspace)
+    for handle in (wsgemm.Handle(), wsgemm.default_handle):
+        with pytest.raises(TypeError, match=f"workspace lies in host memory .*{type(workspace).__name__}"):
+            handle.workspace = workspace
+        assert handle.workspace is None
+
+
+def test_workspace_size_in_host_memory(operands):
+    a, b = operands
+    out = np.full((257, 263), 7, "float32")
+    assert wsgemm.workspace_size(a, b) == wsgemm.workspace_size(a, b, out, 2, 1, handle=wsgemm.Handle(math="tf32")) == 0
+    assert wsgemm.workspace_size(a[0], b, activation="relu", bias=b[0], residual=a[0] @ b, out_scale=2) == 0
+    assert wsgemm.workspace_size(a.astype("float16"), b.astype("float16"), out) == 0
+    for few_a, few_b in (([[1.0]], [[1.0]]), (a[:0], b), (a[:, :0], b[:0])):
+        assert wsgemm.workspace_size(few_a, few_b) == 0
+    assert wsgemm.workspace_size(wsgemm.prepack(a, "a"), wsgemm.prepack(b)) == 0
+    assert (out == 7).all()
+
+
+@pytest.mark.parametrize(
+    "b, keywords, error, words",
+    [
+        (np.ones((4, 3)), {}, ValueError, "do not fit"),
+        (np.ones((3, 4), "float32"), {}, TypeError, "one type"),
+        (np.ones((3, 4)), {"out": np.ones((4, 3))}, ValueError, "out has shape"),
+        (np.ones((3, 4)), {"beta": 1}, ValueError, "needs out"),
+        (np.ones((3, 4)), {"dtype": "float32"}, TypeError, "dtype is float32"),
+        (np.ones((3, 4)), {"alpha": 1j}, TypeError, "alpha is complex"),
+    ],
+)
+def test_workspace_size_refuses(b, keywords, error, words):
+    for function in (wsgemm.workspace_size, wsgemm.matmul):
+        with pytest.raises(error, match=words):
+            function(np.ones((2, 3)), b, **keywords)
+
+
+def test_examples():
+    for name in ("wsgemm._handle", "wsgemm._info"):
+        failures, n_tests = doctest.testmod(sys.modules[name])
+        assert failures == 0 and n_tests > 1
 
 
 # ---- Threads -------------------------------------------------------------------------------------------------------------

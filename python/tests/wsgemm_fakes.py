@@ -11,7 +11,7 @@ import types
 import numpy as np
 import pytest
 import wsgemm._product as product
-from wsgemm import _device_product, _dlpack, _lib, _packed, _prepack, _streams
+from wsgemm import _device_product, _dlpack, _handle, _lib, _packed, _prepack, _streams
 from wsgemm._arrays import bfloat16
 
 CUDA_TYPES = {
@@ -242,6 +242,47 @@ class Recorder:
         self.device_of = lambda address: 0
         self.on_gemm = lambda handle: 0
         self.packed = {}  # record: what was packed
+        self.asked = []  # descriptors whose workspace was asked for
+        self.workspaces = {}  # C handle (None: the default one): (address, bytes) that it has now
+
+
+# ---- Workspaces ----------------------------------------------------------------------------------------------------------
+
+
+def aligned(n_bytes, dtype="uint8"):
+    """An array of so many bytes, as libraries align them."""
+    array = np.zeros(n_bytes + 256, "uint8")
+    begin = -array.ctypes.data % 256
+    return array[begin : begin + n_bytes].view(dtype)
+
+
+def workspace_bytes(desc):
+    return (desc.m + desc.n) * desc.k + (10_000 if desc.residual is not None and desc.residual == desc.c else 0)
+
+
+class Workspaces:
+    """The C functions round a workspace."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+
+    def set_workspace(self, handle, address, n_bytes):
+        if address is None and n_bytes:
+            return _lib.Status.INVALID_POINTER
+        if address is not None and address % 256:
+            return _lib.Status.INVALID_VALUE
+        if address is not None and self.recorder.device_of(address) < 0:
+            return _lib.Status.INVALID_POINTER
+        self.recorder.workspaces[handle] = (address, n_bytes)
+        return 0
+
+    def get_workspace_size(self, handle, packed, size):
+        desc = _lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0"))
+        self.recorder.asked.append(_lib.GemmDesc.from_buffer_copy(bytes(desc)))
+        desc.packed_a = desc.packed_b = None
+        status = _lib.library.wsgemm_get_workspace_size(handle, bytes(desc)[: len(packed)], size)  # looks at the descriptor
+        size._obj.value = workspace_bytes(desc)
+        return status
 
 
 # ---- Packed operands -----------------------------------------------------------------------------------------------------
@@ -334,6 +375,9 @@ def gpu(monkeypatch):
     monkeypatch.setattr(_prepack, "_get_packed_size", packing.get_packed_size)
     monkeypatch.setattr(_prepack, "_prepack", packing.prepack)
     monkeypatch.setattr(_packed, "_destroy", packing.destroy)
+    workspaces = Workspaces(recorder)
+    monkeypatch.setattr(_handle, "_set_workspace", workspaces.set_workspace)
+    monkeypatch.setattr(_device_product, "_get_workspace_size", workspaces.get_workspace_size)
     monkeypatch.setattr(_streams, "require_gpu_backend", lambda: None)
     monkeypatch.setattr(_streams, "device_of", lambda address: recorder.device_of(address))
     monkeypatch.setattr(_streams, "order", lambda device, first, then: recorder.log.append(("order", first, then)))

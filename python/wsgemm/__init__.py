@@ -21,12 +21,13 @@ array([[16., 16.],
 Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes, and never converted. Products of the
 half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
 neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
-stream: see matmul. What is multiplied there many times can be prepared once: see prepack.
+stream: see matmul. What is multiplied there many times can be prepared once: see prepack. Products
+that are captured into graphs want memory of their own: see Handle.workspace.
 """
 
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
-from ._info import config, explain, kernels, machine
+from ._info import config, explain, kernels, machine, workspace_size
 from ._lib import Status, WsgemmError, library
 from ._matmul import matmul
 from ._packed import Packed
@@ -59,5 +60,6 @@ __all__ = [
     "packed_size",
     "prepack",
     "sgemm",
+    "workspace_size",
     "zgemm",
 ]

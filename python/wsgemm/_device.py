@@ -142,6 +142,15 @@ def argument(name: str, x: Any, is_output: bool = False) -> Argument | None:
     return Argument(name, given, x, producer, interface)
 
 
+def check_mutable(x: Argument) -> None:
+    if x.producer.is_immutable:
+        raise ValueError(f"{x.name} is a {type_name(x.array)}, which cannot be written; leave {x.name} away")
+
+
+def type_name(x: Any) -> str:
+    return f"{type(x).__module__.split('.')[0]}.{type(x).__name__}"
+
+
 def _lies_on_gpu(x: Any, producer: Producer) -> bool:
     is_cuda = getattr(x, "is_cuda", None) if producer.is_known else None  # torch's interface raises for some tensors
     if isinstance(is_cuda, bool):

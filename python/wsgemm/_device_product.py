@@ -7,6 +7,7 @@ library does not tell its stream (DLPack only, JAX), the call returns when the p
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -27,12 +28,17 @@ from ._arrays import (
     scalars_of,
     type_of_result,
 )
-from ._device import Argument, View, argument, c_strides
+from ._device import Argument, View, argument, c_strides, check_mutable, type_name
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, OwnLoops, may_overlap_itself
 from ._packed import Record, with_records
 from ._product import Options, call, describe, gemm_shape, product_shapes
+
+_get_workspace_size = _lib.library.wsgemm_get_workspace_size
+
+_NOWHERE = 1 << 56  # beyond all memory: here and beyond lie the arrays that a product would make, where it is only asked about
+_ALLOCATED, _ALIGNED = 256, 128  # GPU memory comes in as many bytes at least; those are enough for the library
 
 
 class Operands:
@@ -58,6 +64,7 @@ class Operands:
         self.others = sorted(set(told) - {self.stream})
         self.must_wait = any(x.is_lent for x in given)
         self.made: list[Argument] = []  # kept until the product is on its stream
+        self.n_pretended: int | None = None  # new arrays that were not made; None: they are made
 
     def view(self, x: Argument) -> View:
         return x.view(self.stream, self.closing)
@@ -95,35 +102,52 @@ class Operands:
         handle: Handle | None,
     ) -> Any:
         """out = alpha op_a(a) op_b(b) + beta out; op_a and op_b make matrices of the arrays, full_out is out as one."""
+        views, descs = self.planned(kind, a, op_a, b, op_b, out, full_out, options, epilogue)
+        if views:
+            self.multiply_all(views, descs, handle)
         if not full_out.is_empty:
-            _check_writable(out, full_out)
-        steps = None if epilogue is None else self._steps(kind, *epilogue, full_out)
-        sums = None if steps is None else steps.column_sums
-        if full_out.is_empty:
-            if sums is not None and not sums.is_empty:
-                self.multiply_all({"column_sums": sums}, _zeros(sums), handle)
-        else:
-            avoid = full_out if out is self.out else None
-            full_a = self._readable(self.a, a, op_a, avoid)
-            full_b = self._readable(self.b, b, op_b, avoid)
-            views = {"out": full_out, "a": full_a, "b": full_b} if full_a.shape[-1] else {"out": full_out}
-            if steps is None:
-                conj_a, conj_b = options.conj_a != full_a.is_conjugated, options.conj_b != full_b.is_conjugated
-                options = options._replace(conj_a=conj_a, conj_b=conj_b)
-                addresses = (full_a.address, full_b.address, full_out.address)
-                descs = describe(kind, _plan(full_a, full_b, full_out, self.own_loops), full_a.shape[-1], options, addresses)
-            else:
-                parts = {"bias": steps.bias, "residual": steps.residual, "column_sums": sums}
-                views.update((name, x) for name, x in parts.items() if x is not None)
-                _check_apart(views)
-                scalars = options.scalars
-                descs = _epilogue.describe(kind, options.kind_c, full_a, full_b, full_out, scalars, steps, self.own_loops)
-            self.multiply_all(views, self.described(descs), handle)
             out.producer.written(out.array)
         written = self.parts.get("column_sums")
         if written is not None:
             written.producer.written(written.array)
         return out.given
+
+    def planned(
+        self,
+        kind: Kind,
+        a: View,
+        op_a: Callable[[View], View],
+        b: View,
+        op_b: Callable[[View], View],
+        out: Argument | None,
+        full_out: View,
+        options: Options,
+        epilogue: tuple[Epilogue, Result] | None,
+    ) -> tuple[dict[str, View], Iterable[bytes]]:
+        """(what the calls of multiply() read and write, by name; their descriptors). Nothing to do: nothing. out = None: it would be
+        made."""
+        if out is not None and not full_out.is_empty:
+            _check_writable(out, full_out)
+        steps = None if epilogue is None else self._steps(kind, *epilogue, full_out)
+        sums = None if steps is None else steps.column_sums
+        if full_out.is_empty:
+            return ({}, ()) if sums is None or sums.is_empty else ({"column_sums": sums}, _zeros(sums))
+        avoid = full_out if out is not None and out is self.out else None
+        full_a = self._readable(self.a, a, op_a, avoid)
+        full_b = self._readable(self.b, b, op_b, avoid)
+        views = {"out": full_out, "a": full_a, "b": full_b} if full_a.shape[-1] else {"out": full_out}
+        if steps is None:
+            conj_a, conj_b = options.conj_a != full_a.is_conjugated, options.conj_b != full_b.is_conjugated
+            options = options._replace(conj_a=conj_a, conj_b=conj_b)
+            addresses = (full_a.address, full_b.address, full_out.address)
+            descs = describe(kind, _plan(full_a, full_b, full_out, self.own_loops), full_a.shape[-1], options, addresses)
+        else:
+            parts = {"bias": steps.bias, "residual": steps.residual, "column_sums": sums}
+            views.update((name, x) for name, x in parts.items() if x is not None)
+            _check_apart(views)
+            scalars = options.scalars
+            descs = _epilogue.describe(kind, options.kind_c, full_a, full_b, full_out, scalars, steps, self.own_loops)
+        return views, self.described(descs)
 
     def _readable(self, x: Argument, view: View, op: Callable[[View], View], out: View | None) -> View:
         # What BLAS can read and shares no memory with out; copied by its library if need be.
@@ -155,7 +179,15 @@ class Operands:
     def _copied(self, x: Argument, why: str) -> View:
         if not x.producer.is_known:
             raise ValueError(f"{x.name} {why}; make a contiguous copy of it first")
+        if self.n_pretended is not None:
+            view = self.view(x)
+            return self.pretended(view.dtype, view.shape)
         return self.view(self.copy(x))
+
+    def pretended(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> View:
+        """Stands for a new array, which is not made. The library is only asked about it: see _with_places."""
+        self.n_pretended = (self.n_pretended or 0) + 1
+        return View(dtype, shape, c_strides(shape), self.n_pretended * _NOWHERE)
 
     def _steps(self, kind: Kind, epilogue: Epilogue, result: Result, out: View) -> Steps:
         # The epilogue as the library can read it; what it cannot is copied as operands are, unless there is nothing to do.
@@ -252,10 +284,6 @@ def _zeros(x: View) -> Iterable[bytes]:
 # ---- Where the arrays lie --------------------------------------------------------------------------------------------------
 
 
-def type_name(x: Any) -> str:
-    return f"{type(x).__module__.split('.')[0]}.{type(x).__name__}"
-
-
 PARTS = ("bias", "residual", "column_sums")
 
 
@@ -310,11 +338,6 @@ def _check_out(
     if is_written and view.is_readonly:
         raise ValueError(f"{out.name} is read-only")
     return kind_c
-
-
-def check_mutable(x: Argument) -> None:
-    if x.producer.is_immutable:
-        raise ValueError(f"{x.name} is a {type_name(x.array)}, which cannot be written; leave {x.name} away")
 
 
 def _check_apart(views: dict[str, View]) -> None:
@@ -424,6 +447,40 @@ def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict
     with on_stream(handle, ops.stream) as pointer:
         answer = _lib.text(_lib.library.wsgemm_explain, pointer, descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(copies)}
+
+
+def workspace_size(ops: Operands, dtype: Any, alpha: Any, beta: Any, epilogue: Epilogue | None, handle: Handle | None) -> int:
+    """As wsgemm.workspace_size. Makes no array and no call."""
+    p, view = _checked(ops, alpha, beta, dtype)
+    ops.n_pretended = 0
+    if view is None:
+        view = ops.pretended(p.result.dtype, p.result.shape)
+    asked = None if epilogue is None else (epilogue, p.result)
+    views, descs = ops.planned(p.kind, p.a, p.op_a, p.b, p.op_b, ops.out, p.result.full(view), p.options, asked)
+    if not views or (ops.out is None and p.a.is_empty):
+        return 0
+    # Where arrays that are not made are said to lie tells the library the GPU. Not where one does: if that is the residual, it would
+    # seem to be the result, of which a copy is kept.
+    somewhere = next((x.address for x in (p.a, p.b, view) if not x.is_empty), 0) // _ALLOCATED * _ALLOCATED
+    somewhere += _ALIGNED if any(x.address == somewhere for x in views.values()) else 0
+    common_device({name: x._replace(address=_placed(x.address, somewhere)) for name, x in views.items()})
+    size, n_bytes = ctypes.c_size_t(), 0
+    with on_stream(handle, ops.stream) as pointer:
+        for desc in descs:
+            _lib.check(_get_workspace_size(pointer, _with_places(desc, somewhere), ctypes.byref(size)))
+            n_bytes = max(n_bytes, size.value)
+    return n_bytes
+
+
+def _placed(address: int, somewhere: int) -> int:
+    return address if address < _NOWHERE else somewhere + address % _ALIGNED
+
+
+def _with_places(desc: bytes, somewhere: int) -> bytes:
+    whole = _lib.GemmDesc.from_buffer_copy(desc.ljust(_lib.DESC_BYTES, b"\0"))
+    for name in ("a", "b", "c", "bias", "residual", "column_sums"):
+        setattr(whole, name, _placed(getattr(whole, name) or 0, somewhere))
+    return bytes(whole)[: len(desc)]
 
 
 def gemm(

@@ -1,19 +1,25 @@
-"""Handles: the settings of calls (threads, policy, COARSE_FACTOR, kernel rows, numerics), and num_threads().
+"""Handles: the settings of calls (threads, policy, COARSE_FACTOR, kernel rows, numerics, workspace), and num_threads().
 
 A Handle owns one wsgemm_handle and frees it when the last reference goes, so that a call in flight on another thread keeps it
-alive. The library holds the settings; only the names of forced kernel rows, which it does not give back, are kept here.
+alive. The library holds the settings; only the names of forced kernel rows, which it does not give back, and the array
+that is the workspace are kept here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import operator
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
-from . import _lib
+from . import _lib, _streams
+from ._device import argument, check_mutable, type_name
+
+_set_workspace = _lib.library.wsgemm_set_workspace
 
 POLICIES = {policy.name[len("POLICY_") :].lower(): policy for policy in _lib.Policy}
 MATHS = {math.name[len("MATH_") :].lower(): math for math in _lib.Math if math is not _lib.Math.MATH_INHERIT}
@@ -37,6 +43,35 @@ def _name_of(table: dict[str, Any], value: int) -> str:
     return next(name for name, member in table.items() if member == value)
 
 
+class _Workspace(NamedTuple):
+    """Kept in one piece, so that a call never takes the address of one and the bytes of another."""
+
+    array: Any  # as it was given
+    address: int | None
+    n_bytes: int
+
+
+_NO_WORKSPACE = _Workspace(None, None, 0)
+
+
+def _workspace_of(array: Any) -> _Workspace:
+    if array is None:
+        return _NO_WORKSPACE
+    given = argument("workspace", array, is_output=True)
+    if given is None:
+        raise TypeError(f"workspace lies in host memory ({type_name(array)}), but it must lie on a GPU")
+    _streams.require_gpu_backend()
+    check_mutable(given)
+    with ExitStack() as closing:
+        view = given.view(_streams.LEGACY if given.stream is None else given.stream, closing)
+    if view.is_readonly:
+        raise ValueError("workspace is read-only")
+    if not view.is_contiguous:
+        raise ValueError(f"workspace has shape {view.shape} and strides {view.strides}; pass a contiguous array")
+    n_bytes = math.prod(view.shape) * view.dtype.itemsize
+    return _Workspace(array, view.address if n_bytes else None, n_bytes)
+
+
 class Handle:
     """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see matmul.
 
@@ -49,16 +84,18 @@ class Handle:
         math: numerics class: "default", "pedantic" or "tf32".
         invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in a stack; None: as
             WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
+        workspace: memory for the products on a GPU; None: the library's own. See the attribute.
 
     All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
 
     Raises:
-        ValueError: an unknown policy or math.
+        TypeError: workspace lies in host memory.
+        ValueError: an unknown policy or math, or a workspace that is read-only or not contiguous.
         WsgemmError: a number out of range, or a kernel row that does not exist (INVALID_VALUE) or that this machine cannot run
-            (NOT_SUPPORTED).
+            (NOT_SUPPORTED); a workspace that is badly aligned (INVALID_VALUE) or no memory of a GPU (INVALID_POINTER).
     """
 
-    __slots__ = ("pointer", "_kernels", "__weakref__")
+    __slots__ = ("pointer", "_kernels", "_workspace", "__weakref__")
 
     pointer: int | None
 
@@ -70,6 +107,7 @@ class Handle:
         kernel: str | tuple[str, ...] | list[str] | None = None,
         math: str = "default",
         invariant: bool | None = None,
+        workspace: Any = None,
     ) -> None:
         created = ctypes.c_void_p()
         _lib.check(_lib.library.wsgemm_create(ctypes.byref(created)))
@@ -83,10 +121,13 @@ class Handle:
         self.math = math
         if invariant is not None:
             self.invariant = invariant
+        if workspace is not None:
+            self.workspace = workspace
 
     def _adopt(self, pointer: int | None) -> None:
         self.pointer = pointer
         self._kernels: tuple[str, ...] = ()
+        self._workspace = _NO_WORKSPACE
 
     def _get(self, name: str) -> int:
         value = ctypes.c_int()
@@ -150,6 +191,43 @@ class Handle:
             _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, name.encode()))
             self._kernels += (name,)
 
+    @property
+    def workspace(self) -> Any:
+        """The array that products on a GPU keep slices, copies and partial sums in; None: they use the library's own memory.
+
+        >>> import wsgemm
+        >>> wsgemm.Handle().workspace is None
+        True
+
+        On GPUs of compute capability 9.0 large float32 and complex64 products cut their operands into slices first. Each product that
+        is captured into a graph needs memory of its own for that, which the library has for the first two; others would be made of
+        multiply-adds, slower and with other bits. With a workspace they are not: allocate one before the capture, of the bytes that
+        workspace_size() says.
+
+        Set it to a contiguous array on a GPU, of any type and library, aligned to 256 bytes (an empty one is as none), or to None.
+        It belongs to that GPU: products on another do without. No two calls that may run at the same time (on two streams, in two
+        graphs, by two threads) may share it, nor any array of theirs share memory with it: give each its own, in a handle of its own.
+        The calls are not ordered with its library's work, unless they are on the same stream. The handle keeps the array; whoever sets
+        another, or lets the handle go, sees to it that the memory is put to no other use before the calls have ended on the GPU, and
+        keeps it himself as long as a graph is replayed. One that is too small makes products slower: see wsgemm_set_workspace in
+        wsgemm.h.
+
+        Raises (when it is set):
+            TypeError: it lies in host memory.
+            ValueError: it is read-only or not contiguous.
+            WsgemmError: it is badly aligned (INVALID_VALUE), or no memory of a GPU (INVALID_POINTER).
+        """
+        return self._workspace.array
+
+    @workspace.setter
+    def workspace(self, value: Any) -> None:
+        self._lend(_workspace_of(value))
+
+    def _lend(self, workspace: _Workspace) -> None:
+        # The C handle's own is that of no product, for these have one each (on_stream): this asks whether it is good.
+        _lib.check(_set_workspace(self.pointer, workspace.address, workspace.n_bytes))
+        self._workspace = workspace
+
     def fallback_count(self, device: int = 0) -> int:
         """For how many rows and columns of float32 and complex64 products on a GPU the first slices would not do so far; see
         wsgemm_get_fallback_count in wsgemm.h.
@@ -165,6 +243,8 @@ class Handle:
         settings = ", ".join(
             f"{name}={getattr(self, name)!r}" for name in ("threads", "policy", "coarse_factor", "kernel", "math", "invariant")
         )
+        if self._workspace.array is not None:
+            settings += f", workspace={self._workspace.n_bytes} bytes"
         return f"<wsgemm.Handle {settings}>" if self.pointer else f"<wsgemm.default_handle {settings}>"
 
     def _take_settings(self, other: Handle) -> None:
@@ -174,6 +254,11 @@ class Handle:
         rows = other._kernels
         if self._kernels != rows:
             self.kernel = rows
+        workspace = other._workspace
+        if workspace is not _NO_WORKSPACE:
+            # First, for on_stream to take back in any case. This keeps the array, whatever other threads set meanwhile.
+            self._workspace = workspace
+            _lib.check(_set_workspace(self.pointer, workspace.address, workspace.n_bytes))
 
 
 default_handle = Handle.__new__(Handle)  # what calls without a handle use
@@ -199,6 +284,8 @@ def on_stream(settings: Handle | None, stream: int) -> Iterator[int | None]:
         _lib.check(_lib.library.wsgemm_set_stream(handle.pointer, stream))
         yield handle.pointer
     finally:
+        if handle._workspace is not _NO_WORKSPACE:
+            handle._lend(_NO_WORKSPACE)
         _idle.append(handle)
 
 

@@ -1,4 +1,4 @@
-"""Questions: how the library was built, what it found on this machine, and what it would do with a product."""
+"""Questions: how the library was built, what it found on this machine, and what it would do with a product, in which memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import _device_product, _lib
-from ._arrays import as_array, check_out, kind_of, needs_out, scalars_of
+from ._arrays import as_array, check_out, kind_of, needs_out, scalars_of, type_of_result
+from ._epilogue import Epilogue
 from ._handle import Handle
 from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare
@@ -73,3 +74,50 @@ def explain(
     descs = list(prepared.descs)
     answer = _lib.text(_lib.library.wsgemm_explain, None if handle is None else handle.pointer, descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(prepared.copies)}
+
+
+def workspace_size(
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    out: Any = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    activation: str | None = None,
+    bias: ArrayLike | None = None,
+    residual: ArrayLike | None = None,
+    out_scale: float = 1,
+    column_sums: Any = None,
+    handle: Handle | None = None,
+) -> int:
+    """Bytes of memory on a GPU that matmul would use with the same arguments, beside the arrays, for all to be done at once: see
+    Handle.workspace. 0: none, as in host memory. A workspace for several products has the most that one of them asks for.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> wsgemm.workspace_size(np.ones((4, 3)), np.ones((3, 2)))
+    0
+
+    Makes no array and no product. A workspace that the handle has already does not matter. Errors are matmul's, but `out` may be left
+    away whatever library the operands are of, and what is wrong with an epilogue in host memory is not told.
+    """
+    epilogue = None
+    if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
+        epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
+    a, record_a = unpacked(a, "a")
+    b, record_b = unpacked(b, "b")
+    with ExitStack() as closing:
+        operands = _device_product.operands(closing, a, b, out, epilogue=epilogue, records=(record_a, record_b))
+        if operands is not None:
+            return _device_product.workspace_size(operands, dtype, alpha, beta, epilogue, handle)
+    array_a, array_b = as_array(a, "a"), as_array(b, "b")
+    kind = kind_of(array_a, array_b)
+    scalars_of(kind, alpha, beta)
+    if out is None and beta != 0:
+        raise needs_out(beta)
+    _, _, _, shape = matmul_shapes(array_a, array_b)
+    type_of_result(kind, array_a, out, dtype)
+    if out is not None:
+        check_out(out, kind, array_a, shape)
+    return 0

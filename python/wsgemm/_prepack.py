@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from . import _lib, _streams
 from ._arrays import Kind, as_array, kind_of_operand
-from ._device import Argument, View, argument
-from ._device_product import Operands, check_mutable, common_device, may_share, type_name
+from ._device import Argument, View, argument, check_mutable, type_name
+from ._device_product import Operands, common_device, may_share
 from ._handle import Handle
 from ._layout import leading
 from ._packed import Packed, Record
