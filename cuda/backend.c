@@ -327,6 +327,17 @@ static wsgemm_status launch_all(wsgemm_handle *h, const void *what, ws_device *d
   return status;
 }
 
+/* Without what is packed on another device: managed memory may be used on any. */
+static ws_problem on_this_device(const ws_problem *p, int device) {
+  ws_problem here = *p;
+  if (here.has_packed) {
+    ws_packed_pair *packed = &here.packed;
+    if (packed->a && packed->a->device != device) packed->a = NULL;
+    if (packed->b && packed->b->device != device) packed->b = NULL;
+  }
+  return here;
+}
+
 /* Launches onto the handle's stream, with the device's context current. */
 typedef wsgemm_status launch_work(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream);
 
@@ -349,7 +360,11 @@ static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work,
   return status;
 }
 
-wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) { return on_device(h, device, launch_all, p); }
+wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) {
+  if (!p->has_packed) return on_device(h, device, launch_all, p);
+  const ws_problem here = on_this_device(p, device);
+  return on_device(h, device, launch_all, &here);
+}
 
 /* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
 
@@ -401,8 +416,9 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
   ws_device *device = ws_device_get(h, device_ordinal, &status);
   if (!device) return status;
   int n_slices;
-  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
-  *bytes = size_of(bytes_for_operands(p, kind, n_slices, device) + bytes_for_residual(p));
+  const ws_problem here = on_this_device(p, device_ordinal);
+  const ws_row_kind kind = ws_gpu_kind_for(h, &here, device, &n_slices);
+  *bytes = size_of(bytes_for_operands(&here, kind, n_slices, device) + bytes_for_residual(p));
   return status;
 }
 
@@ -446,7 +462,8 @@ static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, cons
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
 
-void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device_ordinal, ws_text *t) {
+void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordinal, ws_text *t) {
+  const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   ws_device *device = ws_device_get(h, device_ordinal, &status);
   ws_gpu_plan plan;

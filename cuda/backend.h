@@ -20,7 +20,7 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
 wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, int *n_slices, size_t *bytes);
 /* Makes it in packed->memory. */
 wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed);
-/* Whether all of it is memory of this device's. */
+/* Whether it begins in memory of this device's. */
 bool ws_cuda_is_on(const void *memory, int device);
 /* Rows and columns marked by products of slices (slice_args.h) on the device so far. */
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count);

@@ -69,7 +69,7 @@ typedef struct device_record {
     CUevent ended;
     bool is_kept;
   } copies[WS_N_COPIES];
-  int taken, n_sharing; /* taken: by the call that is being launched, which + 1; 0: none */
+  int taken; /* by the call that is being launched, which + 1; 0: none */
 } device_record;
 
 static device_record records[WS_MAX_DEVICES];
@@ -282,16 +282,23 @@ static bool is_captured(device_record *r, const ws_launch_state *state) {
   return state - r->states >= WS_N_STATES - atomic_load_explicit(&r->n_captured, memory_order_relaxed);
 }
 
-/* With the lock. Which of n_pieces is for a state, + 1; -1: none. */
-static int give(device_record *r, ws_memory memory, int n_pieces, const ws_launch_state *state) {
-  int *n_given = &r->memory[memory].n_given;
-  if (*n_given < n_pieces) {
-    if (memory == WS_MEMORY_COPIES) r->copies[*n_given].owner = state, r->copies[*n_given].is_kept = is_captured(r, state);
-    return ++*n_given;
+/* With the lock. Which of the memory for sums is for a state that has none yet, + 1; -1: none. */
+static int give_sums(device_record *r) {
+  int *n_given = &r->memory[WS_MEMORY_SUMS].n_given;
+  return *n_given < WS_N_SUMS ? ++*n_given : -1;
+}
+
+/* With the lock. Which of the memory for copies is for a state, + 1; -1: none. The last is the first captured launch's, the others are all streams':
+ * who gets any does not depend on who comes first, but for captured launches. */
+static int give_copies(device_record *r, const ws_launch_state *state) {
+  enum { OF_STREAMS = WS_N_COPIES - 1 };
+  if (is_captured(r, state)) {
+    if (r->copies[OF_STREAMS].is_kept) return -1;
+    r->copies[OF_STREAMS].owner = state, r->copies[OF_STREAMS].is_kept = true;
+    return OF_STREAMS + 1;
   }
-  if (memory != WS_MEMORY_COPIES || is_captured(r, state)) return -1;
-  for (int i = 0; i < n_pieces; i++) {
-    const int piece = r->n_sharing++ % n_pieces;
+  for (int i = 0; i < OF_STREAMS; i++) {
+    const int piece = r->memory[WS_MEMORY_COPIES].n_given++ % OF_STREAMS;
     if (!r->copies[piece].is_kept) return piece + 1;
   }
   return -1;
@@ -318,11 +325,11 @@ void ws_device_give_back(ws_device *device, CUstream stream) {
 
 void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state, CUstream stream, CUresult *result) {
   static const struct {
-    int image_idx, n_pieces;
+    int image_idx;
     const char *name;
     int64_t bytes; /* of a piece */
-  } kinds[WS_N_MEMORIES] = {[WS_MEMORY_SUMS] = {WS_IMAGE_SUMS, WS_N_SUMS, "ws_partial_sums", WS_SUMS_BYTES},
-                            [WS_MEMORY_COPIES] = {WS_IMAGE_COPIES, WS_N_COPIES, "ws_operand_copies", WS_COPIES_BYTES}};
+  } kinds[WS_N_MEMORIES] = {[WS_MEMORY_SUMS] = {WS_IMAGE_SUMS, "ws_partial_sums", WS_SUMS_BYTES},
+                            [WS_MEMORY_COPIES] = {WS_IMAGE_COPIES, "ws_operand_copies", WS_COPIES_BYTES}};
   device_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   _Atomic int16_t *which = &r->memory[memory].given_to[state - r->states];
@@ -331,7 +338,8 @@ void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_stat
     char **first = &r->memory[memory].first;
     if (!*first) *first = find_global(r, kinds[memory].image_idx, kinds[memory].name);
     if (*first && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
-      atomic_store_explicit(which, (int16_t)give(r, memory, kinds[memory].n_pieces, state), memory_order_release);
+      atomic_store_explicit(which, (int16_t)(memory == WS_MEMORY_COPIES ? give_copies(r, state) : give_sums(r)),
+                            memory_order_release);
     pthread_mutex_unlock(&lock);
   }
   const int found = atomic_load_explicit(which, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* operand_copies.cu - memory for copies of operands (pitch_kernel.cuh), of the first streams and captured launches that need it: memory of
+/* operand_copies.cu - memory for copies of operands (pitch_kernel.cuh), and slices: memory of
  * the image, as partial_sums.cu's. */
 #include "launch_state.h"
 

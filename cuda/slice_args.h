@@ -44,7 +44,7 @@ typedef struct ws_slice_operand {
   int64_t n_counted;        /* how many x of all products the state counts; of a packed operand there may be more than C has */
   int32_t form, conj;       /* ws_slice_form; conj: of complex numbers */
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
-  int32_t is_again;         /* cut before, for another piece of C: its two slices are missing only if state->has_three */
+  int32_t is_again;         /* cut before, for another piece of C: see cut_slices for which of its slices still stand */
   int32_t is_packed;        /* cut before, for other products also: the two slices are there, and nothing of its state changes */
   int32_t n_chunks;         /* of chunk_k each, at most WS_SLICE_CHUNKS */
   int32_t chunk_k;          /* a multiple of 64 */

@@ -180,9 +180,9 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
  * launches of a device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math),
  * half-precision ones that do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C
- * itself, of F32 or F64, on all; the library's own for that is 400 MiB for each of the first 2 streams and captured launches. Other streams
- * share it: their calls begin on the device when those before with the same memory have ended. Other captured launches go without. With
- * less memory than operands need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece
+ * itself, of F32 or F64, on all; the library's own for that is 400 MiB for all streams, and 400 MiB for the first captured launch. Streams take turns:
+ * a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other (where one
+ * waits for what the other does later) need a workspace each. Other captured launches go without. With less memory than operands need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece
  * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
@@ -357,7 +357,7 @@ typedef struct wsgemm_gemm_desc {
   }
 
 /* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
- * this or an earlier version, batch_count < 0, or packed_a or packed_b was made of another operand. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
+ * this or the first version, batch_count < 0, or packed_a or packed_b was made of another operand. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
  * meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
@@ -392,7 +392,7 @@ WSGEMM_API wsgemm_status wsgemm_get_packed_size(wsgemm_handle *h, const wsgemm_g
 /* Packs it into `bytes` of device memory, aligned to 256 bytes, on the handle's stream (it can be captured into a graph), and makes a record of
  * it in *packed. The memory is the caller's, and must be kept as long as products use it; the operand's device is its own.
  * Returns what wsgemm_get_packed_size does; INVALID_VALUE: memory is badly aligned; INVALID_POINTER: packed or memory is NULL, or memory is
- * not on the operand's device; WORKSPACE_TOO_SMALL; NOT_SUPPORTED: the size is 0; ALLOC_FAILED; DEVICE_ERROR. After an error *packed is as
+ * not on the operand's device; WORKSPACE_TOO_SMALL; NOT_SUPPORTED: the size is 0; ARCH_MISMATCH: this build has no kernels for it; ALLOC_FAILED; DEVICE_ERROR. After an error *packed is as
  * it was. */
 WSGEMM_API wsgemm_status wsgemm_prepack(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand, void *memory,
                                         size_t bytes, wsgemm_packed **packed);

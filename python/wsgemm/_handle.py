@@ -200,7 +200,7 @@ class Handle:
         True
 
         On GPUs of compute capability 9.0 large float32 and complex64 products cut their operands into slices first. Each product that
-        is captured into a graph needs memory of its own for that, which the library has for the first two; others would be made of
+        is captured into a graph needs memory of its own for that, which the library has for the first one; others would be made of
         multiply-adds, slower and with other bits. With a workspace they are not: allocate one before the capture, of the bytes that
         workspace_size() says.
 

@@ -112,6 +112,31 @@ CHILD_CASE(other_classes) {
     }
 }
 
+/* Managed memory goes where the other matrices are: what is packed on one device is not read on another. */
+CHILD_CASE(other_devices) {
+  (void)unused;
+  enum { SIDE = 1024, BYTES = SIDE * SIDE * 4 };
+  fake.n_devices = 2;
+  wsgemm_handle *h = forced(NULL);
+  fake.device[1].cc = 90;
+  wsgemm_gemm_desc d = desc_of(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, SIDE);
+  d.b = fake_alloc(FAKE_MANAGED, 0, BYTES), d.ldb = SIDE;
+  struct packing p = pack(h, &d, true);
+  for (int device = 0; device < 2; device++) {
+    d.a = fake_alloc(FAKE_DEVICE, device, BYTES), d.c = fake_alloc(FAKE_DEVICE, device, BYTES), d.lda = d.ldc = SIDE;
+    d.packed_b = NULL;
+    const size_t alone = workspace_for(h, &d);
+    d.packed_b = p.record;
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && strcmp(fake.launch[0].kernel, FIRST_PASS) == 0, "%s", wsgemm_last_error());
+    CHECK((fake.launch[0].slices.operand[1].is_packed != 0) == (device == 0), "device %d: B is taken from where it is packed",
+          device);
+    CHECK((workspace_for(h, &d) == alone) == (device == 1), "device %d: the workspace", device);
+    CHECK(explained_with(h, &d, "packed: b\n") == (device == 0), "device %d: how it is explained", device);
+  }
+  unpack(&p);
+  wsgemm_destroy(h);
+}
+
 CHILD_CASE(explained) {
   (void)unused;
   wsgemm_handle *h = handle_for(WSGEMM_C32, WSGEMM_MATH_DEFAULT);
@@ -381,6 +406,7 @@ CHILD_CASE(counted_once) {
 static const struct check_case cases[] = {{"products", products},
                                           {"on_both_sides", on_both_sides},
                                           {"other_classes", other_classes},
+                                          {"other_devices", other_devices},
                                           {"explained", explained},
                                           {"gain", gain},
                                           {"epilogue", epilogue},
