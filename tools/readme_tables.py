@@ -130,8 +130,8 @@ def neighbours_table(records):
 
 
 def gpu_gemm_table(records):
-    """One row for each case, a pair of columns for each routine."""
-    routines = unique(r["routine"] for r in records)
+    """One row for each case, a pair of columns for each routine, in BLAS's order."""
+    routines = sorted(unique(r["routine"] for r in records), key=lambda routine: "sdczhb".index(routine[0]))
     rows = []
     for case in unique(r["case"] for r in records):
         row = [case]
