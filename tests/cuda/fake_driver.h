@@ -66,7 +66,7 @@ typedef struct fake_event {
 typedef struct fake_wait {
   CUstream stream;
   fake_event event; /* as it was */
-  int n_launches; /* before it */
+  int n_launches;   /* before it */
 } fake_wait;
 
 typedef struct fake_driver {
