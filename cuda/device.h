@@ -74,8 +74,9 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 /* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
  * being captured into a graph. NULL: all are taken. */
 ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing);
-/* Memory for such a state: WS_SUMS_BYTES, WS_COPIES_BYTES. NULL, with SUCCESS: there is none. Streams share that for copies: what is launched onto `stream` from now on begins when the last call with that memory has ended. A captured launch
- * has its own or none. By one thread at a time, which afterwards gives back what its call has taken. */
+/* Memory for such a state: WS_SUMS_BYTES, WS_COPIES_BYTES. NULL, with SUCCESS: there is none. Streams share that for copies: what is
+ * launched onto `stream` from now on begins when the last call with that memory has ended. A captured launch has its own or none. By one
+ * thread at a time, which afterwards gives back what its call has taken. */
 typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_memory;
 void *ws_device_memory(ws_device *device, ws_memory which, const ws_launch_state *state, CUstream stream, CUresult *result);
 void ws_device_give_back(ws_device *device, CUstream stream);

@@ -29,8 +29,9 @@ typedef struct ws_slice_state {
  * So of a complex A each row is two, which have the same scale and marks, and of A and B each k is two. */
 typedef enum ws_slice_form { WS_SLICE_REALS, WS_SLICE_COMPLEX_A, WS_SLICE_COMPLEX_B } ws_slice_form;
 
-/* An operand that is not there has no products. Floats as they stand in memory: line l of product p begins at float p * stride + l * ld of `from`; a line is k of one x, or the x of one k.
- * Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements of `to`. */
+/* An operand that is not there has no products. Floats as they stand in memory: line l of product p begins at float p * stride + l * ld of
+ * `from`; a line is k of one x, or the x of one k. Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements
+ * of `to`. */
 typedef struct ws_slice_operand {
   const float *from;
   uint16_t *to;     /* NULL (three slices only): they are tried, and not kept */

@@ -1,5 +1,5 @@
-/* sliced.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the slices stand, and what
- * the kernels before and after the product are told. */
+/* sliced.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the
+ * slices stand, and what the kernels before and after the product are told. */
 #ifndef WS_CUDA_SLICED_H
 #define WS_CUDA_SLICED_H
 #include "device.h"

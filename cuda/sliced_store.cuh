@@ -1,6 +1,6 @@
-/* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result is a
- * normal number, then alpha * sum + beta * C. Of marked rows and columns (slice_args.h) two slices leave the elements as they are, three store those that
- * are not unfit, and nothing else.
+/* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result
+ * is a normal number, then alpha * sum + beta * C. Of marked rows and columns (slice_args.h) two slices leave the elements as they are,
+ * three store those that are not unfit, and nothing else.
  *
  * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH

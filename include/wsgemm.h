@@ -175,23 +175,24 @@ WSGEMM_API wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream);
 WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
 
 /* Device memory for the calls of this handle, `bytes` from `workspace` on, aligned to 256 bytes, in place of the library's own; NULL and
- * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two
- * streams, in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on
- * another device, runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured
- * launches of a device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math),
- * half-precision ones that do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C
- * itself, of F32 or F64, on all; the library's own for that is 400 MiB for all streams, and 400 MiB for the first captured launch. Streams take turns:
- * a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other (where one
- * waits for what the other does later) need a workspace each. Other captured launches go without. With less memory than operands need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece
- * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
+ * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two streams,
+ * in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on another device,
+ * runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured launches of a
+ * device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that
+ * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on
+ * all; the library's own for that is 400 MiB for all streams, and 400 MiB for the first captured launch. Streams take turns: a call begins
+ * on the device when the one before, of whichever stream, has ended; streams that must not wait for each other (where one waits for what
+ * the other does later) need a workspace each. Other captured launches go without. With less memory than operands need, the product goes
+ * piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are multiplied as by
+ * PEDANTIC: within the same bound, with other bits.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
 /* How many rows of A and columns of B the F32 and C32 products on a device had so far for which two slices (of TF32 one) would not do
- * (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first product; waits for its default stream, so that
- * streams whose products are to be counted must have ended.
- * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory.
- * INVALID_POINTER: count is NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
+ * (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first product; waits
+ * for its default stream, so that streams whose products are to be counted must have ended.
+ * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory. INVALID_POINTER: count is
+ * NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
 WSGEMM_API wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count);
 
 /* Check mode: also refuse a C that overlaps A or B, and what of an epilogue must not overlap (INVALID_VALUE). Default 0, or WSGEMM_CHECK=1
@@ -199,11 +200,12 @@ WSGEMM_API wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device,
 WSGEMM_API wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 
-/* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types and
- * the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1), in a
- * matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 and C32 the matrix units
- * (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is small and k
- * long, which is then not cut into parts; and for bfloat16 on CPUs with AMX, which is not used. Default 0, or WSGEMM_INVARIANT=1 in the environment. */
+/* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types
+ * and the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1),
+ * in a matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 and C32 the
+ * matrix units (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is
+ * small and k long, which is then not cut into parts; and for bfloat16 on CPUs with AMX, which is not used. Default 0, or
+ * WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
 
@@ -356,9 +358,9 @@ typedef struct wsgemm_gemm_desc {
         0, 0, WSGEMM_BIAS_PER_ROW, WSGEMM_F32, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0                                                    \
   }
 
-/* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of
- * this or the first version, batch_count < 0, or packed_a or packed_b was made of another operand. ALLOC_FAILED: a residual that is C itself, of F32 or F64: such a product keeps a copy of C
- * meanwhile; on a GPU in its workspace. */
+/* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE: struct_bytes is not that of this or
+ * the first version, batch_count < 0, or packed_a or packed_b was made of another operand. ALLOC_FAILED: a residual that is C itself, of
+ * F32 or F64: such a product keeps a copy of C meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
 /* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing
@@ -382,18 +384,19 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  * a packed operand saves, so that small products may use them, and have other bits, only with it; within the same bound. */
 typedef enum wsgemm_operand { WSGEMM_OPERAND_A = 0, WSGEMM_OPERAND_B = 1 } wsgemm_operand;
 
-/* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number, but 8 for the
- * complex A of a column-major C and the complex B of a row-major one; half of it for TF32; 0: it has none here (other types or GPUs, host
- * memory, PEDANTIC, invariant mode, k < 128). Looked at are layout, types, math, k, batch_count, and of this operand pointer, op, ld, stride and its other size (m or n); nothing is read through
- * pointers. Returns what wsgemm_gemm does for a bad desc; INVALID_VALUE: operand; INVALID_POINTER: bytes or the operand is NULL. */
+/* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number, but 8 for the complex A of a
+ * column-major C and the complex B of a row-major one; half of it for TF32; 0: it has none here (other types or GPUs, host memory,
+ * PEDANTIC, invariant mode, k < 128). Looked at are layout, types, math, k, batch_count, and of this operand pointer, op, ld, stride and
+ * its other size (m or n); nothing is read through pointers. Returns what wsgemm_gemm does for a bad desc; INVALID_VALUE: operand;
+ * INVALID_POINTER: bytes or the operand is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_packed_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand,
                                                 size_t *bytes);
 
-/* Packs it into `bytes` of device memory, aligned to 256 bytes, on the handle's stream (it can be captured into a graph), and makes a record of
- * it in *packed. The memory is the caller's, and must be kept as long as products use it; the operand's device is its own.
- * Returns what wsgemm_get_packed_size does; INVALID_VALUE: memory is badly aligned; INVALID_POINTER: packed or memory is NULL, or memory is
- * not on the operand's device; WORKSPACE_TOO_SMALL; NOT_SUPPORTED: the size is 0; ARCH_MISMATCH: this build has no kernels for it; ALLOC_FAILED; DEVICE_ERROR. After an error *packed is as
- * it was. */
+/* Packs it into `bytes` of device memory, aligned to 256 bytes, on the handle's stream (it can be captured into a graph), and makes a
+ * record of it in *packed. The memory is the caller's, and must be kept as long as products use it; the operand's device is its own.
+ * Returns what wsgemm_get_packed_size does; INVALID_VALUE: memory is badly aligned; INVALID_POINTER: packed or memory is NULL, or memory
+ * is not on the operand's device; WORKSPACE_TOO_SMALL; NOT_SUPPORTED: the size is 0; ARCH_MISMATCH: this build has no kernels for it;
+ * ALLOC_FAILED; DEVICE_ERROR. After an error *packed is as it was. */
 WSGEMM_API wsgemm_status wsgemm_prepack(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand operand, void *memory,
                                         size_t bytes, wsgemm_packed **packed);
 

@@ -46,7 +46,8 @@ strategies)
 sanitize)
   rc=0
   for tool in memcheck racecheck synccheck initcheck; do
-    for suite in "gemm edges_exact nothing_added batches" "split callers_workspace" "half batches ways_of_copying"; do
+    for suite in "gemm edges_exact nothing_added batches" "split callers_workspace" "half batches ways_of_copying" \
+      "slices exact" "complex_slices exact" "packed marked"; do
       # shellcheck disable=SC2086 # a suite and its cases
       WSGEMM_TEST_SCALE=${WSGEMM_TEST_SCALE:-50} compute-sanitizer --tool $tool --error-exitcode 9 \
         build/gpu/tests/gpu/test_gpu_$suite >"$out/$tool.log" 2>&1 || rc=1
