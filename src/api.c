@@ -281,13 +281,9 @@ static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const
   return atomic_load_explicit(&h->check, memory_order_relaxed) ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
 }
 
-static wsgemm_status bad_handle(void) {
-  return ws_fail(NULL, WSGEMM_INVALID_HANDLE, "h was not made by wsgemm_create, or is already destroyed");
-}
-
 WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const said *s) {
   wsgemm_handle *h = ws_handle(handle);
-  if (!h) return bad_handle();
+  if (!h) return ws_fail_handle();
   wsgemm_status status;
   if (!surely_good_shape(p, s) && (status = check_shape(h, p, s))) return status;
   if (p->m == 0 || p->n == 0 || p->batch_count == 0) return WSGEMM_SUCCESS;
@@ -435,7 +431,7 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given,
 
 wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
   wsgemm_handle *h = ws_handle(handle);
-  if (!h) return bad_handle();
+  if (!h) return ws_fail_handle();
   wsgemm_gemm_desc whole;
   const wsgemm_status status = check_desc(h, desc, &whole, &desc);
   if (status) return status;
@@ -456,7 +452,7 @@ wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_p
 
 wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, size_t *bytes) {
   wsgemm_handle *h = ws_handle(handle);
-  if (!h) return bad_handle();
+  if (!h) return ws_fail_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
   ws_problem p;
   const wsgemm_status status = ws_problem_of(h, desc, &p);
@@ -468,7 +464,7 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
   if (bytes > 0) text[0] = '\0';
   wsgemm_handle *h = ws_handle(handle);
   ws_problem p;
-  const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : bad_handle();
+  const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : ws_fail_handle();
   if (status)
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
   else

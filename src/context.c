@@ -298,13 +298,13 @@ wsgemm_status wsgemm_create(wsgemm_handle **out) {
   return WSGEMM_SUCCESS;
 }
 
-static wsgemm_status bad_handle(void) {
+wsgemm_status ws_fail_handle(void) {
   return ws_fail(NULL, WSGEMM_INVALID_HANDLE, "h was not made by wsgemm_create, or is already destroyed");
 }
 
 wsgemm_status wsgemm_destroy(wsgemm_handle *h) {
   if (!h) return WSGEMM_SUCCESS;
-  if (!ws_handle(h)) return bad_handle();
+  if (!ws_handle(h)) return ws_fail_handle();
   atomic_store(&h->magic, 0);
   free(h);
   return WSGEMM_SUCCESS;
@@ -324,63 +324,63 @@ static wsgemm_status get_int(wsgemm_handle *h, const _Atomic int *field, const c
 }
 
 wsgemm_status wsgemm_set_num_threads(wsgemm_handle *h, int n_threads) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->n_threads, "n_threads", n_threads, 0, WS_MAX_WORKERS);
 }
 
 wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return get_int(h, &h->n_threads, "n_threads", n_threads);
 }
 
 wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->policy, "policy", (int)policy, WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FOREACH);
 }
 
 wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *policy) {
   int value = 0;
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   const wsgemm_status status = get_int(h, &h->policy, "policy", policy ? &value : NULL);
   if (policy) *policy = (wsgemm_policy)value;
   return status;
 }
 
 wsgemm_status wsgemm_set_coarse_factor(wsgemm_handle *h, int coarse_factor) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->coarse_factor, "coarse_factor", coarse_factor, 0, WS_COARSE_MAX);
 }
 
 wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return get_int(h, &h->coarse_factor, "coarse_factor", coarse_factor);
 }
 
 wsgemm_status wsgemm_set_quantum(wsgemm_handle *h, int quantum) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->quantum, "quantum", quantum, 0, WS_QUANTUM_MAX);
 }
 
 wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return get_int(h, &h->quantum, "quantum", quantum);
 }
 
 wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->math, "math", (int)math, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32);
 }
 
 wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math) {
   int value = 0;
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   const wsgemm_status status = get_int(h, &h->math, "math", math ? &value : NULL);
   if (math) *math = (wsgemm_math)value;
   return status;
 }
 
 wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!name || !*name) {
     for (int type = 0; type < WS_N_TYPES; type++) atomic_store(&h->kernel[type], 0), atomic_store(&h->cuda_kernel[type], 0);
     return WSGEMM_SUCCESS;
@@ -400,27 +400,27 @@ wsgemm_status wsgemm_set_kernel(wsgemm_handle *h, const char *name) {
 }
 
 wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   atomic_store(&h->stream, stream);
   return WSGEMM_SUCCESS;
 }
 
 wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!stream) return ws_fail(h, WSGEMM_INVALID_POINTER, "stream is NULL");
   *stream = atomic_load(&h->stream);
   return WSGEMM_SUCCESS;
 }
 
 wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!workspace && bytes > 0) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is NULL, but bytes is %zu", bytes);
   if (!ws_cuda_may_have_devices) return workspace ? ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver") : WSGEMM_SUCCESS;
   return ws_cuda_set_workspace(h, workspace, bytes);
 }
 
 wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!count) return ws_fail(h, WSGEMM_INVALID_POINTER, "count is NULL");
   if (device < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be at least 0", device);
   *count = 0;
@@ -428,27 +428,27 @@ wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *c
 }
 
 wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->check, "enabled", enabled, 0, 1);
 }
 
 wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return get_int(h, &h->check, "enabled", enabled);
 }
 
 wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return set_int(h, &h->invariant, "enabled", enabled, 0, 1);
 }
 
 wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   return get_int(h, &h->invariant, "enabled", enabled);
 }
 
 wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {
-  if (!(h = ws_handle(h))) return bad_handle();
+  if (!(h = ws_handle(h))) return ws_fail_handle();
   unsigned count = atomic_load(&h->logger_count) & ~1u;
   while (!atomic_compare_exchange_weak(&h->logger_count, &count, count + 1)) count &= ~1u;
   atomic_store(&h->logger_user, user);

@@ -149,6 +149,8 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */
 wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same for a handle that is none of ours. */
+wsgemm_status ws_fail_handle(void);
 
 /* ---- registry: registry.c ----------------------------------------------------------------------------------------------- */
 

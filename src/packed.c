@@ -8,10 +8,6 @@
 #define WS_PACKED_MAGIC UINT64_C(0x77737061636b6564)
 enum { ALIGN = 256 };
 
-static wsgemm_status bad_handle(void) {
-  return ws_fail(NULL, WSGEMM_INVALID_HANDLE, "h was not made by wsgemm_create, or is already destroyed");
-}
-
 /* ---- whether it is the one ------------------------------------------------------------------------------------------------------ */
 
 /* One operand of a problem. */
@@ -107,7 +103,7 @@ static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is
 
 wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, size_t *bytes) {
   wsgemm_handle *h = ws_handle(handle);
-  if (!h) return bad_handle();
+  if (!h) return ws_fail_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
   ws_problem p;
   bool is_a;
@@ -119,7 +115,7 @@ wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_de
 wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, void *memory,
                              size_t bytes, wsgemm_packed **packed) {
   wsgemm_handle *h = ws_handle(handle);
-  if (!h) return bad_handle();
+  if (!h) return ws_fail_handle();
   if (!packed) return ws_fail(h, WSGEMM_INVALID_POINTER, "packed is NULL");
   if (!memory) return ws_fail(h, WSGEMM_INVALID_POINTER, "memory is NULL");
   if ((uintptr_t)memory % ALIGN != 0)
