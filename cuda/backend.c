@@ -84,7 +84,7 @@ static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream str
     }
     if (plan->n_items > n_resident && plan->state) {
       args->queue = &plan->state->queue;
-      args->quantum = (uint32_t)atomic_load_explicit(&h->quantum, memory_order_relaxed);
+      args->quantum = plan->quantum;
       ws_sched_spread_last(args, n_resident, device->n_sms);
     } else { /* the same items in the same way, unstolen */
       plan->sched = WS_SCHED_STATIC;
@@ -448,8 +448,7 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t by
   return WSGEMM_SUCCESS;
 }
 
-/* The rows that a call takes; the library's own memory is taken to be there. */
-static ws_row_kind kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
+ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
   if (!ws_is_by_map(kind)) return kind;
   const bool is_given = atomic_load_explicit(&h->workspace, memory_order_relaxed) != NULL;
@@ -470,7 +469,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
   CUcontext popped;
   int n_slices = 0;
   if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
-    const ws_row_kind kind = kind_in_workspace(h, p, device, &n_slices);
+    const ws_row_kind kind = ws_gpu_kind_in_workspace(h, p, device, &n_slices);
     status = ws_gpu_plan_make(h, p, device, kind, n_slices, &plan);
     ws_cuda.cuCtxPopCurrent(&popped);
   } else if (device) {
@@ -486,6 +485,8 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
   ws_text_add(t, "device: %d %s\nkernel: %s\ntile: %dx%d\ncoarse_factor: %d\nscheduler: %s\nitems: %lld\nblocks_per_sm: %d\n",
               device->ordinal, device->name, row->name, row->bm, row->bn, row->coarse, is_split ? "split" : scheds[plan.sched],
               (long long)plan.n_items, plan.kernel->blocks_per_sm);
+  ws_text_add(t, "order: %lld\nquantum: %u\nchosen_by: %s\n", (long long)plan.grid.group, plan.quantum,
+              ws_tuned_by_name(plan.tuned.by));
   if (is_split)
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);

@@ -6,6 +6,8 @@
 typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
 
 #ifdef WS_WITH_CUDA
+/* Where tuning measures on a GPU; NULL: not built in. */
+extern const struct ws_arena_class *const ws_cuda_arena;
 /* Looks for a driver, initialises nothing. Once. */
 void ws_cuda_init(void);
 extern bool ws_cuda_may_have_devices; /* no: every pointer is host memory, and nothing else here is called */
@@ -31,6 +33,7 @@ wsgemm_type ws_cuda_kernel_type(int row_idx);
 int ws_cuda_kernel_find(const char *name); /* -1: unknown */
 #else
 enum { ws_cuda_may_have_devices = 0 };
+#define ws_cuda_arena NULL
 static inline void ws_cuda_init(void) {}
 static inline ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
   (void)h, (void)p, (void)device, (void)status;

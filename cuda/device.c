@@ -8,6 +8,7 @@
 
 #include "image.h"
 #include "row_table.h"
+#include "tuning.h"
 
 int ws_cuda_row_count(void) { return WS_N_CUDA_ROWS; }
 const ws_cuda_row *ws_cuda_row_at(int row_idx) { return &ws_cuda_rows[row_idx]; }
@@ -90,6 +91,13 @@ static CUresult make_record(device_record *r, int ordinal) {
   return result;
 }
 
+static void name_for_tuning(const ws_device *device) {
+  ws_tuning_device named = {.units = device->n_sms, .is_gpu = true};
+  snprintf(named.name, sizeof named.name, "%s", device->name);
+  snprintf(named.arch, sizeof named.arch, "sm_%d", device->cc);
+  ws_tune_set_device(1 + device->ordinal, &named);
+}
+
 ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
   *status = WSGEMM_SUCCESS;
   if (ordinal < 0 || ordinal >= WS_MAX_DEVICES) {
@@ -100,8 +108,10 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
   if (atomic_load_explicit(&r->is_ready, memory_order_acquire)) return &r->device;
   pthread_mutex_lock(&lock);
   CUresult result = CUDA_SUCCESS;
-  if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS)
+  if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS) {
+    name_for_tuning(&r->device);
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
+  }
   pthread_mutex_unlock(&lock);
   if (result == CUDA_SUCCESS) return &r->device;
   char what[32];
@@ -196,7 +206,9 @@ static CUresult find_plain(device_record *r, int which) {
                                         "cslices_2", "cslices_3", "smarked",   "cmarked"};
     return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
   }
-  if (which == WS_KERNEL_PITCH)
+  if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
+    snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
+  else if (which == WS_KERNEL_PITCH)
     snprintf(name, sizeof name, "pitch");
   else if (which >= WS_KERNEL_COLUMN_SUMS)
     snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);

@@ -64,9 +64,11 @@ typedef enum ws_plain_kernel {
   WS_KERNEL_SCALE,                                      /* C = beta C and the epilogue, by the type of C */
   WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES, /* by the type of C, a real one */
   WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
-  WS_KERNEL_MAXIMA,                                     /* slice_kernels.cuh */
-  WS_KERNEL_SLICES,                                     /* by the number of slices, of floats, then of complex numbers */
-  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 6,              /* marked_kernel.cuh; likewise */
+  WS_KERNEL_FILL,                                       /* arena_kernels.cuh */
+  WS_KERNEL_COMPARE,
+  WS_KERNEL_MAXIMA,                        /* slice_kernels.cuh */
+  WS_KERNEL_SLICES,                        /* by the number of slices, of floats, then of complex numbers */
+  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 6, /* marked_kernel.cuh; likewise */
   WS_N_PLAIN_KERNELS = WS_KERNEL_MARKED + 2
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */

@@ -16,15 +16,15 @@ ws_driver ws_cuda;
 
 typedef CUresult(CUDAAPI *get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
-static const struct {
+typedef struct entry {
   const char *name;
   int version;
   size_t offset; /* of its member in ws_driver */
-} entries[] = {
+} entry;
+
 #define WS_DRIVER_ROW(name, version) {#name, version, offsetof(ws_driver, name)},
-    WS_DRIVER_ENTRIES(WS_DRIVER_ROW) WS_DRIVER_COMMAND_ENTRIES(WS_DRIVER_ROW)
+static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
 #undef WS_DRIVER_ROW
-};
 
 static _Atomic bool is_used, is_lost;
 
@@ -48,7 +48,20 @@ bool ws_is_readable(const void *pointer) {
   return !is_bad;
 }
 
-/* ISO C has no cast from an object pointer to a function pointer; their bytes are copied. */
+/* The first that is missing; NULL: none. ISO C has no cast from an object pointer to a function pointer; their bytes are copied. */
+static const char *load(get_proc_address get, const entry *wanted, size_t n_wanted) {
+  const char *missing = NULL;
+  for (size_t i = 0; i < n_wanted; i++) {
+    void *found = NULL;
+    if (get(wanted[i].name, &found, wanted[i].version, CU_GET_PROC_ADDRESS_DEFAULT, NULL) != CUDA_SUCCESS || !found)
+      missing = wanted[i].name;
+    memcpy((char *)&ws_cuda + wanted[i].offset, &found, sizeof found);
+  }
+  return missing;
+}
+
+static get_proc_address found_get; /* NULL: no driver, or one too old for it */
+
 void ws_driver_load(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
@@ -59,12 +72,17 @@ void ws_driver_load(void) {
     ws_cuda.missing = "cuGetProcAddress_v2";
     return;
   }
-  get_proc_address get;
-  memcpy(&get, &symbol, sizeof get);
-  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-    void *found = NULL;
-    if (get(entries[i].name, &found, entries[i].version, CU_GET_PROC_ADDRESS_DEFAULT, NULL) != CUDA_SUCCESS || !found)
-      ws_cuda.missing = entries[i].name;
-    memcpy((char *)&ws_cuda + entries[i].offset, &found, sizeof found);
-  }
+  memcpy(&found_get, &symbol, sizeof found_get);
+  ws_cuda.missing = load(found_get, entries, sizeof entries / sizeof entries[0]);
+}
+
+static const char *missing_tool;
+static void load_tools(void) {
+  if (found_get) missing_tool = load(found_get, tools, sizeof tools / sizeof tools[0]);
+}
+
+const char *ws_driver_load_tools(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load_tools);
+  return ws_cuda.missing ? ws_cuda.missing : missing_tool;
 }

@@ -2,7 +2,7 @@
  *
  * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
  * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it.
- * The command `wsgemm` has a table of its own, and does initialise (src/cli/gpu.c). */
+ * Tuning (arena.c) does initialise; so does the command `wsgemm`, which has a table of its own (src/cli/gpu.c). */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
@@ -39,24 +39,26 @@
   X(cuGetErrorName, 6000)                              \
   X(cuGetErrorString, 6000)
 
-/* What only the command calls: its own copy of driver.c is compiled with WS_DRIVER_OF_COMMAND. */
-#ifdef WS_DRIVER_OF_COMMAND
-#define WS_DRIVER_COMMAND_ENTRIES(X) \
-  X(cuInit, 2000)                    \
-  X(cuDeviceGetCount, 2000)          \
-  X(cuDeviceTotalMem, 3020)          \
-  X(cuMemAlloc, 3020)                \
-  X(cuMemFree, 3020)                 \
-  X(cuMemcpyHtoD, 3020)              \
+/* What calls on matrices have no business with: for tuning, and for the command, which has a copy of driver.c of its own. */
+#define WS_DRIVER_TOOL_ENTRIES(X) \
+  X(cuInit, 2000)                 \
+  X(cuDeviceGetCount, 2000)       \
+  X(cuDeviceTotalMem, 3020)       \
+  X(cuMemAlloc, 3020)             \
+  X(cuMemFree, 3020)              \
+  X(cuMemcpyHtoD, 3020)           \
+  X(cuMemcpyDtoDAsync, 3020)      \
+  X(cuMemsetD32Async, 3020)       \
+  X(cuEventSynchronize, 2000)     \
+  X(cuEventElapsedTime, 2000)     \
+  X(cuEventDestroy, 4000)         \
+  X(cuStreamSynchronize, 2000)    \
   X(cuCtxSynchronize, 2000)
-#else
-#define WS_DRIVER_COMMAND_ENTRIES(X)
-#endif
 
 typedef struct ws_driver {
 #define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;
   WS_DRIVER_ENTRIES(WS_DRIVER_MEMBER)
-  WS_DRIVER_COMMAND_ENTRIES(WS_DRIVER_MEMBER)
+  WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_MEMBER)
 #undef WS_DRIVER_MEMBER
   bool is_loaded;      /* there is a driver in this process */
   const char *missing; /* an entry point that it lacks, being too old; NULL: none */
@@ -66,6 +68,8 @@ extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 
 /* Looks for libcuda.so.1 without initialising it, and watches forks from then on. Once. */
 void ws_driver_load(void);
+/* The entry points of the tools, after it. The name of one that is missing of all, NULL: none. By any thread, any number of times. */
+const char *ws_driver_load_tools(void);
 
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
 void ws_driver_note_use(void);

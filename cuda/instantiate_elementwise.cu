@@ -1,4 +1,5 @@
-/* instantiate_elementwise.cu - the kernels that are no rows: those over C, by its type's letter, and copies of operands. */
+/* instantiate_elementwise.cu - the kernels that are no rows: those over C, by its type's letter, copies of operands, and those of tuning. */
+#include "arena_kernels.cuh"
 #include "elementwise_kernels.cuh"
 #include "pitch_kernel.cuh"
 
@@ -23,3 +24,6 @@ WS_COLUMN_SUMS(h)
 WS_COLUMN_SUMS(b)
 
 extern "C" __global__ void __launch_bounds__(256) pitch(const __grid_constant__ ws_pitch_args args) { ws::pitch_operands(args); }
+
+extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ ws_arena_args args) { ws::fill_matrix(args); }
+extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant__ ws_arena_args args) { ws::compare_matrices(args); }

@@ -117,7 +117,74 @@ static ws_entry entry_of(ws_sched sched) {
   return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
 }
 
+/* By elements of its own, not 16 bytes at a time. */
+static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
+
 static bool is_invariant(wsgemm_handle *h) { return atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0; }
+
+/* ---- what tuning has found ----------------------------------------------------------------------------------------------------- */
+
+static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
+  static const ws_numerics of_slices[] = {WS_NUMERICS_CHAIN, WS_NUMERICS_F16X1, WS_NUMERICS_F16X3, WS_NUMERICS_BF16X6};
+  switch (row->kind) {
+  case WS_ROW_VECTOR:
+    return WS_NUMERICS_VECTOR;
+  case WS_ROW_WGMMA:
+    return row->k_parts > 1 ? WS_NUMERICS_WGMMA_K2 : WS_NUMERICS_WGMMA;
+  case WS_ROW_SLICED:
+    return of_slices[row->n_slices];
+  case WS_ROW_TILED:
+    break;
+  }
+  return plan->split.n_parts > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
+}
+
+bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
+  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
+  return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
+}
+
+double ws_gpu_plan_cost(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
+  return row_cost(plan, ws_cuda_row_at(row_idx), device->n_sms);
+}
+
+ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
+  const ws_problem *p = plan->problem;
+  const bool is_by_map = ws_is_by_map(plan->kind); /* copied, if need be */
+  return (ws_tuning_kind){.type = p->type,
+                          .type_c = p->type_c,
+                          .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
+                          .a_trans = p->a_trans,
+                          .b_trans = p->b_trans,
+                          .single_a = !is_by_map && is_single(ws_operand_a(p)),
+                          .single_b = !is_by_map && is_single(ws_operand_b(p))};
+}
+
+/* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */
+static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
+  const int row_idx = tuned->tuning->row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  const double most_of_model = 1.1;
+  if (row_idx < 0) return true;
+  if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
+  return tuned->is_exact ||
+         ws_gpu_plan_cost(plan, row_idx, device) <= most_of_model * ws_gpu_plan_cost(plan, plan->row_idx, device);
+}
+
+/* For a plan whose row is the model's. */
+static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
+  const ws_problem *p = plan->problem;
+  const int slot = 1 + device->ordinal;
+  const ws_tuned of_model = {&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
+  ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
+  if (atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed)) return of_model;
+  if (!p->tuning) {
+    if (!ws_tune_has_table(slot)) return of_model;
+    const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
+    const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
+    tuned = ws_tune_find(slot, &kind, &shape);
+  }
+  return may_take(h, plan, device, &tuned) ? tuned : of_model;
+}
 
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
@@ -153,7 +220,6 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
 
 wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan) {
-  const wsgemm_policy policy = (wsgemm_policy)atomic_load_explicit(&h->policy, memory_order_relaxed);
   *plan = (ws_gpu_plan){.problem = p};
   plan->is_invariant = is_invariant(h);
   plan->kind = kind;
@@ -161,6 +227,13 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->split = !ws_is_by_map(kind) && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
   plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;
   plan->row_idx = choose_row(h, plan, device);
+  plan->tuned = tuned_for(h, plan, device);
+  const ws_tuning *tuning = plan->tuned.tuning;
+  if (tuning->row > 0) plan->row_idx = tuning->row - 1;
+  const int forced_policy = atomic_load_explicit(&h->policy, memory_order_relaxed),
+            quantum = atomic_load_explicit(&h->quantum, memory_order_relaxed);
+  const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
+  plan->quantum = (uint32_t)(quantum > 0 ? quantum : tuning->quantum);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = sched_for(policy, device);
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
@@ -169,6 +242,7 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
       ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
   if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
   plan->grid = ws_gpu_plan_grid(p, row, plan->split.n_parts);
+  if (tuning->order > 0) plan->grid.group = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "split.h"
 #include "tile.h"
+#include "tuning.h"
 
 typedef struct ws_gpu_plan {
   const ws_problem *problem;
@@ -14,8 +15,10 @@ typedef struct ws_gpu_plan {
   ws_split split;
   int row_idx;
   const ws_device_kernel *kernel;
+  ws_tuned tuned;
   ws_sched sched;
   bool fixed_work;
+  uint32_t quantum;
   ws_tile_grid grid;
   int64_t n_items;
   ws_launch_state *state; /* of the call, once it has been asked for */
@@ -29,9 +32,17 @@ ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
 /* How many slices a packed operand of such products has; 0: they use none. */
 int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
 
+/* The same for a call, which may lack the memory for it (backend.c; the library's own memory is taken to be there). */
+ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
+
 /* The device's context must be current. n_slices: of rows of that kind, else 0. */
 wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);
+
+/* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it, in any unit. */
+bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);
+double ws_gpu_plan_cost(const ws_gpu_plan *plan, int row_idx, const ws_device *device);
+ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);

@@ -45,7 +45,8 @@ extern "C" {
   X(CAPTURE_UNSAFE, 9, "the stream is being captured and a needed buffer is missing")             \
   X(WORKSPACE_TOO_SMALL, 10, "the given workspace is too small for every kernel")                 \
   X(DEVICE_ERROR, 11, "a GPU call failed")                                                        \
-  X(INTERNAL_ERROR, 12, "a defect in wsgemm; please report it")
+  X(INTERNAL_ERROR, 12, "a defect in wsgemm; please report it")                                   \
+  X(FILE_ERROR, 13, "a file cannot be read or written")
 
 typedef enum wsgemm_status {
 #define WSGEMM_STATUS_ENUM(name, value, text) WSGEMM_##name = (value),
@@ -403,6 +404,77 @@ WSGEMM_API wsgemm_status wsgemm_prepack(wsgemm_handle *h, const wsgemm_gemm_desc
 /* Frees the record, not the memory. Calls that have returned do not need it any more. NULL is allowed and does nothing. Returns SUCCESS;
  * INVALID_POINTER: it is none, or destroyed. */
 WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
+
+/* ---- Tuning -------------------------------------------------------------------------------------------------------------------
+ *
+ * A model of their speed chooses row, tile, COARSE_FACTOR, policy and blocking of every call. wsgemm_autotune measures instead, for one
+ * shape on one device, and keeps what it found: in this process at once, and in a file for later ones. A call takes, from the first of these
+ * that has something to say: what the handle or the environment forces; the user's file; a table that comes with the library; the model.
+ * File and table serve shapes near to those that were measured (a factor of 1.4 in all), on the same device. What is tuned never changes a
+ * bit of C: all candidates sum in the same order as the built-in choice, and each is compared with its C before its time counts.
+ *
+ * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none, nor the table. It
+ * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged, of another
+ * version of the library or name an unknown kernel are not used, with one warning (wsgemm_last_error). Any number of processes may write to
+ * it at once: they take turns by FILE.lock, and replace it as a whole. */
+
+/* What the search is doing, told after each measurement. Texts are valid during the call. */
+typedef struct wsgemm_autotune_step {
+  const char *candidate, *best; /* "row=sgemm_avx512_32x12 path=packed mc=192 ..." */
+  double us;                    /* of this run; 0: not measured (budget 0), < 0: refused, since its C differs */
+  double best_us, built_in_us;  /* medians so far; 0: none yet */
+  double model;                 /* predicted time of the candidate in parts of the built-in choice's */
+  int candidate_idx, n_candidates, n_alive, round;
+  double elapsed_ms, budget_ms;
+} wsgemm_autotune_step;
+
+/* Not 0: the search stops here, and keeps what it has found. Runs on the calling thread and must not call wsgemm. */
+typedef int (*wsgemm_autotune_progress)(void *user, const wsgemm_autotune_step *step);
+
+typedef struct wsgemm_autotune_result {
+  double before_us, after_us; /* medians of the built-in choice, and of what is kept; 0: not measured */
+  int n_candidates, n_measured, n_refused, is_better, is_interrupted;
+  double elapsed_ms;
+  char before[192], after[192]; /* as wsgemm_autotune_step's candidate */
+} wsgemm_autotune_result;
+
+typedef struct wsgemm_autotune_options {
+  size_t struct_bytes;               /* sizeof(wsgemm_autotune_options) */
+  int device;                        /* the CUDA driver's ordinal; -1: the CPU */
+  int is_exhaustive;                 /* not 0: measures every candidate to the end, whatever the budget (but 0) */
+  double budget_ms;                  /* for all of the call; < 0: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or kept */
+  uint64_t seed;                     /* of the operands, and of the order in which candidates take turns */
+  const char *file;                  /* NULL: the user's; "": none, for this process only */
+  wsgemm_autotune_progress progress; /* NULL: none; with budget 0 it is told all candidates, in the model's order */
+  void *user;
+  wsgemm_autotune_result *result; /* NULL: not wanted */
+} wsgemm_autotune_options;
+
+#define WSGEMM_AUTOTUNE_OPTIONS_INIT \
+  { sizeof(wsgemm_autotune_options), -1, 0, -1, 1, 0, 0, 0, 0 }
+
+/* Tunes the product that desc describes: layout, ops, types, math, sizes, lds, batch, alpha and beta count; no pointer of it is looked at,
+ * nor its epilogue and packed operands. Operands of random numbers are made for the time of the call: in host memory, or on the device, on
+ * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. A candidate is kept
+ * if it is 2 % faster than the built-in choice; else the file remembers that nothing better was found. options: NULL for the defaults.
+ * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
+ * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, DEVICE_ERROR, ARCH_MISMATCH; NOT_SUPPORTED: nothing is
+ * to be computed, or a device of whose matrices no kernel is a choice; FILE_ERROR: found and in force, but not written to the file. */
+WSGEMM_API wsgemm_status wsgemm_autotune(wsgemm_handle *h, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *options);
+
+/* The name of the user's file ("" if there is none); its lines that are valid, whatever device and version they are of; and those of the
+ * library's own table. Written as the texts below. file: NULL for the user's. */
+WSGEMM_API size_t wsgemm_tuning_file(char *text, size_t bytes);
+WSGEMM_API size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes);
+WSGEMM_API size_t wsgemm_tuning_table(char *text, size_t bytes);
+
+/* Merges the valid lines of `text` (as wsgemm_tuning_read gives them) into a file, and takes them into use if it is the user's. *n_lines: how
+ * many were valid (NULL: not wanted). Returns SUCCESS; INVALID_POINTER: text is NULL; INVALID_VALUE: text has lines, none of them valid;
+ * FILE_ERROR; ALLOC_FAILED. */
+WSGEMM_API wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines);
+
+/* Empties a file, and forgets what was in force of it if it is the user's. Returns SUCCESS (also where there was none), FILE_ERROR. */
+WSGEMM_API wsgemm_status wsgemm_tuning_clear(const char *file);
 
 /* ---- Asking --------------------------------------------------------------------------------------------------------------
  * Texts: at most `bytes` bytes are written, always closed with NUL if bytes > 0. Returns the length of the whole text without

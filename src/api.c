@@ -63,6 +63,7 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   }
   p->batch_count = 1;
   p->stride_a = p->stride_b = p->stride_c = 0;
+  p->tuning = NULL;
   p->has_epilogue = p->has_packed = false;
 }
 

@@ -17,6 +17,7 @@
 #include "cpu/threads.h"
 #include "cuda/backend.h"
 #include "internal.h"
+#include "tuning.h"
 
 _Atomic bool ws_context_ready;
 wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
@@ -70,7 +71,7 @@ const char *wsgemm_status_text(wsgemm_status status) { return known(status) ? st
 /* ---- environment: one table ------------------------------------------------------------------------------------------------ */
 
 static ws_isa env_isa = WS_N_ISAS - 1;
-static const char *env_kernel;
+static const char *env_kernel, *env_tune;
 
 static bool parse_int(const char *text, int least, int most, int *value) {
   char *end;
@@ -112,6 +113,11 @@ static bool read_kernel(const char *text) {
   return true;
 }
 
+static bool read_tune(const char *text) {
+  env_tune = text;
+  return true;
+}
+
 static const struct {
   const char *name;
   bool (*read)(const char *text);
@@ -123,6 +129,7 @@ static const struct {
     {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref"},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
+    {"WSGEMM_TUNE", read_tune, "the name of a file, or off"},
     {"WSGEMM_CHECK", read_check, "0 or 1"},
     {"WSGEMM_INVARIANT", read_invariant, "0 or 1"},
 };
@@ -245,6 +252,13 @@ static void settle_tiles(void) {
     machine.isa[WS_ISA_AMX] = false;
 }
 
+static void init_tuning(void) {
+  ws_tuning_device cpu;
+  ws_tune_init(env_tune);
+  ws_cpu_tuning_device(default_threads, &cpu);
+  ws_tune_set_device(WS_TUNE_CPU, &cpu);
+}
+
 static void init(void) {
   ws_pool_watch_forks();
   ws_cuda_init();
@@ -256,6 +270,7 @@ static void init(void) {
   quota_threads = count_quota();
   default_threads = tighter(tighter(tighter(WS_MAX_WORKERS, affinity_threads), quota_threads), env_threads);
   set_defaults(&ws_default_handle);
+  init_tuning();
   atomic_store_explicit(&ws_context_ready, true, memory_order_release);
 }
 

@@ -89,7 +89,8 @@ void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
               ws_path_name(plan.path), plan.path == WS_PATH_DIRECT && plan.pack_a ? " (panels of A packed)" : "");
   ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
-  ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\n", plan.coarse, ws_policy_name(plan.policy), plan.n_threads);
+  ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\nchosen_by: %s\n", plan.coarse, ws_policy_name(plan.policy),
+              plan.n_threads, ws_tuned_by_name(plan.tuned.by));
   if (ws_is_half(p->type))
     ws_text_add(t, "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n", ws_types[p->type].name,
                 ws_types[p->type_c].name);

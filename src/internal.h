@@ -1,6 +1,6 @@
 /* internal.h - what the rooms of the library tell each other: the problem, the plan, and who does what with them.
  *
- * Path of a call: api.c checks the arguments and makes a ws_problem > dispatch.c picks the backend and asks tune.c for a ws_plan
+ * Path of a call: api.c checks the arguments and makes a ws_problem > dispatch.c picks the backend > cpu/plan.c asks tune.c and makes a ws_plan
  * > cpu/backend.c runs it. The problem is built once and never changed on its way; nothing here is visible outside. */
 #ifndef WS_INTERNAL_H
 #define WS_INTERNAL_H
@@ -47,6 +47,20 @@ typedef struct ws_packed_pair {
   bool swapped;
 } ws_packed_pair;
 
+/* ---- what tuning chooses: tuning.h ----------------------------------------------------------------------------------------- */
+
+typedef struct ws_tuning ws_tuning;
+
+typedef enum ws_tuned_by { WS_TUNED_BY_MODEL, WS_TUNED_BY_USER, WS_TUNED_BY_TABLE, WS_TUNED_BY_SEARCH } ws_tuned_by;
+
+/* What a call takes, and from where. */
+typedef struct ws_tuned {
+  const ws_tuning *tuning; /* never NULL; all 0: the model's choice. Valid as long as the process lives */
+  ws_tuned_by by;
+  bool is_exact; /* of just this shape */
+} ws_tuned;
+const char *ws_tuned_by_name(ws_tuned_by by);
+
 /* ---- problem --------------------------------------------------------------------------------------------------------------
  * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
  * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
@@ -60,6 +74,7 @@ typedef struct ws_problem {
   ws_scale scale;   /* alpha, beta and what is known of them */
   wsgemm_math math; /* INHERIT: the handle's */
   int64_t batch_count, stride_a, stride_b, stride_c;
+  const ws_tuning *tuning; /* what the search tries; NULL: looked up */
   bool has_epilogue, has_packed;
   ws_epilogue epilogue;  /* if has_epilogue, else never looked at */
   ws_packed_pair packed; /* if has_packed, likewise */
@@ -188,7 +203,7 @@ static inline const ws_cpu_row *ws_row_for_work(const wsgemm_handle *h, wsgemm_t
 }
 void ws_registry_init(ws_isa most, const char *forced_kernel);
 
-/* ---- plan: tune.c --------------------------------------------------------------------------------------------------------- */
+/* ---- plan: cpu/plan.c ----------------------------------------------------------------------------------------------------- */
 
 typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it stands, A as it stands or one panel at a time packed on the stack */
@@ -209,6 +224,7 @@ typedef struct ws_plan {
   int64_t nc;         /* PACKED: columns of B packed at a time */
   int coarse, n_threads;
   wsgemm_policy policy;
+  ws_tuned tuned;
 } ws_plan;
 
 /* A product of one panel of rows, small enough that planning it would be felt: straight to the direct path. */

@@ -1,191 +1,316 @@
-/* tune.c - how a call is cut up: path, tile, COARSE_FACTOR, policy, threads. Today the model alone decides; its numbers carry their
- * origin. Only kc is part of the numerics, and it follows from the row and k. */
-#include "internal.h"
-#include "tile.h"
+/* tune.c - what tuning has found, as a call looks it up: in the user's file and in what this process itself has found, else in the table
+ * that comes with the library.
+ *
+ * A device's tables are built on the first question and read without a lock; a change builds new ones beside the old, which are kept, as a
+ * call may be reading them. Entries of one kind stand together, in order of log2 m, so that a look-up touches only those within reach. */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-const char *ws_path_name(ws_path path) {
-  static const char *const names[] = {"direct", "vector", "packed", "half"};
-  return names[path];
+#include "cuda/backend.h"
+#include "tuning.h"
+
+/* How far an entry serves: the distance of shapes, where one octave in one of m, n, k, batch is 1. */
+static const float reach = 0.5f;
+
+/* ---- shipped table ------------------------------------------------------------------------------------------------------------ */
+
+static const char shipped[] = WS_TUNING_HEADER
+#include "tuned.def"
+    ;
+
+const char *ws_tune_shipped(size_t *length) {
+  *length = sizeof shipped - 1;
+  return shipped;
 }
 
-const char *ws_policy_name(wsgemm_policy policy) {
-  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal", "clc", "foreach"};
-  return names[policy];
+/* ---- tables ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct tuned_shape {
+  float log_m, log_n, log_k, log_batch;
+  ws_tuning tuning;
+} tuned_shape;
+
+typedef struct kind_range {
+  uint32_t kind;
+  int first, n;
+} kind_range;
+
+typedef struct table {
+  struct table *older; /* so that what was replaced is not lost to leak checkers */
+  int n_kinds;
+  kind_range *kinds; /* ascending */
+  tuned_shape *shapes;
+} table;
+
+enum { FOUND, SHIPPED, N_LAYERS };
+
+static struct slot {
+  ws_tuning_device device;
+  _Atomic bool is_known;
+  _Atomic(table *) layer[N_LAYERS]; /* NULL: nothing */
+} slots[WS_N_TUNE_SLOTS];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char user_path[1024];
+static bool is_off;
+static ws_tuning_list of_file, of_process, of_table; /* with the lock */
+
+static uint32_t code_of(const ws_tuning_kind *kind) {
+  return (uint32_t)kind->workers << 16 | (uint32_t)kind->type << 12 | (uint32_t)kind->type_c << 8 |
+         (uint32_t)kind->numerics << 4 | (uint32_t)kind->a_trans << 3 | (uint32_t)kind->b_trans << 2 |
+         (uint32_t)kind->single_a << 1 | (uint32_t)kind->single_b;
 }
 
-/* Multiply-adds for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
-#define WORK_PER_THREAD (80.0 * 80 * 80)
-/* The same beside a matrix unit (Sapphire Rapids). */
-#define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
-/* Bytes of matrix for each thread of a matrix-vector product. */
-#define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
-/* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
-#define VECTOR_LEAST 1024.0
-/* Elements of C for each thread of a walk over them. */
-#define WALK_PER_THREAD (32.0 * 1024)
-/* Items for each thread and step: more balance better, fewer cost less. */
-enum { ITEMS_PER_THREAD = 8 };
-/* Columns of a queue tile, in panels of nr. */
-enum { PANELS_PER_TILE = 4 };
+typedef struct sorted_entry {
+  uint32_t kind;
+  tuned_shape shape;
+} sorted_entry;
 
-static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
-
-/* Blocks of nearly equal length, so that none is short; a multiple of 4, the unrolling of the kernels. */
-static int64_t k_block(int64_t k, int64_t longest) {
-  return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
+static int by_kind_and_m(const void *a, const void *b) {
+  const sorted_entry *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  return (x->shape.log_m > y->shape.log_m) - (x->shape.log_m < y->shape.log_m);
 }
 
-static int threads_for(wsgemm_handle *h, double work, double work_per_thread) {
-  if (work < 2 * work_per_thread) return 1;
-  const int limit = ws_thread_limit(h);
-  const double useful = work / work_per_thread;
-  return useful < limit ? (int)useful : limit;
+static tuned_shape shape_of(const ws_tuning_shape *s) {
+  return (tuned_shape){
+      .log_m = log2f((float)s->m), .log_n = log2f((float)s->n), .log_k = log2f((float)s->k), .log_batch = log2f((float)s->batch)};
 }
 
-/* COARSE_FACTOR that leaves each thread `items`, at most `most`, if the handle does not say. */
-static int coarse_for(wsgemm_handle *h, int n_threads, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
-  const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
-  if (forced > 0) return forced;
-  if (n_threads == 1) return (int)most;
-  return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
+static int row_of(const ws_tuning_entry *e) {
+  const int row = e->device.is_gpu ? ws_cuda_kernel_find(e->row) : ws_row_find(e->row);
+  if (row < 0) return 0;
+  return (e->device.is_gpu ? ws_cuda_kernel_type(row) : ws_row(row)->type) == e->kind.type ? row + 1 : 0;
 }
 
-static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
-  const ws_cpu_row *row = plan->row;
-  plan->path = WS_PATH_DIRECT;
-  const double a_bytes = (double)p->m * (double)p->k * ws_types[p->type].bytes;
-  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->type].bytes;
-  const double l2_bytes = (double)ws_machine_get()->l2_bytes;
-  plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
-  plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
-  plan->n_threads = threads_for(h, work, WORK_PER_THREAD);
-  if (plan->n_threads == 1) return;
-  if (plan->by_columns) {
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+/* The table of the library also serves other devices of the same architecture and size. */
+static bool serves(const ws_tuning_entry *e, const ws_tuning_device *device, bool is_shipped) {
+  return e->device.units == device->units && strcmp(e->device.arch, device->arch) == 0 &&
+         (is_shipped || strcmp(e->device.name, device->name) == 0) && strcmp(e->version, wsgemm_version_string()) == 0;
+}
+
+static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bool is_shipped, sorted_entry *to) {
+  int n = 0;
+  for (int i = 0; i < list->n; i++) {
+    const ws_tuning_entry *e = &list->entry[i];
+    const int row = row_of(e);
+    if (row == 0 || !serves(e, device, is_shipped)) continue;
+    to[n].kind = code_of(&e->kind);
+    to[n].shape = shape_of(&e->shape);
+    to[n].shape.tuning = e->tuning;
+    to[n].shape.tuning.row = row;
+    n++;
+  }
+  return n;
+}
+
+static table *new_table(const sorted_entry *sorted, int n) {
+  table *t = calloc(1, sizeof *t);
+  if (!t) return NULL;
+  t->kinds = malloc((size_t)n * sizeof *t->kinds);
+  t->shapes = malloc((size_t)n * sizeof *t->shapes);
+  if (!t->kinds || !t->shapes) {
+    free(t->kinds), free(t->shapes), free(t);
+    return NULL;
+  }
+  for (int i = 0; i < n; i++) {
+    t->shapes[i] = sorted[i].shape;
+    if (i == 0 || sorted[i].kind != sorted[i - 1].kind) t->kinds[t->n_kinds++] = (kind_range){sorted[i].kind, i, 0};
+    t->kinds[t->n_kinds - 1].n++;
+  }
+  return t;
+}
+
+/* With the lock. `later` entries take the place of earlier ones of the same shape. */
+static bool build(struct slot *s, int layer, const ws_tuning_list *earlier, const ws_tuning_list *later) {
+  ws_tuning_list all = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < earlier->n; i++) ok = ws_tuning_list_put(&all, &earlier->entry[i]);
+  for (int i = 0; ok && later && i < later->n; i++) ok = ws_tuning_list_put(&all, &later->entry[i]);
+  sorted_entry *sorted = ok && all.n > 0 ? malloc((size_t)all.n * sizeof *sorted) : NULL;
+  ok = ok && (sorted || all.n == 0);
+  table *old = atomic_load_explicit(&s->layer[layer], memory_order_relaxed), *t = NULL;
+  if (sorted) {
+    const int n = gather(&all, &s->device, layer == SHIPPED, sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_kind_and_m);
+    if (n > 0 || old) t = new_table(sorted, n > 0 ? n : 0), ok = t != NULL;
+  } else if (ok && old) {
+    t = calloc(1, sizeof *t), ok = t != NULL;
+  }
+  free(sorted);
+  ws_tuning_list_free(&all);
+  if (!ok || !t) return ok;
+  t->older = old;
+  atomic_store_explicit(&s->layer[layer], t, memory_order_release);
+  return true;
+}
+
+static bool build_found(void) {
+  bool ok = true;
+  for (int i = 0; i < WS_N_TUNE_SLOTS; i++)
+    if (atomic_load_explicit(&slots[i].is_known, memory_order_relaxed)) ok = build(&slots[i], FOUND, &of_file, &of_process) && ok;
+  return ok;
+}
+
+void ws_tune_set_device(int slot, const ws_tuning_device *device) {
+  struct slot *s = &slots[slot];
+  if (slot < 0 || slot >= WS_N_TUNE_SLOTS || atomic_load_explicit(&s->is_known, memory_order_acquire)) return;
+  pthread_mutex_lock(&lock);
+  if (!atomic_load_explicit(&s->is_known, memory_order_relaxed)) {
+    s->device = *device;
+    build(s, FOUND, &of_file, &of_process);
+    if (!is_off) build(s, SHIPPED, &of_table, NULL);
+    atomic_store_explicit(&s->is_known, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+bool ws_tune_device(int slot, ws_tuning_device *device) {
+  if (!atomic_load_explicit(&slots[slot].is_known, memory_order_acquire)) return false;
+  *device = slots[slot].device;
+  return true;
+}
+
+/* ---- look-up ------------------------------------------------------------------------------------------------------------------ */
+
+static const kind_range *find_kind(const table *t, uint32_t kind) {
+  int low = 0, high = t->n_kinds;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (t->kinds[middle].kind < kind)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < t->n_kinds && t->kinds[low].kind == kind ? &t->kinds[low] : NULL;
+}
+
+/* The first whose log m is not below. */
+static int first_from(const tuned_shape *shapes, int n, float log_m) {
+  int low = 0, high = n;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (shapes[middle].log_m < log_m)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static float square(float x) { return x * x; }
+
+bool ws_tune_has_table(int slot) {
+  for (int layer = 0; layer < N_LAYERS; layer++)
+    if (atomic_load_explicit(&slots[slot].layer[layer], memory_order_relaxed)) return true;
+  return false;
+}
+
+static const tuned_shape *nearest(const table *t, uint32_t kind, const tuned_shape *wanted, float *distance) {
+  const kind_range *range = find_kind(t, kind);
+  if (!range) return NULL;
+  const tuned_shape *shapes = t->shapes + range->first, *best = NULL;
+  *distance = reach * reach;
+  for (int i = first_from(shapes, range->n, wanted->log_m - reach); i < range->n && shapes[i].log_m <= wanted->log_m + reach;
+       i++) {
+    const float d = square(shapes[i].log_m - wanted->log_m) + square(shapes[i].log_n - wanted->log_n) +
+                    square(shapes[i].log_k - wanted->log_k) + square(shapes[i].log_batch - wanted->log_batch);
+    if (d <= *distance && (!best || d < *distance)) best = &shapes[i], *distance = d;
+  }
+  return best;
+}
+
+ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
+  static const ws_tuned_by by[N_LAYERS] = {[FOUND] = WS_TUNED_BY_USER, [SHIPPED] = WS_TUNED_BY_TABLE};
+  const tuned_shape wanted = shape_of(shape);
+  const uint32_t code = code_of(kind);
+  for (int layer = 0; layer < N_LAYERS; layer++) {
+    float distance;
+    const table *t = atomic_load_explicit(&slots[slot].layer[layer], memory_order_acquire);
+    const tuned_shape *found = t ? nearest(t, code, &wanted, &distance) : NULL;
+    if (found) return (ws_tuned){&found->tuning, by[layer], distance == 0};
+  }
+  return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
+}
+
+/* ---- the user's file ---------------------------------------------------------------------------------------------------------- */
+
+const char *ws_tune_path(void) { return user_path; }
+
+static void warn_of_file(const char *what) {
+  ws_fail(NULL, WSGEMM_FILE_ERROR, "warning: tuning file %.120s: %s", user_path, what);
+}
+
+static int count_unknown(const ws_tuning_list *list) {
+  int n = 0;
+  for (int i = 0; i < list->n; i++)
+    n += row_of(&list->entry[i]) == 0 && (!list->entry[i].device.is_gpu || ws_cuda_kernel_count() > 0) &&
+         strcmp(list->entry[i].version, wsgemm_version_string()) == 0;
+  return n;
+}
+
+/* With the lock. */
+static void read_file(void) {
+  char text[64];
+  ws_tuning_list_free(&of_file);
+  if (!user_path[0]) return;
+  if (!ws_tuning_file_read(user_path, &of_file)) {
+    const int why = errno;
+    ws_tuning_list_free(&of_file);
+    warn_of_file(why == EINVAL ? "not a tuning file; it is ignored" : strerror(why));
     return;
   }
-  if (p->batch_count > 1) {
-    /* Small products of a batch: several to an item, each whole. */
-    const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
-    const double work_each = work / (double)p->batch_count;
-    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WORK_PER_THREAD / 8 / work_each)));
-    if (plan->n_products > 1 || share > 1) return;
+  const int n_unknown = count_unknown(&of_file);
+  if (of_file.n_bad > 0)
+    snprintf(text, sizeof text, "%d damaged lines are ignored", of_file.n_bad), warn_of_file(text);
+  else if (n_unknown > 0)
+    snprintf(text, sizeof text, "%d lines of unknown kernels are ignored", n_unknown), warn_of_file(text);
+}
+
+static void find_path(const char *setting) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  int n = 0;
+  if (setting)
+    n = snprintf(user_path, sizeof user_path, "%s", setting);
+  else if (cache && cache[0] == '/')
+    n = snprintf(user_path, sizeof user_path, "%s/wsgemm/tuning", cache);
+  else if (home && home[0] == '/')
+    n = snprintf(user_path, sizeof user_path, "%s/.cache/wsgemm/tuning", home);
+  if (n >= (int)sizeof user_path) user_path[0] = '\0';
+}
+
+void ws_tune_init(const char *setting) {
+  pthread_mutex_lock(&lock);
+  is_off = setting && strcmp(setting, "off") == 0;
+  if (!is_off) {
+    find_path(setting);
+    read_file();
+    ws_tuning_list_read(&of_table, shipped, sizeof shipped - 1);
   }
-  const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
-  if (p->m <= tall && p->batch_count == 1) {
-    /* One panel: cut by columns; into one strip each if A is too large to be read again for every strip. */
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
-    return;
-  }
-  const int64_t unit = p->m >= 2 * tall && !plan->pack_a ? tall : row->mr;
-  plan->bm = round_up(ws_ceil_div(p->m, plan->n_threads * ITEMS_PER_THREAD), unit);
-  const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
-  const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
-  plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
-  plan->coarse = coarse_for(h, plan->n_threads, ITEMS_PER_THREAD, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
+  pthread_mutex_unlock(&lock);
 }
 
-static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
-  plan->path = WS_PATH_VECTOR;
-  plan->swap = p->n != 1;
-  const int64_t m = plan->swap ? p->n : p->m;
-  plan->n_threads = threads_for(h, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
-  plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
-  plan->bn = 1;
-  plan->coarse = 1;
+void ws_tune_reload(void) {
+  pthread_mutex_lock(&lock);
+  read_file();
+  build_found();
+  pthread_mutex_unlock(&lock);
 }
 
-static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
-  const ws_cpu_row *row = plan->row;
-  const ws_machine *machine = ws_machine_get();
-  const int bytes = ws_types[p->type].bytes;
-  plan->path = WS_PATH_PACKED;
-  plan->n_threads = threads_for(h, work / (double)p->batch_count, WORK_PER_THREAD);
-  /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
-  const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
-  int64_t n_rows = ws_ceil_div(p->m, most_rows);
-  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
-  plan->bm = round_up(ws_ceil_div(p->m, n_rows), row->mr);
-  n_rows = ws_ceil_div(p->m, plan->bm);
-  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
-  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
-  const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
-  plan->nc = round_up(ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
-  plan->coarse =
-      coarse_for(h, plan->n_threads, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+bool ws_tune_put(const ws_tuning_entry *e) {
+  pthread_mutex_lock(&lock);
+  const bool ok = ws_tuning_list_put(&of_process, e) && build_found();
+  pthread_mutex_unlock(&lock);
+  return ok;
 }
 
-/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. Beside a
- * matrix unit packing takes as long as the products: sums of half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on
- * Sapphire Rapids: 2048 from 440 to 600 GF/s). */
-static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
-  const ws_cpu_row *row = plan->row;
-  const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
-  plan->path = WS_PATH_HALF;
-  plan->n_threads = threads_for(h, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
-  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
-  const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
-  const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
-  int64_t n_rows = ws_ceil_div(p->m, most_rows);
-  if (plan->n_threads > 1 && p->batch_count == 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
-  plan->bm = round_up(ws_ceil_div(p->m, n_rows), row->mr);
-  n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
-  plan->coarse = coarse_for(h, plan->n_threads, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
-  if (plan->n_threads > 1)
-    plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
-                                        (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
-}
-
-/* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
- * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
- * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. */
-static bool direct_pays(const ws_problem *p) {
-  const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
-  const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
-}
-
-static wsgemm_policy cpu_policy(const wsgemm_handle *h) {
-  const int policy = atomic_load_explicit(&h->policy, memory_order_relaxed);
-  return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
-}
-
-void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
-  enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
-  const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
-  *plan = (ws_plan){.row = ws_row_for(h, p->type), .policy = cpu_policy(h), .coarse = 1, .n_products = 1};
-  plan->n_threads = threads_for(h, n_elements, WALK_PER_THREAD);
-  plan->bm = ws_min(p->m, LONGEST_LINE);
-  plan->bn = TILE / plan->bm;
-}
-
-void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
-  /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
-  const bool invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed);
-  /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
-  const bool is_row = invariant && given->m == 1 && given->n > 1 && given->ldc == 1 && ws_types[given->type].n_real == 1 &&
-                      !ws_is_half(given->type);
-  ws_problem turned;
-  if (is_row) turned = ws_transposed(given);
-  const ws_problem *p = is_row ? &turned : given;
-  plan->swap = is_row;
-  const double work = (double)p->m * (double)p->n * (double)p->k;
-  plan->row = ws_row_for_work(h, p->type, work);
-  plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = false;
-  plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
-  plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
-  plan->n_products = 1;
-  plan->policy = cpu_policy(h);
-  plan->n_threads = 1;
-  if (ws_is_half(p->type))
-    plan_half(h, p, work * (double)p->batch_count, plan);
-  else if (ws_is_one_panel(p, plan->row))
-    plan->path = WS_PATH_DIRECT;
-  else if ((p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant)
-    plan_vector(h, p, work * (double)p->batch_count, plan);
-  else if (direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4)
-    plan_direct(h, p, work * (double)p->batch_count, plan);
-  else
-    plan_packed(h, p, work, plan);
+void ws_tune_forget(void) {
+  pthread_mutex_lock(&lock);
+  ws_tuning_list_free(&of_process);
+  pthread_mutex_unlock(&lock);
+  ws_tune_reload();
 }

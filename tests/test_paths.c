@@ -1,4 +1,4 @@
-/* test_paths.c - the ways through the CPU backend with plans that tune.c would never make: blocks of one register tile, k blocks of
+/* test_paths.c - the ways through the CPU backend with plans that cpu/plan.c would never make: blocks of one register tile, k blocks of
  * a few elements, any COARSE_FACTOR, policy and thread count. So every boundary between blocks, tiles, items and steps is crossed
  * in products small enough to check each of them: exact on whole numbers, and bit for bit what the direct path gives in one thread
  * with the same k block. */

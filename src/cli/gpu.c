@@ -34,12 +34,12 @@ ws_gpu_state ws_gpu_find(int *n_devices, char why[WS_GPU_WHY_BYTES]) {
     snprintf(why, WS_GPU_WHY_BYTES, "no NVIDIA driver: libcuda.so.1 is not there or cannot be loaded");
     return WS_GPU_NO_DRIVER;
   }
-  if (ws_cuda.missing) {
+  const char *missing = ws_driver_load_tools();
+  if (missing) {
     const int version = ws_gpu_driver_version();
     char of[32] = "";
     if (version) snprintf(of, sizeof of, ", made for CUDA %d.%d,", version / 1000, version % 1000 / 10);
-    snprintf(why, WS_GPU_WHY_BYTES, "the NVIDIA driver is too old: it%s has no %s; one for CUDA 12.0 or later has", of,
-             ws_cuda.missing);
+    snprintf(why, WS_GPU_WHY_BYTES, "the NVIDIA driver is too old: it%s has no %s; one for CUDA 12.0 or later has", of, missing);
     return WS_GPU_OLD_DRIVER;
   }
   const CUresult result = ws_cuda.cuInit(0);

@@ -1,0 +1,279 @@
+/* arena.c - where tuning measures products on the CPU: operands of its own in host memory, and the candidates for a product. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+#include "tile.h"
+#include "tuning.h"
+
+typedef struct cpu_arena {
+  void *a, *b, *c, *expected, *cache;
+  size_t c_bytes, cache_bytes;
+} cpu_arena;
+
+void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device) {
+  const ws_machine *machine = ws_machine_get();
+  int isa = WS_N_ISAS - 1;
+  while (isa > 0 && !machine->isa[isa]) isa--;
+  *device = (ws_tuning_device){.units = n_threads};
+  ws_text name = {device->name, sizeof device->name, 0}, arch = {device->arch, sizeof device->arch, 0};
+  ws_text_add(&name, "%s", machine->model);
+  ws_text_add(&arch, "%s/%lldK/%lldK", ws_isa_name((ws_isa)isa), (long long)machine->l1d_bytes >> 10,
+              (long long)machine->l2_bytes >> 10);
+}
+
+/* ---- operands ------------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a batch of so many lines, whose strides are made positive; 0: more than can be. */
+static size_t batch_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type) {
+  *stride = *stride < 0 ? -*stride : *stride;
+  const double elements = (double)ld * (double)n_lines + (double)*stride * (double)(p->batch_count - 1);
+  const double bytes = elements * ws_types[type].bytes;
+  return bytes < 0x1p46 ? (size_t)bytes : 0;
+}
+
+/* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all types. */
+static void draw(void *to, size_t n_reals, wsgemm_type type, uint64_t seed) {
+  uint64_t x = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
+  for (size_t i = 0; i < n_reals; i++) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17; /* xorshift64 (Marsaglia 2003) */
+    const double unit = ((double)(x >> 11) * 0x1p-53 + 0x1p-5) / (1 + 0x1p-5), value = x & 1 ? unit : -unit;
+    const uint16_t sign = (uint16_t)(x & 0x8000), exponent = (uint16_t)(x >> 32 & 3);
+    switch (type) {
+    case WSGEMM_F16:
+      ((uint16_t *)to)[i] = (uint16_t)(sign | (11 + exponent) << 10 | (x & 0x3ff));
+      break;
+    case WSGEMM_BF16:
+      ((uint16_t *)to)[i] = (uint16_t)(sign | (123 + exponent) << 7 | (x & 0x7f));
+      break;
+    case WSGEMM_F64:
+    case WSGEMM_C64:
+      ((double *)to)[i] = value;
+      break;
+    case WSGEMM_F32:
+    case WSGEMM_C32:
+      ((float *)to)[i] = (float)value;
+      break;
+    }
+  }
+}
+
+/* The same numbers again and again, from where no size of a matrix meets them in step. */
+static void fill(void *to, size_t bytes, wsgemm_type type, uint64_t seed) {
+  enum { PERIOD = 65521 }; /* a prime */
+  const size_t real_bytes = (size_t)(ws_types[type].bytes / ws_types[type].n_real);
+  const size_t n_drawn = bytes / real_bytes < PERIOD ? bytes / real_bytes : PERIOD;
+  draw(to, n_drawn, type, seed);
+  for (size_t done = n_drawn * real_bytes; done < bytes;) {
+    const size_t n = done < bytes - done ? done : bytes - done;
+    memcpy((char *)to + done, to, n);
+    done += n;
+  }
+}
+
+/* NULL: none is to be had. */
+static void *new_matrix(size_t bytes) {
+  enum { ALIGN = 4096 };
+  return bytes > 0 ? aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN) : NULL;
+}
+
+static wsgemm_status open_arena(ws_arena *arena) {
+  ws_problem *p = &arena->problem;
+  cpu_arena *own = arena->own = calloc(1, sizeof *own);
+  if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
+  const size_t a_bytes = batch_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
+  const size_t b_bytes = batch_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
+  own->c_bytes = batch_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
+  own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
+  own->a = new_matrix(a_bytes), own->b = new_matrix(b_bytes), own->c = new_matrix(own->c_bytes);
+  own->expected = new_matrix(own->c_bytes), own->cache = new_matrix(own->cache_bytes);
+  if (!own->a || !own->b || !own->c || !own->expected || !own->cache)
+    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for operands of %.0f bytes",
+                   (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes);
+  fill(own->a, a_bytes, p->type, arena->seed), fill(own->b, b_bytes, p->type, arena->seed + 1);
+  memset(own->cache, 1, own->cache_bytes);
+  p->a = own->a, p->b = own->b, p->c = own->c;
+  arena->entry = (ws_tuning_entry){.kind = ws_cpu_tuning_kind(arena->h, p), .shape = {p->m, p->n, p->k, p->batch_count}};
+  ws_tune_device(WS_TUNE_CPU, &arena->entry.device);
+  memcpy(arena->entry.version, wsgemm_version_string(), strlen(wsgemm_version_string()) + 1);
+  return WSGEMM_SUCCESS;
+}
+
+static void close_arena(ws_arena *arena) {
+  cpu_arena *own = arena->own;
+  if (!own) return;
+  free(own->a), free(own->b), free(own->c), free(own->expected), free(own->cache);
+  free(own);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static double now_ms(ws_arena *arena) {
+  (void)arena;
+  return now_us() * 1e-3;
+}
+
+static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
+  cpu_arena *own = arena->own;
+  (void)tuning;
+  fill(own->c, own->c_bytes, arena->problem.type_c, arena->seed + 2);
+  return WSGEMM_SUCCESS;
+}
+
+/* Of this thread's core; the others' were left some time ago. */
+static void clear_l2(cpu_arena *own) {
+  volatile unsigned char *line = own->cache;
+  for (size_t i = 0; i < own->cache_bytes; i += 64) line[i]++;
+}
+
+static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
+  ws_problem p = arena->problem;
+  p.tuning = tuning;
+  clear_l2(arena->own);
+  const double begin = now_us();
+  const wsgemm_status status = ws_dispatch(arena->h, &p);
+  *us = now_us() - begin;
+  return status;
+}
+
+static wsgemm_status keep(ws_arena *arena) {
+  cpu_arena *own = arena->own;
+  memcpy(own->expected, own->c, own->c_bytes);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status differs(ws_arena *arena, bool *answer) {
+  const cpu_arena *own = arena->own;
+  *answer = memcmp(own->expected, own->c, own->c_bytes) != 0;
+  return WSGEMM_SUCCESS;
+}
+
+/* ---- candidates ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct listing {
+  ws_arena *arena;
+  ws_candidate *list;
+  int n;
+} listing;
+
+/* Time in ns of a machine about as fast as a Zen 5 core at 250 GF/s in FP32: only the order counts. */
+static double model_of(const ws_problem *p, const ws_plan *plan) {
+  const ws_machine *machine = ws_machine_get();
+  const ws_type_info *type = &ws_types[p->type];
+  const double real_bytes = (double)type->bytes / type->n_real, bytes = type->bytes;
+  const double m = (double)p->m, n = (double)p->n, k = (double)p->k, batch = (double)p->batch_count;
+  const double work_ns = m * n * k * (type->n_real == 2 ? 4 : 1) * real_bytes / 4 / 125;
+  const double memory = 12, l3 = 30, l2 = 80; /* bytes in a ns */
+  double traffic_ns, items;
+  if (plan->path == WS_PATH_PACKED || plan->path == WS_PATH_HALF) {
+    const double sweeps_of_a = plan->path == WS_PATH_PACKED ? (double)ws_ceil_div(p->n, plan->nc) : 1;
+    const double block_of_a = (double)plan->bm * (double)plan->kc * bytes,
+                 block_of_b = (double)plan->nc * (double)plan->kc * bytes;
+    const double reads_of_b = m / (double)plan->bm * k * n * bytes;
+    traffic_ns = 2 * m * k * bytes * sweeps_of_a / memory + 2 * k * n * bytes / memory + reads_of_b / l3 +
+                 2 * m * n * bytes * (double)ws_ceil_div(p->k, plan->kc) / l3;
+    if (block_of_a > 0.7 * (double)machine->l2_bytes) traffic_ns += reads_of_b / l2 + m * k * n / plan->row->nr * bytes / l3;
+    if (block_of_b > 0.5 * (double)machine->l3_bytes) traffic_ns += reads_of_b / memory;
+    items = (double)ws_ceil_div(p->m, plan->bm) * (double)ws_ceil_div(ws_min(plan->nc, p->n), plan->bn * plan->coarse);
+  } else {
+    const double b_bytes = k * n * bytes;
+    traffic_ns = m * k * bytes / memory + m / plan->row->mr * b_bytes / (b_bytes > (double)machine->l2_bytes ? l3 : l2) +
+                 2 * m * n * bytes * (double)ws_ceil_div(p->k, plan->kc) / l3;
+    items = (double)ws_ceil_div(p->m, plan->bm) * (double)ws_ceil_div(p->n, plan->bn * plan->coarse) * batch;
+  }
+  const double threads = plan->n_threads, rounds = (double)ws_ceil_div((int64_t)items, plan->n_threads) * threads / items;
+  const double hand_over_ns = threads > 1 ? 2000 + 50 * items : 0;
+  return batch * (work_ns + traffic_ns) / threads * rounds + hand_over_ns;
+}
+
+/* What a plan has chosen, in full. */
+static ws_tuning tuning_of(const ws_problem *p, const ws_plan *plan) {
+  ws_tuning t = {.row = ws_row_find(plan->row->name) + 1, .threads = plan->n_threads};
+  if (plan->path == WS_PATH_DIRECT) t.path = WS_TUNING_DIRECT;
+  if (plan->path == WS_PATH_PACKED) t.path = WS_TUNING_PACKED, t.nc = (int)plan->nc;
+  if (plan->path != WS_PATH_DIRECT) t.mc = (int)plan->bm;
+  if (plan->n_threads > 1) {
+    const int64_t n_cols = plan->path == WS_PATH_PACKED ? ws_min(plan->nc, p->n) : p->n;
+    t.policy = (int)plan->policy;
+    t.coarse = (int)ws_min(plan->coarse, ws_min(WS_COARSE_MAX, ws_ceil_div(n_cols, plan->bn)));
+  }
+  return t;
+}
+
+static void plan_of(const listing *l, const ws_tuning *tuning, ws_plan *plan) {
+  ws_problem p = l->arena->problem;
+  p.tuning = tuning;
+  ws_plan_make(l->arena->h, &p, plan);
+}
+
+static bool is_listed(const listing *l, const ws_tuning *t) {
+  for (int i = 0; i < l->n; i++)
+    if (memcmp(&l->list[i].tuning, t, sizeof *t) == 0) return true;
+  return false;
+}
+
+/* As the plan that becomes of it: what the handle forces, and what blocks are rounded to, makes equals of some. */
+static void add(listing *l, const ws_tuning *wanted) {
+  ws_plan plan;
+  plan_of(l, wanted, &plan);
+  const ws_tuning t = tuning_of(&l->arena->problem, &plan);
+  if (l->n == WS_MOST_CANDIDATES || is_listed(l, &t)) return;
+  ws_candidate *c = &l->list[l->n++];
+  c->tuning = t;
+  ws_text row = {c->row, sizeof c->row, 0};
+  ws_text_add(&row, "%s", plan.row->name);
+  c->model = model_of(&l->arena->problem, &plan);
+}
+
+/* Blocks by twos and halves of what the model takes for this path. */
+static void add_blocks(listing *l, const ws_tuning *base) {
+  static const int parts[][2] = {{1, 4}, {1, 2}, {3, 4}, {3, 2}, {2, 1}, {4, 1}};
+  enum { N_PARTS = sizeof parts / sizeof parts[0] };
+  for (int i = -1; i < N_PARTS; i++)
+    for (int j = -1; j < N_PARTS; j++) {
+      ws_tuning t = *base;
+      if (i >= 0) t.mc = (int)ws_max(1, (int64_t)base->mc * parts[i][0] / parts[i][1]);
+      if (j >= 0 && base->nc > 0) t.nc = (int)ws_max(1, (int64_t)base->nc * parts[j][0] / parts[j][1]);
+      if (base->mc > 0) add(l, &t);
+    }
+}
+
+static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
+  static const int policies[] = {WSGEMM_POLICY_STEAL, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS};
+  for (int threads = n_threads; threads >= 1; threads /= 2)
+    for (int policy = 0; policy < 3; policy++)
+      for (int coarse = 1; coarse <= WS_COARSE_MAX; coarse *= 2) {
+        ws_tuning t = *base;
+        t.threads = threads, t.policy = policies[policy], t.coarse = coarse;
+        add(l, &t);
+      }
+}
+
+static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
+  listing l = {arena, candidates, 0};
+  ws_plan plan;
+  plan_of(&l, &ws_tuning_of_model, &plan);
+  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.type) && ws_is_one_panel(&arena->problem, plan.row))) return 0;
+  const ws_tuning built_in = tuning_of(&arena->problem, &plan);
+  add(&l, &built_in);
+  const int n_paths = plan.path == WS_PATH_HALF ? 1 : WS_TUNING_PACKED;
+  for (int path = 1; path <= n_paths; path++) {
+    const ws_tuning of_path = {.path = plan.path == WS_PATH_HALF ? 0 : path};
+    ws_plan best;
+    plan_of(&l, &of_path, &best);
+    const ws_tuning base = tuning_of(&arena->problem, &best);
+    add(&l, &base);
+    add_blocks(&l, &base);
+    add_sharing(&l, &base, ws_thread_limit(arena->h));
+  }
+  return l.n;
+}
+
+const ws_arena_class ws_cpu_arena = {open_arena, list_candidates, prepare, run, keep, differs, now_ms, close_arena};

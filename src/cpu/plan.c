@@ -1,0 +1,224 @@
+/* plan.c - how a call on the CPU is cut up: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
+ * has found, then the model, whose numbers carry their origin. Only kc is part of the numerics, and it follows from the row and k. */
+#include "internal.h"
+#include "tile.h"
+#include "tuning.h"
+
+const char *ws_path_name(ws_path path) {
+  static const char *const names[] = {"direct", "vector", "packed", "half"};
+  return names[path];
+}
+
+const char *ws_policy_name(wsgemm_policy policy) {
+  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal", "clc", "foreach"};
+  return names[policy];
+}
+
+/* Multiply-adds for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
+#define WORK_PER_THREAD (80.0 * 80 * 80)
+/* The same beside a matrix unit (Sapphire Rapids). */
+#define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
+/* Bytes of matrix for each thread of a matrix-vector product. */
+#define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
+/* Multiply-adds from which a matrix-vector product is worth a kernel of its own. */
+#define VECTOR_LEAST 1024.0
+/* Elements of C for each thread of a walk over them. */
+#define WALK_PER_THREAD (32.0 * 1024)
+/* Items for each thread and step: more balance better, fewer cost less. */
+enum { ITEMS_PER_THREAD = 8 };
+/* Columns of a queue tile, in panels of nr. */
+enum { PANELS_PER_TILE = 4 };
+
+static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
+
+/* Blocks of nearly equal length, so that none is short; a multiple of 4, the unrolling of the kernels. */
+static int64_t k_block(int64_t k, int64_t longest) {
+  return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
+}
+
+static int threads_for(wsgemm_handle *h, const ws_tuning *tuning, double work, double work_per_thread) {
+  if (tuning->threads == 1 || (tuning->threads == 0 && work < 2 * work_per_thread)) return 1;
+  const int limit = ws_thread_limit(h);
+  const double useful = tuning->threads > 0 ? tuning->threads : work / work_per_thread;
+  return useful < limit ? (int)useful : limit;
+}
+
+/* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning says. */
+static int coarse_for(wsgemm_handle *h, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
+  const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed), n_threads = plan->n_threads;
+  if (forced > 0) return forced;
+  if (plan->tuned.tuning->coarse > 0) return plan->tuned.tuning->coarse;
+  if (n_threads == 1) return (int)most;
+  return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
+}
+
+static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  plan->path = WS_PATH_DIRECT;
+  const double a_bytes = (double)p->m * (double)p->k * ws_types[p->type].bytes;
+  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->type].bytes;
+  const double l2_bytes = (double)ws_machine_get()->l2_bytes;
+  plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
+  plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->n_threads = threads_for(h, plan->tuned.tuning, work, WORK_PER_THREAD);
+  if (plan->n_threads == 1) return;
+  if (plan->by_columns) {
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+    return;
+  }
+  if (p->batch_count > 1) {
+    /* Small products of a batch: several to an item, each whole. */
+    const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
+    const double work_each = work / (double)p->batch_count;
+    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WORK_PER_THREAD / 8 / work_each)));
+    if (plan->n_products > 1 || share > 1) return;
+  }
+  const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
+  if (p->m <= tall && p->batch_count == 1) {
+    /* One panel: cut by columns; into one strip each if A is too large to be read again for every strip. */
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    return;
+  }
+  const int64_t unit = p->m >= 2 * tall && !plan->pack_a ? tall : row->mr;
+  plan->bm = round_up(ws_ceil_div(p->m, plan->n_threads * ITEMS_PER_THREAD), unit);
+  const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
+  const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
+  plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
+  plan->coarse = coarse_for(h, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
+}
+
+static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  plan->path = WS_PATH_VECTOR;
+  plan->swap = p->n != 1;
+  const int64_t m = plan->swap ? p->n : p->m;
+  plan->n_threads = threads_for(h, plan->tuned.tuning, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
+  plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
+  plan->bn = 1;
+  plan->coarse = 1;
+}
+
+static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  const ws_tuning *tuning = plan->tuned.tuning;
+  const ws_machine *machine = ws_machine_get();
+  const int bytes = ws_types[p->type].bytes;
+  plan->path = WS_PATH_PACKED;
+  plan->n_threads = threads_for(h, tuning, work / (double)p->batch_count, WORK_PER_THREAD);
+  /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
+  const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
+  int64_t n_rows = ws_ceil_div(p->m, most_rows);
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
+  plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
+  n_rows = ws_ceil_div(p->m, plan->bm);
+  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
+  const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
+  plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
+  plan->coarse = coarse_for(h, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+}
+
+/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. Beside a
+ * matrix unit packing takes as long as the products: sums of half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on
+ * Sapphire Rapids: 2048 from 440 to 600 GF/s). */
+static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+  const ws_cpu_row *row = plan->row;
+  const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
+  plan->path = WS_PATH_HALF;
+  plan->n_threads = threads_for(h, plan->tuned.tuning, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
+  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
+  const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
+  int64_t n_rows = ws_ceil_div(p->m, most_rows);
+  if (plan->n_threads > 1 && p->batch_count == 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
+  const int mc = plan->tuned.tuning->mc;
+  plan->bm = round_up(mc > 0 ? ws_min(mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
+  n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
+  plan->coarse = coarse_for(h, plan, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
+  if (plan->n_threads > 1)
+    plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
+                                        (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
+}
+
+/* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
+ * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
+ * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. */
+static bool direct_pays(const ws_problem *p) {
+  const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
+  const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
+  return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
+}
+
+static wsgemm_policy cpu_policy(const wsgemm_handle *h, const ws_tuning *tuning) {
+  const int forced = atomic_load_explicit(&h->policy, memory_order_relaxed);
+  const int policy = forced != WSGEMM_POLICY_AUTO ? forced : tuning->policy;
+  return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
+}
+
+void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+  enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
+  const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
+  *plan = (ws_plan){.row = ws_row_for(h, p->type), .policy = cpu_policy(h, &ws_tuning_of_model), .coarse = 1, .n_products = 1};
+  plan->n_threads = threads_for(h, &ws_tuning_of_model, n_elements, WALK_PER_THREAD);
+  plan->bm = ws_min(p->m, LONGEST_LINE);
+  plan->bn = TILE / plan->bm;
+}
+
+ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) {
+  return (ws_tuning_kind){.type = p->type,
+                          .type_c = p->type_c,
+                          .numerics = WS_NUMERICS_CHAIN,
+                          .a_trans = p->a_trans,
+                          .b_trans = p->b_trans,
+                          .workers = ws_thread_limit(h)};
+}
+
+/* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
+static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, const ws_cpu_row *row, double work) {
+  enum { LEAST_WORK = 64 * 64 * 64 };
+  ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
+  if (!p->tuning && work >= LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
+    const ws_tuning_kind kind = ws_cpu_tuning_kind(h, p);
+    const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
+    tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
+  }
+  if (tuned.tuning && (tuned.tuning->row == 0 || ws_row(tuned.tuning->row - 1) == row)) return tuned;
+  return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
+}
+
+static bool is_direct(const ws_problem *p, const ws_plan *plan) {
+  if (plan->tuned.tuning->path != 0) return plan->tuned.tuning->path == WS_TUNING_DIRECT;
+  return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4;
+}
+
+void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
+  /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
+  const bool invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed);
+  /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
+  const bool is_row = invariant && given->m == 1 && given->n > 1 && given->ldc == 1 && ws_types[given->type].n_real == 1 &&
+                      !ws_is_half(given->type);
+  ws_problem turned;
+  if (is_row) turned = ws_transposed(given);
+  const ws_problem *p = is_row ? &turned : given;
+  plan->swap = is_row;
+  const double work = (double)p->m * (double)p->n * (double)p->k;
+  plan->row = ws_row_for_work(h, p->type, work);
+  plan->kc = k_block(p->k, plan->row->kc);
+  plan->pack_a = plan->by_columns = false;
+  plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
+  plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
+  plan->n_products = 1;
+  plan->n_threads = 1;
+  const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
+  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, p, plan->row, work);
+  plan->policy = cpu_policy(h, plan->tuned.tuning);
+  if (ws_is_half(p->type))
+    plan_half(h, p, work * (double)p->batch_count, plan);
+  else if (ws_is_one_panel(p, plan->row))
+    plan->path = WS_PATH_DIRECT;
+  else if (is_vector)
+    plan_vector(h, p, work * (double)p->batch_count, plan);
+  else if (is_direct(p, plan))
+    plan_direct(h, p, work * (double)p->batch_count, plan);
+  else
+    plan_packed(h, p, work, plan);
+}

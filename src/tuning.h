@@ -1,0 +1,194 @@
+/* tuning.h - what tuning may choose for a product, for which products it was found, and where it is kept.
+ *
+ *   tuning_line.c   an entry as a line of text, and back
+ *   tuning_file.c   the files that such lines are kept in
+ *   tune.c          the tables in force, and the look-up of a call
+ *   autotune.c      the search, over an arena of a backend's (cpu/arena.c, cuda/arena.c)
+ *
+ * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
+#ifndef WS_TUNING_H
+#define WS_TUNING_H
+#include "internal.h"
+
+/* ---- what is chosen -------------------------------------------------------------------------------------------------------- */
+
+/* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
+#define WS_NUMERICS_MAP(X)                                                    \
+  X(CHAIN, "chain")       /* multiply-adds in one chain, on CPUs cut by kc */ \
+  X(PARTS, "parts")       /* k in parts, by their number (split.h) */         \
+  X(VECTOR, "vector")     /* kernels of matrix-vector products */             \
+  X(WGMMA, "wgmma")       /* matrix units of cc 9.0 */                        \
+  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                      \
+  X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */                    \
+  X(F16X3, "f16x3")                                                           \
+  X(BF16X6, "bf16x6")
+
+typedef enum ws_numerics {
+#define WS_NUMERICS_ENUM(name, text) WS_NUMERICS_##name,
+  WS_NUMERICS_MAP(WS_NUMERICS_ENUM)
+#undef WS_NUMERICS_ENUM
+      WS_N_NUMERICS
+} ws_numerics;
+const char *ws_numerics_name(ws_numerics numerics);
+
+enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
+
+/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
+#define WS_TUNING_PARAMETERS(X)                                            \
+  X(policy, WSGEMM_POLICY_FOREACH)                                         \
+  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */ \
+  X(order, 1024)             /* GPU: rows of tiles in a band (tile.h) */   \
+  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */   \
+  X(path, WS_TUNING_PACKED)  /* CPU */                                     \
+  X(mc, 1 << 24)             /* CPU: rows and columns of a block */        \
+  X(nc, 1 << 24)                                                           \
+  X(threads, 256) /* CPU: at most so many */
+
+struct ws_tuning {
+  int row; /* of its backend's, + 1; 0: the model's */
+#define WS_TUNING_MEMBER(name, most) int name;
+  WS_TUNING_PARAMETERS(WS_TUNING_MEMBER)
+#undef WS_TUNING_MEMBER
+};
+
+extern const ws_tuning ws_tuning_of_model; /* all 0 */
+
+/* ---- for what -------------------------------------------------------------------------------------------------------------- */
+
+enum { WS_DEVICE_NAME_BYTES = 80, WS_ARCH_BYTES = 40, WS_VERSION_BYTES = 24, WS_ROW_NAME_BYTES = 64 };
+
+typedef struct ws_tuning_device {
+  char name[WS_DEVICE_NAME_BYTES]; /* "NVIDIA H200" */
+  char arch[WS_ARCH_BYTES];        /* "sm_90"; of CPUs instruction set and caches: "avx512/48K/1024K" */
+  int units;                       /* multiprocessors, threads */
+  bool is_gpu;                     /* not in the text: of `arch` */
+} ws_tuning_device;
+
+/* What must be equal for an entry to serve a product, but for device and shape. */
+typedef struct ws_tuning_kind {
+  wsgemm_type type, type_c;
+  ws_numerics numerics;
+  bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
+  int workers;                               /* CPU: threads that the call may use; GPU: 0 */
+} ws_tuning_kind;
+
+typedef struct ws_tuning_shape {
+  int64_t m, n, k, batch;
+} ws_tuning_shape;
+
+typedef struct ws_tuning_entry {
+  ws_tuning_device device;
+  char version[WS_VERSION_BYTES]; /* of the library that found it */
+  ws_tuning_kind kind;
+  ws_tuning_shape shape;
+  char row[WS_ROW_NAME_BYTES];
+  ws_tuning tuning; /* row: not looked at */
+  double before_us, after_us;
+} ws_tuning_entry;
+
+/* ---- text: tuning_line.c --------------------------------------------------------------------------------------------------- */
+
+#define WS_TUNING_HEADER "# wsgemm tuning 1\n"
+enum { WS_TUNING_LINE_BYTES = 640 };
+
+/* "row=... policy=...", what differs from the model's; without a row's name, of the parameters alone. */
+void ws_tuning_describe(const char *row, const ws_tuning *tuning, ws_text *t);
+/* The entry's line with its checksum and '\n'. */
+void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t);
+/* Of `length` bytes without '\n'. false: damaged, or none; *e is then of no use. */
+bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e);
+
+typedef struct ws_tuning_list {
+  ws_tuning_entry *entry;
+  int n, most;
+  int n_bad; /* lines that were none */
+} ws_tuning_list;
+
+void ws_tuning_list_free(ws_tuning_list *list);
+/* Takes the place of an entry of the same device, version, kind and shape. false: out of memory. */
+bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e);
+/* Empty lines and those that begin with '#' are none, and not counted as bad. */
+bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
+void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
+
+/* ---- files: tuning_file.c -------------------------------------------------------------------------------------------------- */
+
+/* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
+bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is. Writers take turns by PATH.lock; who is killed at any
+ * point leaves the old file or the new one. false, with errno. */
+bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
+
+/* ---- tables in force: tune.c ----------------------------------------------------------------------------------------------- */
+
+/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by context.c. */
+void ws_tune_init(const char *setting);
+/* The user's file; "": none. */
+const char *ws_tune_path(void);
+/* The library's own table. */
+const char *ws_tune_shipped(size_t *length);
+/* Replaces what is in force of the user's file by what it holds now; keeps what was only found in this process. */
+void ws_tune_reload(void);
+/* Into force, for this process. false: out of memory. */
+bool ws_tune_put(const ws_tuning_entry *e);
+/* Forgets what was found in this process, and reads the user's file again. */
+void ws_tune_forget(void);
+
+/* Which table a device's calls look into; made on the first question. */
+enum { WS_TUNE_CPU = 0, WS_N_TUNE_SLOTS = 65 /* the CPU; GPUs from 1 on */ };
+void ws_tune_set_device(int slot, const ws_tuning_device *device);
+bool ws_tune_device(int slot, ws_tuning_device *device);
+
+/* Whether there is any. */
+bool ws_tune_has_table(int slot);
+ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape);
+
+/* ---- search: autotune.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct ws_candidate {
+  ws_tuning tuning;
+  char row[WS_ROW_NAME_BYTES];
+  double model; /* predicted time, in any unit */
+} ws_candidate;
+
+enum { WS_MOST_CANDIDATES = 512 };
+
+/* A place to measure in: a backend's, or a test's. */
+typedef struct ws_arena ws_arena;
+typedef struct ws_arena_class ws_arena_class;
+struct ws_arena_class {
+  /* Makes operands, puts them into the problem, and describes device and kind in *e. */
+  wsgemm_status (*open)(ws_arena *arena);
+  /* All candidates, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. */
+  int (*candidates)(ws_arena *arena, ws_candidate *candidates);
+  /* Readies what the first run would otherwise be the slower for; fills C with what it begins with. */
+  wsgemm_status (*prepare)(ws_arena *arena, const ws_tuning *tuning);
+  /* One run with caches cleared, and its time. */
+  wsgemm_status (*run)(ws_arena *arena, const ws_tuning *tuning, double *us);
+  /* Keeps C as what others must be equal to. */
+  wsgemm_status (*keep)(ws_arena *arena);
+  wsgemm_status (*differs)(ws_arena *arena, bool *differs);
+  double (*now_ms)(ws_arena *arena);
+  void (*close)(ws_arena *arena); /* also after a failed open */
+};
+
+struct ws_arena {
+  const ws_arena_class *is;
+  wsgemm_handle *h;
+  ws_problem problem;
+  uint64_t seed;
+  int device;
+  void *own;             /* the class's */
+  ws_tuning_entry entry; /* device and kind of the product */
+};
+
+extern const ws_arena_class ws_cpu_arena;
+/* Of a product that is no matrix-vector one. */
+ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p);
+void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
+
+/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was found). */
+wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options, wsgemm_autotune_result *result,
+                        ws_tuning_entry *e);
+
+#endif

@@ -1,0 +1,138 @@
+/* tuning_api.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/backend.h"
+#include "internal.h"
+#include "tuning.h"
+
+/* ---- autotune ------------------------------------------------------------------------------------------------------------------- */
+
+static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_options *o) {
+  if (o->struct_bytes != sizeof *o)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes of the options is %zu; it must be %zu", o->struct_bytes, sizeof *o);
+  if (o->device < -1 || o->device >= WS_N_TUNE_SLOTS - 1)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be -1 .. %d", o->device, WS_N_TUNE_SLOTS - 2);
+  if (isnan(o->budget_ms)) return ws_fail(h, WSGEMM_INVALID_VALUE, "budget_ms is not a number");
+  if (o->device >= 0 && !ws_cuda_may_have_devices) return ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver");
+  return WSGEMM_SUCCESS;
+}
+
+/* Without what tuning does not look at. */
+static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p) {
+  const wsgemm_status status = ws_problem_of(h, desc, p);
+  if (status) return status;
+  p->has_epilogue = p->has_packed = false;
+  if (p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "nothing is to be computed, so there is nothing to tune");
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
+  return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
+                 why == EINVAL ? "not a tuning file; it is left as it is" : strerror(why));
+}
+
+/* Into force, and into the file. */
+static wsgemm_status keep(wsgemm_handle *h, const ws_tuning_entry *e, const char *file) {
+  ws_tuning_entry kept = *e;
+  const ws_tuning_list list = {&kept, 1, 1, 0};
+  if (!ws_tune_put(e)) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for what was found");
+  const char *path = file ? file : ws_tune_path();
+  if (!path[0]) return WSGEMM_SUCCESS;
+  return ws_tuning_file_merge(path, &list) ? WSGEMM_SUCCESS : fail_file(h, path, errno);
+}
+
+wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *given) {
+  enum { GPU_MS = 80, CPU_MS = 1000 };
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+  wsgemm_status status = given ? check_options(h, given) : WSGEMM_SUCCESS;
+  if (status) return status;
+  if (given) options = *given;
+  if (options.budget_ms < 0) options.budget_ms = options.device < 0 ? CPU_MS : GPU_MS;
+  ws_arena arena = {
+      .is = options.device < 0 ? &ws_cpu_arena : ws_cuda_arena, .h = h, .seed = options.seed, .device = options.device};
+  status = make_problem(h, desc, &arena.problem);
+  if (status) return status;
+  wsgemm_autotune_result result;
+  ws_tuning_entry found;
+  status = ws_search(&arena, &options, &result, &found);
+  if (status) return status;
+  if (options.result) *options.result = result;
+  /* Of a search that was stopped only what it has found, not that there is nothing. */
+  const bool is_kept = result.is_better || (result.n_measured > 0 && !result.is_interrupted);
+  return is_kept && options.budget_ms > 0 ? keep(h, &found, options.file) : WSGEMM_SUCCESS;
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------------------------- */
+
+static size_t give(const char *from, char *text, size_t bytes) {
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  ws_text_add(&t, "%s", from);
+  return t.length;
+}
+
+size_t wsgemm_tuning_file(char *text, size_t bytes) {
+  ws_context_init();
+  return give(ws_tune_path(), text, bytes);
+}
+
+size_t wsgemm_tuning_table(char *text, size_t bytes) {
+  size_t length;
+  return give(ws_tune_shipped(&length), text, bytes);
+}
+
+size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes) {
+  ws_context_init();
+  ws_text t = {text, bytes, 0};
+  ws_tuning_list list = {0};
+  if (bytes > 0) text[0] = '\0';
+  const char *path = file ? file : ws_tune_path();
+  if (path[0] && !ws_tuning_file_read(path, &list)) {
+    fail_file(NULL, path, errno);
+    list.n = 0;
+  } else {
+    ws_tuning_list_write(&list, &t);
+  }
+  ws_tuning_list_free(&list);
+  return t.length;
+}
+
+static bool is_users(const char *file) { return !file || strcmp(file, ws_tune_path()) == 0; }
+
+static wsgemm_status merge(const char *file, const ws_tuning_list *list) {
+  const char *path = file ? file : ws_tune_path();
+  if (!path[0]) return fail_file(NULL, path, ENOENT);
+  if (!ws_tuning_file_merge(path, list)) return fail_file(NULL, path, errno);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines) {
+  ws_context_init();
+  if (!text) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "text is NULL");
+  ws_tuning_list list = {0};
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (!ws_tuning_list_read(&list, text, strlen(text)))
+    status = ws_fail(NULL, WSGEMM_ALLOC_FAILED, "no memory for the lines");
+  else if (list.n == 0 && list.n_bad > 0)
+    status = ws_fail(NULL, WSGEMM_INVALID_VALUE, "none of %d lines is valid", list.n_bad);
+  else if (list.n > 0)
+    status = merge(file, &list);
+  if (n_lines) *n_lines = list.n;
+  ws_tuning_list_free(&list);
+  if (!status && is_users(file)) ws_tune_reload();
+  return status;
+}
+
+wsgemm_status wsgemm_tuning_clear(const char *file) {
+  ws_context_init();
+  const wsgemm_status status = merge(file, NULL);
+  if (!status && is_users(file)) ws_tune_forget();
+  return status;
+}
