@@ -278,7 +278,6 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   const cuda_arena *own = arena->own;
   ws_problem p;
   ws_gpu_plan plan;
-  if (atomic_load_explicit(&arena->h->cuda_kernel[arena->problem.type], memory_order_relaxed)) return 0;
   if (plan_of(arena, &ws_tuning_of_model, &p, &plan) || plan.kind == WS_ROW_VECTOR) return 0;
   listing l = {&plan, own->device, arena->h, candidates, 0};
   const int coarse = atomic_load_explicit(&arena->h->coarse_factor, memory_order_relaxed);
@@ -286,7 +285,8 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
       .row = plan.row_idx + 1, .policy = policy_of(&plan), .order = (int)plan.grid.group, .quantum = (int)plan.quantum};
   arena->entry.kind = ws_gpu_tuning_kind(&plan);
   add_of_row(&l, &built_in, plan.row_idx);
-  for (int r = 0; r < ws_cuda_row_count(); r++)
+  const bool is_forced = atomic_load_explicit(&arena->h->cuda_kernel[p.type], memory_order_relaxed) != 0;
+  for (int r = 0; r < ws_cuda_row_count() && !is_forced; r++)
     if (ws_gpu_plan_may_take(&plan, r) && (coarse == 0 || ws_cuda_row_at(r)->coarse == coarse)) add_of_row(&l, &built_in, r);
   return l.n;
 }

@@ -164,7 +164,8 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
 static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
   const int row_idx = tuned->tuning->row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   const double most_of_model = 1.1;
-  if (row_idx < 0) return true;
+  if (row_idx < 0 || row_idx == plan->row_idx) return true;
+  if (atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed)) return false; /* by name */
   if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
   return tuned->is_exact ||
          ws_gpu_plan_cost(plan, row_idx, device) <= most_of_model * ws_gpu_plan_cost(plan, plan->row_idx, device);
@@ -176,7 +177,6 @@ static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_de
   const int slot = 1 + device->ordinal;
   const ws_tuned of_model = {&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
   ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
-  if (atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed)) return of_model;
   if (!p->tuning) {
     if (!ws_tune_has_table(slot)) return of_model;
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);

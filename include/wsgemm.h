@@ -434,15 +434,17 @@ typedef int (*wsgemm_autotune_progress)(void *user, const wsgemm_autotune_step *
 typedef struct wsgemm_autotune_result {
   double before_us, after_us; /* medians of the built-in choice, and of what is kept; 0: not measured */
   int n_candidates, n_measured, n_refused, is_better, is_interrupted;
-  double elapsed_ms;
+  double elapsed_ms;            /* all of the search, and what came before its first run */
   char before[192], after[192]; /* as wsgemm_autotune_step's candidate */
 } wsgemm_autotune_result;
 
 typedef struct wsgemm_autotune_options {
-  size_t struct_bytes;               /* sizeof(wsgemm_autotune_options) */
-  int device;                        /* the CUDA driver's ordinal; -1: the CPU */
-  int is_exhaustive;                 /* not 0: measures every candidate to the end, whatever the budget (but 0) */
-  double budget_ms;                  /* for all of the call; < 0: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or kept */
+  size_t struct_bytes; /* sizeof(wsgemm_autotune_options) */
+  int device;          /* the CUDA driver's ordinal; -1: the CPU */
+  int is_exhaustive;   /* not 0: measures every candidate to the end, whatever the budget (but 0) */
+  /* From the first run on; operands are made, and kernels loaded, before. < 0: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or
+   * kept. */
+  double budget_ms;
   uint64_t seed;                     /* of the operands, and of the order in which candidates take turns */
   const char *file;                  /* NULL: the user's; "": none, for this process only */
   wsgemm_autotune_progress progress; /* NULL: none; with budget 0 it is told all candidates, in the model's order */

@@ -28,7 +28,7 @@ typedef struct search {
   ws_arena *arena;
   const wsgemm_autotune_options *options;
   wsgemm_autotune_result *result;
-  double begin_ms, budget_ms, run_ms; /* run_ms: of one measurement, all that belongs to it */
+  double open_ms, begin_ms, budget_ms, run_ms; /* run_ms: of one measurement, all that belongs to it */
   arm *arms;
   int n_arms, n_candidates, n_alive, round;
   uint64_t dice;
@@ -119,7 +119,7 @@ static wsgemm_status measure(search *s, arm *a) {
   wsgemm_status status = is_first ? is->prepare(s->arena, tuning) : WSGEMM_SUCCESS;
   if (!status && is_first && a->is_built_in) { /* what all candidates share is loaded now, and in nobody's time */
     status = is->run(s->arena, tuning, &us);
-    begin_ms = is->now_ms(s->arena);
+    s->begin_ms = begin_ms = is->now_ms(s->arena);
     if (!status) status = is->prepare(s->arena, tuning);
   }
   if (!status) status = is->run(s->arena, tuning, &us);
@@ -240,7 +240,7 @@ static void set_result(search *s, const arm *winner, ws_tuning_entry *e) {
   wsgemm_autotune_result *r = s->result;
   r->before_us = known(median(&s->arms[0])), r->after_us = known(median(winner));
   r->is_better = !winner->is_built_in, r->is_interrupted = s->is_stopped;
-  r->elapsed_ms = elapsed(s);
+  r->elapsed_ms = s->arena->is->now_ms(s->arena) - s->open_ms;
   describe(s->arms[0].candidate, r->before, sizeof r->before);
   describe(winner->candidate, r->after, sizeof r->after);
   *e = s->arena->entry;
@@ -267,7 +267,7 @@ wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options,
   search s = {.arena = arena,
               .options = options,
               .result = result,
-              .begin_ms = arena->is->now_ms(arena),
+              .open_ms = arena->is->now_ms(arena),
               .budget_ms = options->budget_ms,
               .dice = options->seed};
   *result = (wsgemm_autotune_result){0};
@@ -275,6 +275,7 @@ wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options,
   ws_candidate *candidates = calloc(WS_MOST_CANDIDATES, sizeof *candidates);
   s.arms = calloc(WS_MOST_CANDIDATES, sizeof *s.arms);
   if (!status && (!candidates || !s.arms)) status = ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for a search");
+  s.begin_ms = arena->is->now_ms(arena);
   if (!status) s.n_candidates = result->n_candidates = arena->is->candidates(arena, candidates);
   if (!status && s.n_candidates == 0)
     status = ws_fail(arena->h, WSGEMM_NOT_SUPPORTED, "there is nothing to choose for this product");

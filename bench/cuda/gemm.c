@@ -7,7 +7,7 @@
  *   demo             three squares                epilogue    real types: what bias, activation and so on cost
  *   pedantic, tf32   s: the math modes            accuracy    s: errors (accuracy.h)
  *   sliced           s: squares up to 16384       spread      s: elements of all sizes from 2^-20 to 2^20
- *   packed           s, c: B packed beforehand
+ *   packed           s, c: B packed beforehand                heat        m and n from 16 to 8192 at k = 4096
  *
  * of which demo and epilogue need no cuBLAS.
  *
@@ -347,6 +347,16 @@ static void run_against_cublas(const char *suite, wsgemm_type type, shape_list s
   run_in_class(suite, type, shapes, WSGEMM_MATH_DEFAULT);
 }
 
+/* The shapes for a heat map over m and n. */
+static void run_heat(wsgemm_type type) {
+  enum { LEAST = 16, MOST = 8192, K = 4096, N_SIZES = 10 };
+  static shape shapes[N_SIZES * N_SIZES];
+  int count = 0;
+  for (int64_t m = LEAST; m <= MOST; m *= 2)
+    for (int64_t n = LEAST; n <= MOST; n *= 2) shapes[count++] = (shape)SHAPE("NN", m, n, K);
+  run_against_cublas("heat", type, (shape_list){shapes, count});
+}
+
 static void run_packed(wsgemm_type type) {
   options.packs_b = true;
   run_in_class("packed", type, LIST(packed), WSGEMM_MATH_DEFAULT);
@@ -527,7 +537,7 @@ int main(int argc, char **argv) {
   int n_devices = 0;
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite "
-          "square,skinny,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,spread,packed,tf32,accuracy] "
+          "square,skinny,heat,odd,best,rows,policies,invariant,demo,epilogue,pedantic,sliced,spread,packed,tf32,accuracy] "
           "[--types "
           "sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--json FILE] [--commit ID] [--samples N] [--workspace own|asked]\n",
           stderr);
@@ -552,6 +562,7 @@ int main(int argc, char **argv) {
     const wsgemm_type type = (wsgemm_type)(at - letters);
     if (strstr(options.suites, "square")) run_against_cublas("square", type, is_half(type) ? LIST(half_square) : LIST(square));
     if (strstr(options.suites, "skinny")) run_against_cublas("skinny", type, is_half(type) ? LIST(half_skinny) : LIST(skinny));
+    if (strstr(options.suites, "heat")) run_heat(type);
     if (strstr(options.suites, "odd") && is_half(type)) run_against_cublas("odd", type, LIST(half_odd));
     if (strstr(options.suites, "demo"))
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));

@@ -28,7 +28,15 @@ ENUMS = {
     "bias": _lib.Bias,
     "operand": _lib.Operand,
 }
-STRUCTS = {"cfloat": _lib.CFloat, "cdouble": _lib.CDouble, "scalar": _lib.Scalar, "gemm_desc": _lib.GemmDesc}
+STRUCTS = {
+    "cfloat": _lib.CFloat,
+    "cdouble": _lib.CDouble,
+    "scalar": _lib.Scalar,
+    "gemm_desc": _lib.GemmDesc,
+    "autotune_step": _lib.AutotuneStep,
+    "autotune_result": _lib.AutotuneResult,
+    "autotune_options": _lib.AutotuneOptions,
+}
 
 VALUES = {
     "void": None,
@@ -44,6 +52,7 @@ VALUES = {
 POINTERS = {
     "char *": ctypes.c_char_p,
     "wsgemm_gemm_desc *": ctypes.c_char_p,  # passed as packed bytes
+    "wsgemm_autotune_options *": ctypes.POINTER(_lib.AutotuneOptions),
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
     "wsgemm_packed **": ctypes.POINTER(ctypes.c_void_p),
     "void **": ctypes.POINTER(ctypes.c_void_p),
@@ -101,7 +110,7 @@ def enums_of(header):
 
 def structs_of(header):
     found = re.findall(r"typedef (?:struct|union) wsgemm_(\w+) \{([^}]*)\} wsgemm_\w+ ?;", header)
-    return {name: re.findall(r"(\w+)(?= ?[,;])", body) for name, body in found}
+    return {name: re.findall(r"(\w+)(?:\[\d+\])?(?= ?[,;])", body) for name, body in found}
 
 
 def functions_of(header):
@@ -156,6 +165,12 @@ def test_functions(header):
 
 def test_logger_type(header):
     assert re.search(r"typedef void \(\*wsgemm_logger\)\(void \*user, wsgemm_status status, const char \*message\) ?;", header)
+
+
+def test_progress_type(header):
+    assert re.search(
+        r"typedef int \(\*wsgemm_autotune_progress\)\(void \*user, const wsgemm_autotune_step \*step\) ?;", header
+    )
 
 
 def test_version():

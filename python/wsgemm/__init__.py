@@ -22,9 +22,11 @@ Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml
 half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
 neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
 stream: see matmul. What is multiplied there many times can be prepared once: see prepack. Products
-that are captured into graphs want memory of their own: see Handle.workspace.
+that are captured into graphs want memory of their own: see Handle.workspace. What is fastest for a shape
+on this machine can be measured, and kept in a file for later: see autotune.
 """
 
+from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
 from ._info import config, explain, kernels, machine, workspace_size
@@ -44,15 +46,20 @@ __all__ = [
     "Handle",
     "Packed",
     "Status",
+    "TuningResult",
+    "TuningStep",
     "WsgemmError",
+    "autotune",
     "bgemm",
     "cgemm",
+    "clear_tuning",
     "config",
     "default_handle",
     "dgemm",
     "explain",
     "gemm",
     "hgemm",
+    "import_tuning",
     "kernels",
     "machine",
     "matmul",
@@ -60,6 +67,8 @@ __all__ = [
     "packed_size",
     "prepack",
     "sgemm",
+    "tuning_file",
+    "tuning_lines",
     "workspace_size",
     "zgemm",
 ]

@@ -13,7 +13,7 @@ import enum
 import os
 import struct
 import sys
-from ctypes import c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
 
 API_VERSION = (0, 1)  # of the header that this file mirrors: major, minor
@@ -33,6 +33,7 @@ class Status(enum.IntEnum):
     WORKSPACE_TOO_SMALL = 10
     DEVICE_ERROR = 11
     INTERNAL_ERROR = 12
+    FILE_ERROR = 13
 
 
 class Layout(enum.IntEnum):
@@ -182,6 +183,56 @@ REST_FORMAT = struct.Struct("=2iQqQqqdQq2Q")
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
+
+class AutotuneStep(ctypes.Structure):
+    _fields_ = [
+        ("candidate", c_char_p),
+        ("best", c_char_p),
+        ("us", c_double),
+        ("best_us", c_double),
+        ("built_in_us", c_double),
+        ("model", c_double),
+        ("candidate_idx", c_int),
+        ("n_candidates", c_int),
+        ("n_alive", c_int),
+        ("round", c_int),
+        ("elapsed_ms", c_double),
+        ("budget_ms", c_double),
+    ]
+
+
+AutotuneProgress = ctypes.CFUNCTYPE(c_int, c_void_p, ctypes.POINTER(AutotuneStep))
+
+
+class AutotuneResult(ctypes.Structure):
+    _fields_ = [
+        ("before_us", c_double),
+        ("after_us", c_double),
+        ("n_candidates", c_int),
+        ("n_measured", c_int),
+        ("n_refused", c_int),
+        ("is_better", c_int),
+        ("is_interrupted", c_int),
+        ("elapsed_ms", c_double),
+        ("before", ctypes.c_char * 192),
+        ("after", ctypes.c_char * 192),
+    ]
+
+
+class AutotuneOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("device", c_int),
+        ("is_exhaustive", c_int),
+        ("budget_ms", c_double),
+        ("seed", c_uint64),
+        ("file", c_char_p),
+        ("progress", AutotuneProgress),
+        ("user", c_void_p),
+        ("result", ctypes.POINTER(AutotuneResult)),
+    ]
+
+
 _out_int = ctypes.POINTER(c_int)
 _out_pointer = ctypes.POINTER(c_void_p)
 
@@ -231,6 +282,12 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "hgemm": _typed_gemm(c_float),
     "bgemm": _typed_gemm(c_float),
     "gemm": (c_int, [c_void_p, c_char_p]),
+    "autotune": (c_int, [c_void_p, c_char_p, ctypes.POINTER(AutotuneOptions)]),
+    "tuning_file": (c_size_t, [c_char_p, c_size_t]),
+    "tuning_read": (c_size_t, [c_char_p, c_char_p, c_size_t]),
+    "tuning_table": (c_size_t, [c_char_p, c_size_t]),
+    "tuning_import": (c_int, [c_char_p, c_char_p, _out_int]),
+    "tuning_clear": (c_int, [c_char_p]),
     "explain": (c_size_t, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "config": (c_size_t, [c_char_p, c_size_t]),
     "machine": (c_size_t, [c_char_p, c_size_t]),
@@ -313,17 +370,21 @@ def check(status: int) -> None:
         raise WsgemmError(known, f"{name}: {detail}")
 
 
-def text(function: Any, *arguments: Any) -> dict[str, str]:
-    """The "key: value" lines that one of the library's asking functions writes, as a dict in their order."""
+def written(function: Any, *arguments: Any) -> bytes:
+    """The text that one of the library's asking functions writes."""
     n_bytes = function(*arguments, None, 0) + 1
     while True:
         buffer = ctypes.create_string_buffer(n_bytes)
         needed = function(*arguments, buffer, n_bytes) + 1
         if needed <= n_bytes:
-            break
+            return buffer.value
         n_bytes = needed  # the text grew in between: another thread changed a setting
+
+
+def text(function: Any, *arguments: Any) -> dict[str, str]:
+    """The "key: value" lines that one of the library's asking functions writes, as a dict in their order."""
     pairs: dict[str, str] = {}
-    for line in buffer.value.decode(errors="replace").splitlines():
+    for line in written(function, *arguments).decode(errors="replace").splitlines():
         key, _, value = line.partition(":")
         key, value = key.strip(), value.strip()
         pairs[key] = f"{pairs[key]}\n{value}" if key in pairs else value

@@ -1,4 +1,4 @@
-/* bench.c - the command `wsgemm bench`: options, peers, and the run through the chosen suites.
+/* bench.c - the command `wsgemm bench`: options, peers, the run through the chosen suites, and the start of Python for pictures.
  *
  * The environment is cleaned before any peer is loaded, and the commit asked for before that too: a fork with a peer's threads
  * running would disturb them. How a figure comes about is said in bench_measure.c and, shorter, in the help below. */
@@ -6,8 +6,10 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,9 +18,10 @@ enum { MAX_SUITES = 16, MAX_SHAPES = 4096, MAX_THREADS = 1024, MAX_SIZE = 1 << 2
 typedef struct options {
   const bench_suite *suites[MAX_SUITES];
   const char *peers[BENCH_MAX_PEERS];
-  const char *json, *results, *commit;
+  const char *json, *results, *commit, *plot;
   int n_suites, n_peers;
   bool no_peers, allow_slow;
+  bool measures; /* an option says what to measure, or how */
 } options;
 
 static void print_help(void) {
@@ -47,6 +50,11 @@ static void print_help(void) {
         "  --results DIR             replace DIR/<device>/<suite>.jsonl (whole suites only)\n"
         "  --commit ID               for these files; default: WSGEMM_COMMIT, or git's HEAD\n"
         "  --list                    list the suites\n\n"
+        "Pictures:\n"
+        "  --plot DIR                draw what stands in the results (those of --results, or bench/results)\n"
+        "                            as PNG and SVG into DIR/<device>/. Measures before only if another\n"
+        "                            option says what, or how. Runs python3, or what WSGEMM_PYTHON names,\n"
+        "                            which needs the Python package: pip install wsgemm[plot]\n\n"
         "OPENBLAS_*, GOTO_*, BLIS_* and OMP_* variables are removed first, since they distort peers.\n"
         "\"peak\" is the rate over that of a pure multiply-add loop, timed in turn with the others.\n",
         stdout);
@@ -149,6 +157,7 @@ enum {
   JSON,
   RESULTS,
   COMMIT,
+  PLOT,
   LIST
 };
 
@@ -166,12 +175,14 @@ static const struct option long_options[] = {{"suite", required_argument, NULL, 
                                              {"json", required_argument, NULL, JSON},
                                              {"results", required_argument, NULL, RESULTS},
                                              {"commit", required_argument, NULL, COMMIT},
+                                             {"plot", required_argument, NULL, PLOT},
                                              {"list", no_argument, NULL, LIST},
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
 
 static int take_option(bench_session *s, options *o, int found) {
   int64_t count;
+  if (found != RESULTS && found != COMMIT && found != PLOT) o->measures = true;
   switch (found) {
   case SUITE:
     return add_suites(o, optarg);
@@ -207,6 +218,9 @@ static int take_option(bench_session *s, options *o, int found) {
   case RESULTS:
     o->results = optarg;
     return WS_EXIT_OK;
+  case PLOT:
+    o->plot = optarg;
+    return WS_EXIT_OK;
   default:
     o->commit = optarg;
     return WS_EXIT_OK;
@@ -240,7 +254,8 @@ static void print_head(bench_session *s, const char *removed) {
   if (!s->n_peers) ws_bench_line(s, "no peer: wsgemm is timed alone");
   if (*removed) ws_bench_line(s, "removed from the environment: %s", removed);
   for (char **at = environ; *at; at++)
-    if (!strncmp(*at, "WSGEMM_", 7) && strncmp(*at, "WSGEMM_COMMIT=", 14) && strncmp(*at, "WSGEMM_BENCH_PEERS=", 19))
+    if (!strncmp(*at, "WSGEMM_", 7) && strncmp(*at, "WSGEMM_COMMIT=", 14) && strncmp(*at, "WSGEMM_BENCH_PEERS=", 19) &&
+        strncmp(*at, "WSGEMM_PYTHON=", 14))
       ws_bench_line(s, "in force: %s", *at);
   ws_bench_line(s, "%s", "");
 }
@@ -278,6 +293,39 @@ static int run(bench_session *s, options *o) {
   return WS_EXIT_OK;
 }
 
+/* ---- Pictures ------------------------------------------------------------------------------------------------------------ */
+
+/* `python3 -m wsgemm.plot`, but what cannot be imported is told in one line. */
+static char launcher[] = "import sys\n"
+                         "try:\n"
+                         "    from wsgemm.plot.__main__ import main\n"
+                         "except Exception as error:\n"
+                         "    why = ' '.join(f'{type(error).__name__}: {error}'.split())\n"
+                         "    sys.exit(f'wsgemm: --plot: {sys.executable} cannot import wsgemm.plot ({why}); '\n"
+                         "             'pip install wsgemm[plot], or name another Python in WSGEMM_PYTHON')\n"
+                         "sys.exit(main())\n";
+
+static int draw(const char *results, const char *folder) {
+  const char *named = getenv("WSGEMM_PYTHON"), *python = named && *named ? named : "python3";
+  char name[512], from[4096], to[4096];
+  char *words[] = {name, "-c", launcher, from, to, NULL};
+  pid_t child;
+  int status = 0;
+  if (snprintf(name, sizeof name, "%s", python) >= (int)sizeof name ||
+      snprintf(from, sizeof from, "--results=%s", results) >= (int)sizeof from ||
+      snprintf(to, sizeof to, "--out=%s", folder) >= (int)sizeof to)
+    return ws_cli_fail("--plot: a path is too long");
+  fflush(NULL);
+  const int error = posix_spawnp(&child, python, NULL, NULL, words, environ);
+  if (error)
+    return ws_cli_fail("--plot: cannot run %s: %s; pictures need Python with wsgemm[plot], WSGEMM_PYTHON can name it", python,
+                       strerror(error));
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return ws_cli_fail("--plot: cannot wait for %s: %s", python, strerror(errno));
+  if (WIFSIGNALED(status)) return ws_cli_fail("--plot: %s was ended by signal %d", python, WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? WS_EXIT_OK : WS_EXIT_FAILED; /* it has said why */
+}
+
 int ws_cmd_bench(int argc, char **argv) {
   static bench_session session; /* large, and one run is all there is */
   options o = {0};
@@ -298,8 +346,9 @@ int ws_cmd_bench(int argc, char **argv) {
   if (o.results && (session.n_shapes || session.routines || session.n_threads))
     return ws_cli_usage("bench",
                         "bench: --results keeps whole suites; it cannot go with --sizes, --shapes, --routine or --threads");
-  if (!o.n_suites) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
-  const int code = run(&session, &o);
+  const bool only_draws = o.plot && !o.measures;
+  if (!o.n_suites && !only_draws) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
+  const int code = only_draws ? WS_EXIT_OK : run(&session, &o);
   free(session.shapes);
-  return code;
+  return code == WS_EXIT_OK && o.plot ? draw(o.results ? o.results : "bench/results", o.plot) : code;
 }

@@ -20,6 +20,17 @@ static const bench_shape odd_shapes[] = {
     {.m = 64, .n = 64, .k = 65536},  {.m = 16, .n = 4096, .k = 4096}, {.m = 4096, .n = 16, .k = 4096},
     {.m = 4096, .n = 4096, .k = 16},
 };
+static const bench_shape heat_shapes[] = {
+    {.m = 16, .n = 16, .k = 1024},     {.m = 16, .n = 64, .k = 1024},     {.m = 16, .n = 256, .k = 1024},
+    {.m = 16, .n = 1024, .k = 1024},   {.m = 16, .n = 4096, .k = 1024},   {.m = 64, .n = 16, .k = 1024},
+    {.m = 64, .n = 64, .k = 1024},     {.m = 64, .n = 256, .k = 1024},    {.m = 64, .n = 1024, .k = 1024},
+    {.m = 64, .n = 4096, .k = 1024},   {.m = 256, .n = 16, .k = 1024},    {.m = 256, .n = 64, .k = 1024},
+    {.m = 256, .n = 256, .k = 1024},   {.m = 256, .n = 1024, .k = 1024},  {.m = 256, .n = 4096, .k = 1024},
+    {.m = 1024, .n = 16, .k = 1024},   {.m = 1024, .n = 64, .k = 1024},   {.m = 1024, .n = 256, .k = 1024},
+    {.m = 1024, .n = 1024, .k = 1024}, {.m = 1024, .n = 4096, .k = 1024}, {.m = 4096, .n = 16, .k = 1024},
+    {.m = 4096, .n = 64, .k = 1024},   {.m = 4096, .n = 256, .k = 1024},  {.m = 4096, .n = 1024, .k = 1024},
+    {.m = 4096, .n = 4096, .k = 1024},
+};
 
 #define DISTURBED 0.03 /* share of the machine taken by others from which on a run is called disturbed */
 
@@ -91,6 +102,14 @@ const bench_suite ws_bench_suites[] = {
      .one_thread = true,
      .all_ops = true,
      .timing = {21, 2e-3, 4}},
+    {.name = "heat",
+     .what = "m and n from 16 to 4096 at k = 1024, all threads",
+     .routines = "sd",
+     .run = ws_bench_run_peers,
+     .shapes = heat_shapes,
+     .n_shapes = sizeof heat_shapes / sizeof *heat_shapes,
+     .all_threads = true,
+     .timing = {9, 2e-3, 1.5}},
     {.name = "policies",
      .what = "schedule policies and COARSE_FACTOR, all threads",
      .routines = "s",

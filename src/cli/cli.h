@@ -1,8 +1,8 @@
 /* What the commands of `wsgemm` share: their entry functions, error lines, option values, library texts.
  *
- * Exit codes: 0 done, 1 it failed at run time (or a check found a fault), 2 the command line makes no sense. Whatever goes
- * wrong is told in exactly one line on stderr, "wsgemm: ..."; results go to stdout. Commands use the public API only, so what
- * they can do a user's program can do. */
+ * Exit codes: 0 done, 1 it failed at run time (or a check found a fault), 2 the command line makes no sense, 130 SIGINT ended a
+ * search (autotune). Whatever goes wrong is told in exactly one line on stderr, "wsgemm: ..."; results go to stdout. Commands use
+ * the public API only, so what they can do a user's program can do. */
 #ifndef WSGEMM_CLI_H
 #define WSGEMM_CLI_H
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WS_EXIT_OK = 0, WS_EXIT_FAILED = 1, WS_EXIT_USAGE = 2 };
+enum { WS_EXIT_OK = 0, WS_EXIT_FAILED = 1, WS_EXIT_USAGE = 2, WS_EXIT_INTERRUPTED = 130 };
 
 /* Commands. argv[0] is the command's own name; "--help" makes each print its help to stdout and return WS_EXIT_OK. */
 int ws_cmd_info(int argc, char **argv);
@@ -21,6 +21,8 @@ int ws_cmd_doctor(int argc, char **argv);
 int ws_cmd_gemm(int argc, char **argv);
 int ws_cmd_bench(int argc, char **argv);
 int ws_cmd_verify(int argc, char **argv);
+int ws_cmd_autotune(int argc, char **argv);
+int ws_cmd_tune(int argc, char **argv);
 
 /* The first lines of a command's help: "Usage: wsgemm NAME ..." out of the table of commands in main.c, and an empty line. */
 void ws_cli_print_usage(const char *name);

@@ -12,14 +12,15 @@ static const struct command {
   const char *name;
   const char *usage; /* what follows the name */
   const char *summary;
-  int (*run)(int argc, char **argv); /* NULL: announced, not there yet */
+  int (*run)(int argc, char **argv);
 } commands[] = {
     {"info", "[--json]", "show version, build, machine and kernels", ws_cmd_info},
     {"doctor", "", "check this machine for what slows or distorts results", ws_cmd_doctor},
     {"gemm", "A.npy B.npy -o C.npy [options]", "multiply two matrices kept in .npy files", ws_cmd_gemm},
     {"bench", "[options]", "time wsgemm side by side with other libraries", ws_cmd_bench},
     {"verify", "[--quick] [options]", "check every kernel against an exact reference", ws_cmd_verify},
-    {"autotune", "", "search the best settings for this machine (not there yet)", NULL},
+    {"autotune", "[options]", "search the fastest settings for this machine by measuring", ws_cmd_autotune},
+    {"tune", "show|export|import|clear [options]", "see what was tuned, and carry it to other machines", ws_cmd_tune},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -42,17 +43,12 @@ static int print_help(void) {
   return WS_EXIT_OK;
 }
 
-static int run_command(const struct command *command, int argc, char **argv) {
-  if (!command->run) return ws_cli_usage("", "%s is not there yet in version %s", command->name, wsgemm_version_string());
-  return command->run(argc, argv);
-}
-
 static int help_on(const char *name) {
   const struct command *command = find_command(name);
   if (!command) return ws_cli_usage("", "unknown command '%s'", name);
   char name_copy[32], option[] = "--help";
   snprintf(name_copy, sizeof name_copy, "%s", command->name);
-  return run_command(command, 2, (char *[]){name_copy, option, NULL});
+  return command->run(2, (char *[]){name_copy, option, NULL});
 }
 
 static int dispatch(int argc, char **argv) {
@@ -67,7 +63,7 @@ static int dispatch(int argc, char **argv) {
     return WS_EXIT_OK;
   }
   const struct command *command = find_command(word);
-  if (command) return run_command(command, argc - 1, argv + 1);
+  if (command) return command->run(argc - 1, argv + 1);
   return ws_cli_usage("", "unknown %s '%s'", word[0] == '-' ? "option" : "command", word);
 }
 

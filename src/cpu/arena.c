@@ -1,7 +1,9 @@
 /* arena.c - where tuning measures products on the CPU: operands of its own in host memory, and the candidates for a product. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "tile.h"
@@ -78,6 +80,11 @@ static void *new_matrix(size_t bytes) {
   return bytes > 0 ? aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN) : NULL;
 }
 
+static double memory_bytes(void) {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? (double)pages * (double)page : HUGE_VAL;
+}
+
 static wsgemm_status open_arena(ws_arena *arena) {
   ws_problem *p = &arena->problem;
   cpu_arena *own = arena->own = calloc(1, sizeof *own);
@@ -86,11 +93,13 @@ static wsgemm_status open_arena(ws_arena *arena) {
   const size_t b_bytes = batch_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
   own->c_bytes = batch_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
   own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
+  const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes;
+  if (wanted > memory_bytes()) /* the system may promise more than it has, and kill who uses it */
+    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "operands of %.0f bytes are more than this machine's memory", wanted);
   own->a = new_matrix(a_bytes), own->b = new_matrix(b_bytes), own->c = new_matrix(own->c_bytes);
   own->expected = new_matrix(own->c_bytes), own->cache = new_matrix(own->cache_bytes);
   if (!own->a || !own->b || !own->c || !own->expected || !own->cache)
-    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for operands of %.0f bytes",
-                   (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes);
+    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for operands of %.0f bytes", wanted);
   fill(own->a, a_bytes, p->type, arena->seed), fill(own->b, b_bytes, p->type, arena->seed + 1);
   memset(own->cache, 1, own->cache_bytes);
   p->a = own->a, p->b = own->b, p->c = own->c;

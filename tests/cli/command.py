@@ -15,9 +15,9 @@ ORDERS = ["C", "F"]
 
 
 def clean_environment(**more):
-    """This process's environment without what would steer wsgemm; `more` is added."""
+    """This process's environment without what would steer wsgemm, also the user's tuning file; `more` is added."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WSGEMM_")}
-    return {**kept, **more}
+    return {**kept, "XDG_CACHE_HOME": "/nonexistent", **more}
 
 
 def run(*arguments, cwd=None, env=None, **options):

@@ -1,0 +1,313 @@
+/* choices.c - how good the choices of a call are: those of the model, and those of tuning at its default budget, beside the best of all
+ * candidates, on shapes drawn at random.
+ *
+ *   bench_choices [--device N] [--routines s,p,b,d] [--count N] [--seed N] [--budget MS] [--name TEXT] [--json FILE] [--threads N]
+ *
+ * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192. Each shape's candidates are all
+ * measured twice, with other operands and in another order: the first pass names the best, the second one times it, the model's choice
+ * and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other arithmetic (slices, multiply-adds),
+ * its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "wsgemm.h"
+
+enum { MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
+
+typedef struct timed {
+  char text[TEXT];
+  double us[MOST_SAMPLES];
+  int n;
+} timed;
+
+typedef struct pass {
+  timed *of;
+  int n, n_refused;
+} pass;
+
+static const struct routine {
+  char letter;
+  const char *name, *mode;
+  wsgemm_type type;
+  wsgemm_math math;
+} routines[] = {
+    {'s', "sgemm", "default", WSGEMM_F32, WSGEMM_MATH_DEFAULT}, {'p', "sgemm", "pedantic", WSGEMM_F32, WSGEMM_MATH_PEDANTIC},
+    {'t', "sgemm", "tf32", WSGEMM_F32, WSGEMM_MATH_TF32},       {'d', "dgemm", "default", WSGEMM_F64, WSGEMM_MATH_DEFAULT},
+    {'c', "cgemm", "default", WSGEMM_C32, WSGEMM_MATH_DEFAULT}, {'z', "zgemm", "default", WSGEMM_C64, WSGEMM_MATH_DEFAULT},
+    {'h', "hgemm", "default", WSGEMM_F16, WSGEMM_MATH_DEFAULT}, {'b', "bgemm", "default", WSGEMM_BF16, WSGEMM_MATH_DEFAULT}};
+
+static struct {
+  int device, count, n_threads;
+  uint64_t seed;
+  double budget_ms;
+  const char *routines, *name;
+  FILE *json, *dump; /* dump: every candidate's time, for fitting models */
+} options = {.device = -1, .count = 60, .seed = 1, .budget_ms = -1, .routines = "s", .name = "?"};
+
+static void fail(const char *what) {
+  fprintf(stderr, "bench_choices: %s: %s\n", what, wsgemm_last_error());
+  exit(1);
+}
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static uint64_t draw(uint64_t *state) { /* splitmix64 */
+  uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+  x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+  return x ^ x >> 31;
+}
+
+static int64_t size_drawn(uint64_t *state) {
+  const double least = 4, most = 13; /* of log2 */
+  return (int64_t)(exp2(least + (most - least) * (double)(draw(state) >> 11) * 0x1p-53) + 0.5);
+}
+
+/* ---- passes --------------------------------------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(const timed *t) {
+  double us[MOST_SAMPLES];
+  memcpy(us, t->us, (size_t)t->n * sizeof us[0]);
+  qsort(us, (size_t)t->n, sizeof us[0], ascending);
+  return t->n == 0 ? HUGE_VAL : t->n % 2 ? us[t->n / 2] : (us[t->n / 2 - 1] + us[t->n / 2]) / 2;
+}
+
+static timed *find(pass *p, const char *text) {
+  for (int i = 0; i < p->n; i++)
+    if (strcmp(p->of[i].text, text) == 0) return &p->of[i];
+  return NULL;
+}
+
+static int note(void *user, const wsgemm_autotune_step *step) {
+  pass *p = user;
+  timed *t = find(p, step->candidate);
+  if (step->us < 0) {
+    p->n_refused++;
+    return 0;
+  }
+  if (!t && p->n < MOST_CANDIDATES) {
+    t = &p->of[p->n++];
+    *t = (timed){.n = 0};
+    snprintf(t->text, sizeof t->text, "%s", step->candidate);
+  }
+  if (t && t->n < MOST_SAMPLES) t->us[t->n++] = step->us;
+  return 0;
+}
+
+/* false: nothing to choose. */
+static bool run_pass(wsgemm_handle *h, const wsgemm_gemm_desc *d, uint64_t seed, pass *p, wsgemm_autotune_result *result) {
+  wsgemm_autotune_options o = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+  o.device = options.device, o.is_exhaustive = 1, o.seed = seed, o.file = "", o.progress = note, o.user = p, o.result = result;
+  o.budget_ms = 1;
+  const wsgemm_status status = wsgemm_autotune(h, d, &o);
+  if (status == WSGEMM_NOT_SUPPORTED) return false;
+  if (status) fail("exhaustive search");
+  return true;
+}
+
+static const timed *best_of(const pass *p) {
+  const timed *best = &p->of[0];
+  for (int i = 1; i < p->n; i++)
+    if (median(&p->of[i]) < median(best)) best = &p->of[i];
+  return best;
+}
+
+/* ---- shapes --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct outcome {
+  double model_us, tuned_us, best_us, same_us, cold_ms;
+  int n_candidates, n_refused;
+  char model[TEXT], tuned[TEXT], best[TEXT];
+} outcome;
+
+/* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
+static int other_ways(const struct routine *r, const char *chosen, wsgemm_handle *h[2]) {
+  static const char *const rows[] = {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"};
+  int n = 0;
+  if (r->letter != 's' || options.device < 0) return 0;
+  if (strstr(chosen, "f16x")) {
+    if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
+    return 1;
+  }
+  for (; n < 2; n++)
+    if (wsgemm_create(&h[n]) || wsgemm_set_kernel(h[n], rows[n])) fail("handle");
+  return n;
+}
+
+static wsgemm_handle *handle_of(const struct routine *r) {
+  wsgemm_handle *h;
+  if (wsgemm_create(&h) || wsgemm_set_math(h, r->math) || wsgemm_set_num_threads(h, options.n_threads)) fail("handle");
+  return h;
+}
+
+static double us_of(pass *p, const char *text) {
+  const timed *t = find(p, text);
+  return t ? median(t) : NAN;
+}
+
+static void dump(const struct routine *r, const wsgemm_gemm_desc *d, const pass *p) {
+  for (int i = 0; options.dump && i < p->n; i++)
+    fprintf(options.dump, "%c %lld %lld %lld %.3f %s\n", r->letter, (long long)d->m, (long long)d->n, (long long)d->k,
+            median(&p->of[i]), p->of[i].text);
+}
+
+static bool run_shape(const struct routine *r, const wsgemm_gemm_desc *d, outcome *out) {
+  static timed first[MOST_CANDIDATES], second[MOST_CANDIDATES], third[MOST_CANDIDATES];
+  pass one = {first, 0, 0}, two = {second, 0, 0};
+  wsgemm_autotune_result result, unused;
+  wsgemm_handle *h = handle_of(r), *others[2];
+  const bool is_choice = run_pass(h, d, 1, &one, &result) && run_pass(h, d, 2, &two, &unused);
+  if (is_choice) {
+    *out = (outcome){.n_candidates = one.n, .n_refused = one.n_refused + two.n_refused};
+    snprintf(out->model, TEXT, "%s", result.before), snprintf(out->best, TEXT, "%s", best_of(&one)->text);
+    out->model_us = us_of(&two, out->model), out->best_us = out->same_us = us_of(&two, out->best);
+    dump(r, d, &two);
+    const int n_others = other_ways(r, out->model, others);
+    for (int i = 0; i < n_others; i++) {
+      pass a = {third, 0, 0}, b = {first, 0, 0};
+      char text[TEXT];
+      if (run_pass(others[i], d, 3, &a, &unused)) {
+        snprintf(text, TEXT, "%s", best_of(&a)->text);
+        if (run_pass(others[i], d, 4, &b, &unused) && us_of(&b, text) < out->best_us) {
+          out->best_us = us_of(&b, text);
+          snprintf(out->best, TEXT, "%s", text);
+        }
+        dump(r, d, &b);
+        out->n_candidates += a.n;
+      }
+      wsgemm_destroy(others[i]);
+    }
+    wsgemm_autotune_options o = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+    o.device = options.device, o.budget_ms = options.budget_ms, o.file = "", o.result = &result, o.seed = 5;
+    const double begin = now_ms();
+    if (wsgemm_autotune(h, d, &o)) fail("search");
+    out->cold_ms = now_ms() - begin;
+    snprintf(out->tuned, TEXT, "%s", result.after);
+    out->tuned_us = us_of(&two, out->tuned);
+  }
+  wsgemm_destroy(h);
+  return is_choice;
+}
+
+static void write_json(const struct routine *r, const char *shape, const char *policy, double us, const char *chosen,
+                       const outcome *out) {
+  const time_t now = time(NULL);
+  char date[32];
+  strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+  if (!options.json) return;
+  fprintf(options.json,
+          "{\"suite\":\"choices\",\"routine\":\"%s\",\"case\":\"%s\",\"math\":\"%s\",\"policy\":\"%s\",\"threads\":%d,\"device\":"
+          "\"%s\",\"peer\":\"best of %d "
+          "candidates\",\"ours\":%.3f,\"theirs\":%.3f,\"same_bits\":%.3f,\"unit\":\"us\",\"ratio\":%.4f,\"cold_ms\":%.1f,"
+          "\"chosen\":\"%s\",\"best\":\"%s\","
+          "\"date\":\"%s\"}\n",
+          r->name, shape, r->mode, policy, options.n_threads, options.name, out->n_candidates, us, out->best_us, out->same_us,
+          out->best_us / us, out->cold_ms, chosen, out->best, date);
+  fflush(options.json);
+}
+
+typedef struct mean {
+  double log_sum, worst, most_ms;
+  int n;
+} mean;
+
+static void count(mean *m, double ratio) {
+  m->worst = m->n == 0 || ratio < m->worst ? ratio : m->worst;
+  m->log_sum += log(ratio), m->n++;
+}
+
+static void run_routine(const struct routine *r) {
+  uint64_t state = options.seed;
+  mean model = {0}, tuned = {0}, same = {0}, tuned_same = {0};
+  double ms = 0;
+  for (int i = 0; i < options.count; i++) {
+    const int64_t m = size_drawn(&state), n = size_drawn(&state), k = size_drawn(&state);
+    wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+    d.type_a = d.type_b = d.type_c = d.type_scalar = r->type;
+    if (r->type == WSGEMM_F16 || r->type == WSGEMM_BF16) d.type_scalar = WSGEMM_F32;
+    d.m = m, d.n = n, d.k = k, d.lda = m, d.ldb = k, d.ldc = m;
+    if (r->type == WSGEMM_F64 || r->type == WSGEMM_C64)
+      d.alpha.d = 1;
+    else
+      d.alpha.s = 1;
+    outcome out;
+    char shape[64];
+    snprintf(shape, sizeof shape, "nn %lldx%lldx%lld", (long long)m, (long long)n, (long long)k);
+    if (!run_shape(r, &d, &out)) {
+      printf("%-8s %-20s nothing to choose\n", r->name, shape);
+      continue;
+    }
+    write_json(r, shape, "model", out.model_us, out.model, &out);
+    write_json(r, shape, "tuned", out.tuned_us, out.tuned, &out);
+    count(&model, out.best_us / out.model_us), count(&tuned, out.best_us / out.tuned_us);
+    count(&same, out.same_us / out.model_us), count(&tuned_same, out.same_us / out.tuned_us);
+    ms += out.cold_ms;
+    printf("%s %-9s %-18s %4d %9.1f us  model %.3f tuned %.3f  (same bits %.3f %.3f) %6.1f ms refused %d | %s | %s\n", r->name,
+           r->mode, shape + 3, out.n_candidates, out.best_us, out.best_us / out.model_us, out.best_us / out.tuned_us,
+           out.same_us / out.model_us, out.same_us / out.tuned_us, out.cold_ms, out.n_refused, out.model + 4, out.best + 4);
+    fflush(stdout);
+  }
+  if (model.n == 0) return;
+  printf("= %s %s, %d shapes: model %.3f (worst %.3f), tuned %.3f (worst %.3f); of the same bits %.3f (%.3f), %.3f (%.3f); %.1f "
+         "ms a shape\n",
+         r->name, r->mode, model.n, exp(model.log_sum / model.n), model.worst, exp(tuned.log_sum / model.n), tuned.worst,
+         exp(same.log_sum / model.n), same.worst, exp(tuned_same.log_sum / model.n), tuned_same.worst, ms / model.n);
+}
+
+int main(int argc, char **argv) {
+  static const struct option longs[] = {
+      {"device", 1, 0, 'd'}, {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'}, {"seed", 1, 0, 's'},    {"budget", 1, 0, 'b'},
+      {"name", 1, 0, 'n'},   {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},  {"threads", 1, 0, 't'}, {0, 0, 0, 0}};
+  for (int found; (found = getopt_long(argc, argv, "", longs, NULL)) != -1;) switch (found) {
+    case 'd':
+      options.device = atoi(optarg);
+      break;
+    case 'r':
+      options.routines = optarg;
+      break;
+    case 'c':
+      options.count = atoi(optarg);
+      break;
+    case 's':
+      options.seed = strtoull(optarg, NULL, 10);
+      break;
+    case 'b':
+      options.budget_ms = atof(optarg);
+      break;
+    case 'n':
+      options.name = optarg;
+      break;
+    case 't':
+      options.n_threads = atoi(optarg);
+      break;
+    case 'u':
+      if (!(options.dump = fopen(optarg, "w"))) fail(optarg);
+      break;
+    case 'j':
+      if (!(options.json = fopen(optarg, "w"))) fail(optarg);
+      break;
+    default:
+      return 2;
+    }
+  setenv("WSGEMM_TUNE", "off", 1);
+  for (const char *letter = options.routines; *letter; letter++)
+    for (size_t i = 0; i < sizeof routines / sizeof routines[0]; i++)
+      if (routines[i].letter == *letter) run_routine(&routines[i]);
+  if (options.json && fclose(options.json) != 0) fail("json");
+  return 0;
+}

@@ -1,0 +1,517 @@
+/* autotune.c - the command `wsgemm autotune`: options, and a search for each product.
+ *
+ * SIGINT only sets a flag, which the search asks for after every measurement: what was found by then is kept, and the table comes as ever.
+ * The handler serves once, so that a second SIGINT ends the process. */
+#define _GNU_SOURCE
+#include "autotune.h"
+#include "bench.h"
+#include "gpu.h"
+#include "tuning_lines.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 256, MAX_DEVICES = 64, MAX_OPS = 9 };
+
+typedef struct request {
+  wsgemm_type types[WS_N_TYPES];
+  char ops[MAX_OPS][2];
+  int n_types, n_ops, device; /* device -1: the CPU */
+  ws_shapes shapes;
+  wsgemm_math math;
+  const char *math_name, *out, *log;
+  double budget_ms; /* below 0: the library's */
+  int64_t n_threads, seed;
+  bool is_resumed, is_dry, is_exhaustive;
+} request;
+
+static const struct {
+  const char *name;
+  wsgemm_math math;
+} maths[] = {{"default", WSGEMM_MATH_DEFAULT}, {"pedantic", WSGEMM_MATH_PEDANTIC}, {"tf32", WSGEMM_MATH_TF32}};
+
+static void print_help(void) {
+  ws_cli_print_usage("autotune");
+  printf("Measures, shape by shape, which kernel, tile, COARSE_FACTOR, policy and blocking is fastest on\n"
+         "this machine, and keeps it in a file that every program with wsgemm reads. Results keep their\n"
+         "bits. Matrices are column-major, as BLAS has them: of C-ordered ones M and N change places.\n\n"
+         "What is tuned:\n"
+         "  --routine s,d,c,z,h,b   sgemm, dgemm, ... (default: s)\n"
+         "  --ops NN,NT,...         A and B as they are (N), transposed (T) or conjugated too (C)\n"
+         "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, divided by\n"
+         "                          commas (default: square). Sets:\n");
+  ws_shapes_print_sets();
+  printf("  --device cpu|N          N: a GPU, counted from 0 (default: cpu)\n"
+         "  --math M                default, pedantic or tf32\n"
+         "  --threads N             calls that may use up to N threads (default: all)\n\n"
+         "How:\n"
+         "  --budget MS             milliseconds for a shape (default: 80 on a GPU, 1000 on the CPU)\n"
+         "  --exhaustive            measure every candidate to the end, whatever that takes\n"
+         "  --seed N                other random numbers\n"
+         "  --resume                leave out shapes that the file has already\n"
+         "  --dry-run               only list the candidates; nothing is measured or written\n\n"
+         "Where it goes:\n"
+         "  --out FILE              default: the user's file ('wsgemm tune show' tells its name)\n"
+         "  --log FILE.jsonl        append the time of every candidate, a JSON object a line\n\n"
+         "Ctrl-C ends the search and keeps what was found until then (exit code 130).\n");
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------------------------- */
+
+/* "s", "sgemm": also several by commas. */
+static int take_routines(request *r, char *list) {
+  r->n_types = 0;
+  for (char *word; (word = strsep(&list, ","));) {
+    int type = 0;
+    while (type < WS_N_TYPES && ws_cli_types[type].letter != *word) type++;
+    if (type == WS_N_TYPES || (word[1] && strcmp(word + 1, "gemm") != 0))
+      return ws_cli_usage("autotune", "autotune: --routine '%.40s' is none of s, d, c, z, h, b (or sgemm, ...)", word);
+    bool is_there = false;
+    for (int i = 0; i < r->n_types; i++) is_there = is_there || r->types[i] == (wsgemm_type)type;
+    if (!is_there) r->types[r->n_types++] = (wsgemm_type)type;
+  }
+  return WS_EXIT_OK;
+}
+
+static int take_ops(request *r, char *list) {
+  r->n_ops = 0;
+  for (char *word; (word = strsep(&list, ","));) {
+    for (char *p = word; *p; p++) *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 'a' - 'A') : *p;
+    if (strlen(word) != 2 || !strchr("ntc", word[0]) || !strchr("ntc", word[1]))
+      return ws_cli_usage("autotune", "autotune: --ops '%.40s' is no pair of N, T, C, such as NT", word);
+    bool is_there = false;
+    for (int i = 0; i < r->n_ops; i++) is_there = is_there || memcmp(r->ops[i], word, 2) == 0;
+    if (!is_there) memcpy(r->ops[r->n_ops++], word, 2);
+  }
+  return WS_EXIT_OK;
+}
+
+static int take_device(request *r, const char *text) {
+  int64_t ordinal = -1;
+  if (strcmp(text, "cpu") != 0 && !ws_cli_int64(text, 0, MAX_DEVICES - 1, &ordinal))
+    return ws_cli_usage("autotune", "autotune: --device '%.40s' is neither cpu nor a GPU's number", text);
+  r->device = (int)ordinal;
+  return WS_EXIT_OK;
+}
+
+static int take_math(request *r, const char *text) {
+  for (size_t i = 0; i < sizeof maths / sizeof *maths; i++) {
+    if (strcmp(text, maths[i].name) != 0) continue;
+    r->math = maths[i].math;
+    r->math_name = maths[i].name;
+    return WS_EXIT_OK;
+  }
+  return ws_cli_usage("autotune", "autotune: --math '%.40s' is none of default, pedantic, tf32", text);
+}
+
+static int take_file(const char *option, const char *path, const char **out) {
+  if (!*path) return ws_cli_usage("autotune", "autotune: %s needs the name of a file", option);
+  *out = path;
+  return WS_EXIT_OK;
+}
+
+enum { ROUTINE = 256, OPS, SHAPES, DEVICE, MATH, BUDGET, THREADS, SEED, OUT, LOG, RESUME, DRY_RUN, EXHAUSTIVE };
+
+static const struct option long_options[] = {{"routine", required_argument, NULL, ROUTINE},
+                                             {"ops", required_argument, NULL, OPS},
+                                             {"shapes", required_argument, NULL, SHAPES},
+                                             {"device", required_argument, NULL, DEVICE},
+                                             {"math", required_argument, NULL, MATH},
+                                             {"budget", required_argument, NULL, BUDGET},
+                                             {"threads", required_argument, NULL, THREADS},
+                                             {"seed", required_argument, NULL, SEED},
+                                             {"out", required_argument, NULL, OUT},
+                                             {"log", required_argument, NULL, LOG},
+                                             {"resume", no_argument, NULL, RESUME},
+                                             {"dry-run", no_argument, NULL, DRY_RUN},
+                                             {"exhaustive", no_argument, NULL, EXHAUSTIVE},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
+
+static int take_option(request *r, int found) {
+  switch (found) {
+  case ROUTINE:
+    return take_routines(r, optarg);
+  case OPS:
+    return take_ops(r, optarg);
+  case SHAPES:
+    return ws_shapes_add(&r->shapes, "autotune", optarg);
+  case DEVICE:
+    return take_device(r, optarg);
+  case MATH:
+    return take_math(r, optarg);
+  case BUDGET:
+    if (ws_cli_double(optarg, &r->budget_ms) && r->budget_ms >= 0 && r->budget_ms <= 1e9) return WS_EXIT_OK;
+    return ws_cli_usage("autotune", "autotune: --budget '%.40s' is no number of milliseconds", optarg);
+  case THREADS:
+    if (ws_cli_int64(optarg, 1, MAX_THREADS, &r->n_threads)) return WS_EXIT_OK;
+    return ws_cli_usage("autotune", "autotune: --threads '%.40s' is no number from 1 to %d", optarg, MAX_THREADS);
+  case SEED:
+    if (ws_cli_int64(optarg, 0, INT64_MAX, &r->seed)) return WS_EXIT_OK;
+    return ws_cli_usage("autotune", "autotune: --seed '%.40s' is no number", optarg);
+  case OUT:
+    return take_file("--out", optarg, &r->out);
+  case LOG:
+    return take_file("--log", optarg, &r->log);
+  case RESUME:
+    r->is_resumed = true;
+    return WS_EXIT_OK;
+  case DRY_RUN:
+    r->is_dry = true;
+    return WS_EXIT_OK;
+  default:
+    r->is_exhaustive = true;
+    return WS_EXIT_OK;
+  }
+}
+
+static int take_options(request *r, int argc, char **argv, bool *is_help) {
+  char squares[] = "square";
+  opterr = 0;
+  optind = 0;
+  for (int found; (found = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+    *is_help = found == 'h';
+    if (*is_help) return WS_EXIT_OK;
+    if (found == '?' || found == ':') return ws_cli_bad_option("autotune", argc, argv, found);
+    const int code = take_option(r, found);
+    if (code != WS_EXIT_OK) return code;
+  }
+  if (optind < argc) return ws_cli_usage("autotune", "autotune: unexpected argument '%.60s'", argv[optind]);
+  if (r->is_dry && r->budget_ms > 0)
+    return ws_cli_usage("autotune", "autotune: --dry-run measures nothing; it takes no --budget");
+  if (r->budget_ms == 0) r->is_dry = true;
+  if (r->is_dry && r->log) return ws_cli_usage("autotune", "autotune: --dry-run measures nothing that --log could tell");
+  if (r->is_dry && r->is_exhaustive) return ws_cli_usage("autotune", "autotune: --dry-run and --exhaustive exclude each other");
+  return r->shapes.n ? WS_EXIT_OK : ws_shapes_add(&r->shapes, "autotune", squares);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------------------------ */
+
+static wsgemm_op op_of(char letter) { return letter == 'n' ? WSGEMM_NO_TRANS : letter == 't' ? WSGEMM_TRANS : WSGEMM_CONJ_TRANS; }
+
+static wsgemm_gemm_desc describe(const request *r, const autotune_case *c) {
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  d.transa = op_of(c->op_a);
+  d.transb = op_of(c->op_b);
+  d.type_a = d.type_b = d.type_c = c->type;
+  d.type_scalar = ws_cli_scalar_type(c->type);
+  d.math = r->math;
+  d.m = c->shape.m;
+  d.n = c->shape.n;
+  d.k = c->shape.k;
+  d.alpha = ws_cli_scalar(c->type, (wsgemm_cdouble){1, 0});
+  d.beta = ws_cli_scalar(c->type, (wsgemm_cdouble){0, 0});
+  d.lda = c->op_a == 'n' ? d.m : d.k;
+  d.ldb = c->op_b == 'n' ? d.k : d.n;
+  d.ldc = d.m;
+  return d;
+}
+
+static autotune_case *make_cases(const request *r, int *n_cases) {
+  autotune_case *cases = calloc((size_t)(r->n_types * r->n_ops * r->shapes.n), sizeof *cases), *c = cases;
+  *n_cases = 0;
+  if (!cases) return NULL;
+  for (int t = 0; t < r->n_types; t++)
+    for (int o = 0; o < r->n_ops; o++)
+      for (int s = 0; s < r->shapes.n; s++, c++, (*n_cases)++) {
+        *c = (autotune_case){.type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s]};
+        snprintf(c->routine, sizeof c->routine, "%cgemm", ws_cli_types[c->type].letter);
+        snprintf(c->name, sizeof c->name, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
+                 c->shape.k);
+      }
+  return cases;
+}
+
+/* ---- What a file has already --------------------------------------------------------------------------------------------- */
+
+typedef struct known {
+  char *lines; /* NULL: nothing is left out */
+  const char *gpu_name;
+  char processor[96], isa[16];
+  int n_workers;
+} known;
+
+static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
+  char *machine = ws_cli_text(wsgemm_machine), *rest = machine, *key, *value;
+  k->lines = ws_tuning_lines(r->out, false);
+  if (!machine || !k->lines) {
+    free(machine);
+    return ws_cli_fail("out of memory");
+  }
+  while (ws_cli_next_line(&rest, &key, &value)) {
+    if (strcmp(key, "processor") == 0) snprintf(k->processor, sizeof k->processor, "%s", value);
+    if (strcmp(key, "isa") == 0) snprintf(k->isa, sizeof k->isa, "%s", value);
+  }
+  free(machine);
+  for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */
+    if (ws_cli_row_takes_host_memory(row) && strstr(wsgemm_kernel_name(row), "_amx_")) snprintf(k->isa, sizeof k->isa, "amx");
+  const int n_all = wsgemm_default_num_threads();
+  k->n_workers = r->n_threads > 0 && r->n_threads < n_all ? (int)r->n_threads : n_all;
+  k->gpu_name = r->device >= 0 ? gpu->name : NULL;
+  return WS_EXIT_OK;
+}
+
+static bool is_device(const known *k, const char *line) {
+  char arch[64], name[128];
+  if (!ws_tuning_value(line, "arch", arch, sizeof arch) || !ws_tuning_value(line, "device", name, sizeof name)) return false;
+  if (k->gpu_name) return strncmp(arch, "sm_", 3) == 0 && strcmp(name, k->gpu_name) == 0;
+  const size_t length = strlen(k->isa);
+  return strncmp(arch, k->isa, length) == 0 && arch[length] == '/' && strcmp(name, k->processor) == 0 &&
+         ws_tuning_number(line, "units") == wsgemm_default_num_threads() && ws_tuning_number(line, "workers") == k->n_workers;
+}
+
+static bool is_product(const char *line, const autotune_case *c) {
+  const char type[] = {ws_cli_types[c->type].letter, 0}, ops[] = {c->op_a == 'n' ? 'n' : 't', c->op_b == 'n' ? 'n' : 't', 0};
+  return ws_tuning_is(line, "type", type) && ws_tuning_is(line, "type_c", type) && ws_tuning_is(line, "ops", ops) &&
+         ws_tuning_is(line, "batch", "1") && ws_tuning_is(line, "version", wsgemm_version_string()) &&
+         ws_tuning_number(line, "m") == (double)c->shape.m && ws_tuning_number(line, "n") == (double)c->shape.n &&
+         ws_tuning_number(line, "k") == (double)c->shape.k;
+}
+
+/* Which arithmetic a GPU takes for F32 and C32 depends on the numerics class and the shape; only then `numerics` tells them apart. */
+static bool is_numerics(const char *line, wsgemm_handle *h, const request *r, const autotune_case *c) {
+  char why[WS_GPU_WHY_BYTES];
+  if (r->device < 0 || (c->type != WSGEMM_F32 && c->type != WSGEMM_C32)) return true;
+  const wsgemm_gemm_desc d = describe(r, c);
+  char *text = ws_gpu_explain(h, &d, why);
+  if (!text) return false;
+  const bool is_one = strstr(text, "one slices"), is_more = !is_one && strstr(text, " slices of ");
+  free(text);
+  const bool has_one = ws_tuning_is(line, "numerics", "f16x1");
+  const bool has_more = ws_tuning_is(line, "numerics", "f16x3") || ws_tuning_is(line, "numerics", "bf16x6");
+  return is_one == has_one && is_more == has_more;
+}
+
+static bool is_known(const known *k, wsgemm_handle *h, const request *r, const autotune_case *c) {
+  for (const char *line = k->lines; line && *line;) {
+    if (is_product(line, c) && is_device(k, line) && is_numerics(line, h, r, c)) return true;
+    line = strchrnul(line, '\n');
+    line += *line == '\n';
+  }
+  return false;
+}
+
+/* ---- The searches -------------------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number) {
+  (void)signal_number;
+  is_interrupted = 1;
+}
+
+/* Where SIGINT is ignored, as for jobs in the background, it stays so. */
+static void watch_interrupts(void) {
+  struct sigaction now, ours = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+  is_interrupted = 0;
+  if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGINT, &ours, NULL);
+}
+
+static int on_step(void *report, const wsgemm_autotune_step *step) {
+  ws_autotune_report_step(report, step);
+  return is_interrupted;
+}
+
+typedef struct tally {
+  int n_done, n_kept, n_skipped, n_without_choice, n_failed;
+} tally;
+
+/* Told of the search's failure. False: the others would fail of the same. */
+static bool take_failure(autotune_report *report, autotune_case *c, wsgemm_status status, tally *sum) {
+  if (status == WSGEMM_NOT_SUPPORTED) {
+    c->state = AUTOTUNE_WITHOUT_CHOICE;
+    sum->n_without_choice++;
+    ws_autotune_report_left_out(report, ws_cli_why(status));
+    return true;
+  }
+  sum->n_failed++;
+  ws_cli_fail("%s %s: %s", c->routine, c->name, ws_cli_why(status));
+  return status == WSGEMM_ALLOC_FAILED;
+}
+
+/* False: there is no use in going on. */
+static bool search(wsgemm_handle *h, const request *r, autotune_report *report, autotune_case *c, tally *sum) {
+  const wsgemm_gemm_desc d = describe(r, c);
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+  options.device = r->device;
+  options.is_exhaustive = r->is_exhaustive;
+  options.budget_ms = r->is_dry ? 0 : r->budget_ms;
+  options.seed = (uint64_t)r->seed;
+  options.file = r->out;
+  options.progress = on_step;
+  options.user = report;
+  options.result = &c->result;
+  const wsgemm_status status = wsgemm_autotune(h, &d, &options);
+  ws_autotune_report_clear(report);
+  const bool is_done = status == WSGEMM_SUCCESS || status == WSGEMM_FILE_ERROR;
+  bool goes_on = true;
+  c->state = is_done ? AUTOTUNE_DONE : AUTOTUNE_FAILED;
+  sum->n_done += is_done;
+  sum->n_kept += status == WSGEMM_SUCCESS && (c->result.is_better || !c->result.is_interrupted);
+  if (is_done && r->is_dry) ws_autotune_report_candidates(report);
+  if (is_done && !r->is_dry && !ws_autotune_report_result(report)) {
+    sum->n_failed++;
+    ws_cli_fail("%s: %s", r->log, strerror(errno));
+    goes_on = false;
+  }
+  if (report->is_out_of_memory) {
+    sum->n_failed++;
+    ws_cli_fail("out of memory for the candidates of %s %s", c->routine, c->name);
+    goes_on = false;
+  }
+  return (status == WSGEMM_SUCCESS || take_failure(report, c, status, sum)) && goes_on;
+}
+
+static const char *shapes(int n) { return n == 1 ? "shape" : "shapes"; }
+
+static void print_end(const request *r, const autotune_case *cases, int n_cases, const tally *sum) {
+  char *file = r->out ? strdup(r->out) : ws_tuning_user_file();
+  const char *where = file && *file ? file : "no file";
+  const int n_known = sum->n_skipped, n_plain = sum->n_without_choice;
+  if (!r->is_dry) ws_autotune_print_summary(cases, n_cases);
+  if (sum->n_done > 0 && !r->is_dry) printf("\n%d of %d %s kept in %s\n", sum->n_kept, sum->n_done, shapes(sum->n_done), where);
+  if (r->is_dry) printf("\nnothing was measured or written%s\n", r->budget_ms == 0 ? ": the budget is 0" : "");
+  if (n_known > 0) printf("%d %s left out: %s has %s already\n", n_known, shapes(n_known), where, n_known == 1 ? "it" : "them");
+  if (n_plain > 0) printf("%d %s left out: there is nothing to choose\n", n_plain, shapes(n_plain));
+  free(file);
+}
+
+static int search_all(wsgemm_handle *h, const request *r, const known *k, autotune_report *report, autotune_case *cases,
+                      int n_cases) {
+  tally sum = {0};
+  bool goes_on = true;
+  watch_interrupts();
+  ws_autotune_report_begin(report, n_cases);
+  for (int i = 0; i < n_cases && goes_on && !is_interrupted; i++) {
+    if (is_known(k, h, r, &cases[i])) {
+      cases[i].state = AUTOTUNE_SKIPPED;
+      sum.n_skipped++;
+      continue;
+    }
+    ws_autotune_report_case(report, &cases[i], i);
+    goes_on = search(h, r, report, &cases[i], &sum);
+  }
+  print_end(r, cases, n_cases, &sum);
+  if (is_interrupted) {
+    int n_left = 0;
+    for (int i = 0; i < n_cases; i++) n_left += cases[i].state == AUTOTUNE_WAITING;
+    ws_cli_fail("interrupted: what was found is kept; %d of %d %s not reached", n_left, n_cases, shapes(n_cases));
+    return WS_EXIT_INTERRUPTED;
+  }
+  if (sum.n_failed == 0 && sum.n_without_choice == n_cases) return ws_cli_fail("no shape leaves anything to choose");
+  return sum.n_failed > 0 ? WS_EXIT_FAILED : WS_EXIT_OK;
+}
+
+/* ---- The run ------------------------------------------------------------------------------------------------------------- */
+
+static int open_device(const request *r, ws_gpu_facts *gpu, char *device, size_t bytes) {
+  char why[WS_GPU_WHY_BYTES];
+  int n_devices;
+  if (r->device < 0) {
+    static bench_session session; /* large */
+    ws_bench_device(&session);
+    snprintf(device, bytes, "%s", session.device);
+    return WS_EXIT_OK;
+  }
+  if (ws_gpu_find(&n_devices, why) != WS_GPU_READY) return ws_cli_fail("--device %d: %s", r->device, why);
+  if (r->device >= n_devices)
+    return ws_cli_fail("--device %d: there %s %d GPU%s, counted from 0", r->device, n_devices == 1 ? "is" : "are", n_devices,
+                       n_devices == 1 ? "" : "s");
+  if (!ws_gpu_open(r->device, gpu, why)) return ws_cli_fail("--device %d: %s", r->device, why);
+  snprintf(device, bytes, "%s", gpu->name);
+  return WS_EXIT_OK;
+}
+
+/* The folder of a path, or the first one above it that is there. */
+static void folder_of(char *path) {
+  struct stat found;
+  do {
+    char *slash = strrchr(path, '/');
+    if (!slash) strcpy(path, ".");
+    if (slash) slash[slash == path] = 0;
+  } while (stat(path, &found) != 0 && errno == ENOENT && strcmp(path, ".") != 0 && strcmp(path, "/") != 0);
+}
+
+/* Nothing is measured that could not be kept: what can be told in advance of writing is told now. */
+static int check_file(const request *r) {
+  char *path = r->out ? strdup(r->out) : ws_tuning_user_file();
+  struct stat found;
+  int code = WS_EXIT_OK;
+  if (!path) return ws_cli_fail("out of memory");
+  if (!*path) {
+    code = ws_cli_fail("there is no file to keep what is found (WSGEMM_TUNE=off, or no home folder): give --out FILE");
+  } else if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
+    code = ws_cli_fail("%s: not a regular file", path);
+  } else {
+    char *folder = strdup(path);
+    if (folder) folder_of(folder);
+    if (!folder || access(folder, W_OK | X_OK) != 0 ||
+        (stat(folder, &found) == 0 && !S_ISDIR(found.st_mode) && (errno = ENOTDIR)))
+      code = ws_cli_fail("%s: %s", path, strerror(errno));
+    free(folder);
+  }
+  free(path);
+  return code;
+}
+
+static int open_log(const request *r, autotune_report *report) {
+  if (!r->log) return WS_EXIT_OK;
+  report->log = fopen(r->log, "ae");
+  return report->log ? WS_EXIT_OK : ws_cli_fail("%s: %s", r->log, strerror(errno));
+}
+
+static int close_log(const request *r, autotune_report *report) {
+  if (!report->log || fclose(report->log) == 0) return WS_EXIT_OK;
+  return ws_cli_fail("%s: %s", r->log, strerror(errno));
+}
+
+static int run(wsgemm_handle *h, const request *r) {
+  autotune_report report = {.math = r->math_name, .is_quiet = r->is_dry, .is_exhaustive = r->is_exhaustive};
+  ws_gpu_facts gpu = {0};
+  known known = {0};
+  int n_cases = 0;
+  const wsgemm_status status = wsgemm_set_num_threads(h, (int)r->n_threads);
+  int code = status == WSGEMM_SUCCESS ? WS_EXIT_OK : ws_cli_fail("%s", ws_cli_why(status));
+  if (code == WS_EXIT_OK) code = open_device(r, &gpu, report.device, sizeof report.device);
+  if (code == WS_EXIT_OK && !r->is_dry) code = check_file(r);
+  if (code == WS_EXIT_OK && r->is_resumed) code = read_known(&known, r, &gpu);
+  if (code == WS_EXIT_OK) code = open_log(r, &report);
+  if (code == WS_EXIT_OK) {
+    autotune_case *cases = make_cases(r, &n_cases);
+    code = cases ? search_all(h, r, &known, &report, cases, n_cases) : ws_cli_fail("out of memory");
+    free(cases);
+  }
+  const int closed = close_log(r, &report);
+  ws_autotune_report_free(&report);
+  free(known.lines);
+  return code == WS_EXIT_OK ? closed : code;
+}
+
+int ws_cmd_autotune(int argc, char **argv) {
+  request r = {.types = {WSGEMM_F32},
+               .ops = {{'n', 'n'}},
+               .n_types = 1,
+               .n_ops = 1,
+               .device = -1,
+               .math = WSGEMM_MATH_DEFAULT,
+               .math_name = "default",
+               .budget_ms = -1,
+               .seed = 1};
+  bool is_help = false;
+  wsgemm_handle *h;
+  int code = take_options(&r, argc, argv, &is_help);
+  if (is_help) print_help();
+  if (code == WS_EXIT_OK && !is_help) code = ws_cli_check_environment();
+  if (code == WS_EXIT_OK && !is_help) {
+    const wsgemm_status status = wsgemm_create(&h);
+    code = status == WSGEMM_SUCCESS ? run(h, &r) : ws_cli_fail("%s", ws_cli_why(status));
+    if (status == WSGEMM_SUCCESS) wsgemm_destroy(h);
+  }
+  free(r.shapes.at);
+  return code;
+}

@@ -1,0 +1,453 @@
+"""`wsgemm autotune`, and `wsgemm tune`, which shows, carries and clears what it has found.
+
+Every test has a tuning file of its own, in a temporary folder.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+from command import COMMAND, check, clean_environment, refuse, run
+
+SHAPE = "200x200x200"
+LONG = "1300x1300x1300"  # a search of seconds, if the budget allows
+QUICK = ["--budget", "50"]
+
+
+@pytest.fixture
+def env(tmp_path):
+    return clean_environment(WSGEMM_TUNE=str(tmp_path / "tuning"))
+
+
+def lines_of(path):
+    """The lines of a tuning file, each as a dict of its words."""
+    text = path.read_text()
+    assert text.startswith("# wsgemm tuning 1\n")
+    return [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in text.splitlines()[1:]]
+
+
+def autotune(env, *arguments, code=0):
+    """Runs a search; returns its table and what it told meanwhile."""
+    result = run("autotune", *arguments, env=env)
+    assert result.returncode == code, result
+    return result.stdout, result.stderr
+
+
+# ---- The command line ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["autotune", "tune"])
+def test_help(name):
+    text = check("help", name)
+    assert text == check(name, "--help") == check(name, "-h")
+    assert text.startswith(f"Usage: wsgemm {name}")
+    assert max(map(len, text.splitlines())) <= 100
+    assert re.search(rf"^  {name} ", check("--help"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["'--fast'"], ["--fast"]),
+        (["unexpected", "'now'"], ["now"]),
+        (["'--shapes' needs a value"], ["--shapes"]),
+        (["'9x'"], ["--shapes", "9x"]),
+        (["'0'"], ["--shapes", "0"]),
+        (["''"], ["--shapes", "9,,8"]),
+        (["'2x3'"], ["--shapes", "2x3"]),
+        (["'2x3x4x5'"], ["--shapes", "2x3x4x5"]),
+        (["1048576", "'1048577'"], ["--shapes", "1048577"]),
+        (["'squares'", "square, small, odd, skinny"], ["--shapes", "squares"]),
+        (["random:COUNT"], ["--shapes", "random:"]),
+        (["random:COUNT"], ["--shapes", "random:3:4:5"]),
+        (["random:COUNT"], ["--shapes", "random:5000"]),
+        (["--routine", "'q'"], ["--routine", "q"]),
+        (["--routine", "'sgem'"], ["--routine", "sgem"]),
+        (["--routine", "''"], ["--routine", "s,"]),
+        (["--ops", "'n'"], ["--ops", "N"]),
+        (["--ops", "'xn'"], ["--ops", "NN,XN"]),
+        (["--device", "'gpu'"], ["--device", "gpu"]),
+        (["--device", "'-1'"], ["--device", "-1"]),
+        (["--math", "'fp8'"], ["--math", "fp8"]),
+        (["--budget", "'-1'"], ["--budget", "-1"]),
+        (["--budget", "'nan'"], ["--budget", "nan"]),
+        (["--threads", "'0'"], ["--threads", "0"]),
+        (["--seed", "'x'"], ["--seed", "x"]),
+        (["--out"], ["--out", ""]),
+        (["--dry-run", "--log"], ["--dry-run", "--log", "x.jsonl"]),
+        (["--dry-run", "--budget"], ["--dry-run", "--budget", "5"]),
+        (["--dry-run", "--exhaustive"], ["--dry-run", "--exhaustive"]),
+    ],
+)
+def test_senseless_autotune(tmp_path, env, words, arguments):
+    refuse(2, *words, arguments=["autotune", *arguments], cwd=tmp_path, env=env)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["show, export, import or clear"], []),
+        (["'list'"], ["list"]),
+        (["'more'"], ["show", "more"]),
+        (["one file"], ["import"]),
+        (["one file"], ["import", "a", "b"]),
+        (["say --yes"], ["clear"]),
+        (["clear takes no --table"], ["clear", "--yes", "--table"]),
+        (["export takes no --json"], ["export", "--json"]),
+        (["show takes no --yes"], ["show", "--yes"]),
+        (["show takes no --output"], ["show", "-o", "x"]),
+        (["exclude"], ["show", "--table", "--file", "x"]),
+        (["--file"], ["show", "--file", ""]),
+        (["'--files'"], ["show", "--files", "x"]),
+    ],
+)
+def test_senseless_tune(tmp_path, env, words, arguments):
+    refuse(2, *words, arguments=["tune", *arguments], cwd=tmp_path, env=env)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("10 20\n", ["line 1"]), ("# sizes\n\n10x20x30\n10 20 30 40\n", ["line 4"]), ("10 -2 3\n", ["line 1"]), ("#\n", ["no shape"])],
+)
+def test_files_that_hold_no_shapes(tmp_path, env, text, words):
+    (tmp_path / "shapes.txt").write_text(text)
+    refuse(1, "shapes.txt", *words, arguments=["autotune", "--shapes", "shapes.txt"], cwd=tmp_path, env=env)
+    refuse(1, "./none.txt", arguments=["autotune", "--shapes", "./none.txt"], cwd=tmp_path, env=env)
+
+
+def test_a_gpu_that_is_not_there(tmp_path):
+    env = clean_environment(WSGEMM_TUNE=str(tmp_path / "tuning"), CUDA_VISIBLE_DEVICES="-1")
+    refuse(1, "--device 0: ", arguments=["autotune", "--shapes", SHAPE, "--device", "0"], cwd=tmp_path, env=env)
+
+
+def test_no_file_to_keep_anything_in(tmp_path):
+    refuse(1, "WSGEMM_TUNE=off", "--out", arguments=["autotune"], cwd=tmp_path, env=clean_environment(WSGEMM_TUNE="off"))
+    env = clean_environment(WSGEMM_TUNE="off")
+    for action in (["show"], ["export"], ["import", "-"], ["clear", "--yes"]):
+        refuse(1, "WSGEMM_TUNE=off", arguments=["tune", *action], cwd=tmp_path, env=env, input="")
+
+
+# ---- A search ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_is_kept_and_told(tmp_path, env):
+    stdout, stderr = autotune(env, "--shapes", f"{SHAPE},300x100x150", "--routine", "s,dgemm", "--ops", "nn,TN", *QUICK)
+    kept = lines_of(tmp_path / "tuning")
+    assert len(kept) == 8
+    assert {(x["type"], x["ops"]) for x in kept} == {(t, o) for t in "sd" for o in ("nn", "tn")}
+    assert {(x["m"], x["n"], x["k"]) for x in kept} == {("200", "200", "200"), ("300", "100", "150")}
+    # Not a terminal: a plain line for each shape, no control characters.
+    assert [line.split(" ")[0] for line in stderr.splitlines()] == [f"{i}/8" for i in range(1, 9)]
+    assert "\r" not in stderr and "\033" not in stderr
+    rows = re.findall(r"^([sd]gemm [nt]n \d+x\d+x\d+) +([\d.]+) +([\d.]+) +([\d.]+)  \S", stdout, re.MULTILINE)
+    assert len(rows) == 8
+    product = 1.0
+    for _, before, after, gain in rows:
+        assert float(after) <= float(before) and float(gain) >= 1
+        assert float(gain) == pytest.approx(float(before) / float(after), rel=0.02)
+        product *= float(gain)
+    mean = re.search(r"^geometric mean +([\d.]+)$", stdout, re.MULTILINE)
+    assert float(mean[1]) == pytest.approx(product ** (1 / 8), abs=0.002)
+    assert f"8 of 8 shapes kept in {tmp_path / 'tuning'}" in stdout
+
+
+def test_what_is_kept_is_in_force(tmp_path, env):
+    import numpy as np
+
+    autotune(env, "--shapes", SHAPE, *QUICK)
+    np.save(tmp_path / "a.npy", np.ones((200, 200), "f4"))
+    assert "tuning file" in check("gemm", "a.npy", "a.npy", "--explain", cwd=tmp_path, env=env)
+
+
+def test_shapes_of_every_form(tmp_path, env):
+    (tmp_path / "shapes.txt").write_text("# m n k\n\n 100 120 140 # a comment\n130x90x110\r\n")
+    names = []
+    for shapes in ["shapes.txt,150,100x120x140", "random:3:7", "random:3:7", "random:3:8", "small"]:
+        listing = check("autotune", "--dry-run", "--shapes", shapes, cwd=tmp_path, env=env) if shapes != "small" else ""
+        names.append(re.findall(r"^sgemm nn (\S+):", listing, re.MULTILINE))
+    assert names[0] == ["100x120x140", "130x90x110", "150x150x150"]
+    assert len(names[1]) == 3 and names[1] == names[2] != names[3]
+    assert all(16 <= int(size) <= 8192 for name in names[1] for size in name.split("x"))
+
+
+@pytest.mark.parametrize("arguments", [["--dry-run"], ["--budget", "0"]])
+def test_dry_run(tmp_path, env, arguments):
+    stdout = check("autotune", "--shapes", SHAPE, *arguments, env=env)
+    count = int(re.match(rf"sgemm nn {SHAPE}: (\d+) candidates", stdout)[1])
+    found = re.findall(r"^ *(\d+) ([* ]) +([\d.]+)  (row=sgemm_\S+ .*)$", stdout, re.MULTILINE)
+    assert [int(x[0]) for x in found] == list(range(1, count + 1)) and count > 5
+    assert len({x[3] for x in found}) == count
+    built_in = [i for i, x in enumerate(found) if x[1] == "*"]
+    assert len(built_in) == 1 and float(found[built_in[0]][2]) == 1
+    others = [float(x[2]) for i, x in enumerate(found) if i not in built_in]
+    assert others == sorted(others)
+    assert ("the budget is 0" in stdout) == (arguments[0] == "--budget")
+    assert "nothing was measured or written" in stdout
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_to_choose(env):
+    stdout, stderr = autotune(env, "--shapes", f"8,{SHAPE}", *QUICK)
+    assert "1/2 sgemm nn 8x8x8: left out" in stderr and "1 shape left out: there is nothing to choose" in stdout
+    _, stderr = autotune(env, "--shapes", "8", code=1)
+    assert "nothing to choose" in stderr.splitlines()[-1] or "anything to choose" in stderr.splitlines()[-1]
+
+
+def test_log_of_the_landscape(tmp_path, env):
+    log = tmp_path / "log.jsonl"
+    for _ in range(2):
+        autotune(env, "--shapes", SHAPE, "--exhaustive", "--log", log)
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    candidates = re.findall(r"row=.*", check("autotune", "--shapes", SHAPE, "--dry-run", env=env))
+    assert len(records) == 2 * len(candidates)
+    for record in records:
+        assert (record["suite"], record["routine"], record["case"], record["unit"]) == ("landscape", "sgemm", f"nn {SHAPE}", "us")
+        assert record["numerics"] == "default" and record["commit"] == ""
+        assert record["ours"] > 0 and record["samples"] >= 1 and record["device"]
+        assert re.fullmatch(r"\d+x\d+", record["tile"]) and re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+    assert {r["policy"] for r in records if "policy" in r} <= {"steal", "fixed_work", "fixed_blocks"}
+
+
+def test_resume(tmp_path, env):
+    autotune(env, "--shapes", SHAPE, *QUICK)
+    before = (tmp_path / "tuning").read_text()
+    stdout, stderr = autotune(env, "--shapes", SHAPE, "--resume", *QUICK)
+    assert "1 shape left out" in stdout and stderr == ""
+    assert (tmp_path / "tuning").read_text() == before
+    # What differs is searched: ops, routine, shape, threads; also what lies in another file.
+    for more in (["--ops", "NT"], ["--routine", "d"], ["--threads", "1"], ["--out", str(tmp_path / "other")]):
+        stdout, _ = autotune(env, "--shapes", SHAPE, "--resume", *QUICK, *more)
+        assert "left out" not in stdout or "threads" in more[0] and os.cpu_count() == 1
+    stdout, _ = autotune(env, "--shapes", f"{SHAPE},210", "--resume", *QUICK)
+    assert "1 of 1 shape kept" in stdout and "1 shape left out" in stdout
+
+
+@pytest.mark.parametrize("path", ["", "file/tuning"])
+def test_out_that_cannot_be_written(tmp_path, env, path):
+    (tmp_path / "file").write_text("")
+    out = tmp_path / path
+    refuse(1, str(out), arguments=["autotune", "--shapes", SHAPE, "--out", out], cwd=tmp_path, env=env)
+
+
+def test_out_that_is_no_tuning_file(tmp_path, env):
+    out = tmp_path / "notes.txt"
+    out.write_text("Dear diary\n")
+    _, stderr = autotune(env, "--shapes", f"{SHAPE},210", "--out", out, *QUICK, code=1)
+    assert stderr.splitlines()[-1].startswith("wsgemm: ") and "notes.txt" in stderr
+    assert "2/2" not in stderr  # the others would fail of the same
+    assert out.read_text() == "Dear diary\n"
+
+
+def test_log_that_cannot_be_written(tmp_path, env):
+    refuse(1, "none/log", arguments=["autotune", "--shapes", SHAPE, "--log", "none/log"], cwd=tmp_path, env=env)
+    _, stderr = autotune(env, "--shapes", f"{SHAPE},210", "--log", "/dev/full", *QUICK, code=1)
+    assert "/dev/full" in stderr and "2/2" not in stderr
+
+
+# ---- SIGINT and terminals ------------------------------------------------------------------------------------------------
+
+
+def start(env, *arguments, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([*COMMAND, "autotune", *map(str, arguments)], env=env, **options)
+
+
+def test_sigint_keeps_what_was_found(tmp_path, env):
+    # Python may have been started with SIGINT ignored, which children inherit.
+    process = start(env, "--shapes", f"{SHAPE},{LONG},210", "--budget", "20000",
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    first = process.stderr.readline()
+    assert first.startswith("1/3 ")
+    time.sleep(0.3)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10
+    assert process.returncode == 130
+    assert stderr.splitlines()[-1] == "wsgemm: interrupted: what was found is kept; 1 of 3 shapes not reached"
+    assert f"sgemm nn {SHAPE}" in stdout and f"sgemm nn {LONG}" in stdout and "210" not in stdout
+    assert "of 2 shapes kept in" in stdout
+    assert {"m": "200"}.items() <= lines_of(tmp_path / "tuning")[0].items()
+
+
+def test_a_second_sigint_kills(tmp_path, env):
+    process = start(env, "--shapes", "2500", "--budget", "20000", stderr=subprocess.DEVNULL,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    time.sleep(0.5)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 130)  # 130: the search had ended in between
+
+
+def test_sigint_that_is_ignored_stays_so(env):
+    process = start(env, "--shapes", LONG, "--budget", "600", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def watch(env, width, *arguments, interrupt_after=None):
+    """(exit code, stdout, what a terminal of this width was sent on stderr)"""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, width, 0, 0))
+    process = start({**env, "TERM": "xterm"}, *arguments, stderr=theirs, text=False,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    os.close(theirs)
+    sent, begin = b"", time.monotonic()
+    while True:
+        if interrupt_after and time.monotonic() - begin > interrupt_after:
+            process.send_signal(signal.SIGINT)
+            interrupt_after = None
+        try:
+            if select.select([ours], [], [], 0.05)[0]:
+                part = os.read(ours, 65536)
+                sent += part
+                if not part:
+                    break
+        except OSError:  # EIO: the other side is closed
+            break
+    os.close(ours)
+    stdout = process.communicate(timeout=60)[0].decode()
+    return process.returncode, stdout, sent.decode()
+
+
+@pytest.mark.parametrize("width", [30, 80, 300])
+def test_progress_on_a_terminal(env, width):
+    code, stdout, sent = watch(env, width, "--shapes", f"{SHAPE},{LONG}", "--budget", "500")
+    assert code == 0 and "geometric mean" in stdout
+    drawn = [x for x in sent.split("\r\033[K") if x]
+    assert len(drawn) >= 2
+    assert "\n" not in sent and sent.endswith("\r\033[K")  # one line, which is gone at the end
+    assert max(map(len, drawn)) < width
+    for i, shape in enumerate([SHAPE, LONG]):
+        assert any(f"{i + 1}/2 sgemm nn {shape}".startswith(x[:29]) or x.startswith(f"{i + 1}/2 sgemm nn {shape}") for x in drawn)
+    if width == 300:
+        assert re.search(r"\[#+ *\] [\d.]+x [\d.]+ us, \d+ s left, \d+ of \d+ alive, now row=sgemm_.*, best row=sgemm_", drawn[-1])
+
+
+def test_sigint_on_a_terminal(env):
+    code, stdout, sent = watch(env, 80, "--shapes", f"{LONG},{SHAPE}", "--budget", "20000", interrupt_after=0.7)
+    assert code == 130
+    *bars, last = sent.split("\r\033[K")
+    assert last == "wsgemm: interrupted: what was found is kept; 1 of 2 shapes not reached\r\n"
+    assert bars and LONG in stdout
+
+
+def test_a_dumb_terminal_gets_lines(env):
+    ours, theirs = pty.openpty()
+    process = start({**env, "TERM": "dumb"}, "--shapes", SHAPE, *QUICK, stderr=theirs)
+    os.close(theirs)
+    process.communicate(timeout=60)
+    assert os.read(ours, 65536).decode().startswith(f"1/1 sgemm nn {SHAPE}: ")
+    os.close(ours)
+
+
+# ---- tune ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tuned(tmp_path, env):
+    """A tuning file with three shapes."""
+    autotune(env, "--shapes", f"{SHAPE},180x150x160", *QUICK)
+    autotune(env, "--shapes", "150", "--routine", "z", *QUICK)
+    return tmp_path / "tuning"
+
+
+def test_show(env, tuned):
+    text = check("tune", "show", env=env)
+    assert re.search(rf"^  sgemm +chain +nn +{SHAPE} +[\d.]+ +[\d.]+ +[\d.]+  sgemm_\S+ .*threads=", text, re.MULTILINE)
+    order = re.findall(r"^  ([sz]gemm) +chain +nn +(\S+)", text, re.MULTILINE)
+    assert order == [("sgemm", "180x150x160"), ("sgemm", SHAPE), ("zgemm", "150x150x150")]
+    assert text.endswith(f"\n3 shapes in {tuned}\n")
+    facts = json.loads(check("tune", "show", "--json", env=env))
+    assert [(x["routine"], x["m"], x["n"], x["k"]) for x in facts] == [
+        ("sgemm", 180, 150, 160), ("sgemm", 200, 200, 200), ("zgemm", 150, 150, 150)
+    ]  # fmt: skip
+    for entry in facts:
+        assert entry["gain"] == pytest.approx(entry["before_us"] / entry["after_us"], abs=1e-3)
+        assert entry["device"] and "crc" not in entry
+
+
+def test_nothing_to_show(tmp_path, env):
+    assert check("tune", "show", env=env) == f"0 shapes in {tmp_path / 'tuning'}\n"
+    assert json.loads(check("tune", "show", "--json", env=env)) == []
+    assert check("tune", "export", env=env) == "# wsgemm tuning 1\n"
+    refuse(1, "none", arguments=["tune", "show", "--file", "none"], cwd=tmp_path, env=env)
+    refuse(1, "none", arguments=["tune", "export", "--file", "none"], cwd=tmp_path, env=env)
+
+
+def test_the_table_of_the_library(env):
+    text = check("tune", "show", "--table", env=env)
+    count = int(re.search(r"(\d+) shapes? in the library's table\n$", text)[1])
+    exported = check("tune", "export", "--table", env=env)
+    assert exported.startswith("# wsgemm tuning 1\n") and exported.count("\n") == count + 1
+    assert len(json.loads(check("tune", "show", "--table", "--json", env=env))) == count
+
+
+def test_round_trip(tmp_path, env, tuned):
+    lines = tuned.read_text()
+    assert check("tune", "export", env=env) == lines
+    assert check("tune", "export", "-o", tmp_path / "exported", env=env) == f"3 lines written to {tmp_path / 'exported'}\n"
+    assert (tmp_path / "exported").read_text() == lines
+    other = tmp_path / "folder" / "other"
+    assert check("tune", "import", tmp_path / "exported", "--file", other, env=env) == f"3 lines imported into {other}\n"
+    assert other.read_text() == lines
+    assert check("tune", "show", "--file", other, env=env).replace(str(other), str(tuned)) == check("tune", "show", env=env)
+    assert check("tune", "clear", "--yes", env=env) == f"3 lines removed from {tuned}\n"
+    assert lines_of(tuned) == []
+    assert check("tune", "clear", "--yes", env=env) == f"0 lines removed from {tuned}\n"
+    result = run("tune", "import", "-", env=env, input=lines)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"3 lines imported into {tuned}\n", "")
+    assert tuned.read_text() == lines
+
+
+def test_clear_without_a_file(tmp_path, env):
+    check("tune", "clear", "--yes", env=env)
+    assert not (tmp_path / "tuning").exists() or lines_of(tmp_path / "tuning") == []
+
+
+def test_damaged_lines(tmp_path, env, tuned):
+    header, first, *others = tuned.read_text().splitlines(keepends=True)
+    tuned.write_text(header + first.replace("m=", "m=1", 1) + "".join(others))
+    text = check("tune", "show", env=env)
+    assert f"2 shapes in {tuned}\n1 line is damaged" in text
+    assert len(check("tune", "export", env=env).splitlines()) == 3
+    copy = tmp_path / "copy"
+    copy.write_bytes(tuned.read_bytes())
+    assert check("tune", "import", copy, "--file", tmp_path / "x", env=env).endswith(", 1 left out as damaged\n")
+    # A search mends the file, and nothing else is lost.
+    autotune(env, "--shapes", "170", *QUICK)
+    assert len(lines_of(tuned)) == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"#\n\n", b"Dear diary\n", b"\0\1\2\3\n\0", b"gemm device="])
+def test_import_of_what_is_no_tuning(tmp_path, env, content):
+    (tmp_path / "strange").write_bytes(content)
+    refuse(1, "strange", arguments=["tune", "import", "strange"], cwd=tmp_path, env=env)
+    refuse(1, "none", arguments=["tune", "import", "none"], cwd=tmp_path, env=env)
+    refuse(1, arguments=["tune", "import", "."], cwd=tmp_path, env=env)
+
+
+def test_show_of_what_is_no_tuning_file(tmp_path, env):
+    (tmp_path / "notes.txt").write_text("Dear diary\n")
+    refuse(1, "notes.txt", arguments=["tune", "show", "--file", "notes.txt"], cwd=tmp_path, env=env)
+    refuse(1, "notes.txt", arguments=["tune", "export", "--file", "notes.txt"], cwd=tmp_path, env=env)
+
+
+def test_places_that_cannot_be_written(tmp_path, env, tuned):
+    (tmp_path / "file").write_text("")
+    refuse(1, "file/x", arguments=["tune", "export", "-o", "file/x"], cwd=tmp_path, env=env)
+    refuse(1, "file/x", arguments=["tune", "import", "tuning", "--file", "file/x"], cwd=tmp_path, env=env)
+    refuse(1, "/dev/full", arguments=["tune", "export", "-o", "/dev/full"], cwd=tmp_path, env=env)

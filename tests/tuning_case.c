@@ -1,0 +1,135 @@
+/* tuning_case.c - tuning entries for the suites: see tuning_case.h. */
+#include "tuning_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int draw_in(struct check_random *dice, int most) {
+  switch (check_random_in(dice, 0, 3)) {
+  case 0:
+    return 0;
+  case 1:
+    return most;
+  default:
+    return (int)check_random_in(dice, 0, most);
+  }
+}
+
+static int64_t draw_size(struct check_random *dice) {
+  const int bits = (int)check_random_in(dice, 1, 63);
+  const int64_t size = (int64_t)(check_random_bits(dice) >> (64 - bits));
+  return check_random_in(dice, 0, 19) == 0 ? INT64_MAX : size > 0 ? size : 1;
+}
+
+/* At most `most` printing characters, for a word none of them a space. */
+static void draw_text(struct check_random *dice, char *text, size_t most, bool is_word) {
+  static const char strange[] = "\"\\='#.";
+  const size_t length = (size_t)check_random_in(dice, is_word, check_random_in(dice, 0, 3) ? 12 : (long long)most);
+  for (size_t i = 0; i < length; i++)
+    text[i] = check_random_in(dice, 0, 4) ? (char)check_random_in(dice, is_word ? '!' : ' ', '~')
+                                          : strange[check_random_in(dice, 0, (long long)sizeof strange - 2)];
+  text[length] = '\0';
+}
+
+/* In whole ns, so that a line holds it exactly. */
+static double draw_us(struct check_random *dice) { return (double)(check_random_bits(dice) >> check_random_in(dice, 20, 63)) / 1e3; }
+
+ws_tuning_entry tuning_draw(struct check_random *dice) {
+  ws_tuning_entry e = {0};
+  const bool is_gpu = check_random_in(dice, 0, 1);
+  draw_text(dice, e.device.name, sizeof e.device.name - 1, false);
+  draw_text(dice, e.device.arch, 20, true);
+  if (is_gpu) memcpy(e.device.arch, "sm_90", sizeof "sm_90");
+  e.device.is_gpu = strncmp(e.device.arch, "sm_", 3) == 0;
+  e.device.units = 1 + draw_in(dice, (1 << 20) - 1);
+  draw_text(dice, e.version, 8, true);
+  e.kind.type = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
+  e.kind.type_c = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
+  e.kind.numerics = (ws_numerics)check_random_in(dice, 0, WS_N_NUMERICS - 1);
+  const unsigned flags = (unsigned)check_random_in(dice, 0, 15);
+  e.kind.a_trans = flags & 1, e.kind.b_trans = flags & 2, e.kind.single_a = flags & 4, e.kind.single_b = flags & 8;
+  e.kind.workers = draw_in(dice, 1 << 12);
+  e.shape = (ws_tuning_shape){draw_size(dice), draw_size(dice), draw_size(dice), draw_size(dice)};
+  draw_text(dice, e.row, 30, true);
+#define DRAW(name, most) e.tuning.name = draw_in(dice, most);
+  WS_TUNING_PARAMETERS(DRAW)
+#undef DRAW
+  e.before_us = draw_us(dice), e.after_us = draw_us(dice);
+  return e;
+}
+
+ws_tuning_entry tuning_plain(int64_t m, int64_t n, int64_t k, int mark) {
+  ws_tuning_entry e = {.device = {"test device", "avx9/1K/2K", 3, false},
+                       .kind = {.type = WSGEMM_F32, .type_c = WSGEMM_F32, .numerics = WS_NUMERICS_CHAIN, .workers = 2},
+                       .shape = {m, n, k, 1},
+                       .row = "sgemm_ref_8x6",
+                       .tuning = {.mc = mark},
+                       .before_us = 2,
+                       .after_us = 1.5};
+  snprintf(e.version, sizeof e.version, "%s", wsgemm_version_string());
+  return e;
+}
+
+static bool equal_kinds(const ws_tuning_kind *x, const ws_tuning_kind *y) {
+  return x->type == y->type && x->type_c == y->type_c && x->numerics == y->numerics && x->a_trans == y->a_trans &&
+         x->b_trans == y->b_trans && x->single_a == y->single_a && x->single_b == y->single_b && x->workers == y->workers;
+}
+
+static bool equal_keys(const ws_tuning_entry *x, const ws_tuning_entry *y) {
+  return strcmp(x->device.name, y->device.name) == 0 && strcmp(x->device.arch, y->device.arch) == 0 &&
+         x->device.units == y->device.units && x->device.is_gpu == y->device.is_gpu && strcmp(x->version, y->version) == 0 &&
+         equal_kinds(&x->kind, &y->kind) && x->shape.m == y->shape.m && x->shape.n == y->shape.n && x->shape.k == y->shape.k &&
+         x->shape.batch == y->shape.batch;
+}
+
+bool tuning_equal(const ws_tuning_entry *x, const ws_tuning_entry *y) {
+  bool is_equal = equal_keys(x, y) && strcmp(x->row, y->row) == 0;
+#define COMPARE(name, most) is_equal = is_equal && x->tuning.name == y->tuning.name;
+  WS_TUNING_PARAMETERS(COMPARE)
+#undef COMPARE
+  return is_equal && fabs(x->before_us - y->before_us) <= 1e-12 * x->before_us + 1e-9 &&
+         fabs(x->after_us - y->after_us) <= 1e-12 * x->after_us + 1e-9;
+}
+
+const ws_tuning_entry *tuning_in(const ws_tuning_list *list, const ws_tuning_entry *key) {
+  for (int i = 0; i < list->n; i++)
+    if (equal_keys(&list->entry[i], key)) return &list->entry[i];
+  return NULL;
+}
+
+size_t tuning_line(const ws_tuning_entry *e, char line[LINE_BYTES]) {
+  ws_text t = {line, LINE_BYTES, 0};
+  line[0] = '\0';
+  ws_tuning_write_line(e, &t);
+  REQUIRE(t.length > 0 && t.length < LINE_BYTES && line[t.length - 1] == '\n', "a line of %zu bytes", t.length);
+  return t.length - 1;
+}
+
+/* Bit by bit, the lowest of each byte first: the polynomial division that CRC-32 is defined by. */
+static uint32_t remainder_of(const unsigned char *bytes, size_t n) {
+  uint32_t rest = 0xffffffffu;
+  for (size_t bit = 0; bit < 8 * n; bit++) {
+    const uint32_t out = (rest ^ (uint32_t)(bytes[bit / 8] >> bit % 8)) & 1;
+    rest >>= 1;
+    if (out) rest ^= 0xedb88320u;
+  }
+  return rest ^ 0xffffffffu;
+}
+
+size_t tuning_seal(char *line, size_t n) {
+  return n + (size_t)sprintf(line + n, " crc=%08lx", (unsigned long)remainder_of((const unsigned char *)line, n));
+}
+
+char *tuning_text(const ws_tuning_list *list, size_t *n_bytes) {
+  ws_text t = {NULL, 0, 0};
+  ws_tuning_list_write(list, &t);
+  *n_bytes = strlen(WS_TUNING_HEADER) + t.length;
+  char *text = malloc(*n_bytes + 1);
+  REQUIRE(text != NULL, "memory for a file");
+  memcpy(text, WS_TUNING_HEADER, strlen(WS_TUNING_HEADER) + 1);
+  t = (ws_text){text + strlen(WS_TUNING_HEADER), t.length + 1, 0};
+  ws_tuning_list_write(list, &t);
+  return text;
+}
