@@ -1,9 +1,11 @@
 /* choices.c - how good the choices of a call are: those of the model, and those of tuning at its default budget, beside the best of all
  * candidates, on shapes drawn at random.
  *
- *   bench_choices [--device N] [--routines s,p,b,d] [--count N] [--seed N] [--budget MS] [--name TEXT] [--json FILE] [--threads N]
+ *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N] [--budget MS] [--threads N]
+ *                 [--name TEXT] [--json FILE] [--dump FILE]
  *
- * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192. Each shape's candidates are all
+ * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192, rounded
+ * up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
  * measured twice, with other operands and in another order: the first pass names the best, the second one times it, the model's choice
  * and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other arithmetic (slices, multiply-adds),
  * its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
@@ -18,7 +20,7 @@
 
 #include "wsgemm.h"
 
-enum { MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
+enum { CPU_PASS_MS = 4000, MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
 
 typedef struct timed {
   char text[TEXT];
@@ -43,12 +45,12 @@ static const struct routine {
     {'h', "hgemm", "default", WSGEMM_F16, WSGEMM_MATH_DEFAULT}, {'b', "bgemm", "default", WSGEMM_BF16, WSGEMM_MATH_DEFAULT}};
 
 static struct {
-  int device, count, n_threads;
+  int device, count, n_threads, multiple;
   uint64_t seed;
   double budget_ms;
-  const char *routines, *name;
-  FILE *json, *dump; /* dump: every candidate's time, for fitting models */
-} options = {.device = -1, .count = 60, .seed = 1, .budget_ms = -1, .routines = "s", .name = "?"};
+  const char *routines, *name, *ops;
+  FILE *json, *dump;
+} options = {.device = -1, .count = 60, .multiple = 1, .ops = "nn", .seed = 1, .budget_ms = -1, .routines = "s", .name = "?"};
 
 static void fail(const char *what) {
   fprintf(stderr, "bench_choices: %s: %s\n", what, wsgemm_last_error());
@@ -70,7 +72,8 @@ static uint64_t draw(uint64_t *state) { /* splitmix64 */
 
 static int64_t size_drawn(uint64_t *state) {
   const double least = 4, most = 13; /* of log2 */
-  return (int64_t)(exp2(least + (most - least) * (double)(draw(state) >> 11) * 0x1p-53) + 0.5);
+  const int64_t size = (int64_t)(exp2(least + (most - least) * (double)(draw(state) >> 11) * 0x1p-53) + 0.5);
+  return (size + options.multiple - 1) / options.multiple * options.multiple;
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------------------- */
@@ -113,7 +116,7 @@ static int note(void *user, const wsgemm_autotune_step *step) {
 static bool run_pass(wsgemm_handle *h, const wsgemm_gemm_desc *d, uint64_t seed, pass *p, wsgemm_autotune_result *result) {
   wsgemm_autotune_options o = WSGEMM_AUTOTUNE_OPTIONS_INIT;
   o.device = options.device, o.is_exhaustive = 1, o.seed = seed, o.file = "", o.progress = note, o.user = p, o.result = result;
-  o.budget_ms = 1;
+  o.budget_ms = options.device < 0 ? CPU_PASS_MS : HUGE_VAL;
   const wsgemm_status status = wsgemm_autotune(h, d, &o);
   if (status == WSGEMM_NOT_SUPPORTED) return false;
   if (status) fail("exhaustive search");
@@ -162,8 +165,8 @@ static double us_of(pass *p, const char *text) {
 
 static void dump(const struct routine *r, const wsgemm_gemm_desc *d, const pass *p) {
   for (int i = 0; options.dump && i < p->n; i++)
-    fprintf(options.dump, "%c %lld %lld %lld %.3f %s\n", r->letter, (long long)d->m, (long long)d->n, (long long)d->k,
-            median(&p->of[i]), p->of[i].text);
+    fprintf(options.dump, "%c%.2s %lld %lld %lld %.3f %s\n", r->letter, options.ops, (long long)d->m, (long long)d->n,
+            (long long)d->k, median(&p->of[i]), p->of[i].text);
 }
 
 static bool run_shape(const struct routine *r, const wsgemm_gemm_desc *d, outcome *out) {
@@ -240,14 +243,16 @@ static void run_routine(const struct routine *r) {
     wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
     d.type_a = d.type_b = d.type_c = d.type_scalar = r->type;
     if (r->type == WSGEMM_F16 || r->type == WSGEMM_BF16) d.type_scalar = WSGEMM_F32;
-    d.m = m, d.n = n, d.k = k, d.lda = m, d.ldb = k, d.ldc = m;
+    if (options.ops[0] == 't') d.transa = WSGEMM_TRANS;
+    if (options.ops[1] == 't') d.transb = WSGEMM_TRANS;
+    d.m = m, d.n = n, d.k = k, d.lda = options.ops[0] == 't' ? k : m, d.ldb = options.ops[1] == 't' ? n : k, d.ldc = m;
     if (r->type == WSGEMM_F64 || r->type == WSGEMM_C64)
       d.alpha.d = 1;
     else
       d.alpha.s = 1;
     outcome out;
     char shape[64];
-    snprintf(shape, sizeof shape, "nn %lldx%lldx%lld", (long long)m, (long long)n, (long long)k);
+    snprintf(shape, sizeof shape, "%.2s %lldx%lldx%lld", options.ops, (long long)m, (long long)n, (long long)k);
     if (!run_shape(r, &d, &out)) {
       printf("%-8s %-20s nothing to choose\n", r->name, shape);
       continue;
@@ -270,9 +275,10 @@ static void run_routine(const struct routine *r) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option longs[] = {
-      {"device", 1, 0, 'd'}, {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'}, {"seed", 1, 0, 's'},    {"budget", 1, 0, 'b'},
-      {"name", 1, 0, 'n'},   {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},  {"threads", 1, 0, 't'}, {0, 0, 0, 0}};
+  static const struct option longs[] = {{"device", 1, 0, 'd'},   {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'},
+                                        {"seed", 1, 0, 's'},     {"budget", 1, 0, 'b'},   {"name", 1, 0, 'n'},
+                                        {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},     {"ops", 1, 0, 'o'},
+                                        {"multiple", 1, 0, 'm'}, {"threads", 1, 0, 't'},  {0, 0, 0, 0}};
   for (int found; (found = getopt_long(argc, argv, "", longs, NULL)) != -1;) switch (found) {
     case 'd':
       options.device = atoi(optarg);
@@ -294,6 +300,12 @@ int main(int argc, char **argv) {
       break;
     case 't':
       options.n_threads = atoi(optarg);
+      break;
+    case 'o':
+      options.ops = optarg;
+      break;
+    case 'm':
+      options.multiple = atoi(optarg);
       break;
     case 'u':
       if (!(options.dump = fopen(optarg, "w"))) fail(optarg);

@@ -220,17 +220,15 @@ static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const w
   return of_round * ceil((double)ws_tile_items(grid) / items) / memory_bytes_per_us;
 }
 
-/* Time in us: of the multiply-adds (the rows' rates are about TFLOP/s of a whole H200), or of the memory, if that takes longer. */
+/* Time in us: the rows' own, or that of the memory, if that takes longer; what is not built in is tried after what is. */
 static double model_of(const listing *l, const ws_tuning *t) {
   const ws_cuda_row *row = ws_cuda_row_at(t->row - 1);
-  const ws_problem *p = l->plan->problem;
-  ws_tile_grid grid = ws_gpu_plan_grid(p, row, l->plan->split.n_parts);
+  ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_parts);
   grid.group = t->order;
-  const double k = (double)p->k, real = ws_types[p->type].n_real * ws_types[p->type].n_real;
-  const double rounds_us = ws_gpu_plan_cost(l->plan, t->row - 1, l->device) * 2 * real * k * 1e-6 * l->device->n_sms;
-  const double traffic_us = traffic_us_per_k(l, row, &grid) * k;
-  return fmax(rounds_us, traffic_us) + 0.05 * traffic_us + (t->policy == WSGEMM_POLICY_STEAL ? 0 : 0.01 * rounds_us) +
-         (t->quantum > 0 ? 0.03 * rounds_us : 0);
+  const double row_us = ws_gpu_plan_us(l->plan, t->row - 1, l->device);
+  const double traffic_us = traffic_us_per_k(l, row, &grid) * (double)l->plan->problem->k;
+  const double unusual = (t->policy == WSGEMM_POLICY_STEAL ? 0 : 0.01) + (t->quantum > 0 ? 0.03 : 0);
+  return fmax(row_us, traffic_us) + 0.05 * traffic_us + unusual * row_us;
 }
 
 static void add(listing *l, const ws_tuning *t) {

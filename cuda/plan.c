@@ -1,6 +1,8 @@
 /* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed prefers. */
 #include "plan.h"
 
+#include <math.h>
+
 #include "problem_args.h"
 #include "rows.h"
 #include "sliced.h"
@@ -14,36 +16,72 @@ ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64
                         .group = 8};
 }
 
-/* The share of its full speed that a multiprocessor reaches with so many warps: fits `--suite rows` (H200, 2026-11-21). */
+/* The rates of rows are those of an H200. */
+enum { RATED_SMS = 132 };
+
+/* Times of rows that are not by map, by type: fitted to all candidates of 300 to 500 shapes (`bench_choices --dump`, H200, 2026-11-22), so that
+ * the row with the least time is the fastest, or near it; the times themselves are within a quarter. */
+typedef struct tiled_model {
+  double item_k, item_us; /* an item costs as much again as so many k, and so many us */
+  /* With so many warps a multiprocessor reaches half of its full speed; with so many more where k is short, which is waiting for the most
+   * part. */
+  double half_warps, half_short;
+  /* Copies beside multiply-adds: of an element along m or n for each k, in the unit of bm * bn / rate. */
+  double single_mn, single_k, vectors_k;
+} tiled_model;
+static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0, 0.44, 0.44},
+                                              [WSGEMM_C32] = {47, 0.5, 3, 6, 0, 0.24, 0.24},
+                                              [WSGEMM_F64] = {165, 0.65, 3, 112, 0.2, 0.11, 0},
+                                              [WSGEMM_C64] = {114, 0, 3, 130, 0.05, 0.05, 0.12},
+                                              [WSGEMM_F16] = {0, 0, 2, 0, 0, 0, 0},
+                                              [WSGEMM_BF16] = {0, 0, 2, 0, 0, 0, 0}};
+
 static double share_of_speed(double warps, double half) { return warps / (warps + half); }
 
-/* What copies of a block of A and of B cost for each k, in the unit of row_cost: those by single elements. Beside multiply-adds they take
- * issue slots; so many for each element along m or n (H200, 2026-11-21; d and z keep such operands as they are or, misaligned, were not
- * fitted). */
-static double copy_cost(const ws_gpu_plan *plan, const ws_cuda_row *row) {
-  static const double single[WS_N_TYPES] = {[WSGEMM_F32] = 0.06, [WSGEMM_C32] = 0.03};
-  return single[row->type] * ((plan->single_a ? row->bm : 0) + (plan->single_b ? row->bn * row->coarse : 0));
+static double copy_cost(const tiled_model *model, int32_t mode) {
+  return mode == WS_COPY_VECTORS_MN ? 0
+         : mode == WS_COPY_ALONG_MN ? model->single_mn
+         : mode == WS_COPY_ALONG_K  ? model->single_k
+                                    : model->vectors_k;
 }
 
-/* The same unit as row_cost's. A multiprocessor has one block, so the last round takes as long as the others; an item costs as much again as
- * so many k: its first stage comes late, and its sums are stored (H200, 2026-11-22). */
-static double wgmma_cost(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
-  const double shared_a_k = row->cluster > row->k_parts ? 40 : 0; /* blocks that load for each other also begin together */
-  const double item_k = (row->turns ? 100 : ws_is_simple(p) ? 256 : 850) + shared_a_k;
-  return (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster)) * row->bm * row->bn * row->coarse / row->rate *
-         (1.0 / row->k_parts + item_k / ((double)p->k * ws_types[p->type].n_real));
+/* us of a multiprocessor for a k of so many elements of an item, if all goes well. */
+static double us_per_k(const ws_cuda_row *row, double elements) {
+  const double real = ws_types[row->type].n_real * ws_types[row->type].n_real;
+  return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
 }
 
-/* Time in no particular unit: rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
-static double row_cost(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+/* Rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
+static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const tiled_model *model = &tiled[row->type];
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
-  if (ws_is_by_map(row->kind)) return wgmma_cost(plan->problem, row, ws_tile_items(&grid), n_sms);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
-  const double warps = row->n_threads / 32.0, half = row->type == WSGEMM_F64 || row->type == WSGEMM_C64 ? 3 : 2;
-  const double item = (double)row->bm * row->bn * row->coarse / row->rate + copy_cost(plan, row);
+  const double warps = row->n_threads / 32.0, width = (double)row->bn * row->coarse;
+  const double copies = copy_cost(model, plan->mode_a) * row->bm + copy_cost(model, plan->mode_b) * width;
+  const double k = (double)plan->split.part_k, half = model->half_warps + model->half_short * 200 / (200 + k);
+  const double item_us = us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
   const double each = (double)ws_ceil_div(n_items % places, n_sms);
   const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
-  return ((double)(n_items / places) * row->blocks + last) * item;
+  return ((double)(n_items / places) * row->blocks + last) * item_us;
+}
+
+/* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its first
+ * stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. Fitted likewise. */
+static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const ws_problem *p = plan->problem;
+  const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
+  const bool is_simple = ws_is_simple(p), shares_a = row->cluster > row->k_parts;
+  const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k), store_k = is_simple ? 0 : 600;
+  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700;
+  const double item_k = row->kind == WS_ROW_SLICED ? 256 + store_k + (shares_a ? 40 : 0) : of_kind * fades + store_k;
+  const double cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
+  const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
+  const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->type].n_real;
+  return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us);
+}
+
+static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  return ws_is_by_map(row->kind) ? by_map_us(plan, row, n_sms) : tiled_us(plan, row, n_sms);
 }
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
@@ -78,7 +116,7 @@ static int choose_row(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device
     const ws_cuda_row *row = ws_cuda_row_at(r);
     if (!is_made_for(row, plan)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
-    const double cost = row_cost(plan, row, device->n_sms);
+    const double cost = row_us(plan, row, device->n_sms);
     if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
   }
   return best;
@@ -144,8 +182,8 @@ bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
   return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
 }
 
-double ws_gpu_plan_cost(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
-  return row_cost(plan, ws_cuda_row_at(row_idx), device->n_sms);
+double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
+  return row_us(plan, ws_cuda_row_at(row_idx), device->n_sms);
 }
 
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
@@ -167,8 +205,7 @@ static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device 
   if (row_idx < 0 || row_idx == plan->row_idx) return true;
   if (atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed)) return false; /* by name */
   if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
-  return tuned->is_exact ||
-         ws_gpu_plan_cost(plan, row_idx, device) <= most_of_model * ws_gpu_plan_cost(plan, plan->row_idx, device);
+  return tuned->is_exact || ws_gpu_plan_us(plan, row_idx, device) <= most_of_model * ws_gpu_plan_us(plan, plan->row_idx, device);
 }
 
 /* For a plan whose row is the model's. */
@@ -190,12 +227,31 @@ ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
+/* What the problem's plan says before its row is chosen. */
+static ws_gpu_plan plan_without_row(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                    int n_slices) {
+  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(h)};
+  plan.split = !ws_is_by_map(kind) && !plan.is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
+  plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
+  return plan;
+}
+
+/* By multiply-adds, with the launch. */
+static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6; /* fitted to the same measurements */
+  const ws_gpu_plan plan = plan_without_row(h, p, device, WS_ROW_TILED, 0);
+  double best = HUGE_VAL;
+  for (int r = 0; r < ws_cuda_row_count(); r++)
+    if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
+  return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
+}
+
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
 static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
   if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
-  return ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_gain(p, n_slices, device);
+  return ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_us(p, n_slices, device) < multiply_adds_us(h, p, device);
 }
 
 int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
@@ -220,12 +276,7 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
 
 wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan) {
-  *plan = (ws_gpu_plan){.problem = p};
-  plan->is_invariant = is_invariant(h);
-  plan->kind = kind;
-  plan->n_slices = n_slices;
-  plan->split = !ws_is_by_map(kind) && !plan->is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
-  plan->single_a = ws_operand_a(p).mode != WS_COPY_VECTORS_MN, plan->single_b = ws_operand_b(p).mode != WS_COPY_VECTORS_MN;
+  *plan = plan_without_row(h, p, device, kind, n_slices);
   plan->row_idx = choose_row(h, plan, device);
   plan->tuned = tuned_for(h, plan, device);
   const ws_tuning *tuning = plan->tuned.tuning;

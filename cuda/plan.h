@@ -8,9 +8,9 @@
 
 typedef struct ws_gpu_plan {
   const ws_problem *problem;
-  ws_row_kind kind;        /* of the rows made for it */
-  int n_slices;            /* WS_ROW_SLICED */
-  bool single_a, single_b; /* come by single elements (simt: copies along k always do) */
+  ws_row_kind kind;       /* of the rows made for it */
+  int n_slices;           /* WS_ROW_SLICED */
+  int32_t mode_a, mode_b; /* ws_copy_mode */
   bool is_invariant;
   ws_split split;
   int row_idx;
@@ -39,9 +39,9 @@ ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, cons
 wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);
 
-/* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it, in any unit. */
+/* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it. */
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);
-double ws_gpu_plan_cost(const ws_gpu_plan *plan, int row_idx, const ws_device *device);
+double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device);
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */

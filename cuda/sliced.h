@@ -12,9 +12,9 @@
  * multiply-adds. */
 int ws_n_slices(wsgemm_handle *h, const ws_problem *p);
 
-/* Whether slices may be used (limits of k and of sizes), and whether a model of the time says that they gain. */
+/* Whether slices may be used (limits of k and of sizes), and a model's time of all launches of such a product. */
 bool ws_slices_fit(const ws_problem *p);
-bool ws_slices_gain(const ws_problem *p, int n_slices, const ws_device *device);
+double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device);
 
 /* Memory for slices and what belongs to them: of one slice, and of two or three. */
 ws_piece_bytes *ws_sliced_bytes(int n_slices);

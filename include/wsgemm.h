@@ -441,7 +441,7 @@ typedef struct wsgemm_autotune_result {
 typedef struct wsgemm_autotune_options {
   size_t struct_bytes; /* sizeof(wsgemm_autotune_options) */
   int device;          /* the CUDA driver's ordinal; -1: the CPU */
-  int is_exhaustive;   /* not 0: measures every candidate to the end, whatever the budget (but 0) */
+  int is_exhaustive;   /* not 0: measures every candidate, once whatever the budget (but 0), and up to 5 times while it lasts */
   /* From the first run on; operands are made, and kernels loaded, before. < 0: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or
    * kept. */
   double budget_ms;

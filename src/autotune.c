@@ -140,15 +140,22 @@ static wsgemm_status measure(search *s, arm *a) {
 /* Whether another measurement would end after so much of the budget. */
 static bool is_over(const search *s, double share) {
   if (s->is_stopped) return true;
-  return !s->options->is_exhaustive && elapsed(s) + s->run_ms > share * s->budget_ms;
+  return share < HUGE_VAL && elapsed(s) + s->run_ms > share * s->budget_ms;
 }
 
 /* ---- halving -------------------------------------------------------------------------------------------------------------------- */
 
-static int by_median(const void *a, const void *b) {
+/* Infinity: not measured yet. Of so few runs as a round has, the median is too often of one that was disturbed. */
+static double least(const arm *a) {
+  double us = HUGE_VAL;
+  for (int i = 0; i < a->n_runs && !a->is_refused; i++) us = fmin(us, a->us[i]);
+  return us;
+}
+
+static int by_least(const void *a, const void *b) {
   const arm *x = *(arm *const *)a, *y = *(arm *const *)b;
-  const double mx = median(x), my = median(y);
-  if (mx != my) return mx < my ? -1 : 1;
+  const double least_x = least(x), least_y = least(y);
+  if (least_x != least_y) return least_x < least_y ? -1 : 1;
   return (x > y) - (x < y); /* so that it does not depend on qsort */
 }
 
@@ -177,9 +184,9 @@ static wsgemm_status run_all(search *s, arm **alive, int n_runs, double share) {
 /* The better `n`, and the built-in choice. */
 static void keep_best(search *s, arm **alive, int n) {
   int n_others = 0, n_alive = 0;
-  qsort(alive, (size_t)s->n_alive, sizeof alive[0], by_median);
+  qsort(alive, (size_t)s->n_alive, sizeof alive[0], by_least);
   for (int i = 0; i < s->n_alive; i++)
-    if (alive[i]->is_built_in || (n_others < n && median(alive[i]) < HUGE_VAL)) {
+    if (alive[i]->is_built_in || (n_others < n && least(alive[i]) < HUGE_VAL)) {
       n_others += !alive[i]->is_built_in;
       alive[n_alive++] = alive[i];
     }
@@ -191,7 +198,7 @@ static wsgemm_status halve(search *s, arm **alive) {
   wsgemm_status status = WSGEMM_SUCCESS;
   while (2 << n_rounds < s->n_alive) n_rounds++;
   const double round_ms = share_of_halving * s->budget_ms / n_rounds;
-  for (; !status && s->n_alive > 3 && !is_over(s, share_of_halving); s->round++) {
+  for (; !status && (s->n_alive > 3 || s->round == 0) && !is_over(s, share_of_halving); s->round++) {
     const double runs = s->run_ms > 0 ? round_ms / (s->n_alive * s->run_ms) : MOST_RUNS;
     status = run_all(s, alive, runs < 1 ? 1 : runs > 5 ? 5 : (int)runs, share_of_halving);
     keep_best(s, alive, s->n_alive / 2);
@@ -199,6 +206,12 @@ static wsgemm_status halve(search *s, arm **alive) {
   if (status) return status;
   keep_best(s, alive, 2);
   return run_all(s, alive, MOST_RUNS, 1);
+}
+
+/* Each once, then as often as the budget lasts. */
+static wsgemm_status run_exhaustively(search *s, arm **alive) {
+  const wsgemm_status status = run_all(s, alive, 1, HUGE_VAL);
+  return status ? status : run_all(s, alive, EXHAUSTIVE_RUNS - 1, 1);
 }
 
 static wsgemm_status run_search(search *s) {
@@ -213,7 +226,7 @@ static wsgemm_status run_search(search *s) {
   }
   for (int i = 0; i < s->n_arms; i++) alive[i] = &s->arms[i];
   s->n_alive = s->n_arms;
-  if (!status && !s->is_stopped) status = s->options->is_exhaustive ? run_all(s, alive, EXHAUSTIVE_RUNS, 1) : halve(s, alive);
+  if (!status && !s->is_stopped) status = s->options->is_exhaustive ? run_exhaustively(s, alive) : halve(s, alive);
   free(alive);
   return status;
 }

@@ -160,7 +160,7 @@ CHILD_CASE(explained) {
 }
 
 /* A flat product, whose large operand costs more to cut than slices save: it uses them only if that is done already. By the model of the time
- * (ws_slices_gain), with a third to spare both ways. */
+ * (ws_slices_us), with a third to spare both ways. */
 CHILD_CASE(gain) {
   (void)unused;
   for (int turn = 0; turn < 8; turn++) {
