@@ -139,10 +139,11 @@ typedef struct outcome {
 } outcome;
 
 /* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
-static int other_ways(const struct routine *r, const char *chosen, wsgemm_handle *h[2]) {
+static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
+  enum { LEAST_SLICED_K = 128 };
   static const char *const rows[] = {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"};
   int n = 0;
-  if (r->letter != 's' || options.device < 0) return 0;
+  if (r->letter != 's' || options.device < 0 || k < LEAST_SLICED_K) return 0;
   if (strstr(chosen, "f16x")) {
     if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
     return 1;
@@ -180,7 +181,7 @@ static bool run_shape(const struct routine *r, const wsgemm_gemm_desc *d, outcom
     snprintf(out->model, TEXT, "%s", result.before), snprintf(out->best, TEXT, "%s", best_of(&one)->text);
     out->model_us = us_of(&two, out->model), out->best_us = out->same_us = us_of(&two, out->best);
     dump(r, d, &two);
-    const int n_others = other_ways(r, out->model, others);
+    const int n_others = other_ways(r, d->k, out->model, others);
     for (int i = 0; i < n_others; i++) {
       pass a = {third, 0, 0}, b = {first, 0, 0};
       char text[TEXT];

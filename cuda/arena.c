@@ -128,7 +128,7 @@ static void close_arena(ws_arena *arena) {
   CUcontext popped;
   if (!own) return;
   const CUdeviceptr memory[] = {own->a, own->b, own->c, own->expected, own->cache, own->n_different};
-  if (own->is_pushed) ws_cuda.cuStreamSynchronize(own->stream);
+  if (own->a) ws_cuda.cuStreamSynchronize(own->stream); /* not one that is being captured */
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
     if (memory[i]) ws_cuda.cuMemFree(memory[i]);
   if (own->begin) ws_cuda.cuEventDestroy(own->begin);

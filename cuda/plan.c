@@ -249,9 +249,12 @@ static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_d
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
 static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
+  const double elements = (double)p->m * ws_types[p->type].n_real * (double)p->n * (double)p->batch_count;
+  const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
   if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
-  return ws_gpu_plain_kind(h, p) == WS_ROW_TILED && ws_slices_us(p, n_slices, device) < multiply_adds_us(h, p, device);
+  return elements >= least_elements && ws_gpu_plain_kind(h, p) == WS_ROW_TILED &&
+         ws_slices_us(p, n_slices, device) < multiply_adds_us(h, p, device);
 }
 
 int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {

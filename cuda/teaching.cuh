@@ -1,13 +1,16 @@
-/* teaching.cuh - three small sgemm kernels that show what tiling and coarsening save: bytes asked of global memory.
+/* teaching.cuh - four small sgemm kernels that show what tiling and coarsening save (bytes asked of global memory), and a product of
+ * a vector and a scalar, in which there is nothing to save.
  *
  * C = A B, square, row-major (element (i, j) of X stands at x[i * n + j]), float, n a multiple of 32 (coarse: of 32 * COARSE; the host
- * checks, teaching_fits). They are for reading and for bench/cuda/intensity.cu; the library's kernels are in gemm_kernel.cuh.
+ * checks, teaching_fits). They are for reading and for bench/cuda/intensity.cu and coarsening.cu; the library's kernels are in
+ * gemm_kernel.cuh.
  * With COUNT each load of global memory is counted where it is made; without, nothing of the counting is left in the code.
  *
  *     kernel       a block makes            it loads                               for operations          a byte
  *     simple       32 x 32 of C             2 elements, each thread                2, each thread          1/4
  *     tiled32      32 x 32 of C             2 tiles, each phase                    2 x 32^3                8
  *     tiled32_c    32 x (32 COARSE) of C    1 + COARSE tiles, each phase           COARSE x 2 x 32^3       16 COARSE / (1 + COARSE)
+ *     held32_c     32 x (32 COARSE) of C    the same                               the same                the same
  *
  * A tile is 32 x 32 elements, 4096 bytes; a phase is 32 of the n steps of k. */
 #ifndef WS_CUDA_TEACHING_CUH
@@ -93,6 +96,67 @@ __global__ void __launch_bounds__(tile_width *tile_width)
 #pragma unroll
   for (int i = 0; i < COARSE; i++) c[row * n + first_col + i * tile_width] = sums[i];
   load.add_to(n_total);
+}
+
+constexpr int held_rows = 4; /* elements of each tile of C that a thread of held32_c owns */
+
+constexpr int held_shared_bytes(int coarse) { return (1 + coarse) * tile_width * tile_width * int(sizeof(float)); }
+
+/* As tiled32_c, but what COARSE multiplies is scarce: all COARSE tiles of B lie in shared memory at once, and a thread has
+ * 4 COARSE sums. Blocks are 32 x 8 threads; thread (x, y) owns rows y, y + 8, y + 16, y + 24 of column x of each tile of C.
+ *
+ *                    B tile 0   B tile 1 ..     side by side: COARSE x 4096 bytes
+ *        A tile      C tile 0   C tile 1 ..     4 sums in registers for each
+ *
+ * Two barriers a phase, whatever COARSE is: all tiles full; all tiles free. */
+template <int COARSE>
+__global__ void __launch_bounds__(tile_width *tile_width / held_rows) held32_c(const float *a, const float *b, float *c, int n) {
+  extern __shared__ float tiles[];
+  constexpr int row_step = tile_width / held_rows, b_pitch = COARSE * tile_width;
+  float *a_tile = tiles, *b_tiles = tiles + tile_width * tile_width;
+  const int tx = threadIdx.x, ty = threadIdx.y;
+  const int row = blockIdx.y * tile_width + ty, first_col = blockIdx.x * b_pitch + tx;
+  float sums[held_rows][COARSE] = {};
+  for (int phase = 0; phase < n / tile_width; phase++) {
+#pragma unroll
+    for (int r = 0; r < held_rows; r++) {
+      const int y = ty + r * row_step;
+      a_tile[y * tile_width + tx] = a[(row + r * row_step) * n + phase * tile_width + tx];
+#pragma unroll
+      for (int i = 0; i < COARSE; i++)
+        b_tiles[y * b_pitch + i * tile_width + tx] = b[(phase * tile_width + y) * n + first_col + i * tile_width];
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int k = 0; k < tile_width; k++) {
+#pragma unroll
+      for (int i = 0; i < COARSE; i++) {
+        const float x = b_tiles[k * b_pitch + i * tile_width + tx];
+#pragma unroll
+        for (int r = 0; r < held_rows; r++) sums[r][i] += a_tile[(ty + r * row_step) * tile_width + k] * x;
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < held_rows; r++)
+#pragma unroll
+    for (int i = 0; i < COARSE; i++) c[(row + r * row_step) * n + first_col + i * tile_width] = sums[r][i];
+}
+
+constexpr int scale_threads = 256;
+
+__device__ inline float times(float alpha, float x) { return alpha * x; }
+__device__ inline float4 times(float alpha, float4 x) { return {alpha * x.x, alpha * x.y, alpha * x.z, alpha * x.w}; }
+
+/* c = alpha a. One thread, COARSE elements, a block's width apart, so that each access of a warp is one run of memory. No element is
+ * needed by two threads: there is no price of parallelism that COARSE could save. The grid is n / (256 COARSE) blocks, exactly.
+ * __restrict__, else each load would wait for the store before it. */
+template <typename T, int COARSE>
+__global__ void __launch_bounds__(scale_threads) scale(float alpha, const T *__restrict__ a, T *__restrict__ c) {
+  const int64_t first = int64_t(blockIdx.x) * scale_threads * COARSE + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < COARSE; i++) c[first + i * scale_threads] = times(alpha, a[first + i * scale_threads]);
 }
 
 } // namespace ws::teaching
