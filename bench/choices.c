@@ -141,15 +141,16 @@ typedef struct outcome {
 /* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
 static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
   enum { LEAST_SLICED_K = 128 };
-  static const char *const rows[] = {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"};
+  static const char *const rows[][2] = {{"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"},
+                                        {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}};
   int n = 0;
-  if (r->letter != 's' || options.device < 0 || k < LEAST_SLICED_K) return 0;
+  if ((r->letter != 's' && r->letter != 'c') || options.device < 0 || k < LEAST_SLICED_K) return 0;
   if (strstr(chosen, "f16x")) {
     if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
     return 1;
   }
   for (; n < 2; n++)
-    if (wsgemm_create(&h[n]) || wsgemm_set_kernel(h[n], rows[n])) fail("handle");
+    if (wsgemm_create(&h[n]) || wsgemm_set_kernel(h[n], rows[r->letter == 'c'][n])) fail("handle");
   return n;
 }
 

@@ -16,21 +16,11 @@
 /* How far an entry serves: the distance of shapes, where one octave in one of m, n, k, batch is 1. */
 static const float reach = 0.5f;
 
-/* ---- shipped table ------------------------------------------------------------------------------------------------------------ */
-
-static const char shipped[] = WS_TUNING_HEADER
-#include "tuned.def"
-    ;
-
-const char *ws_tune_shipped(size_t *length) {
-  *length = sizeof shipped - 1;
-  return shipped;
-}
-
 /* ---- tables ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct tuned_shape {
-  float log_m, log_n, log_k, log_batch;
+  float log_m, log_n, log_k, log_batch; /* too coarse to tell large shapes apart */
+  ws_tuning_shape shape;
   ws_tuning tuning;
 } tuned_shape;
 
@@ -57,7 +47,7 @@ static struct slot {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char user_path[1024];
 static bool is_off;
-static ws_tuning_list of_file, of_process, of_table; /* with the lock */
+static ws_tuning_list of_file, of_process; /* with the lock */
 
 static uint32_t code_of(const ws_tuning_kind *kind) {
   return (uint32_t)kind->workers << 16 | (uint32_t)kind->type << 12 | (uint32_t)kind->type_c << 8 |
@@ -77,8 +67,11 @@ static int by_kind_and_m(const void *a, const void *b) {
 }
 
 static tuned_shape shape_of(const ws_tuning_shape *s) {
-  return (tuned_shape){
-      .log_m = log2f((float)s->m), .log_n = log2f((float)s->n), .log_k = log2f((float)s->k), .log_batch = log2f((float)s->batch)};
+  return (tuned_shape){.log_m = log2f((float)s->m),
+                       .log_n = log2f((float)s->n),
+                       .log_k = log2f((float)s->k),
+                       .log_batch = log2f((float)s->batch),
+                       .shape = *s};
 }
 
 static int row_of(const ws_tuning_entry *e) {
@@ -156,6 +149,13 @@ static bool build_found(void) {
   return ok;
 }
 
+static void build_shipped(struct slot *s) {
+  ws_tuning_list list = {0};
+  ws_tuned_read(&s->device, &list);
+  build(s, SHIPPED, &list, NULL);
+  ws_tuning_list_free(&list);
+}
+
 void ws_tune_set_device(int slot, const ws_tuning_device *device) {
   struct slot *s = &slots[slot];
   if (slot < 0 || slot >= WS_N_TUNE_SLOTS || atomic_load_explicit(&s->is_known, memory_order_acquire)) return;
@@ -163,7 +163,7 @@ void ws_tune_set_device(int slot, const ws_tuning_device *device) {
   if (!atomic_load_explicit(&s->is_known, memory_order_relaxed)) {
     s->device = *device;
     build(s, FOUND, &of_file, &of_process);
-    if (!is_off) build(s, SHIPPED, &of_table, NULL);
+    if (!is_off) build_shipped(s);
     atomic_store_explicit(&s->is_known, true, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
@@ -210,16 +210,21 @@ bool ws_tune_has_table(int slot) {
   return false;
 }
 
-static const tuned_shape *nearest(const table *t, uint32_t kind, const tuned_shape *wanted, float *distance) {
+static bool is_same(const ws_tuning_shape *x, const ws_tuning_shape *y) {
+  return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch;
+}
+
+static const tuned_shape *nearest(const table *t, uint32_t kind, const tuned_shape *wanted) {
   const kind_range *range = find_kind(t, kind);
   if (!range) return NULL;
   const tuned_shape *shapes = t->shapes + range->first, *best = NULL;
-  *distance = reach * reach;
+  float distance = reach * reach;
   for (int i = first_from(shapes, range->n, wanted->log_m - reach); i < range->n && shapes[i].log_m <= wanted->log_m + reach;
        i++) {
     const float d = square(shapes[i].log_m - wanted->log_m) + square(shapes[i].log_n - wanted->log_n) +
                     square(shapes[i].log_k - wanted->log_k) + square(shapes[i].log_batch - wanted->log_batch);
-    if (d <= *distance && (!best || d < *distance)) best = &shapes[i], *distance = d;
+    if (is_same(&shapes[i].shape, &wanted->shape)) return &shapes[i];
+    if (d <= distance && (!best || d < distance)) best = &shapes[i], distance = d;
   }
   return best;
 }
@@ -229,10 +234,9 @@ ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shap
   const tuned_shape wanted = shape_of(shape);
   const uint32_t code = code_of(kind);
   for (int layer = 0; layer < N_LAYERS; layer++) {
-    float distance;
     const table *t = atomic_load_explicit(&slots[slot].layer[layer], memory_order_acquire);
-    const tuned_shape *found = t ? nearest(t, code, &wanted, &distance) : NULL;
-    if (found) return (ws_tuned){&found->tuning, by[layer], distance == 0};
+    const tuned_shape *found = t ? nearest(t, code, &wanted) : NULL;
+    if (found) return (ws_tuned){&found->tuning, by[layer], is_same(&found->shape, shape)};
   }
   return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
 }
@@ -283,20 +287,33 @@ static void find_path(const char *setting) {
   if (n >= (int)sizeof user_path) user_path[0] = '\0';
 }
 
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+
 void ws_tune_init(const char *setting) {
+  pthread_atfork(before_fork, after_fork, after_fork); /* so that a child does not find it locked by a thread that it has not */
   pthread_mutex_lock(&lock);
   is_off = setting && strcmp(setting, "off") == 0;
   if (!is_off) {
     find_path(setting);
     read_file();
-    ws_tuning_list_read(&of_table, shipped, sizeof shipped - 1);
   }
   pthread_mutex_unlock(&lock);
+}
+
+/* With the lock. What the file says of the same shapes now is newer. */
+static void take_over_file(void) {
+  const int n = of_process.n;
+  for (int i = 0; i < of_file.n; i++) {
+    if (!ws_tuning_list_put(&of_process, &of_file.entry[i])) return;
+    of_process.n = n; /* only in the place of another */
+  }
 }
 
 void ws_tune_reload(void) {
   pthread_mutex_lock(&lock);
   read_file();
+  if (of_process.n > 0) take_over_file();
   build_found();
   pthread_mutex_unlock(&lock);
 }

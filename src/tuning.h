@@ -2,6 +2,7 @@
  *
  *   tuning_line.c   an entry as a line of text, and back
  *   tuning_file.c   the files that such lines are kept in
+ *   tuned.c         the table that comes with the library
  *   tune.c          the tables in force, and the look-up of a call
  *   autotune.c      the search, over an arena of a backend's (cpu/arena.c, cuda/arena.c)
  *
@@ -119,14 +120,18 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
  * point leaves the old file or the new one. false, with errno. */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
+/* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
+
+void ws_tuned_write(ws_text *t);
+/* Adds the entries of a device's architecture and size; the others are not even parsed. false: out of memory. */
+bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
+
 /* ---- tables in force: tune.c ----------------------------------------------------------------------------------------------- */
 
 /* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by context.c. */
 void ws_tune_init(const char *setting);
 /* The user's file; "": none. */
 const char *ws_tune_path(void);
-/* The library's own table. */
-const char *ws_tune_shipped(size_t *length);
 /* Replaces what is in force of the user's file by what it holds now; keeps what was only found in this process. */
 void ws_tune_reload(void);
 /* Into force, for this process. false: out of memory. */

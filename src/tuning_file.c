@@ -124,16 +124,15 @@ static bool sync_folder(const char *path) {
   return ok;
 }
 
-/* A file that a link stands for is replaced where it lies. */
+/* A file that a link stands for is locked and replaced where it lies, so that writers by either name take turns. */
 static bool resolve(const char *path, char resolved[PATH_MAX]) {
   if (realpath(path, resolved)) return true;
   if (errno != ENOENT) return false;
   return snprintf(resolved, PATH_MAX, "%s", path) < PATH_MAX;
 }
 
-static bool replace(const char *path, const char *text, size_t length) {
-  char target[PATH_MAX], temporary[PATH_MAX];
-  if (!resolve(path, target)) return false;
+static bool replace(const char *target, const char *text, size_t length) {
+  char temporary[PATH_MAX];
   if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", target) >= (int)sizeof temporary) {
     errno = ENAMETOOLONG;
     return false;
@@ -190,8 +189,15 @@ static bool write_list(const char *path, const ws_tuning_list *list) {
   return ok;
 }
 
-bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries) {
-  if (!make_folders(path)) return false;
+/* Not by close alone: a child that another thread has forked meanwhile has the file open too, and would keep the lock. */
+static void unlock(int lock) {
+  flock(lock, LOCK_UN);
+  close(lock);
+}
+
+bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
+  char path[PATH_MAX];
+  if (!make_folders(name) || !resolve(name, path)) return false;
   const int lock = lock_of(path);
   if (lock < 0) return false;
   ws_tuning_list all = {0};
@@ -204,7 +210,7 @@ bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries) {
   ok = ok && write_list(path, &all);
   const int why = errno;
   ws_tuning_list_free(&all);
-  close(lock);
+  unlock(lock);
   errno = why;
   return ok;
 }

@@ -227,6 +227,14 @@ static void read_fields(reader *r, ws_tuning_entry *e) {
   expect(r, " after_us="), e->after_us = read_us(r);
 }
 
+/* Whether the entry's line is just this one: no zeros in front, no other escapes. */
+static bool is_line_of(const ws_tuning_entry *e, const char *line, size_t length) {
+  char text[WS_TUNING_LINE_BYTES + sizeof " crc=01234567\n"];
+  ws_text t = {text, sizeof text, 0};
+  ws_tuning_write_line(e, &t);
+  return t.length == length + 1 && memcmp(text, line, length) == 0;
+}
+
 bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
   static const char crc_key[] = " crc=";
   enum { CRC_BYTES = sizeof crc_key - 1 + 8 };
@@ -242,7 +250,7 @@ bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
   memset(e, 0, sizeof *e);
   read_fields(&r, e);
   e->device.is_gpu = strncmp(e->device.arch, "sm_", 3) == 0;
-  return !r.is_bad && *r.at == '\0';
+  return !r.is_bad && *r.at == '\0' && is_line_of(e, line, length);
 }
 
 /* ---- lists -------------------------------------------------------------------------------------------------------------------- */

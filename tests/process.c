@@ -46,6 +46,23 @@ bool process_keep_processors(int n) {
   return n == 0 && sched_setaffinity(0, sizeof kept, &kept) == 0;
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define UNDER_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define UNDER_SANITIZER 1
+#endif
+
+bool process_may_fork_beside_threads(void) {
+#if defined(UNDER_SANITIZER)
+  return false;
+#else
+  return true;
+#endif
+}
+
 unsigned long long process_control_register(void) {
 #if defined(__x86_64__)
   return _mm_getcsr() & ~0x3fu;

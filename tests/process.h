@@ -16,6 +16,9 @@ int process_n_processors(void);
 /* Leaves this thread on n of its processors; false if it has fewer or the system refuses. */
 bool process_keep_processors(int n);
 
+/* Whether a child forked beside other threads may allocate: the sanitizers' own allocators may be left locked. */
+bool process_may_fork_beside_threads(void);
+
 /* Control register of the vector unit: rounding, flush-to-zero, denormals-are-zero, masks; without the exception flags. */
 unsigned long long process_control_register(void);
 void process_flush_to_zero(bool enabled);

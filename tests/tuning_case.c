@@ -1,10 +1,16 @@
 /* tuning_case.c - tuning entries for the suites: see tuning_case.h. */
+#define _GNU_SOURCE
 #include "tuning_case.h"
 
+#include "folder.h"
+
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 static int draw_in(struct check_random *dice, int most) {
   switch (check_random_in(dice, 0, 3)) {
@@ -34,7 +40,9 @@ static void draw_text(struct check_random *dice, char *text, size_t most, bool i
 }
 
 /* In whole ns, so that a line holds it exactly. */
-static double draw_us(struct check_random *dice) { return (double)(check_random_bits(dice) >> check_random_in(dice, 20, 63)) / 1e3; }
+static double draw_us(struct check_random *dice) {
+  return (double)(check_random_bits(dice) >> check_random_in(dice, 20, 63)) / 1e3;
+}
 
 ws_tuning_entry tuning_draw(struct check_random *dice) {
   ws_tuning_entry e = {0};
@@ -69,6 +77,20 @@ ws_tuning_entry tuning_plain(int64_t m, int64_t n, int64_t k, int mark) {
                        .before_us = 2,
                        .after_us = 1.5};
   snprintf(e.version, sizeof e.version, "%s", wsgemm_version_string());
+  return e;
+}
+
+ws_tuning_entry tuning_for(wsgemm_handle *h, const wsgemm_gemm_desc *d, const ws_tuning *tuning) {
+  ws_problem p;
+  ws_plan plan;
+  REQUIRE(ws_problem_of(ws_handle(h), d, &p) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  ws_plan_make(ws_handle(h), &p, &plan);
+  ws_tuning_entry e = tuning_plain(p.m, p.n, p.k, 0);
+  REQUIRE(ws_tune_device(WS_TUNE_CPU, &e.device), "no device");
+  e.kind = ws_cpu_tuning_kind(ws_handle(h), &p);
+  e.shape.batch = p.batch_count;
+  snprintf(e.row, sizeof e.row, "%s", plan.row->name);
+  e.tuning = *tuning;
   return e;
 }
 
@@ -132,4 +154,39 @@ char *tuning_text(const ws_tuning_list *list, size_t *n_bytes) {
   t = (ws_text){text + strlen(WS_TUNING_HEADER), t.length + 1, 0};
   ws_tuning_list_write(list, &t);
   return text;
+}
+
+/* ---- files ---------------------------------------- */
+
+ws_tuning_entry tuning_of_writer(int writer, int i) { return tuning_plain(1 + writer, 1 + i, 7, 1 + 1000 * writer + i); }
+
+bool tuning_merge(const char *path, const ws_tuning_entry *e) {
+  ws_tuning_entry copy = *e;
+  const ws_tuning_list list = {&copy, 1, 1, 0};
+  return ws_tuning_file_merge(path, &list);
+}
+
+bool tuning_file_has(const char *path, const ws_tuning_entry *e) {
+  ws_tuning_list list = {0};
+  const bool is_read = ws_tuning_file_read(path, &list);
+  const ws_tuning_entry *found = tuning_in(&list, e);
+  const bool has = is_read && found && tuning_equal(found, e);
+  ws_tuning_list_free(&list);
+  return has;
+}
+
+int tuning_file_count(const char *path) {
+  ws_tuning_list list = {0};
+  const int n = ws_tuning_file_read(path, &list) && list.n_bad == 0 ? list.n : -1;
+  ws_tuning_list_free(&list);
+  return n;
+}
+
+bool tuning_file_is_unlocked(const char *path) {
+  char lock[PATH_BYTES + 8];
+  snprintf(lock, sizeof lock, "%s.lock", path);
+  const int fd = open(lock, O_RDWR | O_CREAT, 0666);
+  const bool is = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (fd >= 0) close(fd);
+  return is;
 }

@@ -2,7 +2,7 @@
 # Builds the GPU backend for the GPU of this machine and runs one of:
 #   test      the suites with label gpu
 #   bench     the GPU benches beside cuBLAS; arguments go to bench_gpu_gemm; without any also what `strategies` runs
-#   strategies  who works on what, and what it brings: intensity (with ncu's bytes), strategies, sharing
+#   strategies  who works on what, and what it brings: intensity (with ncu's bytes), coarsening, strategies, sharing
 #   sanitize  the small suites under compute-sanitizer (memcheck, racecheck, synccheck, initcheck)
 # Output: a short table last. With $OUT set, logs and JSON lines go there, else to build/gpu. Needs nvcc, CMake, ninja, a GPU.
 set -eu
@@ -22,6 +22,7 @@ commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 strategies() {
   build/gpu/bench/cuda/intensity --json "$out/intensity.jsonl" &&
     python3 tools/intensity_bytes.py build/gpu/bench/cuda/intensity "$out/intensity.jsonl" || echo "intensity: exit $?"
+  build/gpu/bench/cuda/coarsening --json "$out/coarsening.jsonl" >"$out/coarsening.txt" || echo "coarsening: exit $?"
   build/gpu/bench/cuda/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
   build/gpu/bench/cuda/bench_gpu_sharing --json "$out/sharing.jsonl" --commit "$commit" || echo "sharing: exit $?"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the speed tables of README.md from bench/results/<device>/<suite>.jsonl.
 
-Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite. Nothing else in README.md is touched,
-and no figure is written by hand. `--check` changes nothing and exits 1 if README.md is not what the files say.
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite, or in SUITES. Nothing else in README.md
+is touched, and no figure is written by hand. `--check` changes nothing and exits 1 if README.md is not what the files say.
 """
 
 import argparse
@@ -237,6 +237,138 @@ def gpu_intensity_table(records):
     return table(["kernel", "derived", "counted"] + list(measured.values()) + ["TFLOP/s"], rows)
 
 
+FACTORS = (1, 2, 4, 8, 16, 32)  # of bench/cuda/coarsening.cu
+MOST_ROWS = 8  # of the tables on COARSE_FACTOR
+
+
+def bold_best(values, texts):
+    """The texts, that of the largest value in bold; values may be None."""
+    best = max((v for v in values if v is not None), default=None)
+    return [f"**{text}**" if value is not None and value == best else text for value, text in zip(values, texts)]
+
+
+def against_one(records, routine, unit_divisor, unit):
+    """Cells of one size: the rate with COARSE_FACTOR 1, then the ratios of the others to it."""
+    rates = {r["coarse"]: r["rate"] for r in records if r["routine"] == routine}
+    values = [rates.get(c) for c in FACTORS]
+    texts = [f"{rates[1] / unit_divisor:.4g} {unit}"] + [f"{rates[c] / rates[1]:.2f}" if c in rates else "-" for c in FACTORS[1:]]
+    return bold_best(values, texts)
+
+
+def spread_out(values, count):
+    """So many of the values, the first and the last among them; of one the last."""
+    count = min(count, len(values))
+    return [values[-1]] if count == 1 else [values[i * (len(values) - 1) // (count - 1)] for i in range(count)]
+
+
+def gpu_coarsening_scale_table(records):
+    """Nothing to save: one row for each element and (some) sizes."""
+    rows = []
+    for routine, element in (("scale", "`float`"), ("scale_x4", "`float4`")):
+        sizes = sorted({r["n"] for r in records if r["routine"] == routine})
+        for n in spread_out(sizes, 4):
+            of_size = [r for r in records if r["n"] == n]
+            rows.append([element, f"2^{n.bit_length() - 1}"] + against_one(of_size, routine, 1, "GB/s"))
+    return table(["element", "floats"] + [f"COARSE_FACTOR {FACTORS[0]}"] + [str(c) for c in FACTORS[1:]], rows)
+
+
+def gpu_coarsening_blocks_table(records):
+    """Blocks that run out: one row for each size."""
+    rows = []
+    for n in sorted({r["n"] for r in records if r["routine"] == "tiled32_c"}):
+        of_size = [r for r in records if (r["n"], r["routine"]) == (n, "tiled32_c")]
+        blocks = next(r["blocks"] for r in of_size if r["coarse"] == 1)
+        rows.append([str(n), str(blocks)] + against_one(of_size, "tiled32_c", 1000, "TFLOP/s"))
+    sms = records[0]["sms"]
+    heads = ["n", f"blocks with 1, for {sms} multiprocessors", "COARSE_FACTOR 1"]
+    return table(heads + [str(c) for c in FACTORS[1:]], rows)
+
+
+def gpu_coarsening_occupancy_table(records):
+    """Registers and shared memory: one row for each COARSE_FACTOR, then one of them with fewer blocks by force."""
+    sizes = sorted({r["n"] for r in records if r["routine"] == "held32_c" and r["coarse"] == max(FACTORS)})[-2:]
+    arms = [("held32_c", c, None) for c in FACTORS]
+    pressed = [r for r in records if r["routine"] == "held32_c_pressed" and r["n"] == sizes[-1]]
+    arms += [("held32_c_pressed", r["coarse"], r["blocks_per_sm"]) for r in pressed if r["blocks_per_sm"] <= 2]
+    rows, rates = [], {n: [] for n in sizes}
+    for routine, coarse, limit in arms:
+        found = [r for r in records if (r["routine"], r["coarse"]) == (routine, coarse) and limit in (None, r["blocks_per_sm"])]
+        first = found[0]
+        name = str(coarse) if limit is None else f"{coarse}, {limit} block{'s' if limit > 1 else ''} by force"
+        rows.append([name, str(first["registers"]), f"{first['shared_bytes'] / 1024:.0f}", str(first["blocks_per_sm"])])
+        for n in sizes:
+            rates[n].append(next(r["rate"] for r in found if r["n"] == n))
+    for n in sizes:
+        for row, text in zip(rows, bold_best(rates[n], [f"{rate / 1000:.1f}" for rate in rates[n]])):
+            row.append(text)
+    heads = ["COARSE_FACTOR", "registers a thread", "shared memory a block, KiB", "blocks a multiprocessor"]
+    return table(heads + [f"n = {n}, TFLOP/s" for n in sizes], rows)
+
+
+def coarse_table(records):
+    """All threads: one row for each size, both routines in one figure; one thread: all sizes in one row."""
+    factors = sorted({r["coarse_factor"] for r in records if "coarse_factor" in r})
+    most = max(r["threads"] for r in records)
+
+    def cells(group):
+        ratios = [geometric_mean([r["ratio"] for r in group if r.get("coarse_factor") == c]) for c in factors]
+        return bold_best([*ratios, 1], [f"{ratio:.3f}" for ratio in ratios] + [""])[:-1]
+
+    rows = []
+    for case in unique(r["case"] for r in records):
+        group = [r for r in records if (r["case"], r["threads"]) == (case, most)]
+        picks = [f"{r['routine']} {r['coarse_factor_taken']}" for r in group if "coarse_factor" not in r]
+        rows.append([f"{case.replace('=', ' = ')}, {threads_text(most)}"] + cells(group) + [", ".join(picks)])
+    if most > 1:
+        rows.append(["all n, 1 thread"] + cells([r for r in records if r["threads"] == 1]) + [""])
+    return table(["size"] + [f"COARSE_FACTOR {factors[0]}"] + [str(c) for c in factors[1:]] + ["the library picks"], rows)
+
+
+def tuned_lines():
+    """The shipped table: one dict for each line."""
+    lines = []
+    for text in re.findall(r'^"(.*)\\n"$', (ROOT / "src" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
+        text = re.sub(r"\\(.)", r"\1", text)
+        lines.append({key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|\S+)', text)})
+    return lines
+
+
+def tuned_row(records, lines):
+    """The row that the shipped table has for the product of these records; None: it has none."""
+    first, rows = records[0], {r["row"] for r in records}
+    ops, m, n, k = re.fullmatch(r"(\w\w) (\d+)x(\d+)x(\d+)", first["case"]).groups()
+    wanted = {"device": first["device"], "type": first["routine"][0], "ops": ops, "m": m, "n": n, "k": k, "batch": "1"}
+    lines = [line for line in lines if line["row"] in rows and all(line.get(key) == value for key, value in wanted.items())]
+    return lines[0]["row"] if lines else None
+
+
+def is_square(case):
+    return len(set(case.split()[1].split("x"))) == 1
+
+
+def gpu_landscape_table(records):
+    """Of a search that left nothing out: the fastest kernel with each COARSE_FACTOR beside the fastest, and the tuner's."""
+    lines = tuned_lines()
+    squares = [r for r in records if is_square(r["case"])] or records
+    classes = unique((r["routine"], r["numerics"]) for r in squares)
+    classes = sorted(classes, key=lambda c: ("sdczhb".index(c[0][0]), c[1]))[:MOST_ROWS]
+    factors = sorted({r["coarse"] for r in squares})
+    rows = []
+    for routine, numerics in classes:
+        of_class = [r for r in squares if (r["routine"], r["numerics"]) == (routine, numerics)]
+        cases = sorted(unique(r["case"] for r in of_class), key=lambda case: int(case.split("x")[-1]))
+        for case in spread_out(cases, MOST_ROWS // len(classes)):
+            group = [r for r in of_class if r["case"] == case]
+            fastest = min(group, key=lambda r: r["ours"])
+            pick = tuned_row(group, lines) or fastest["row"]
+            shares = [max((fastest["ours"] / r["ours"] for r in group if r["coarse"] == c), default=None) for c in factors]
+            share = max(fastest["ours"] / r["ours"] for r in group if r["row"] == pick)
+            name = f"`{routine}`" + ("" if numerics in ("", "default") else f" {numerics}")
+            rows.append([f"{name} {case.split()[0].upper()} {case.split()[1]}"] +
+                        bold_best(shares, ["-" if s is None else f"{s:.3f}" for s in shares]) + [f"`{pick}`, {share:.3f}"])
+    return table(["product", f"COARSE_FACTOR {factors[0]}"] + [str(c) for c in factors[1:]] + ["the tuner picks"], rows)
+
+
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
@@ -254,6 +386,11 @@ TABLES = {
     "gpu_strategies": gpu_strategies_table,
     "gpu_sharing_rows": gpu_sharing_rows_table,
     "gpu_intensity": gpu_intensity_table,
+    "gpu_coarsening_scale": gpu_coarsening_scale_table,
+    "gpu_coarsening_blocks": gpu_coarsening_blocks_table,
+    "gpu_coarsening_occupancy": gpu_coarsening_occupancy_table,
+    "gpu_landscape": gpu_landscape_table,
+    "coarse": coarse_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
@@ -266,7 +403,10 @@ TABLES = {
 }
 
 # Suites whose records a table takes in besides its own, where they have been measured.
-TAKEN_IN = {"gpu_strategies": ("gpu_sharing",)}
+TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",)}
+
+# Tables that are not called after their suite: several show one.
+SUITES = {f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}
 
 
 def read_results(path):
@@ -292,9 +432,10 @@ def caption(records):
 def make_table(name, results):
     if name not in TABLES:
         sys.exit(f"readme_tables.py: no table is called {name}; there are {', '.join(TABLES)}")
-    files = sorted(results.glob(f"*/{name}.jsonl"))
+    suite = SUITES.get(name, name)
+    files = sorted(results.glob(f"*/{suite}.jsonl"))
     if not files:
-        print(f"readme_tables.py: {results} holds no {name}.jsonl yet", file=sys.stderr)
+        print(f"readme_tables.py: {results} holds no {suite}.jsonl yet", file=sys.stderr)
         return "\nNot measured yet.\n\n"
     parts = []
     for path in files:
@@ -304,7 +445,7 @@ def make_table(name, results):
                 records += read_results(path.parent / f"{other}.jsonl")
         try:
             parts.append(f"{caption(records)}\n\n{TABLES[name](records)}\n")
-        except (KeyError, ValueError) as error:
+        except (LookupError, StopIteration, ValueError) as error:
             sys.exit(f"readme_tables.py: {path}: a record lacks what its table needs: {error}")
     return "\n" + "\n".join(parts) + "\n"
 

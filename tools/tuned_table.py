@@ -33,7 +33,7 @@ def main():
     print("/* Made by tools/tuned_table.py of what `wsgemm autotune` found on these devices: lines of tuning files (tuning_line.c). */")
     for words in sorted(lines, key=order):
         text = lines[words].replace("\\", "\\\\").replace('"', '\\"')
-        print(f'"{text}\\n"')
+        print(f'"{text}",')
 
 
 if __name__ == "__main__":

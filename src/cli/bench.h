@@ -188,6 +188,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
 bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_coarse(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 
@@ -197,9 +198,11 @@ bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *su
 typedef struct bench_record {
   const char *suite, *case_name, *policy, *peer, *unit;
   wsgemm_type type;
-  int n_threads, coarse_factor, n_samples;
-  double ours, theirs; /* in unit */
-  double ratio;        /* above 1: ours is better */
+  int n_threads, n_samples;
+  int coarse_factor;       /* asked for; 0: automatic */
+  int coarse_factor_taken; /* by the library */
+  double ours, theirs;     /* in unit */
+  double ratio;            /* above 1: ours is better */
   double peak_fraction, spread;
   double idle_s, busy_s, busy_share, over_ideal; /* suite steal */
 } bench_record;

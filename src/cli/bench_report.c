@@ -70,6 +70,7 @@ static void put_record(bench_session *s, FILE *f, const bench_record *r) {
   put_text(f, "case", r->case_name);
   put_text(f, "policy", r->policy);
   if (r->coarse_factor) put_number(f, "coarse_factor", r->coarse_factor);
+  put_number(f, "coarse_factor_taken", r->coarse_factor_taken);
   put_number(f, "threads", r->n_threads);
   put_text(f, "device", s->device);
   put_text(f, "peer", r->peer);
@@ -99,6 +100,7 @@ bench_record ws_bench_record(const bench_suite *suite, const bench_case *c) {
                         .unit = "GF/s",
                         .type = c->shape.type,
                         .n_threads = c->n_threads,
+                        .coarse_factor_taken = -1,
                         .ours = -1,
                         .theirs = -1,
                         .ratio = -1,

@@ -5,8 +5,10 @@
  * dips      every size against the mean of its two neighbours; all sizes are arms of one measurement
  * half      half precision against wsgemm's own sgemm: no peer has it
  * policies  every policy and COARSE_FACTOR against fixed blocks
+ * coarse    every COARSE_FACTOR against the one that the library chooses
  * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the arm that the line is about. */
 #include "bench.h"
+#include "types.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -289,60 +291,127 @@ bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_c
 
 /* ---- Policies and COARSE_FACTOR ------------------------------------------------------------------------------------------ */
 
-/* The first row is what the others are compared with. */
-static const struct {
+typedef struct setting {
   const char *label, *policy_name;
   wsgemm_policy policy;
   int coarse_factor; /* 0: automatic */
-} policy_arms[] = {
-    {"wsgemm fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0},
-    {"wsgemm fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0},
-    {"wsgemm steal", "steal", WSGEMM_POLICY_STEAL, 0},
-    {"wsgemm steal, COARSE_FACTOR 1", "steal", WSGEMM_POLICY_STEAL, 1},
-    {"wsgemm steal, COARSE_FACTOR 2", "steal", WSGEMM_POLICY_STEAL, 2},
-    {"wsgemm steal, COARSE_FACTOR 4", "steal", WSGEMM_POLICY_STEAL, 4},
-    {"wsgemm steal, COARSE_FACTOR 8", "steal", WSGEMM_POLICY_STEAL, 8},
-};
-enum { N_POLICY_ARMS = sizeof policy_arms / sizeof *policy_arms };
+} setting;
 
-bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+enum { MAX_SETTINGS = 8 };
+
+/* COARSE_FACTOR that the library takes in this arm; -1: not known. */
+static int coarse_factor_taken(const bench_arm *arm) {
+  const bench_problem *p = arm->problem;
+  const bench_shape *x = &p->shape;
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  int64_t factor = -1;
+  d.layout = x->layout;
+  d.transa = x->transa;
+  d.transb = x->transb;
+  d.type_a = d.type_b = d.type_c = x->type;
+  d.type_scalar = ws_cli_scalar_type(x->type);
+  d.m = x->m;
+  d.n = x->n;
+  d.k = x->k;
+  d.alpha = ws_cli_scalar(x->type, (wsgemm_cdouble){1, 0});
+  d.beta = ws_cli_scalar(x->type, (wsgemm_cdouble){0, 0});
+  d.a = p->block;
+  d.b = p->block + p->b_offset;
+  d.c = p->block + p->c_offset;
+  d.lda = p->lda;
+  d.ldb = p->ldb;
+  d.ldc = p->ldc;
+  char *text = ws_cli_explain(arm->handle, &d), *rest = text, *key, *value;
+  while (rest && ws_cli_next_line(&rest, &key, &value))
+    if (strcmp(key, "coarse_factor") == 0 && !ws_cli_int64(value, 1, INT32_MAX, &factor)) factor = -1;
+  free(text);
+  return (int)factor;
+}
+
+/* wsgemm under some settings, compared with the first of them. */
+typedef struct settings_run {
+  bench_session *s;
+  const bench_suite *suite;
+  const setting *settings;
+  int n_settings;
+  const char *ratio_head;
+} settings_run;
+
+static bool run_settings_of_case(const settings_run *run, const bench_case *c) {
+  bench_session *s = run->s;
+  const bench_suite *suite = run->suite;
+  const setting *settings = run->settings;
+  const int n_settings = run->n_settings;
   const bench_timing timing = ws_bench_suite_timing(s, suite);
+  bench_arm arms[MAX_SETTINGS] = {{0}};
+  bench_problem p;
   bool good = true;
 
-  ws_bench_line(s, "%-46s %8s %7s", UNIT, "rate", "ratio to fixed_blocks");
+  if (!ws_bench_problem_make(&p, &c->shape)) {
+    snprintf(s->error, sizeof s->error, "out of memory");
+    return fail_case(s, suite, c);
+  }
+  for (int j = 0; good && j < n_settings; j++)
+    good = ws_bench_own_arm(&arms[j], settings[j].label, &p, c->n_threads, settings[j].policy, settings[j].coarse_factor) ||
+           fail_arm(s, settings[j].label);
+  good = good && ws_bench_measure(arms, n_settings, &timing, s->error, sizeof s->error);
+  if (!good) fail_case(s, suite, c);
+  for (int j = 0; good && j < n_settings; j++) {
+    char label[96];
+    bench_record r = ws_bench_record(suite, c);
+    r.policy = settings[j].policy_name;
+    r.coarse_factor = settings[j].coarse_factor;
+    r.coarse_factor_taken = coarse_factor_taken(&arms[j]);
+    r.unit = UNIT;
+    r.peer = arms[0].label;
+    r.ours = rate(&arms[j]);
+    r.theirs = rate(&arms[0]);
+    r.ratio = arms[0].call_s / arms[j].call_s;
+    r.spread = arms[j].spread;
+    r.n_samples = arms[j].n_samples;
+    ws_bench_emit(s, &r);
+    label_case(label, sizeof label, c);
+    ws_bench_line(s, "%-18s %-29s %8.1f %7.3f", label, settings[j].label + strlen("wsgemm "), r.ours, r.ratio);
+  }
+  free_arms(arms, n_settings);
+  ws_bench_problem_free(&p);
+  return good;
+}
+
+static bool run_settings(const settings_run *run, const bench_case *cases, int n_cases) {
+  bool good = true;
+  ws_bench_line(run->s, "%-48s %8s %7s", UNIT, "rate", run->ratio_head);
   for (int i = 0; good && i < n_cases; i++) {
-    const bench_case *c = &cases[i];
-    bench_arm arms[N_POLICY_ARMS] = {{0}};
-    bench_problem p;
-    ws_bench_progress(s, i, n_cases, c->name);
-    if (!ws_bench_problem_make(&p, &c->shape)) {
-      snprintf(s->error, sizeof s->error, "out of memory");
-      return fail_case(s, suite, c);
-    }
-    for (int j = 0; good && j < N_POLICY_ARMS; j++)
-      good = ws_bench_own_arm(&arms[j], policy_arms[j].label, &p, c->n_threads, policy_arms[j].policy,
-                              policy_arms[j].coarse_factor) ||
-             fail_arm(s, policy_arms[j].label);
-    good = good && ws_bench_measure(arms, N_POLICY_ARMS, &timing, s->error, sizeof s->error);
-    if (!good) fail_case(s, suite, c);
-    for (int j = 0; good && j < N_POLICY_ARMS; j++) {
-      char label[96];
-      bench_record r = ws_bench_record(suite, c);
-      r.policy = policy_arms[j].policy_name;
-      r.coarse_factor = policy_arms[j].coarse_factor;
-      r.unit = UNIT;
-      r.peer = arms[0].label;
-      r.ours = rate(&arms[j]);
-      r.theirs = rate(&arms[0]);
-      r.ratio = arms[0].call_s / arms[j].call_s;
-      r.spread = arms[j].spread;
-      r.n_samples = arms[j].n_samples;
-      ws_bench_emit(s, &r);
-      label_case(label, sizeof label, c);
-      ws_bench_line(s, "%-16s %-29s %8.1f %7.3f", label, policy_arms[j].label + strlen("wsgemm "), r.ours, r.ratio);
-    }
-    free_arms(arms, N_POLICY_ARMS);
-    ws_bench_problem_free(&p);
+    ws_bench_progress(run->s, i, n_cases, cases[i].name);
+    good = run_settings_of_case(run, &cases[i]);
   }
   return good;
+}
+
+bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  static const setting settings[] = {
+      {"wsgemm fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0},
+      {"wsgemm fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0},
+      {"wsgemm steal", "steal", WSGEMM_POLICY_STEAL, 0},
+      {"wsgemm steal, COARSE_FACTOR 1", "steal", WSGEMM_POLICY_STEAL, 1},
+      {"wsgemm steal, COARSE_FACTOR 2", "steal", WSGEMM_POLICY_STEAL, 2},
+      {"wsgemm steal, COARSE_FACTOR 4", "steal", WSGEMM_POLICY_STEAL, 4},
+      {"wsgemm steal, COARSE_FACTOR 8", "steal", WSGEMM_POLICY_STEAL, 8},
+  };
+  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "ratio to fixed_blocks"};
+  return run_settings(&r, cases, n_cases);
+}
+
+bool ws_bench_run_coarse(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
+  static const setting settings[] = {
+      {"wsgemm COARSE_FACTOR automatic", "auto", WSGEMM_POLICY_AUTO, 0},
+      {"wsgemm COARSE_FACTOR 1", "auto", WSGEMM_POLICY_AUTO, 1},
+      {"wsgemm COARSE_FACTOR 2", "auto", WSGEMM_POLICY_AUTO, 2},
+      {"wsgemm COARSE_FACTOR 4", "auto", WSGEMM_POLICY_AUTO, 4},
+      {"wsgemm COARSE_FACTOR 8", "auto", WSGEMM_POLICY_AUTO, 8},
+      {"wsgemm COARSE_FACTOR 16", "auto", WSGEMM_POLICY_AUTO, 16},
+      {"wsgemm COARSE_FACTOR 64", "auto", WSGEMM_POLICY_AUTO, 64},
+  };
+  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "ratio to automatic"};
+  return run_settings(&r, cases, n_cases);
 }

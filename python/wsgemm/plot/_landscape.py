@@ -13,7 +13,7 @@ from ._caption import caption
 from ._results import Device, Record, by_routine, grouped
 from ._style import Drawing, hide_rest, matplotlib, sheet
 
-SUITES = ("landscape",)
+SUITES = ("landscape", "gpu_landscape", "gpu_half_landscape")
 
 _COLUMNS = 3
 

@@ -1,0 +1,24 @@
+/* tuned.c - the table of tuned settings that comes with the library: lines as in a tuning file, made by tools/tuned_table.py. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tuning.h"
+
+static const char *const lines[] = {
+#include "tuned.def"
+};
+enum { N_LINES = sizeof lines / sizeof lines[0] };
+
+void ws_tuned_write(ws_text *t) {
+  ws_text_add(t, WS_TUNING_HEADER);
+  for (int i = 0; i < N_LINES; i++) ws_text_add(t, "%s\n", lines[i]);
+}
+
+bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list) {
+  char words[WS_ARCH_BYTES + 32];
+  bool ok = true;
+  snprintf(words, sizeof words, " arch=%s units=%d ", device->arch, device->units);
+  for (int i = 0; i < N_LINES && ok; i++)
+    if (strstr(lines[i], words)) ok = ws_tuning_list_read(list, lines[i], strlen(lines[i]));
+  return ok;
+}
