@@ -215,19 +215,18 @@ static void write_json(const struct routine *r, const char *shape, const char *p
   char date[32];
   strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
   if (!options.json) return;
-  fprintf(options.json,
-          "{\"suite\":\"choices\",\"routine\":\"%s\",\"case\":\"%s\",\"math\":\"%s\",\"policy\":\"%s\",\"threads\":%d,\"device\":"
-          "\"%s\",\"peer\":\"best of %d "
-          "candidates\",\"ours\":%.3f,\"theirs\":%.3f,\"same_bits\":%.3f,\"unit\":\"us\",\"ratio\":%.4f,\"cold_ms\":%.1f,"
-          "\"chosen\":\"%s\",\"best\":\"%s\","
-          "\"date\":\"%s\"}\n",
-          r->name, shape, r->mode, policy, options.n_threads, options.name, out->n_candidates, us, out->best_us, out->same_us,
-          out->best_us / us, out->cold_ms, chosen, out->best, date);
+  fprintf(options.json, "{\"suite\":\"choices\",\"routine\":\"%s\",\"case\":\"%s\",\"math\":\"%s\",\"policy\":\"%s\",", r->name,
+          shape, r->mode, policy);
+  fprintf(options.json, "\"threads\":%d,\"device\":\"%s\",\"peer\":\"best of all candidates\",\"candidates\":%d,",
+          options.n_threads, options.name, out->n_candidates);
+  fprintf(options.json, "\"ours\":%.3f,\"theirs\":%.3f,\"same_bits\":%.3f,\"unit\":\"us\",\"ratio\":%.4f,\"cold_ms\":%.1f,", us,
+          out->best_us, out->same_us, out->best_us / us, out->cold_ms);
+  fprintf(options.json, "\"chosen\":\"%s\",\"best\":\"%s\",\"date\":\"%s\"}\n", chosen, out->best, date);
   fflush(options.json);
 }
 
 typedef struct mean {
-  double log_sum, worst, most_ms;
+  double log_sum, worst;
   int n;
 } mean;
 

@@ -223,6 +223,7 @@ typedef struct ws_plan {
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
   int64_t nc;         /* PACKED: columns of B packed at a time */
   int coarse, n_threads;
+  int thread_limit; /* of the call; 0: not asked for yet */
   wsgemm_policy policy;
   ws_tuned tuned;
 } ws_plan;

@@ -1,8 +1,8 @@
 /* test_tune.c - the look-up of what was tuned: which source goes first, how near a shape must be, which entries are never meant; and that
  * the tables can be read while they change. What becomes of a product by it is test_tuned.c's.
  *
- * The library reads its file on its first call, so every case runs in forked children. Entries of the library's own table are added here, by
- * --wrap of the function that reads it (CMakeLists.txt). Most of it is asked of a device that does not exist, in a slot of its own. */
+ * The library reads its file on its first call, so every case runs in forked children. Entries of the library's own table are added
+ * here, by --wrap of the function that reads it (CMakeLists.txt). Most of it is asked of a device that does not exist, in a slot of its own. */
 #define _GNU_SOURCE
 #include "folder.h"
 #include "process.h"
@@ -195,6 +195,34 @@ static void order_in_scene(void *unused) {
   }
 }
 static void order(void) { in_scene(order_in_scene); }
+
+/* The library's own table: whole, of this version, and each line is read for its device and architecture, whatever the device's name. */
+static void shipped_child(void *unused) {
+  (void)unused;
+  ws_text t = {NULL, 0, 0};
+  ws_tuning_list all = {0};
+  ws_tuned_write(&t);
+  char *text = malloc(t.length + 1);
+  REQUIRE(text != NULL, "memory");
+  t = (ws_text){text, t.length + 1, 0};
+  ws_tuned_write(&t);
+  CHECK(strncmp(text, WS_TUNING_HEADER, strlen(WS_TUNING_HEADER)) == 0, "no header");
+  CHECK(ws_tuning_list_read(&all, text, t.length) && all.n_bad == 0, "%d bad lines", all.n_bad);
+  for (int i = 0; i < all.n; i += 1 + all.n / 50) {
+    ws_tuning_list of_device = {0};
+    ws_tuning_device device = all.entry[i].device;
+    CHECK(strcmp(all.entry[i].version, wsgemm_version_string()) == 0, "line %d is of version %s", i, all.entry[i].version);
+    device.name[0] = 'x';
+    CHECK(ws_tuned_read(&device, &of_device) && of_device.n_bad == 0 && tuning_in(&of_device, &all.entry[i]), "line %d", i);
+    ws_tuning_list_free(&of_device);
+    device.units++;
+    CHECK(ws_tuned_read(&device, &of_device) && !tuning_in(&of_device, &all.entry[i]), "line %d for a larger device", i);
+    ws_tuning_list_free(&of_device);
+  }
+  ws_tuning_list_free(&all);
+  free(text);
+}
+static void shipped(void) { check_in_child("the table", shipped_child, NULL); }
 
 /* ---- nearest ----------------------------------------------------------------------------------------------------------------------------- */
 
@@ -513,8 +541,9 @@ static void forked_beside_puts(void) {
     check_skip("a sanitizer's allocator does not stand forks beside threads");
 }
 
-static const struct check_case cases[] = {
-    {"order", order},   {"nearest", nearest},           {"exact", exact},
-    {"kinds", kinds},   {"unknown_rows", unknown_rows}, {"reload", reload},
-    {"forget", forget}, {"readers", readers},           {"forked_beside_puts", forked_beside_puts}};
+static const struct check_case cases[] = {{"order", order},     {"shipped", shipped},
+                                          {"nearest", nearest}, {"exact", exact},
+                                          {"kinds", kinds},     {"unknown_rows", unknown_rows},
+                                          {"reload", reload},   {"forget", forget},
+                                          {"readers", readers}, {"forked_beside_puts", forked_beside_puts}};
 CHECK_MAIN("tune", cases)

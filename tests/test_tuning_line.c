@@ -293,8 +293,49 @@ static void lists(void) {
   free(text);
 }
 
-static const struct check_case cases[] = {
-    {"round_trip", round_trip},       {"every_value", every_value},     {"longest", longest},
-    {"strange_names", strange_names}, {"decimal_comma", decimal_comma}, {"changed_lines", changed_lines},
-    {"torn_lines", torn_lines},       {"never_written", never_written}, {"lists", lists}};
+/* Entries that differ in any part of what they are for stand side by side; those that differ in what was found do not. */
+static void keys(void) {
+  const ws_tuning_entry plain = tuning_plain(3, 4, 5, 6);
+  ws_tuning_list list = {0};
+  int n = 1;
+  CHECK(ws_tuning_list_put(&list, &plain), "memory");
+#define DIFFERS(member, value)                                                                             \
+  do {                                                                                                     \
+    ws_tuning_entry e = plain;                                                                             \
+    e.member = (value);                                                                                    \
+    CHECK(ws_tuning_list_put(&list, &e) && list.n == ++n, "two entries of different " #member " are one"); \
+  } while (0)
+  DIFFERS(kind.type, WSGEMM_F64);
+  DIFFERS(kind.type_c, WSGEMM_F64);
+  DIFFERS(kind.numerics, WS_NUMERICS_PARTS);
+  DIFFERS(kind.a_trans, true);
+  DIFFERS(kind.b_trans, true);
+  DIFFERS(kind.single_a, true);
+  DIFFERS(kind.single_b, true);
+  DIFFERS(kind.workers, 9);
+  DIFFERS(shape.m, 9);
+  DIFFERS(shape.n, 9);
+  DIFFERS(shape.k, 9);
+  DIFFERS(shape.batch, 9);
+  DIFFERS(device.units, 9);
+  DIFFERS(device.name[0], 'x');
+  DIFFERS(device.arch[0], 'x');
+  DIFFERS(version[0], 'x');
+#undef DIFFERS
+  ws_tuning_entry e = plain;
+  e.row[0] = 'x', e.tuning.mc = 7, e.after_us = 9;
+  CHECK(ws_tuning_list_put(&list, &e) && list.n == n && tuning_equal(&list.entry[0], &e), "the same product twice");
+  ws_tuning_list_free(&list);
+}
+
+static const struct check_case cases[] = {{"round_trip", round_trip},
+                                          {"every_value", every_value},
+                                          {"longest", longest},
+                                          {"strange_names", strange_names},
+                                          {"decimal_comma", decimal_comma},
+                                          {"changed_lines", changed_lines},
+                                          {"torn_lines", torn_lines},
+                                          {"never_written", never_written},
+                                          {"lists", lists},
+                                          {"keys", keys}};
 CHECK_MAIN("tuning_line", cases)

@@ -327,7 +327,7 @@ def coarse_table(records):
 def tuned_lines():
     """The shipped table: one dict for each line."""
     lines = []
-    for text in re.findall(r'^"(.*)\\n"$', (ROOT / "src" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
+    for text in re.findall(r'^"(.*)",$', (ROOT / "src" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
         text = re.sub(r"\\(.)", r"\1", text)
         lines.append({key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|\S+)', text)})
     return lines
@@ -369,6 +369,22 @@ def gpu_landscape_table(records):
     return table(["product", f"COARSE_FACTOR {factors[0]}"] + [str(c) for c in factors[1:]] + ["the tuner picks"], rows)
 
 
+def choices_table(records):
+    """Times of what is chosen, as parts of the best candidate's, over all shapes: the geometric mean, and the worst."""
+    rows = []
+    for routine, mode, threads in unique((r["routine"], r["math"], r["threads"]) for r in records):
+        group = [r for r in records if (r["routine"], r["math"], r["threads"]) == (routine, mode, threads)]
+        row = [f"`{routine}`" + ("" if mode == "default" else f" {mode}") + (f", {threads_text(threads)}" if threads else "")]
+        row.append(str(len({r["case"] for r in group})))
+        for policy in ("model", "tuned"):
+            ratios = [r["ratio"] for r in group if r["policy"] == policy]
+            row += [f"{geometric_mean(ratios):.3f}", f"{min(ratios):.3f}"]
+        times = [r["cold_ms"] for r in group if r["policy"] == "tuned"]
+        rows.append(row + [f"{sum(times) / len(times):.0f}, {max(times):.0f}"])
+    heads = ["product", "shapes", "model", "worst", "tuned", "worst", "ms for a shape, most"]
+    return table(heads, rows)
+
+
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
@@ -391,6 +407,8 @@ TABLES = {
     "gpu_coarsening_occupancy": gpu_coarsening_occupancy_table,
     "gpu_landscape": gpu_landscape_table,
     "coarse": coarse_table,
+    "choices": choices_table,
+    "gpu_choices": choices_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
@@ -403,7 +421,7 @@ TABLES = {
 }
 
 # Suites whose records a table takes in besides its own, where they have been measured.
-TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",)}
+TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",)}
 
 # Tables that are not called after their suite: several show one.
 SUITES = {f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}

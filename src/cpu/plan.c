@@ -36,10 +36,17 @@ static int64_t k_block(int64_t k, int64_t longest) {
   return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
 }
 
-static int threads_for(wsgemm_handle *h, const ws_tuning *tuning, double work, double work_per_thread) {
-  if (tuning->threads == 1 || (tuning->threads == 0 && work < 2 * work_per_thread)) return 1;
-  const int limit = ws_thread_limit(h);
-  const double useful = tuning->threads > 0 ? tuning->threads : work / work_per_thread;
+/* Asked once for a plan: it costs 0.1 us where no OpenMP is loaded. */
+static int limit_of(wsgemm_handle *h, ws_plan *plan) {
+  if (plan->thread_limit == 0) plan->thread_limit = ws_thread_limit(h);
+  return plan->thread_limit;
+}
+
+static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work_per_thread) {
+  const int tuned = plan->tuned.tuning->threads;
+  if (tuned == 1 || (tuned == 0 && work < 2 * work_per_thread)) return 1;
+  const int limit = limit_of(h, plan);
+  const double useful = tuned > 0 ? tuned : work / work_per_thread;
   return useful < limit ? (int)useful : limit;
 }
 
@@ -60,7 +67,7 @@ static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
-  plan->n_threads = threads_for(h, plan->tuned.tuning, work, WORK_PER_THREAD);
+  plan->n_threads = threads_for(h, plan, work, WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
     plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
@@ -91,7 +98,7 @@ static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   plan->path = WS_PATH_VECTOR;
   plan->swap = p->n != 1;
   const int64_t m = plan->swap ? p->n : p->m;
-  plan->n_threads = threads_for(h, plan->tuned.tuning, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
+  plan->n_threads = threads_for(h, plan, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
   plan->coarse = 1;
@@ -103,7 +110,7 @@ static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const ws_machine *machine = ws_machine_get();
   const int bytes = ws_types[p->type].bytes;
   plan->path = WS_PATH_PACKED;
-  plan->n_threads = threads_for(h, tuning, work / (double)p->batch_count, WORK_PER_THREAD);
+  plan->n_threads = threads_for(h, plan, work / (double)p->batch_count, WORK_PER_THREAD);
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
@@ -124,7 +131,7 @@ static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_pla
   const ws_cpu_row *row = plan->row;
   const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
   plan->path = WS_PATH_HALF;
-  plan->n_threads = threads_for(h, plan->tuned.tuning, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
+  plan->n_threads = threads_for(h, plan, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
   const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
   const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
@@ -157,31 +164,37 @@ static wsgemm_policy cpu_policy(const wsgemm_handle *h, const ws_tuning *tuning)
 void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
   enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
   const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
-  *plan = (ws_plan){.row = ws_row_for(h, p->type), .policy = cpu_policy(h, &ws_tuning_of_model), .coarse = 1, .n_products = 1};
-  plan->n_threads = threads_for(h, &ws_tuning_of_model, n_elements, WALK_PER_THREAD);
+  *plan = (ws_plan){.row = ws_row_for(h, p->type),
+                    .policy = cpu_policy(h, &ws_tuning_of_model),
+                    .coarse = 1,
+                    .n_products = 1,
+                    .tuned = {.tuning = &ws_tuning_of_model}};
+  plan->n_threads = threads_for(h, plan, n_elements, WALK_PER_THREAD);
   plan->bm = ws_min(p->m, LONGEST_LINE);
   plan->bn = TILE / plan->bm;
 }
 
-ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) {
+static ws_tuning_kind kind_of(const ws_problem *p, int workers) {
   return (ws_tuning_kind){.type = p->type,
                           .type_c = p->type_c,
                           .numerics = WS_NUMERICS_CHAIN,
                           .a_trans = p->a_trans,
                           .b_trans = p->b_trans,
-                          .workers = ws_thread_limit(h)};
+                          .workers = workers};
 }
 
+ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) { return kind_of(p, ws_thread_limit(h)); }
+
 /* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
-static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, const ws_cpu_row *row, double work) {
+static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, double work) {
   enum { LEAST_WORK = 64 * 64 * 64 };
   ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
   if (!p->tuning && work >= LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
-    const ws_tuning_kind kind = ws_cpu_tuning_kind(h, p);
+    const ws_tuning_kind kind = kind_of(p, limit_of(h, plan));
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
   }
-  if (tuned.tuning && (tuned.tuning->row == 0 || ws_row(tuned.tuning->row - 1) == row)) return tuned;
+  if (tuned.tuning && (tuned.tuning->row == 0 || ws_row(tuned.tuning->row - 1) == plan->row)) return tuned;
   return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
 }
 
@@ -208,8 +221,9 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
   plan->n_products = 1;
   plan->n_threads = 1;
+  plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, p, plan->row, work);
+  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, p, plan, work);
   plan->policy = cpu_policy(h, plan->tuned.tuning);
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);
