@@ -242,10 +242,10 @@ static void add(listing *l, const ws_tuning *t) {
   c->model = model_of(l, t);
 }
 
-/* Of a row: in which order items come, and who works on them; each with the other as it is built in, where they are of any consequence. */
+/* Of a row: in which order items come, and who works on them; each with the other as it is built in, where they are of any consequence. Not
+ * FIXED_BLOCKS: a search on an idle device does not see what it costs where multiprocessors are held by others. */
 static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
-  static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS},
-                   quanta[] = {4, 16};
+  static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, quanta[] = {4, 16};
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_parts);
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
@@ -259,8 +259,7 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   for (size_t i = 0; order_matters && i < sizeof orders / sizeof orders[0]; i++)
     if (orders[i] < 2 * grid.n_rows) t.order = orders[i], add(l, &t);
   t = *base, t.row = row_idx + 1;
-  for (size_t i = 0; sharing_matters && policy_is_free && i < sizeof policies / sizeof policies[0]; i++)
-    t.policy = policies[i], add(l, &t);
+  if (sharing_matters && policy_is_free) t.policy = WSGEMM_POLICY_FIXED_WORK, add(l, &t);
   t = *base, t.row = row_idx + 1;
   for (size_t i = 0; sharing_matters && quantum_is_free && i < sizeof quanta / sizeof quanta[0]; i++)
     t.quantum = quanta[i], add(l, &t);

@@ -414,8 +414,8 @@ WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
  * bit of C: all candidates sum in the same order as the built-in choice, and each is compared with its C before its time counts.
  *
  * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none, nor the table. It
- * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged, of another
- * version of the library or name an unknown kernel are not used, with one warning (wsgemm_last_error). Any number of processes may write to
+ * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged or
+ * name an unknown kernel are not used, with one warning (wsgemm_last_error), nor are those of another version of the library. Any number of processes may write to
  * it at once: they take turns by FILE.lock, and replace it as a whole. */
 
 /* What the search is doing, told after each measurement. Texts are valid during the call. */
@@ -457,8 +457,9 @@ typedef struct wsgemm_autotune_options {
 
 /* Tunes the product that desc describes: layout, ops, types, math, sizes, lds, batch, alpha and beta count; no pointer of it is looked at,
  * nor its epilogue and packed operands. Operands of random numbers are made for the time of the call: in host memory, or on the device, on
- * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. A candidate is kept
- * if it is 2 % faster than the built-in choice; else the file remembers that nothing better was found. options: NULL for the defaults.
+ * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. A
+ * candidate is kept if it is 2 % faster than the built-in choice; else the file remembers that nothing better was found. options: NULL for
+ * the defaults.
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
  * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, DEVICE_ERROR, ARCH_MISMATCH; NOT_SUPPORTED: nothing is
  * to be computed, or a device of whose matrices no kernel is a choice; FILE_ERROR: found and in force, but not written to the file. */

@@ -238,12 +238,13 @@ static int by_model(const void *a, const void *b) {
   return (x->model > y->model) - (x->model < y->model);
 }
 
-/* Without what was measured twice only: the budget may end in the middle of things. */
+/* Without what was measured once, where others were measured more often: the budget may end in the middle of things. Of an exhaustive search
+ * once may be all. */
 static const arm *winner_of(const search *s) {
   const arm *built_in = &s->arms[0], *best = built_in;
   for (int i = 1; i < s->n_arms; i++) {
     const arm *a = &s->arms[i];
-    if (a->n_runs < LEAST_RUNS_TO_WIN && a->n_runs < built_in->n_runs) continue;
+    if (a->n_runs < LEAST_RUNS_TO_WIN && a->n_runs < built_in->n_runs && !(s->options->is_exhaustive && !s->is_stopped)) continue;
     if (median(a) < median(best)) best = a;
   }
   return median(best) <= hysteresis * median(built_in) ? best : built_in;

@@ -284,7 +284,10 @@ static void find_path(const char *setting) {
     n = snprintf(user_path, sizeof user_path, "%s/wsgemm/tuning", cache);
   else if (home && home[0] == '/')
     n = snprintf(user_path, sizeof user_path, "%s/.cache/wsgemm/tuning", home);
-  if (n >= (int)sizeof user_path) user_path[0] = '\0';
+  if (n < (int)sizeof user_path) return;
+  user_path[0] = '\0';
+  ws_fail(NULL, WSGEMM_FILE_ERROR, "warning: the name of the tuning file is longer than %zu bytes; there is none",
+          sizeof user_path - 1);
 }
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }

@@ -64,9 +64,9 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   status = ws_search(&arena, &options, &result, &found);
   if (status) return status;
   if (options.result) *options.result = result;
-  /* Of a search that was stopped only what it has found, not that there is nothing. */
-  const bool is_kept = result.is_better || (result.n_measured > 0 && !result.is_interrupted);
-  return is_kept && options.budget_ms > 0 ? keep(h, &found, options.file) : WSGEMM_SUCCESS;
+  /* Of a search that was stopped, or came to nothing but the built-in choice, only what it has found, not that there is nothing. */
+  const bool is_kept = result.is_better || (result.n_measured > 1 && !result.is_interrupted);
+  return is_kept ? keep(h, &found, options.file) : WSGEMM_SUCCESS;
 }
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */

@@ -249,5 +249,39 @@ static void candidates(void) {
   }
 }
 
-static const struct check_case cases[] = {{"explained", explained}, {"bits", bits}, {"candidates", candidates}};
+/* The CPU's place for measuring: a run is timed, C begins the same each time, and any bit of it that differs is seen. */
+static void measured(void) {
+  struct check_random dice = check_random_from(332);
+  for (int type = 0; type < N_TYPES; type++) {
+    const int64_t shape[4] = {130, 120, 110, 2};
+    struct call x = call_new(&dice, (wsgemm_type)type, shape, false);
+    x.d.beta = scalar_make((wsgemm_type)type, 0.5, 0.5);
+    ws_arena arena = {.is = &ws_cpu_arena, .h = ws_handle(NULL), .seed = 1, .device = -1};
+    const ws_arena_class *is = arena.is;
+    bool differs = true;
+    double us = -1;
+    const ws_tuning packed = {.path = WS_TUNING_PACKED, .mc = 50, .nc = 50};
+    REQUIRE(ws_problem_of(arena.h, &x.d, &arena.problem) == WSGEMM_SUCCESS && is->open(&arena) == WSGEMM_SUCCESS, "open");
+    const double begin_ms = is->now_ms(&arena);
+    CHECK(!is->prepare(&arena, &ws_tuning_of_model) && !is->run(&arena, &ws_tuning_of_model, &us) && !is->keep(&arena), "run");
+    CHECK(us > 0 && us / 1e3 <= is->now_ms(&arena) - begin_ms, "%g us", us);
+    CHECK(!is->differs(&arena, &differs) && !differs, "C differs from itself");
+    CHECK(!is->prepare(&arena, &packed) && !is->run(&arena, &packed, &us), "run");
+    CHECK(!is->differs(&arena, &differs) && !differs, "C differs when it is made another way");
+    unsigned char *c = arena.problem.c;
+    const int64_t last = (arena.problem.m - 1 + (arena.problem.n - 1) * arena.problem.ldc + arena.problem.stride_c) *
+                         (int64_t)type_bytes(arena.problem.type_c);
+    for (int part = 0; part < 3; part++) { /* the first element, one between, the last */
+      c[last * part / 2] ^= 1;
+      CHECK(!is->differs(&arena, &differs) && differs, "a bit of C differs, and nobody sees it");
+      c[last * part / 2] ^= 1;
+    }
+    CHECK(!is->run(&arena, &packed, &us) && !is->differs(&arena, &differs) && differs, "beta C is not in it");
+    is->close(&arena);
+    call_free(&x);
+  }
+}
+
+static const struct check_case cases[] = {
+    {"explained", explained}, {"bits", bits}, {"candidates", candidates}, {"measured", measured}};
 CHECK_MAIN("tuned", cases)

@@ -310,7 +310,8 @@ static void no_file_child(void *unused) {
   d = product(WSGEMM_F32, 250);
   CHECK(tune(NULL, &d, folder_path(path, folder, "diary/below"), &result) == WSGEMM_FILE_ERROR, "below a file");
   d = product(WSGEMM_F32, 400);
-  CHECK(tune(NULL, &d, folder, &result) == WSGEMM_FILE_ERROR, "a folder as a file");
+  REQUIRE(mkdir(folder_path(path, folder, "inner"), 0777) == 0, "mkdir");
+  CHECK(tune(NULL, &d, path, &result) == WSGEMM_FILE_ERROR, "a folder as a file");
   d = product(WSGEMM_F32, 640);
   CHECK(tune(NULL, &d, folder_path(path, folder, "other"), &result) == WSGEMM_SUCCESS && count_lines(path) == 1, "another file");
   CHECK(access(user_file, F_OK) != 0, "written to the user's file, too");
@@ -331,6 +332,8 @@ static void set_or_unset(const char *name, const char *value) {
     unsetenv(name);
 }
 
+static bool is_too_long(const char *name) { return name && strlen(name) > 900; }
+
 static void home_child(void *argument) {
   const struct home *home = argument;
   char expected[PATH_BYTES] = "", said[PATH_BYTES];
@@ -347,7 +350,8 @@ static void home_child(void *argument) {
   }
   CHECK(wsgemm_tuning_file(said, sizeof said) == strlen(said) && strcmp(said, expected) == 0, "\"%s\" instead of \"%s\"", said,
         expected);
-  CHECK(wsgemm_last_error()[0] == '\0', "\"%s\"", wsgemm_last_error());
+  const bool warns = is_too_long(home->tune) || is_too_long(home->cache) || is_too_long(home->home);
+  CHECK((wsgemm_last_error()[0] != '\0') == warns, "\"%s\"", wsgemm_last_error());
   const wsgemm_status status = tune(NULL, &d, NULL, &result);
   CHECK(status == (home->is_read_only ? WSGEMM_FILE_ERROR : WSGEMM_SUCCESS), "%s", wsgemm_status_name(status));
   if (expected[0]) CHECK((access(expected, F_OK) == 0) == !home->is_read_only, "%s", expected);
@@ -459,11 +463,12 @@ static void texts(void) { in_child("texts", texts_child, NULL); }
 
 static void import_child(void *unused) {
   (void)unused;
-  char lines[2048], more[4096], path[PATH_BYTES];
+  char lines[2048], more[4096], path[PATH_BYTES], inner[PATH_BYTES];
   int n_lines = -1;
   wsgemm_autotune_result result;
   const wsgemm_gemm_desc d = product(WSGEMM_F32, 100), other = product(WSGEMM_F32, 300);
   folder_path(path, folder, "elsewhere");
+  REQUIRE(mkdir(folder_path(inner, folder, "inner"), 0777) == 0, "mkdir");
   CHECK(tune(NULL, &d, path, &result) == WSGEMM_SUCCESS && tune(NULL, &other, path, &result) == WSGEMM_SUCCESS, "tune");
   CHECK(wsgemm_tuning_read(path, lines, sizeof lines) < sizeof lines && access(user_file, F_OK) != 0, "the user's file is there");
   CHECK(wsgemm_tuning_clear(NULL) == WSGEMM_SUCCESS && explained_is(NULL, &d, "chosen_by", "model"), "not forgotten");
@@ -481,8 +486,8 @@ static void import_child(void *unused) {
         n_lines);
   CHECK(wsgemm_tuning_import("", NULL, &n_lines) == WSGEMM_SUCCESS && n_lines == 0 && count_lines(user_file) == 2,
         "an empty text");
-  CHECK(wsgemm_tuning_import(lines, folder, &n_lines) == WSGEMM_FILE_ERROR, "into a folder");
-  CHECK(wsgemm_tuning_clear(folder) == WSGEMM_FILE_ERROR && wsgemm_tuning_clear(path) == WSGEMM_SUCCESS, "%s",
+  CHECK(wsgemm_tuning_import(lines, inner, &n_lines) == WSGEMM_FILE_ERROR, "into a folder");
+  CHECK(wsgemm_tuning_clear(inner) == WSGEMM_FILE_ERROR && wsgemm_tuning_clear(path) == WSGEMM_SUCCESS, "%s",
         wsgemm_last_error());
   CHECK(count_lines(path) == 0 && explained_is(NULL, &d, "chosen_by", "tuning file"), "emptying one file changed another");
   CHECK(wsgemm_tuning_clear(user_file) == WSGEMM_SUCCESS && explained_is(NULL, &d, "chosen_by", "model"),

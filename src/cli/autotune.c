@@ -51,7 +51,7 @@ static void print_help(void) {
          "  --threads N             calls that may use up to N threads (default: all)\n\n"
          "How:\n"
          "  --budget MS             milliseconds for a shape (default: 80 on a GPU, 1000 on the CPU)\n"
-         "  --exhaustive            measure every candidate to the end, whatever that takes\n"
+         "  --exhaustive            measure every candidate, up to 5 times while the budget lasts\n"
          "  --seed N                other random numbers\n"
          "  --resume                leave out shapes that the file has already\n"
          "  --dry-run               only list the candidates; nothing is measured or written\n\n"

@@ -254,10 +254,12 @@ static void add_blocks(listing *l, const ws_tuning *base) {
     }
 }
 
+/* Not FIXED_BLOCKS: a search on an idle machine does not see what it costs where others take a core. */
 static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
-  static const int policies[] = {WSGEMM_POLICY_STEAL, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS};
+  enum { N_POLICIES = 2 };
+  static const int policies[N_POLICIES] = {WSGEMM_POLICY_STEAL, WSGEMM_POLICY_FIXED_WORK};
   for (int threads = n_threads; threads >= 1; threads /= 2)
-    for (int policy = 0; policy < 3; policy++)
+    for (int policy = 0; policy < N_POLICIES; policy++)
       for (int coarse = 1; coarse <= WS_COARSE_MAX; coarse *= 2) {
         ws_tuning t = *base;
         t.threads = threads, t.policy = policies[policy], t.coarse = coarse;
