@@ -15,7 +15,8 @@
 typedef struct cuda_arena {
   ws_device *device;
   CUstream stream;
-  bool is_pushed; /* the device's context */
+  bool is_open, is_pushed;     /* pushed: the device's context, where another was current */
+  CUstreamCaptureMode capture; /* of this thread, before */
   CUdeviceptr a, b, c, expected, cache, n_different;
   size_t c_bytes, cache_bytes;
   CUevent begin, end;
@@ -86,9 +87,19 @@ static wsgemm_status open_device(ws_arena *arena) {
   ws_driver_note_use();
   own->device = ws_device_get(arena->h, arena->device, &status);
   if (!own->device) return status;
-  CUresult result = ws_cuda.cuCtxPushCurrent(own->device->context);
-  own->is_pushed = result == CUDA_SUCCESS;
-  if (!own->is_pushed) return checked(arena, "context", result);
+  CUcontext current = NULL;
+  CUdevice current_device = -1;
+  if (ws_cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) ws_cuda.cuCtxGetDevice(&current_device);
+  CUresult result = CUDA_SUCCESS;
+  if (current_device != own->device->ordinal) { /* as calls have it */
+    result = ws_cuda.cuCtxPushCurrent(own->device->context);
+    own->is_pushed = result == CUDA_SUCCESS;
+    if (!own->is_pushed) return checked(arena, "context", result);
+  }
+  own->capture = CU_STREAM_CAPTURE_MODE_RELAXED; /* what is allocated here is none of the captures' of other streams */
+  result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
+  if (result != CUDA_SUCCESS) return checked(arena, "capture mode", result);
+  own->is_open = true;
   own->stream = (CUstream)atomic_load_explicit(&arena->h->stream, memory_order_relaxed);
   CUstreamCaptureStatus capturing;
   result = ws_cuda.cuStreamIsCapturing(own->stream, &capturing);
@@ -131,6 +142,7 @@ static void close_arena(ws_arena *arena) {
   if (own->a) ws_cuda.cuStreamSynchronize(own->stream); /* not one that is being captured */
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
     if (memory[i]) ws_cuda.cuMemFree(memory[i]);
+  if (own->is_open) ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
   if (own->begin) ws_cuda.cuEventDestroy(own->begin);
   if (own->end) ws_cuda.cuEventDestroy(own->end);
   if (own->is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
@@ -169,6 +181,10 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   ws_problem p = arena->problem;
   float ms = 0;
   p.tuning = tuning;
+  if (!p.scale.beta_zero) { /* else it might grow beyond all bounds */
+    const wsgemm_status filled = fill(arena, own->c, own->c_bytes, p.type_c, 3 * arena->seed + 2);
+    if (filled) return filled;
+  }
   CUresult result = ws_cuda.cuMemsetD32Async(own->cache, 0, own->cache_bytes / 4, own->stream);
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventRecord(own->begin, own->stream);
   if (result != CUDA_SUCCESS) return checked(arena, "clearing of the cache", result);
@@ -195,8 +211,10 @@ static wsgemm_status differs(ws_arena *arena, bool *answer) {
                         .n_different = (uint32_t *)(uintptr_t)own->n_different};
   wsgemm_status status = checked(arena, "counter", ws_cuda.cuMemsetD32Async(own->n_different, 0, 1, own->stream));
   if (!status) status = launch(arena, WS_KERNEL_COMPARE, "compare", &args);
+  if (!status)
+    status =
+        checked(arena, "counter", ws_cuda.cuMemcpyDtoHAsync(&n_different, own->n_different, sizeof n_different, own->stream));
   if (!status) status = checked(arena, "comparison", ws_cuda.cuStreamSynchronize(own->stream));
-  if (!status) status = checked(arena, "counter", ws_cuda.cuMemcpyDtoH(&n_different, own->n_different, sizeof n_different));
   *answer = n_different != 0;
   return status;
 }

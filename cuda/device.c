@@ -94,6 +94,7 @@ static CUresult make_record(device_record *r, int ordinal) {
 static void name_for_tuning(const ws_device *device) {
   ws_tuning_device named = {.units = device->n_sms, .is_gpu = true};
   snprintf(named.name, sizeof named.name, "%s", device->name);
+  ws_tuning_clean_name(named.name);
   snprintf(named.arch, sizeof named.arch, "sm_%d", device->cc);
   ws_tune_set_device(1 + device->ordinal, &named);
 }

@@ -48,6 +48,7 @@
   X(cuMemFree, 3020)              \
   X(cuMemcpyHtoD, 3020)           \
   X(cuMemcpyDtoDAsync, 3020)      \
+  X(cuMemcpyDtoHAsync, 3020)      \
   X(cuMemsetD32Async, 3020)       \
   X(cuEventSynchronize, 2000)     \
   X(cuEventElapsedTime, 2000)     \

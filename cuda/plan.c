@@ -239,8 +239,11 @@ static ws_gpu_plan plan_without_row(wsgemm_handle *h, const ws_problem *p, const
 /* By multiply-adds, with the launch. */
 static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
   const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6; /* fitted to the same measurements */
-  const ws_gpu_plan plan = plan_without_row(h, p, device, WS_ROW_TILED, 0);
+  ws_gpu_plan plan = plan_without_row(h, p, device, WS_ROW_TILED, 0);
   double best = HUGE_VAL;
+  /* What arithmetic a product gets may not depend on where its operands begin. */
+  plan.mode_a = p->a_trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
+  plan.mode_b = p->b_trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
   for (int r = 0; r < ws_cuda_row_count(); r++)
     if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
   return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
@@ -277,13 +280,10 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
-                               ws_gpu_plan *plan) {
-  *plan = plan_without_row(h, p, device, kind, n_slices);
-  plan->row_idx = choose_row(h, plan, device);
-  plan->tuned = tuned_for(h, plan, device);
+/* All that follows from the tuning and the model's row. */
+static wsgemm_status settle(wsgemm_handle *h, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
   const ws_tuning *tuning = plan->tuned.tuning;
-  if (tuning->row > 0) plan->row_idx = tuning->row - 1;
+  plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
   const int forced_policy = atomic_load_explicit(&h->policy, memory_order_relaxed),
             quantum = atomic_load_explicit(&h->quantum, memory_order_relaxed);
   const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
@@ -295,11 +295,22 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->kernel =
       ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
   if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
-  plan->grid = ws_gpu_plan_grid(p, row, plan->split.n_parts);
+  plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
   if (tuning->order > 0) plan->grid.group = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
                    row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
   return WSGEMM_SUCCESS;
+}
+
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan) {
+  *plan = plan_without_row(h, p, device, kind, n_slices);
+  const int model_row_idx = plan->row_idx = choose_row(h, plan, device);
+  plan->tuned = tuned_for(h, plan, device);
+  const wsgemm_status status = settle(h, device, model_row_idx, plan);
+  if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
+  plan->tuned = (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false}; /* tuning makes no call fail */
+  return settle(h, device, model_row_idx, plan);
 }

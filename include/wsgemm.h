@@ -461,8 +461,10 @@ typedef struct wsgemm_autotune_options {
  * candidate is kept if it is 2 % faster than the built-in choice; else the file remembers that nothing better was found. options: NULL for
  * the defaults.
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
- * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, DEVICE_ERROR, ARCH_MISMATCH; NOT_SUPPORTED: nothing is
- * to be computed, or a device of whose matrices no kernel is a choice; FILE_ERROR: found and in force, but not written to the file. */
+ * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, INSUFFICIENT_DRIVER, DEVICE_ERROR, ARCH_MISMATCH;
+ * CAPTURE_UNSAFE: the handle's stream is being captured; NOT_SUPPORTED: there is nothing to compute or to choose (matrix-vector products, and
+ * small ones on the CPU: fewer than 2^18 multiply-adds); FILE_ERROR: found and in force, but not written to the file. The rows and columns that a
+ * search marks are counted by wsgemm_get_fallback_count. What was found with a forced kernel or, on a GPU, COARSE_FACTOR is only told. */
 WSGEMM_API wsgemm_status wsgemm_autotune(wsgemm_handle *h, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *options);
 
 /* The name of the user's file ("" if there is none); its lines that are valid, whatever device and version they are of; and those of the

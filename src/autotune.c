@@ -263,9 +263,23 @@ static void set_result(search *s, const arm *winner, ws_tuning_entry *e) {
   e->before_us = r->before_us, e->after_us = r->after_us;
 }
 
+/* What is in force for this product takes part whatever the model says of it, or a search could put something slower in its place. */
+static void put_second(search *s, ws_candidate *candidates) {
+  const ws_tuning_entry *e = &s->arena->entry;
+  const ws_tuned in_force = ws_tune_find(1 + s->arena->device, &e->kind, &e->shape);
+  for (int i = 2; i < s->n_candidates && in_force.by != WS_TUNED_BY_MODEL; i++)
+    if (memcmp(&candidates[i].tuning, in_force.tuning, sizeof *in_force.tuning) == 0) {
+      const ws_candidate found = candidates[i];
+      memmove(candidates + 2, candidates + 1, (size_t)(i - 1) * sizeof *candidates);
+      candidates[1] = found;
+      return;
+    }
+}
+
 static wsgemm_status search_among(search *s, ws_candidate *candidates, ws_tuning_entry *e) {
   wsgemm_status status = WSGEMM_SUCCESS;
   qsort(candidates + 1, (size_t)s->n_candidates - 1, sizeof *candidates, by_model);
+  put_second(s, candidates);
   s->n_arms = s->n_alive = s->n_candidates;
   for (int i = 0; i < s->n_arms; i++) s->arms[i].candidate = &candidates[i], s->arms[i].is_built_in = i == 0;
   if (s->budget_ms == 0)

@@ -3,6 +3,7 @@
  *
  * A device's tables are built on the first question and read without a lock; a change builds new ones beside the old, which are kept, as a
  * call may be reading them. Entries of one kind stand together, in order of log2 m, so that a look-up touches only those within reach. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -276,7 +277,7 @@ static void read_file(void) {
 }
 
 static void find_path(const char *setting) {
-  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
   int n = 0;
   if (setting)
     n = snprintf(user_path, sizeof user_path, "%s", setting);

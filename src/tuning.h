@@ -92,6 +92,8 @@ typedef struct ws_tuning_entry {
 #define WS_TUNING_HEADER "# wsgemm tuning 1\n"
 enum { WS_TUNING_LINE_BYTES = 640 };
 
+/* What a line cannot hold of a device's name becomes '?'. */
+void ws_tuning_clean_name(char *name);
 /* "row=... policy=...", what differs from the model's; without a row's name, of the parameters alone. */
 void ws_tuning_describe(const char *row, const ws_tuning *tuning, ws_text *t);
 /* The entry's line with its checksum and '\n'. */
@@ -102,7 +104,8 @@ bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e);
 typedef struct ws_tuning_list {
   ws_tuning_entry *entry;
   int n, most;
-  int n_bad; /* lines that were none */
+  int n_bad;       /* lines that were none */
+  bool has_header; /* of a file that was read */
 } ws_tuning_list;
 
 void ws_tuning_list_free(ws_tuning_list *list);
@@ -146,6 +149,8 @@ bool ws_tune_device(int slot, ws_tuning_device *device);
 
 /* Whether there is any. */
 bool ws_tune_has_table(int slot);
+/* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked up. */
+enum { WS_TUNE_LEAST_WORK = 64 * 64 * 64 };
 ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape);
 
 /* ---- search: autotune.c ---------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/backend.h"
 #include "internal.h"
@@ -22,13 +23,41 @@ static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_optio
 }
 
 /* Without what tuning does not look at. */
-static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p) {
-  const wsgemm_status status = ws_problem_of(h, desc, p);
+static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *given, ws_problem *p) {
+  wsgemm_gemm_desc desc = WSGEMM_GEMM_DESC_INIT;
+  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  const size_t bytes = given->struct_bytes;
+  if (bytes == sizeof desc || bytes == WSGEMM_GEMM_DESC_BASE_BYTES) memcpy(&desc, given, WSGEMM_GEMM_DESC_BASE_BYTES);
+  desc.struct_bytes = bytes == WSGEMM_GEMM_DESC_BASE_BYTES ? sizeof desc : bytes;
+  desc.epilogue = WSGEMM_EPILOGUE_NONE;
+  const wsgemm_status status = ws_problem_of(h, &desc, p);
   if (status) return status;
-  p->has_epilogue = p->has_packed = false;
   if (p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p))
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "nothing is to be computed, so there is nothing to tune");
   return WSGEMM_SUCCESS;
+}
+
+/* The caller's settings, as they are now. */
+static void copy_settings(wsgemm_handle *to, wsgemm_handle *from) {
+#define COPY(field) \
+  atomic_store_explicit(&to->field, atomic_load_explicit(&from->field, memory_order_relaxed), memory_order_relaxed)
+  COPY(magic), COPY(n_threads), COPY(policy), COPY(coarse_factor), COPY(quantum), COPY(math), COPY(check), COPY(invariant);
+  COPY(stream), COPY(workspace), COPY(workspace_bytes), COPY(workspace_device), COPY(logger), COPY(logger_user);
+  for (int type = 0; type < WS_N_TYPES; type++) COPY(kernel[type]), COPY(cuda_kernel[type]);
+#undef COPY
+}
+
+/* What the handle forces is no finding, and others are not to have it. */
+static void forget_forced(wsgemm_handle *h, ws_tuning_entry *e) {
+  if (atomic_load_explicit(&h->policy, memory_order_relaxed) != WSGEMM_POLICY_AUTO) e->tuning.policy = 0;
+  if (atomic_load_explicit(&h->quantum, memory_order_relaxed) > 0) e->tuning.quantum = 0;
+  if (atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0) e->tuning.coarse = 0;
+}
+
+/* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
+static bool is_row_forced(wsgemm_handle *h, const ws_arena *arena) {
+  return arena->device >= 0 && (atomic_load_explicit(&h->cuda_kernel[arena->problem.type], memory_order_relaxed) != 0 ||
+                                atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0);
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
@@ -39,7 +68,7 @@ static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
 /* Into force, and into the file. */
 static wsgemm_status keep(wsgemm_handle *h, const ws_tuning_entry *e, const char *file) {
   ws_tuning_entry kept = *e;
-  const ws_tuning_list list = {&kept, 1, 1, 0};
+  const ws_tuning_list list = {.entry = &kept, .n = 1, .most = 1};
   if (!ws_tune_put(e)) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for what was found");
   const char *path = file ? file : ws_tune_path();
   if (!path[0]) return WSGEMM_SUCCESS;
@@ -55,8 +84,10 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   if (status) return status;
   if (given) options = *given;
   if (options.budget_ms < 0) options.budget_ms = options.device < 0 ? CPU_MS : GPU_MS;
+  wsgemm_handle settings = {0}; /* another thread may change the caller's meanwhile */
+  copy_settings(&settings, h);
   ws_arena arena = {
-      .is = options.device < 0 ? &ws_cpu_arena : ws_cuda_arena, .h = h, .seed = options.seed, .device = options.device};
+      .is = options.device < 0 ? &ws_cpu_arena : ws_cuda_arena, .h = &settings, .seed = options.seed, .device = options.device};
   status = make_problem(h, desc, &arena.problem);
   if (status) return status;
   wsgemm_autotune_result result;
@@ -66,7 +97,9 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   if (options.result) *options.result = result;
   /* Of a search that was stopped, or came to nothing but the built-in choice, only what it has found, not that there is nothing. */
   const bool is_kept = result.is_better || (result.n_measured > 1 && !result.is_interrupted);
-  return is_kept ? keep(h, &found, options.file) : WSGEMM_SUCCESS;
+  if (!is_kept || is_row_forced(&settings, &arena)) return WSGEMM_SUCCESS;
+  forget_forced(&settings, &found);
+  return keep(h, &found, options.file);
 }
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */
@@ -134,7 +167,9 @@ wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_li
 
 wsgemm_status wsgemm_tuning_clear(const char *file) {
   ws_context_init();
-  const wsgemm_status status = merge(file, NULL);
+  const char *path = file ? file : ws_tune_path();
+  const bool is_there = path[0] && !(access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR));
+  const wsgemm_status status = is_there ? merge(file, NULL) : WSGEMM_SUCCESS;
   if (!status && is_users(file)) ws_tune_forget();
   return status;
 }

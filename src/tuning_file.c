@@ -15,8 +15,8 @@
 
 #include "tuning.h"
 
-/* Some ten thousand lines: whatever is longer is not ours. */
-enum { MOST_BYTES = 4 << 20 };
+/* Some thousand lines: whatever is longer is not ours. */
+enum { MOST_BYTES = 1 << 20 };
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------ */
 
@@ -61,10 +61,11 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
     return false;
   }
   const int n_before = list->n;
+  list->has_header = has_header(text, length);
   bool ok = ws_tuning_list_read(list, text, length);
   if (!ok) {
     errno = ENOMEM;
-  } else if (length > 0 && list->n == n_before && !has_header(text, length)) {
+  } else if (length > 0 && list->n == n_before && !list->has_header) {
     ok = false;
     errno = EINVAL;
   }
@@ -116,7 +117,7 @@ static bool sync_folder(const char *path) {
   else
     strcpy(folder, ".");
   const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return errno == EACCES;                                  /* who may not list it cannot do more */
   const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EROFS; /* not all file systems can */
   const int why = errno;
   close(fd);
@@ -131,7 +132,8 @@ static bool resolve(const char *path, char resolved[PATH_MAX]) {
   return snprintf(resolved, PATH_MAX, "%s", path) < PATH_MAX;
 }
 
-static bool replace(const char *target, const char *text, size_t length) {
+/* A new file gets new_mode. */
+static bool replace(const char *target, const char *text, size_t length, mode_t new_mode) {
   char temporary[PATH_MAX];
   if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", target) >= (int)sizeof temporary) {
     errno = ENAMETOOLONG;
@@ -140,7 +142,7 @@ static bool replace(const char *target, const char *text, size_t length) {
   const int fd = mkostemp(temporary, O_CLOEXEC);
   if (fd < 0) return false;
   struct stat s;
-  const mode_t mode = stat(target, &s) == 0 ? s.st_mode & 0777 : 0644;
+  const mode_t mode = stat(target, &s) == 0 ? s.st_mode & 0777 : new_mode;
   bool ok = fchmod(fd, mode) == 0 && write_all(fd, text, length) && fsync(fd) == 0;
   int why = errno;
   if (close(fd) != 0 && ok) ok = false, why = errno;
@@ -172,7 +174,7 @@ static int lock_of(const char *path) {
   return fd;
 }
 
-static bool write_list(const char *path, const ws_tuning_list *list) {
+static bool write_list(const char *path, const ws_tuning_list *list, mode_t new_mode) {
   ws_text t = {NULL, 0, 0};
   ws_text_add(&t, WS_TUNING_HEADER);
   ws_tuning_list_write(list, &t);
@@ -182,7 +184,7 @@ static bool write_list(const char *path, const ws_tuning_list *list) {
   ws_text_add(&t, WS_TUNING_HEADER);
   ws_tuning_list_write(list, &t);
   errno = EFBIG;
-  const bool ok = t.length <= MOST_BYTES && replace(path, text, t.length);
+  const bool ok = t.length <= MOST_BYTES && replace(path, text, t.length, new_mode);
   const int why = errno;
   free(text);
   errno = why;
@@ -201,13 +203,16 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   const int lock = lock_of(path);
   if (lock < 0) return false;
   ws_tuning_list all = {0};
-  bool ok = ws_tuning_file_read(path, &all); /* what is not ours is not replaced */
+  struct stat s;
+  const mode_t mode = fstat(lock, &s) == 0 ? s.st_mode & 0666 : 0600; /* as the umask left it */
+  bool ok = ws_tuning_file_read(path, &all);
+  if (ok && !all.has_header && all.n_bad > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
   if (!entries) all.n = 0;
   for (int i = 0; ok && entries && i < entries->n; i++) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);
     if (!ok) errno = ENOMEM;
   }
-  ok = ok && write_list(path, &all);
+  ok = ok && write_list(path, &all, mode);
   const int why = errno;
   ws_tuning_list_free(&all);
   unlock(lock);

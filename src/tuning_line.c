@@ -16,6 +16,11 @@ static const char *const numerics_names[] = {
 };
 const char *ws_numerics_name(ws_numerics numerics) { return numerics_names[numerics]; }
 
+void ws_tuning_clean_name(char *name) {
+  for (; *name; name++)
+    if (*name < ' ' || *name > '~') *name = '?';
+}
+
 const char *ws_tuned_by_name(ws_tuned_by by) {
   static const char *const names[] = {"model", "tuning file", "tuning table", "search"};
   return names[by];
@@ -93,7 +98,7 @@ typedef struct reader {
 
 static bool skip(reader *r, const char *text) {
   const size_t length = strlen(text);
-  if (strncmp(r->at, text, length) != 0) return false;
+  if (r->is_bad || strncmp(r->at, text, length) != 0) return false;
   r->at += length;
   return true;
 }
@@ -104,7 +109,7 @@ static void expect(reader *r, const char *text) {
 
 /* The word up to the next space. */
 static void read_word(reader *r, char *word, size_t bytes) {
-  const size_t length = strcspn(r->at, " ");
+  const size_t length = r->is_bad ? 0 : strcspn(r->at, " ");
   r->is_bad = r->is_bad || length == 0 || length >= bytes;
   if (r->is_bad) return;
   memcpy(word, r->at, length);
@@ -115,10 +120,10 @@ static void read_word(reader *r, char *word, size_t bytes) {
 static void read_quoted(reader *r, char *text, size_t bytes) {
   size_t length = 0;
   expect(r, "\"");
-  for (; !r->is_bad && *r->at != '"'; r->at++) {
+  while (!r->is_bad && *r->at != '"') {
     if (*r->at == '\\') r->at++;
     r->is_bad = *r->at == '\0' || length + 1 >= bytes;
-    if (!r->is_bad) text[length++] = *r->at;
+    if (!r->is_bad) text[length++] = *r->at++;
   }
   if (r->is_bad) return;
   text[length] = '\0';
@@ -127,6 +132,7 @@ static void read_quoted(reader *r, char *text, size_t bytes) {
 
 static int64_t read_number(reader *r, int64_t least, int64_t most) {
   char *end;
+  if (r->is_bad) return least;
   errno = 0;
   const long long value = strtoll(r->at, &end, 10);
   r->is_bad = r->is_bad || !isdigit((unsigned char)*r->at) || errno || value < least || value > most || (*end && *end != ' ');
@@ -136,6 +142,7 @@ static int64_t read_number(reader *r, int64_t least, int64_t most) {
 
 static double read_us(reader *r) {
   enum { DECIMALS = 3 };
+  if (r->is_bad) return 0;
   int64_t ns = 0;
   int n_digits = 0, n_decimals = -1; /* before the point */
   for (; isdigit((unsigned char)*r->at) || (*r->at == '.' && n_decimals < 0); r->at++) {
@@ -172,6 +179,7 @@ static wsgemm_type read_type(reader *r) {
 }
 
 static bool read_letter(reader *r, char no, char yes) {
+  if (r->is_bad) return false;
   const bool is_yes = *r->at == yes;
   if (is_yes || *r->at == no)
     r->at++;

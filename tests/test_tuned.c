@@ -276,7 +276,7 @@ static void measured(void) {
       CHECK(!is->differs(&arena, &differs) && differs, "a bit of C differs, and nobody sees it");
       c[last * part / 2] ^= 1;
     }
-    CHECK(!is->run(&arena, &packed, &us) && !is->differs(&arena, &differs) && differs, "beta C is not in it");
+    CHECK(!is->run(&arena, &packed, &us) && !is->differs(&arena, &differs) && !differs, "C was not filled again");
     is->close(&arena);
     call_free(&x);
   }

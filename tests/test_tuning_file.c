@@ -55,7 +55,7 @@ static void check_file(const char *path, const char *what, const void *bytes, si
 }
 
 static void strange_files(void) {
-  enum { MOST_BYTES = 4 << 20 };
+  enum { MOST_BYTES = 1 << 20 };
   char folder[PATH_BYTES], path[PATH_BYTES], one[LINE_BYTES], two[LINE_BYTES], text[4 * LINE_BYTES];
   const ws_tuning_entry first = tuning_of_writer(1, 1), second = tuning_of_writer(1, 2);
   tuning_line(&first, one), tuning_line(&second, two);

@@ -162,7 +162,7 @@ ws_tuning_entry tuning_of_writer(int writer, int i) { return tuning_plain(1 + wr
 
 bool tuning_merge(const char *path, const ws_tuning_entry *e) {
   ws_tuning_entry copy = *e;
-  const ws_tuning_list list = {&copy, 1, 1, 0};
+  const ws_tuning_list list = {.entry = &copy, .n = 1, .most = 1};
   return ws_tuning_file_merge(path, &list);
 }
 

@@ -21,6 +21,7 @@ void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device) {
   *device = (ws_tuning_device){.units = n_threads};
   ws_text name = {device->name, sizeof device->name, 0}, arch = {device->arch, sizeof device->arch, 0};
   ws_text_add(&name, "%s", machine->model);
+  ws_tuning_clean_name(device->name);
   ws_text_add(&arch, "%s/%lldK/%lldK", ws_isa_name((ws_isa)isa), (long long)machine->l1d_bytes >> 10,
               (long long)machine->l2_bytes >> 10);
 }
@@ -143,9 +144,11 @@ static void clear_l2(cpu_arena *own) {
 }
 
 static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
+  cpu_arena *own = arena->own;
   ws_problem p = arena->problem;
   p.tuning = tuning;
-  clear_l2(arena->own);
+  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.type_c, arena->seed + 2); /* else it might grow beyond all bounds */
+  clear_l2(own);
   const double begin = now_us();
   const wsgemm_status status = ws_dispatch(arena->h, &p);
   *us = now_us() - begin;
@@ -271,6 +274,8 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   listing l = {arena, candidates, 0};
   ws_plan plan;
   plan_of(&l, &ws_tuning_of_model, &plan);
+  const ws_problem *p = &arena->problem;
+  if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < WS_TUNE_LEAST_WORK) return 0;
   if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.type) && ws_is_one_panel(&arena->problem, plan.row))) return 0;
   const ws_tuning built_in = tuning_of(&arena->problem, &plan);
   add(&l, &built_in);

@@ -187,9 +187,8 @@ ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) { retur
 
 /* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
 static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, double work) {
-  enum { LEAST_WORK = 64 * 64 * 64 };
   ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
-  if (!p->tuning && work >= LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
+  if (!p->tuning && work * (double)p->batch_count >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
     const ws_tuning_kind kind = kind_of(p, limit_of(h, plan));
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
@@ -223,7 +222,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   plan->n_threads = 1;
   plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, p, plan, work);
+  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, given, plan, work);
   plan->policy = cpu_policy(h, plan->tuned.tuning);
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);

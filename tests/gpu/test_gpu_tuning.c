@@ -137,6 +137,13 @@ static void leaves_the_device_alone(void) {
   CHECK(wsgemm_autotune(h, &d, &o) == WSGEMM_CAPTURE_UNSAFE, "capturing: %s", wsgemm_last_error());
   GPU(cudaStreamEndCapture(stream, &graph));
   GPU(cudaGraphDestroy(graph));
+  cudaStream_t other; /* what another stream records is not disturbed */
+  GPU(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  GPU(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+  CHECK(wsgemm_autotune(h, &d, &o) == WSGEMM_SUCCESS, "beside a capture: %s", wsgemm_last_error());
+  GPU(cudaStreamEndCapture(other, &graph));
+  GPU(cudaGraphDestroy(graph));
+  GPU(cudaStreamDestroy(other));
   o.device = 40;
   CHECK(wsgemm_autotune(h, &d, &o) != WSGEMM_SUCCESS, "a device that is not there");
   o.device = 0;
