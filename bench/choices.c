@@ -20,7 +20,7 @@
 
 #include "wsgemm.h"
 
-enum { CPU_PASS_MS = 4000, MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
+enum { CPU_PASS_MS = 1500, MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
 
 typedef struct timed {
   char text[TEXT];

@@ -89,7 +89,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
-    return row->bn == 1 ? p->n == 1 : p->m == 1;
+    return row->bn == 1 ? p->n == 1 : p->m == 1 && p->n > 1; /* one of them only: they sum in ways of their own */
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
            (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));

@@ -390,7 +390,30 @@ CHILD_CASE(explanations) {
   CHECK(strstr(text, "gpu: driver found"), "%s", text);
 }
 
-static const struct check_case cases[] = {{"all_on_one_device", all_on_one_device},
+/* A product of a row and a column could be either kind of vector product, which sum differently: it is the same one with memory for partial
+ * sums and without, however its operands lie. */
+CHILD_CASE(one_element) {
+  static const wsgemm_op ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
+  wsgemm_handle *frugal = NULL;
+  (void)unused;
+  REQUIRE(wsgemm_create(&frugal) == WSGEMM_SUCCESS, "handle");
+  for (int type = 0; type < 4; type++)
+    for (int turn = 0; turn < 16; turn++) {
+      wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 1, 1, 3000, 0);
+      d.transa = ops[turn & 1], d.transb = ops[turn >> 1 & 1];
+      d.lda = (turn & 1 ? 3000 : 1) + (turn >> 2 & 1), d.ldb = (turn & 2 ? 1 : 3000) + (turn >> 3 & 1);
+      char kernel[sizeof fake.launch[0].kernel], *split;
+      snprintf(kernel, sizeof kernel, "%s", launch_of(NULL, &d)->kernel);
+      CHECK(wsgemm_set_workspace(frugal, device_memory(0), 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      CHECK(strcmp(kernel, launch_of(frugal, &d)->kernel) == 0, "%s, but without memory %s", kernel, fake.launch[0].kernel);
+      split = strstr(kernel, "_vec_32x1x");
+      CHECK(split != NULL, "%s", kernel);
+    }
+  wsgemm_destroy(frugal);
+}
+
+static const struct check_case cases[] = {{"one_element", one_element},
+                                          {"all_on_one_device", all_on_one_device},
                                           {"mixes_of_memory", mixes_of_memory},
                                           {"two_devices", two_devices},
                                           {"unread_operands", unread_operands},

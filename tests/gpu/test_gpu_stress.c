@@ -262,7 +262,6 @@ static void first_call_in_capture(void) {
   REQUIRE(wsgemm_set_stream(h, stream) == WSGEMM_SUCCESS, "stream");
   for (int turn = 0; turn < 4 * 6 * N_SHAPES; turn++) { /* types, policies, shapes */
     struct job job = draw_job((wsgemm_type)(turn / N_SHAPES / 6), (enum shape)(turn % N_SHAPES));
-    job.d.math = WSGEMM_MATH_PEDANTIC; /* slices would want memory, which few captures have */
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     enum cudaStreamCaptureStatus capture;
