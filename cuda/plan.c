@@ -89,7 +89,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
-    return row->bn == 1 ? p->n == 1 : p->m == 1 && p->n > 1; /* one of them only: they sum in ways of their own */
+    return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
            (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
@@ -100,8 +100,12 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   }
 }
 
-/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. */
-static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) { return can_run(row, plan) && row->kind == plan->kind; }
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. Of the two kinds for vectors, which
+ * sum in ways of their own, a product of one row and one column always has the same. */
+static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
+  const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
+  return can_run(row, plan) && row->kind == plan->kind && !is_other_vector;
+}
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
  * handle asks for, if there are any. */
