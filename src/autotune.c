@@ -279,7 +279,7 @@ static void put_second(search *s, ws_candidate *candidates) {
 static wsgemm_status search_among(search *s, ws_candidate *candidates, ws_tuning_entry *e) {
   wsgemm_status status = WSGEMM_SUCCESS;
   qsort(candidates + 1, (size_t)s->n_candidates - 1, sizeof *candidates, by_model);
-  put_second(s, candidates);
+  if (s->budget_ms > 0) put_second(s, candidates);
   s->n_arms = s->n_alive = s->n_candidates;
   for (int i = 0; i < s->n_arms; i++) s->arms[i].candidate = &candidates[i], s->arms[i].is_built_in = i == 0;
   if (s->budget_ms == 0)

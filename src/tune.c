@@ -81,9 +81,10 @@ static int row_of(const ws_tuning_entry *e) {
   return (e->device.is_gpu ? ws_cuda_kernel_type(row) : ws_row(row)->type) == e->kind.type ? row + 1 : 0;
 }
 
-/* The table of the library also serves other devices of the same architecture and size. */
+/* The table of the library also serves other devices of the same architecture and, of GPUs, size. */
 static bool serves(const ws_tuning_entry *e, const ws_tuning_device *device, bool is_shipped) {
-  return e->device.units == device->units && strcmp(e->device.arch, device->arch) == 0 &&
+  const bool any_size = is_shipped && !device->is_gpu;
+  return (any_size || e->device.units == device->units) && strcmp(e->device.arch, device->arch) == 0 &&
          (is_shipped || strcmp(e->device.name, device->name) == 0) && strcmp(e->version, wsgemm_version_string()) == 0;
 }
 

@@ -126,7 +126,7 @@ bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 /* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
 
 void ws_tuned_write(ws_text *t);
-/* Adds the entries of a device's architecture and size; the others are not even parsed. false: out of memory. */
+/* Adds the entries of a device's architecture and, of GPUs, size; the others are not even parsed. false: out of memory. */
 bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 
 /* ---- tables in force: tune.c ----------------------------------------------------------------------------------------------- */

@@ -130,7 +130,7 @@ static void tuned_child(void *argument) {
   wsgemm_autotune_result result;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_num_threads(h, 3) == WSGEMM_SUCCESS, "handle");
   const unsigned long long before = digest_of(stage, h, d);
-  CHECK(explained_is(h, d, "chosen_by", "model"), "tuned before it was tuned");
+  CHECK(!explained_is(h, d, "chosen_by", "tuning file"), "tuned before it was tuned");
   const wsgemm_gemm_desc asked = *d;
   tune(h, d, NULL, &result);
   CHECK(memcmp(&asked, d, sizeof asked) == 0, "the descriptor has changed");
@@ -139,7 +139,8 @@ static void tuned_child(void *argument) {
   CHECK(digest_of(stage, h, d) == before, "the bits of C have changed with %s", result.after);
   CHECK(case_guards_intact(stage, d, "autotune"), "guards");
   CHECK(count_lines(user_file) == 1, "%d lines", count_lines(user_file));
-  CHECK(wsgemm_set_num_threads(h, 1) == WSGEMM_SUCCESS && explained_is(h, d, "chosen_by", "model"), "taken for other threads");
+  CHECK(wsgemm_set_num_threads(h, 1) == WSGEMM_SUCCESS && !explained_is(h, d, "chosen_by", "tuning file"),
+        "taken for other threads");
   CHECK(digest_of(stage, h, d) == before, "the bits of C depend on threads");
   wsgemm_destroy(h);
 }
@@ -188,12 +189,12 @@ static void options_child(void *unused) {
   CHECK(wsgemm_autotune(NULL, &d, &options) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   CHECK(steps.n == result.n_candidates && steps.n_unmeasured == steps.n && result.n_measured == 0, "%d steps for %d candidates",
         steps.n, result.n_candidates);
-  CHECK(explained_is(NULL, &d, "chosen_by", "model") && access(user_file, F_OK) != 0, "kept without a budget");
+  CHECK(!explained_is(NULL, &d, "chosen_by", "tuning file") && access(user_file, F_OK) != 0, "kept without a budget");
   steps = (struct steps){0, 1, 0}; /* stopped after the built-in choice: there is nothing to keep */
   options.budget_ms = 50;
   CHECK(wsgemm_autotune(NULL, &d, &options) == WSGEMM_SUCCESS && steps.n == 1, "%d steps", steps.n);
   CHECK(result.is_interrupted == 1 && result.is_better == 0 && result.n_measured == 1, "result");
-  CHECK(explained_is(NULL, &d, "chosen_by", "model") && access(user_file, F_OK) != 0, "kept, though stopped");
+  CHECK(!explained_is(NULL, &d, "chosen_by", "tuning file") && access(user_file, F_OK) != 0, "kept, though stopped");
   steps = (struct steps){0, 0, 0};
   options.is_exhaustive = 1, options.budget_ms = 1e-3;
   CHECK(wsgemm_autotune(NULL, &d, &options) == WSGEMM_SUCCESS && result.n_measured == result.n_candidates, "%d of %d measured",
@@ -285,7 +286,7 @@ static void refused_child(void *unused) {
   one_panel.m = 4, one_panel.k = 30;
   refuse(NULL, &one_panel, options, WSGEMM_NOT_SUPPORTED, "one panel");
   CHECK(folder_count(folder, "tuning") == 0, "what was refused has made a file");
-  CHECK(explained_is(NULL, &good, "chosen_by", "model"), "what was refused is in force");
+  CHECK(!explained_is(NULL, &good, "chosen_by", "tuning file"), "what was refused is in force");
 }
 
 static void refused(void) {
@@ -408,7 +409,7 @@ static void damage_child(void *argument) {
     CHECK(wsgemm_set_num_threads(NULL, -1) == WSGEMM_INVALID_VALUE, "another message in its place");
   }
   const wsgemm_gemm_desc d = product(WSGEMM_F32, 300);
-  CHECK(explained_is(NULL, &d, "chosen_by", "model") && strstr(wsgemm_last_error(), "tuning") == NULL, "\"%s\"",
+  CHECK(!explained_is(NULL, &d, "chosen_by", "tuning file") && strstr(wsgemm_last_error(), "tuning") == NULL, "\"%s\"",
         wsgemm_last_error());
 }
 
@@ -489,7 +490,7 @@ static void import_child(void *unused) {
   REQUIRE(mkdir(folder_path(inner, folder, "inner"), 0777) == 0, "mkdir");
   CHECK(tune(NULL, &d, path, &result) == WSGEMM_SUCCESS && tune(NULL, &other, path, &result) == WSGEMM_SUCCESS, "tune");
   CHECK(wsgemm_tuning_read(path, lines, sizeof lines) < sizeof lines && access(user_file, F_OK) != 0, "the user's file is there");
-  CHECK(wsgemm_tuning_clear(NULL) == WSGEMM_SUCCESS && explained_is(NULL, &d, "chosen_by", "model"), "not forgotten");
+  CHECK(wsgemm_tuning_clear(NULL) == WSGEMM_SUCCESS && !explained_is(NULL, &d, "chosen_by", "tuning file"), "not forgotten");
   CHECK(count_lines(path) == 2 && access(user_file, F_OK) != 0, "another file was emptied");
   snprintf(more, sizeof more, "# wsgemm tuning 1\n\nnonsense\n%snonsense", lines);
   CHECK(wsgemm_tuning_import(more, NULL, &n_lines) == WSGEMM_SUCCESS && n_lines == 2, "%d lines: %s", n_lines,
@@ -508,7 +509,7 @@ static void import_child(void *unused) {
   CHECK(wsgemm_tuning_clear(inner) == WSGEMM_FILE_ERROR && wsgemm_tuning_clear(path) == WSGEMM_SUCCESS, "%s",
         wsgemm_last_error());
   CHECK(count_lines(path) == 0 && explained_is(NULL, &d, "chosen_by", "tuning file"), "emptying one file changed another");
-  CHECK(wsgemm_tuning_clear(user_file) == WSGEMM_SUCCESS && explained_is(NULL, &d, "chosen_by", "model"),
+  CHECK(wsgemm_tuning_clear(user_file) == WSGEMM_SUCCESS && !explained_is(NULL, &d, "chosen_by", "tuning file"),
         "the user's, by its name");
   CHECK(wsgemm_tuning_clear(folder_path(path, folder, "nowhere")) == WSGEMM_SUCCESS, "a file that was not there");
 }

@@ -14,7 +14,7 @@ const char *ws_policy_name(wsgemm_policy policy) {
   return names[policy];
 }
 
-/* Multiply-adds for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
+/* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
 #define WORK_PER_THREAD (80.0 * 80 * 80)
 /* The same beside a matrix unit (Sapphire Rapids). */
 #define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
@@ -48,6 +48,12 @@ static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work
   const int limit = limit_of(h, plan);
   const double useful = tuned > 0 ? tuned : work / work_per_thread;
   return useful < limit ? (int)useful : limit;
+}
+
+/* Multiply-adds of floats that take as long as one of this type. */
+static double float_products(wsgemm_type type) {
+  const ws_type_info *t = &ws_types[type];
+  return (double)t->n_real * t->n_real * t->bytes / t->n_real / 4;
 }
 
 /* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning says. */
@@ -148,11 +154,16 @@ static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_pla
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
  * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
- * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. */
+ * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. A product of few rows or
+ * columns is not worth the steps of packing and their barriers (60 shapes drawn at random, FP32 and FP64, one and two threads, untransposed:
+ * 5 to 40 %). */
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  return b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes;
+  const bool few_rows = (double)p->m * bytes <= 512 || (p->m <= 160 && b_bytes <= 8 * l2_bytes);
+  const bool few_columns = p->n <= 96 && a_bytes <= 32 * l2_bytes;
+  const bool is_thin = !p->a_trans && !p->b_trans && (few_rows || few_columns);
+  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes);
 }
 
 static wsgemm_policy cpu_policy(const wsgemm_handle *h, const ws_tuning *tuning) {
@@ -231,7 +242,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   else if (is_vector)
     plan_vector(h, p, work * (double)p->batch_count, plan);
   else if (is_direct(p, plan))
-    plan_direct(h, p, work * (double)p->batch_count, plan);
+    plan_direct(h, p, work * float_products(p->type) * (double)p->batch_count, plan);
   else
-    plan_packed(h, p, work, plan);
+    plan_packed(h, p, work * float_products(p->type), plan);
 }
