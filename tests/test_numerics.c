@@ -29,7 +29,9 @@ static void every_extent(wsgemm_type type) {
 static void several_blocks(wsgemm_type type) {
   rows_open(&rows, type);
   for (int is_packed = 0; is_packed < 2; is_packed++) {
-    const int64_t k = rows.max_kc + 70, m = is_packed ? rows.widest : 150;
+    const int64_t k = rows.max_kc + 70, m = !is_packed          ? 150
+                                            : rows.widest > 161 ? rows.widest
+                                                                : 161; /* fewer rows are not packed */
     const int64_t n = is_packed ? packed_n(rows.handle[0], type, m, k) + 3 : m;
     struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &dice);
     product_extend(&stage.product, &stage.a, &stage.b, k);

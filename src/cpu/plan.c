@@ -46,8 +46,9 @@ static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work
   const int tuned = plan->tuned.tuning->threads;
   if (tuned == 1 || (tuned == 0 && work < 2 * work_per_thread)) return 1;
   const int limit = limit_of(h, plan);
-  const double useful = tuned > 0 ? tuned : work / work_per_thread;
-  return useful < limit ? (int)useful : limit;
+  if (tuned > 0) return tuned < limit ? tuned : limit;
+  /* In whole numbers, which raise no flag of inexact arithmetic. */
+  return work < limit * work_per_thread ? (int)((int64_t)work / (int64_t)work_per_thread) : limit;
 }
 
 /* Multiply-adds of floats that take as long as one of this type. */
