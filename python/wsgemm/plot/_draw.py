@@ -12,7 +12,8 @@ from ._style import in_style
 
 def _draw_one(picture: Picture, device: Device, out: pathlib.Path) -> list[pathlib.Path]:
     if not any(device.suites.get(suite) for suite in picture.suites):
-        raise NoData(f"there is no {' or '.join(f'{suite}.jsonl' for suite in picture.suites)}")
+        suites = [suite for suite in picture.suites if device.has_gpu or not suite.startswith("gpu_")]
+        raise NoData(f"there is no {' or '.join(f'{suite}.jsonl' for suite in suites)}")
     try:
         drawings = picture.draw(device)
     except (KeyError, TypeError, ValueError) as error:
