@@ -6,8 +6,10 @@ matplotlib is imported in here, and only when something is drawn. No pyplot: a p
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 import pathlib
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -80,6 +82,12 @@ def in_style() -> Any:
     return matplotlib().style.context(["default", _RC])
 
 
+def _numbered(svg: str) -> str:
+    """The names of clip paths and marks by their order: Matplotlib makes some of them of where things lie in memory."""
+    names: dict[str, str] = {}
+    return re.sub(r"\b[pmh][0-9a-f]{10}\b", lambda found: names.setdefault(found[0], f"{found[0][0]}{len(names)}"), svg)
+
+
 @dataclasses.dataclass
 class Drawing:
     figure: Any
@@ -89,7 +97,9 @@ class Drawing:
         """path: without ending."""
         stem = str(path) + self.suffix
         self.figure.savefig(stem + ".png", dpi=_DOTS, metadata={"Software": None})
-        self.figure.savefig(stem + ".svg", metadata={"Date": None, "Creator": None})
+        svg = io.StringIO()
+        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        pathlib.Path(stem + ".svg").write_text(_numbered(svg.getvalue()), encoding="utf-8")
         return [pathlib.Path(stem + ending) for ending in (".png", ".svg")]
 
 
