@@ -56,7 +56,7 @@ bool process_keep_processors(int n) {
 #endif
 
 bool process_may_fork_beside_threads(void) {
-#if defined(UNDER_SANITIZER)
+#if defined(UNDER_SANITIZER) || defined(WSGEMM_TESTS_EMULATED)
   return false;
 #else
   return true;
