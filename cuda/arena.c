@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "arena_args.h"
 #include "backend.h"
@@ -45,14 +44,6 @@ static wsgemm_status fill(ws_arena *arena, CUdeviceptr to, size_t bytes, wsgemm_
   ws_arena_args args = {.x = (void *)(uintptr_t)to, .seed = seed, .real = reals[type]};
   args.n = bytes / (size_t)(ws_types[type].bytes / ws_types[type].n_real);
   return launch(arena, WS_KERNEL_FILL, "fill", &args);
-}
-
-/* Bytes of a batch of so many lines, whose strides are made positive, in whole 16 bytes. */
-static size_t batch_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type) {
-  *stride = *stride < 0 ? -*stride : *stride;
-  const double elements = (double)ld * (double)n_lines + (double)*stride * (double)(p->batch_count - 1);
-  const double bytes = elements * ws_types[type].bytes;
-  return bytes < 0x1p46 ? ((size_t)bytes + 15) / 16 * 16 : (size_t)1 << 46;
 }
 
 static wsgemm_status allocate(ws_arena *arena, size_t a_bytes, size_t b_bytes) {
@@ -119,18 +110,16 @@ static wsgemm_status open_arena(ws_arena *arena) {
   int l2_bytes = 0;
   ws_cuda.cuDeviceGetAttribute(&l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, own->device->ordinal);
   own->cache_bytes = CACHES * (size_t)ws_max(l2_bytes, 1 << 20);
-  const size_t a_bytes = batch_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
-  const size_t b_bytes = batch_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
-  own->c_bytes = batch_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
+  const size_t a_bytes = ws_arena_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
+  const size_t b_bytes = ws_arena_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
+  own->c_bytes = ws_arena_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
   status = allocate(arena, a_bytes, b_bytes);
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->begin, CU_EVENT_DEFAULT));
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->end, CU_EVENT_DEFAULT));
   if (!status) status = fill(arena, own->a, a_bytes, p->type, 3 * arena->seed);
   if (!status) status = fill(arena, own->b, b_bytes, p->type, 3 * arena->seed + 1);
   p->a = (const void *)(uintptr_t)own->a, p->b = (const void *)(uintptr_t)own->b, p->c = (void *)(uintptr_t)own->c;
-  arena->entry = (ws_tuning_entry){.shape = {p->m, p->n, p->k, p->batch_count}};
-  ws_tune_device(1 + arena->device, &arena->entry.device);
-  memcpy(arena->entry.version, wsgemm_version_string(), strlen(wsgemm_version_string()) + 1);
+  ws_arena_describe(arena);
   return status;
 }
 
@@ -150,13 +139,6 @@ static void close_arena(ws_arena *arena) {
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
-
-static double now_ms(ws_arena *arena) {
-  struct timespec t;
-  (void)arena;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* The plan that the problem's own call would make. */
 static wsgemm_status plan_of(ws_arena *arena, const ws_tuning *tuning, ws_problem *p, ws_gpu_plan *plan) {
@@ -306,5 +288,6 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   return l.n;
 }
 
-static const ws_arena_class cuda_arena_class = {open_arena, list_candidates, prepare, run, keep, differs, now_ms, close_arena};
+static const ws_arena_class cuda_arena_class = {open_arena, list_candidates, prepare,         run,
+                                                keep,       differs,         ws_arena_now_ms, close_arena};
 const ws_arena_class *const ws_cuda_arena = &cuda_arena_class;

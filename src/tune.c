@@ -1,8 +1,9 @@
 /* tune.c - what tuning has found, as a call looks it up: in the user's file and in what this process itself has found, else in the table
  * that comes with the library.
  *
- * A device's tables are built on the first question and read without a lock; a change builds new ones beside the old, which are kept, as a
- * call may be reading them. Entries of one kind stand together, in order of log2 m, so that a look-up touches only those within reach. */
+ * A device's tables are read without a lock; a change builds new ones beside the old, which are kept, as a call may be reading them. The
+ * library's own is parsed on the first question to it. Entries of one kind stand together, in order of log2 m, so that a look-up touches
+ * only those within reach. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -41,7 +42,7 @@ enum { FOUND, SHIPPED, N_LAYERS };
 
 static struct slot {
   ws_tuning_device device;
-  _Atomic bool is_known;
+  _Atomic bool is_known, is_shipped_read;
   _Atomic(table *) layer[N_LAYERS]; /* NULL: nothing */
 } slots[WS_N_TUNE_SLOTS];
 
@@ -58,13 +59,15 @@ static uint32_t code_of(const ws_tuning_kind *kind) {
 
 typedef struct sorted_entry {
   uint32_t kind;
+  int age; /* the least of those of one shape is in force */
   tuned_shape shape;
 } sorted_entry;
 
 static int by_kind_and_m(const void *a, const void *b) {
   const sorted_entry *x = a, *y = b;
   if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  return (x->shape.log_m > y->shape.log_m) - (x->shape.log_m < y->shape.log_m);
+  if (x->shape.log_m != y->shape.log_m) return x->shape.log_m < y->shape.log_m ? -1 : 1;
+  return (x->age > y->age) - (x->age < y->age);
 }
 
 static tuned_shape shape_of(const ws_tuning_shape *s) {
@@ -88,17 +91,15 @@ static bool serves(const ws_tuning_entry *e, const ws_tuning_device *device, boo
          (is_shipped || strcmp(e->device.name, device->name) == 0) && strcmp(e->version, wsgemm_version_string()) == 0;
 }
 
-static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bool is_shipped, sorted_entry *to) {
-  int n = 0;
+/* Adds to `n` entries those that serve a device; returns how many there are then. */
+static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bool is_shipped, sorted_entry *to, int n) {
   for (int i = 0; i < list->n; i++) {
     const ws_tuning_entry *e = &list->entry[i];
     const int row = row_of(e);
     if (row == 0 || !serves(e, device, is_shipped)) continue;
-    to[n].kind = code_of(&e->kind);
-    to[n].shape = shape_of(&e->shape);
+    to[n] = (sorted_entry){code_of(&e->kind), -n, shape_of(&e->shape)};
     to[n].shape.tuning = e->tuning;
-    to[n].shape.tuning.row = row;
-    n++;
+    to[n++].shape.tuning.row = row;
   }
   return n;
 }
@@ -106,8 +107,8 @@ static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bo
 static table *new_table(const sorted_entry *sorted, int n) {
   table *t = calloc(1, sizeof *t);
   if (!t) return NULL;
-  t->kinds = malloc((size_t)n * sizeof *t->kinds);
-  t->shapes = malloc((size_t)n * sizeof *t->shapes);
+  t->kinds = malloc((size_t)(n + 1) * sizeof *t->kinds);
+  t->shapes = malloc((size_t)(n + 1) * sizeof *t->shapes);
   if (!t->kinds || !t->shapes) {
     free(t->kinds), free(t->shapes), free(t);
     return NULL;
@@ -120,25 +121,18 @@ static table *new_table(const sorted_entry *sorted, int n) {
   return t;
 }
 
-/* With the lock. `later` entries take the place of earlier ones of the same shape. */
+/* With the lock. Where both lists have a shape, the `later` one's is in force. false: out of memory, and nothing has changed. */
 static bool build(struct slot *s, int layer, const ws_tuning_list *earlier, const ws_tuning_list *later) {
-  ws_tuning_list all = {0};
-  bool ok = true;
-  for (int i = 0; ok && i < earlier->n; i++) ok = ws_tuning_list_put(&all, &earlier->entry[i]);
-  for (int i = 0; ok && later && i < later->n; i++) ok = ws_tuning_list_put(&all, &later->entry[i]);
-  sorted_entry *sorted = ok && all.n > 0 ? malloc((size_t)all.n * sizeof *sorted) : NULL;
-  ok = ok && (sorted || all.n == 0);
-  table *old = atomic_load_explicit(&s->layer[layer], memory_order_relaxed), *t = NULL;
-  if (sorted) {
-    const int n = gather(&all, &s->device, layer == SHIPPED, sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_kind_and_m);
-    if (n > 0 || old) t = new_table(sorted, n > 0 ? n : 0), ok = t != NULL;
-  } else if (ok && old) {
-    t = calloc(1, sizeof *t), ok = t != NULL;
-  }
+  sorted_entry *sorted = malloc((size_t)(earlier->n + later->n + 1) * sizeof *sorted);
+  if (!sorted) return false;
+  int n = gather(earlier, &s->device, layer == SHIPPED, sorted, 0);
+  n = gather(later, &s->device, layer == SHIPPED, sorted, n);
+  qsort(sorted, (size_t)n, sizeof *sorted, by_kind_and_m);
+  table *old = atomic_load_explicit(&s->layer[layer], memory_order_relaxed);
+  const bool is_needed = n > 0 || old;
+  table *t = is_needed ? new_table(sorted, n) : NULL;
   free(sorted);
-  ws_tuning_list_free(&all);
-  if (!ok || !t) return ok;
+  if (!t) return !is_needed;
   t->older = old;
   atomic_store_explicit(&s->layer[layer], t, memory_order_release);
   return true;
@@ -151,11 +145,21 @@ static bool build_found(void) {
   return ok;
 }
 
-static void build_shipped(struct slot *s) {
+/* Once; without memory for it the device has none. */
+static void read_shipped(struct slot *s) {
   ws_tuning_list list = {0};
-  ws_tuned_read(&s->device, &list);
-  build(s, SHIPPED, &list, NULL);
+  const ws_tuning_list none = {0};
+  pthread_mutex_lock(&lock);
+  if (!is_off && !atomic_load_explicit(&s->is_shipped_read, memory_order_relaxed) && ws_tuned_read(&s->device, &list))
+    build(s, SHIPPED, &list, &none);
+  atomic_store_explicit(&s->is_shipped_read, true, memory_order_release);
+  pthread_mutex_unlock(&lock);
   ws_tuning_list_free(&list);
+}
+
+static const table *table_of(struct slot *s, int layer) {
+  if (layer == SHIPPED && !atomic_load_explicit(&s->is_shipped_read, memory_order_acquire)) read_shipped(s);
+  return atomic_load_explicit(&s->layer[layer], memory_order_acquire);
 }
 
 void ws_tune_set_device(int slot, const ws_tuning_device *device) {
@@ -165,7 +169,6 @@ void ws_tune_set_device(int slot, const ws_tuning_device *device) {
   if (!atomic_load_explicit(&s->is_known, memory_order_relaxed)) {
     s->device = *device;
     build(s, FOUND, &of_file, &of_process);
-    if (!is_off) build_shipped(s);
     atomic_store_explicit(&s->is_known, true, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
@@ -208,7 +211,7 @@ static float square(float x) { return x * x; }
 
 bool ws_tune_has_table(int slot) {
   for (int layer = 0; layer < N_LAYERS; layer++)
-    if (atomic_load_explicit(&slots[slot].layer[layer], memory_order_relaxed)) return true;
+    if (table_of(&slots[slot], layer)) return true;
   return false;
 }
 
@@ -236,7 +239,7 @@ ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shap
   const tuned_shape wanted = shape_of(shape);
   const uint32_t code = code_of(kind);
   for (int layer = 0; layer < N_LAYERS; layer++) {
-    const table *t = atomic_load_explicit(&slots[slot].layer[layer], memory_order_acquire);
+    const table *t = table_of(&slots[slot], layer);
     const tuned_shape *found = t ? nearest(t, code, &wanted) : NULL;
     if (found) return (ws_tuned){&found->tuning, by[layer], is_same(&found->shape, shape)};
   }

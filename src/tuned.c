@@ -16,12 +16,13 @@ void ws_tuned_write(ws_text *t) {
 
 bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list) {
   char words[WS_ARCH_BYTES + 32];
+  ws_tuning_entry entry;
   bool ok = true;
   if (device->is_gpu)
     snprintf(words, sizeof words, " arch=%s units=%d ", device->arch, device->units);
   else /* the threads of a call are of its kind, whatever the machine has */
     snprintf(words, sizeof words, " arch=%s ", device->arch);
   for (int i = 0; i < N_LINES && ok; i++)
-    if (strstr(lines[i], words)) ok = ws_tuning_list_read(list, lines[i], strlen(lines[i]));
+    if (strstr(lines[i], words) && ws_tuning_read_line(lines[i], strlen(lines[i]), &entry)) ok = ws_tuning_list_add(list, &entry);
   return ok;
 }

@@ -4,7 +4,7 @@
  *   tuning_file.c   the files that such lines are kept in
  *   tuned.c         the table that comes with the library
  *   tune.c          the tables in force, and the look-up of a call
- *   autotune.c      the search, over an arena of a backend's (cpu/arena.c, cuda/arena.c)
+ *   autotune.c      the search, over an arena of a backend's (arena.c, cpu/arena.c, cuda/arena.c)
  *
  * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
 #ifndef WS_TUNING_H
@@ -111,6 +111,8 @@ typedef struct ws_tuning_list {
 void ws_tuning_list_free(ws_tuning_list *list);
 /* Takes the place of an entry of the same device, version, kind and shape. false: out of memory. */
 bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e);
+/* Without a look at what is there. */
+bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e);
 /* Empty lines and those that begin with '#' are none, and not counted as bad. */
 bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
 void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
@@ -119,8 +121,8 @@ void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
 /* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
-/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is. Writers take turns by PATH.lock; who is killed at any
- * point leaves the old file or the new one. false, with errno. */
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is.
+ * Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno. */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
 /* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
@@ -142,8 +144,9 @@ bool ws_tune_put(const ws_tuning_entry *e);
 /* Forgets what was found in this process, and reads the user's file again. */
 void ws_tune_forget(void);
 
-/* Which table a device's calls look into; made on the first question. */
-enum { WS_TUNE_CPU = 0, WS_N_TUNE_SLOTS = 65 /* the CPU; GPUs from 1 on */ };
+/* Which tables a device's calls look into: slot 0 is the CPU's, 1 + i that of GPU i. */
+enum { WS_TUNE_CPU = 0, WS_N_TUNE_SLOTS = 65 };
+/* Once for a slot, before any question of it. */
 void ws_tune_set_device(int slot, const ws_tuning_device *device);
 bool ws_tune_device(int slot, ws_tuning_device *device);
 
@@ -191,6 +194,13 @@ struct ws_arena {
   void *own;             /* the class's */
   ws_tuning_entry entry; /* device and kind of the product */
 };
+
+/* For the classes: arena.c. */
+double ws_arena_now_ms(ws_arena *arena);
+/* Of a batch of so many lines, whose strides are made positive: in whole 16 bytes, at most 2^46. */
+size_t ws_arena_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type);
+/* Begins the entry: device, shape and version. */
+void ws_arena_describe(ws_arena *arena);
 
 extern const ws_arena_class ws_cpu_arena;
 /* Of a product that is no matrix-vector one. */

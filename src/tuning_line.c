@@ -280,12 +280,7 @@ static bool same_product(const ws_tuning_entry *x, const ws_tuning_entry *y) {
          same_device(&x->device, &y->device) && strcmp(x->version, y->version) == 0;
 }
 
-bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e) {
-  for (int i = 0; i < list->n; i++)
-    if (same_product(&list->entry[i], e)) {
-      list->entry[i] = *e;
-      return true;
-    }
+bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e) {
   if (list->n == list->most) {
     const int most = list->most > 0 ? 2 * list->most : 16;
     ws_tuning_entry *grown = realloc(list->entry, (size_t)most * sizeof *grown);
@@ -294,6 +289,15 @@ bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e) {
   }
   list->entry[list->n++] = *e;
   return true;
+}
+
+bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e) {
+  for (int i = 0; i < list->n; i++)
+    if (same_product(&list->entry[i], e)) {
+      list->entry[i] = *e;
+      return true;
+    }
+  return ws_tuning_list_add(list, e);
 }
 
 bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length) {

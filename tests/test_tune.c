@@ -18,11 +18,13 @@
 #include <sys/mman.h>
 
 static ws_tuning_list more_of_table;
+static int n_table_reads;
 
 bool __real_ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 bool __wrap_ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 bool __wrap_ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list) {
   bool ok = __real_ws_tuned_read(device, list);
+  n_table_reads++;
   for (int i = 0; i < more_of_table.n; i++) ok = ws_tuning_list_put(list, &more_of_table.entry[i]) && ok;
   return ok;
 }
@@ -45,7 +47,7 @@ static void write_file(const ws_tuning_list *list) {
 }
 
 static void write_one(ws_tuning_entry e) {
-  const ws_tuning_list list = {&e, 1, 1, 0};
+  const ws_tuning_list list = {.entry = &e, .n = 1, .most = 1};
   write_file(&list);
 }
 
@@ -125,6 +127,20 @@ static void file_first_child(void *unused) {
   expect(100, 100, 100, 30, WS_TUNED_BY_USER, "found in this process after the file was read");
 }
 
+/* The library's first call would be the slower for it. */
+static void read_late_child(void *unused) {
+  (void)unused;
+  put_into(&more_of_table, tuning_plain(100, 100, 100, 20));
+  file_write(scene->path, "", 0);
+  start(scene->path);
+  CHECK(n_table_reads == 0, "the table is read before it is asked");
+  for (int i = 0; i < 3; i++) {
+    expect(100, 100, 100, 20, WS_TUNED_BY_TABLE, "asked");
+    CHECK(n_table_reads == 1, "read %d times", n_table_reads);
+  }
+  CHECK(ws_tune_has_table(OTHER_SLOT) && n_table_reads == 2, "asked for another device: read %d times", n_table_reads);
+}
+
 static void off_child(void *unused) {
   (void)unused;
   put_into(&more_of_table, tuning_plain(100, 100, 100, 20));
@@ -188,6 +204,7 @@ static void order_in_scene(void *unused) {
   };
   check_in_child("learning", learn_child, NULL);
   check_in_child("file before table", file_first_child, NULL);
+  check_in_child("read late", read_late_child, NULL);
   check_in_child("off", off_child, NULL);
   for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
     struct source source = sources[i];
@@ -208,6 +225,9 @@ static void shipped_child(void *unused) {
   ws_tuned_write(&t);
   CHECK(strncmp(text, WS_TUNING_HEADER, strlen(WS_TUNING_HEADER)) == 0, "no header");
   CHECK(ws_tuning_list_read(&all, text, t.length) && all.n_bad == 0, "%d bad lines", all.n_bad);
+  int n_lines = 0;
+  for (const char *c = strchr(text, '\n'); c; c = strchr(c + 1, '\n')) n_lines++;
+  CHECK(all.n == n_lines - 1, "%d lines of %d products", n_lines - 1, all.n);
   for (int i = 0; i < all.n; i += 1 + all.n / 50) {
     ws_tuning_list of_device = {0};
     ws_tuning_device device = all.entry[i].device;

@@ -132,7 +132,7 @@ def autotune(
         file: where it is kept; None: the user's file (tuning_file()); "": nowhere, it is for this process only.
         progress: True draws a line on stderr, if that is a terminal; a function is called with a TuningStep after each measurement,
             and stops all if what it returns is true. It must not call this package.
-        exhaustive: measures every candidate to the end, whatever the budget.
+        exhaustive: measures every candidate, once whatever the budget (but 0), and up to five times while it lasts.
         handle: threads, policy, kernel and invariant mode of the products; what it forces is not tuned. None: the default handle.
 
     Returns:

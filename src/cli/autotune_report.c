@@ -4,6 +4,7 @@
  * the terminal's width, so that it never becomes two. */
 #define _GNU_SOURCE
 #include "autotune.h"
+#include "bench.h"
 #include "tuning_lines.h"
 
 #include <math.h>
@@ -16,12 +17,6 @@
 
 enum { BAR_WIDTH = 20, LEAST_WIDTH = 20 };
 static const double redraw_s = 0.1;
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static double gain_of(const wsgemm_autotune_result *r) {
   return r->before_us > 0 && r->after_us > 0 ? r->before_us / r->after_us : 0;
@@ -85,7 +80,8 @@ void ws_autotune_report_clear(autotune_report *r) {
 
 /* Seconds: this search to the end of its budget, the others as long as those that are over, or their budget. */
 static double time_left(const autotune_report *r, const wsgemm_autotune_step *step) {
-  const double here = fmax(0, step->budget_ms - step->elapsed_ms) * 1e-3, before = now_s() - r->begin_s - step->elapsed_ms * 1e-3;
+  const double here = fmax(0, step->budget_ms - step->elapsed_ms) * 1e-3,
+               before = ws_bench_now() - r->begin_s - step->elapsed_ms * 1e-3;
   const double each = r->n_begun > 1 ? before / (r->n_begun - 1) : step->budget_ms * 1e-3;
   return here + each * (r->n_cases - r->case_idx - 1);
 }
@@ -99,7 +95,7 @@ static void draw(autotune_report *r, const wsgemm_autotune_step *step) {
       "####################", BAR_WIDTH - filled, "");
   if (step->best_us > 0 && step->built_in_us > 0)
     put(&l, "%.3fx %.*f us, ", step->built_in_us / step->best_us, places(step->best_us), step->best_us);
-  put_seconds(&l, r->is_exhaustive ? now_s() - r->begin_s : time_left(r, step));
+  put_seconds(&l, r->is_exhaustive ? ws_bench_now() - r->begin_s : time_left(r, step));
   put(&l, " %s, %d of %d alive", r->is_exhaustive ? "so far" : "left", step->n_alive, step->n_candidates);
   if (step->candidate) put(&l, ", now %s", step->candidate);
   if (step->best && *step->best) put(&l, ", best %s", step->best);
@@ -155,22 +151,7 @@ static void drop_candidates(autotune_report *r) {
   r->n_candidates = 0;
 }
 
-static int by_value(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-static double median(double *values, int n) {
-  qsort(values, (size_t)n, sizeof *values, by_value);
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* ---- Log ----------------------------------------------------------------------------------------------------------------- */
-
-static void put_text(FILE *f, const char *key, const char *value) {
-  fprintf(f, ",\"%s\":", key);
-  ws_tuning_put_json(f, value);
-}
 
 /* "sgemm_simt_128x64x16_c2" has the tile 128x64 and COARSE_FACTOR 2. */
 static void put_tile(FILE *f, const char *row, bool has_coarse) {
@@ -187,18 +168,19 @@ static void log_candidate(autotune_report *r, autotune_candidate *c) {
   const bool has_coarse = ws_tuning_value(c->text, "coarse", ignored, sizeof ignored);
   ws_tuning_word word;
   fprintf(r->log, "{\"suite\":\"landscape\"");
-  put_text(r->log, "routine", r->current->routine);
-  put_text(r->log, "case", r->current->name);
-  put_text(r->log, "numerics", r->math);
+  ws_cli_put_member(r->log, "routine", r->current->routine);
+  ws_cli_put_member(r->log, "case", r->current->name);
+  ws_cli_put_member(r->log, "numerics", r->math);
   while (ws_tuning_next_word(&rest, &word)) {
     fprintf(r->log, ",\"%s\":", word.key);
     ws_tuning_put_json_value(r->log, &word);
     if (strcmp(word.key, "row") == 0) put_tile(r->log, word.value, has_coarse);
   }
-  put_text(r->log, "device", r->device);
-  fprintf(r->log, ",\"ours\":%.6g,\"unit\":\"us\",\"samples\":%d,\"model\":%.4g", median(c->us, c->n_runs), c->n_runs, c->model);
-  put_text(r->log, "commit", commit ? commit : "");
-  put_text(r->log, "date", r->date);
+  ws_cli_put_member(r->log, "device", r->device);
+  fprintf(r->log, ",\"ours\":%.6g,\"unit\":\"us\",\"samples\":%d,\"model\":%.4g", ws_bench_median(c->us, c->n_runs), c->n_runs,
+          c->model);
+  ws_cli_put_member(r->log, "commit", commit ? commit : "");
+  ws_cli_put_member(r->log, "date", r->date);
   fputs("}\n", r->log);
 }
 
@@ -210,7 +192,7 @@ void ws_autotune_report_begin(autotune_report *r, int n_cases) {
   const char *terminal = getenv("TERM");
   strftime(r->date, sizeof r->date, "%Y-%m-%d", gmtime_r(&now, &utc));
   r->n_cases = n_cases;
-  r->begin_s = now_s();
+  r->begin_s = ws_bench_now();
   r->is_terminal = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
@@ -224,9 +206,9 @@ void ws_autotune_report_case(autotune_report *r, const autotune_case *c, int cas
 
 void ws_autotune_report_step(autotune_report *r, const wsgemm_autotune_step *step) {
   take_note(r, step);
-  if (r->is_quiet || !r->is_terminal || now_s() - r->drawn_s < redraw_s) return;
+  if (r->is_quiet || !r->is_terminal || ws_bench_now() - r->drawn_s < redraw_s) return;
   draw(r, step);
-  r->drawn_s = now_s();
+  r->drawn_s = ws_bench_now();
 }
 
 bool ws_autotune_report_result(autotune_report *r) {

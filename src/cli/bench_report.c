@@ -47,18 +47,6 @@ void ws_bench_line(bench_session *s, const char *format, ...) {
 
 /* ---- JSON lines ---------------------------------------------------------------------------------------------------------- */
 
-static void put_text(FILE *f, const char *key, const char *value) {
-  fprintf(f, ",\"%s\":\"", key);
-  for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
-    if (*p == '"' || *p == '\\') fputc('\\', f);
-    if (*p < 0x20)
-      fprintf(f, "\\u%04x", *p);
-    else
-      fputc(*p, f);
-  }
-  fputc('"', f);
-}
-
 static void put_number(FILE *f, const char *key, double value) {
   if (value >= 0) fprintf(f, ",\"%s\":%.5g", key, value);
 }
@@ -66,17 +54,17 @@ static void put_number(FILE *f, const char *key, double value) {
 static void put_record(bench_session *s, FILE *f, const bench_record *r) {
   const char routine[] = {ws_bench_type_letter(r->type), 'g', 'e', 'm', 'm', 0};
   fprintf(f, "{\"suite\":\"%s\"", r->suite);
-  put_text(f, "routine", routine);
-  put_text(f, "case", r->case_name);
-  put_text(f, "policy", r->policy);
+  ws_cli_put_member(f, "routine", routine);
+  ws_cli_put_member(f, "case", r->case_name);
+  ws_cli_put_member(f, "policy", r->policy);
   if (r->coarse_factor) put_number(f, "coarse_factor", r->coarse_factor);
   put_number(f, "coarse_factor_taken", r->coarse_factor_taken);
   put_number(f, "threads", r->n_threads);
-  put_text(f, "device", s->device);
-  put_text(f, "peer", r->peer);
+  ws_cli_put_member(f, "device", s->device);
+  ws_cli_put_member(f, "peer", r->peer);
   put_number(f, "ours", r->ours);
   put_number(f, "theirs", r->theirs);
-  put_text(f, "unit", r->unit);
+  ws_cli_put_member(f, "unit", r->unit);
   put_number(f, "ratio", r->ratio);
   put_number(f, "peak_fraction", r->peak_fraction);
   put_number(f, "idle_s", r->idle_s);
@@ -86,8 +74,8 @@ static void put_record(bench_session *s, FILE *f, const bench_record *r) {
   put_number(f, "samples", r->n_samples);
   put_number(f, "spread", r->spread);
   put_number(f, "others_load", ws_bench_load_others());
-  put_text(f, "commit", s->commit);
-  put_text(f, "date", s->date);
+  ws_cli_put_member(f, "commit", s->commit);
+  ws_cli_put_member(f, "date", s->date);
   fputs("}\n", f);
   fflush(f);
 }

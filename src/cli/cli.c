@@ -170,6 +170,24 @@ bool ws_cli_next_line(char **text, char **key, char **value) {
   return true;
 }
 
+void ws_cli_put_json(FILE *f, const char *text) {
+  putc('"', f);
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+    if (*p == '"' || *p == '\\')
+      fprintf(f, "\\%c", *p);
+    else if (*p < 0x20 || *p >= 0x7f)
+      fprintf(f, "\\u%04x", *p);
+    else
+      putc(*p, f);
+  }
+  putc('"', f);
+}
+
+void ws_cli_put_member(FILE *f, const char *key, const char *value) {
+  fprintf(f, ",\"%s\":", key);
+  ws_cli_put_json(f, value);
+}
+
 const char *ws_cli_why(wsgemm_status status) {
   const char *detail = wsgemm_last_error();
   return *detail ? detail : wsgemm_status_text(status);

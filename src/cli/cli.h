@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { WS_EXIT_OK = 0, WS_EXIT_FAILED = 1, WS_EXIT_USAGE = 2, WS_EXIT_INTERRUPTED = 130 };
 
@@ -57,6 +58,11 @@ bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out);
 /* The whole text of wsgemm_config, wsgemm_machine or (desc not NULL) wsgemm_explain, to be freed; NULL: out of memory. */
 char *ws_cli_text(size_t (*ask)(char *text, size_t bytes));
 char *ws_cli_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
+
+/* As a JSON string. Bytes beyond ASCII (from a variable, a processor's name) become characters of Latin-1: valid whatever they are. */
+void ws_cli_put_json(FILE *f, const char *text);
+/* ,"key":"value" */
+void ws_cli_put_member(FILE *f, const char *key, const char *value);
 
 /* Splits the next "key: value" line off *text, in place. False at the end. */
 bool ws_cli_next_line(char **text, char **key, char **value);

@@ -24,30 +24,15 @@ static void print_table(char *config, char *machine) {
     printf("  %-30s %s\n", wsgemm_kernel_name(row), wsgemm_kernel_usable(row) ? "usable" : "not on this machine");
 }
 
-/* As a JSON string. Bytes beyond ASCII (from a variable, a processor's name) are written as the Latin-1 character, so that the
- * output is valid whatever they are. */
-static void print_string(const char *text) {
-  putchar('"');
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-    if (*p == '"' || *p == '\\')
-      printf("\\%c", *p);
-    else if (*p < 0x20 || *p >= 0x7f)
-      printf("\\u%04x", *p);
-    else
-      putchar(*p);
-  }
-  putchar('"');
-}
-
 static void print_object(const char *name, char *text) {
   char *key, *value;
   const char *separator = "";
   printf("  \"%s\": {", name);
   while (ws_cli_next_line(&text, &key, &value)) {
     printf("%s\n    ", separator);
-    print_string(key);
+    ws_cli_put_json(stdout, key);
     printf(": ");
-    print_string(value);
+    ws_cli_put_json(stdout, value);
     separator = ",";
   }
   printf("\n  },\n");

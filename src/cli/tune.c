@@ -157,11 +157,11 @@ static void print_json(const row *rows, int n_rows) {
     const char *line = rows[i].line;
     ws_tuning_word word;
     printf("%s\n  {\"routine\": ", i ? "," : "");
-    ws_tuning_put_json(stdout, rows[i].routine);
+    ws_cli_put_json(stdout, rows[i].routine);
     while (ws_tuning_next_word(&line, &word)) {
       if (strcmp(word.key, "gemm") == 0 || strcmp(word.key, "crc") == 0) continue;
       printf(", ");
-      ws_tuning_put_json(stdout, word.key);
+      ws_cli_put_json(stdout, word.key);
       printf(": ");
       ws_tuning_put_json_value(stdout, &word);
     }

@@ -90,19 +90,6 @@ char *ws_tuning_lines(const char *file, bool of_table) {
 
 char *ws_tuning_user_file(void) { return ws_cli_text(wsgemm_tuning_file); }
 
-void ws_tuning_put_json(FILE *f, const char *text) {
-  putc('"', f);
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-    if (*p == '"' || *p == '\\')
-      fprintf(f, "\\%c", *p);
-    else if (*p < 0x20 || *p >= 0x7f)
-      fprintf(f, "\\u%04x", *p);
-    else
-      putc(*p, f);
-  }
-  putc('"', f);
-}
-
 void ws_tuning_put_json_value(FILE *f, const ws_tuning_word *word) {
   const char *p = word->value;
   p += strspn(p, "0123456789");
@@ -111,5 +98,5 @@ void ws_tuning_put_json_value(FILE *f, const ws_tuning_word *word) {
   if (!word->is_quoted && (is_whole || is_decimal))
     fputs(word->value, f);
   else
-    ws_tuning_put_json(f, word->value);
+    ws_cli_put_json(f, word->value);
 }

@@ -31,9 +31,7 @@ char *ws_tuning_lines(const char *file, bool of_table);
 /* The name of the user's file, "" if there is none; to be freed. NULL: out of memory. */
 char *ws_tuning_user_file(void);
 
-/* As a JSON string to stdout or another file; bytes beyond ASCII become the Latin-1 character. */
-void ws_tuning_put_json(FILE *f, const char *text);
-/* A value of a word: a number where it is one, else a string. */
+/* A value of a word as JSON: a number where it is one, else a string. */
 void ws_tuning_put_json_value(FILE *f, const ws_tuning_word *word);
 
 #endif

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -27,14 +26,6 @@ void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device) {
 }
 
 /* ---- operands ------------------------------------------------------------------------------------------------------------------- */
-
-/* Bytes of a batch of so many lines, whose strides are made positive; 0: more than can be. */
-static size_t batch_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type) {
-  *stride = *stride < 0 ? -*stride : *stride;
-  const double elements = (double)ld * (double)n_lines + (double)*stride * (double)(p->batch_count - 1);
-  const double bytes = elements * ws_types[type].bytes;
-  return bytes < 0x1p46 ? (size_t)bytes : 0;
-}
 
 /* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all types. */
 static void draw(void *to, size_t n_reals, wsgemm_type type, uint64_t seed) {
@@ -90,9 +81,9 @@ static wsgemm_status open_arena(ws_arena *arena) {
   ws_problem *p = &arena->problem;
   cpu_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
-  const size_t a_bytes = batch_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
-  const size_t b_bytes = batch_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
-  own->c_bytes = batch_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
+  const size_t a_bytes = ws_arena_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
+  const size_t b_bytes = ws_arena_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
+  own->c_bytes = ws_arena_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
   own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
   const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes;
   if (wanted > memory_bytes()) /* the system may promise more than it has, and kill who uses it */
@@ -104,9 +95,8 @@ static wsgemm_status open_arena(ws_arena *arena) {
   fill(own->a, a_bytes, p->type, arena->seed), fill(own->b, b_bytes, p->type, arena->seed + 1);
   memset(own->cache, 1, own->cache_bytes);
   p->a = own->a, p->b = own->b, p->c = own->c;
-  arena->entry = (ws_tuning_entry){.kind = ws_cpu_tuning_kind(arena->h, p), .shape = {p->m, p->n, p->k, p->batch_count}};
-  ws_tune_device(WS_TUNE_CPU, &arena->entry.device);
-  memcpy(arena->entry.version, wsgemm_version_string(), strlen(wsgemm_version_string()) + 1);
+  ws_arena_describe(arena);
+  arena->entry.kind = ws_cpu_tuning_kind(arena->h, p);
   return WSGEMM_SUCCESS;
 }
 
@@ -118,17 +108,6 @@ static void close_arena(ws_arena *arena) {
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
-
-static double now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static double now_ms(ws_arena *arena) {
-  (void)arena;
-  return now_us() * 1e-3;
-}
 
 static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
   cpu_arena *own = arena->own;
@@ -149,9 +128,9 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   p.tuning = tuning;
   if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.type_c, arena->seed + 2); /* else it might grow beyond all bounds */
   clear_l2(own);
-  const double begin = now_us();
+  const double begin = ws_arena_now_ms(arena);
   const wsgemm_status status = ws_dispatch(arena->h, &p);
-  *us = now_us() - begin;
+  *us = (ws_arena_now_ms(arena) - begin) * 1e3;
   return status;
 }
 
@@ -292,4 +271,4 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   return l.n;
 }
 
-const ws_arena_class ws_cpu_arena = {open_arena, list_candidates, prepare, run, keep, differs, now_ms, close_arena};
+const ws_arena_class ws_cpu_arena = {open_arena, list_candidates, prepare, run, keep, differs, ws_arena_now_ms, close_arena};
