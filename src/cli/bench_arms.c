@@ -105,8 +105,8 @@ static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   }
 OWN_LOOP(s, float, 1, 0)
 OWN_LOOP(d, double, 1, 0)
-OWN_LOOP(c, wsgemm_cfloat, {1}, {0})
-OWN_LOOP(z, wsgemm_cdouble, {1}, {0})
+OWN_LOOP(c, wsgemm_cfloat, {.re = 1}, {0})
+OWN_LOOP(z, wsgemm_cdouble, {.re = 1}, {0})
 OWN_LOOP(h, float, 1, 0)
 OWN_LOOP(b, float, 1, 0)
 
