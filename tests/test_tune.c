@@ -29,6 +29,12 @@ bool __wrap_ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list) 
   return ok;
 }
 
+static bool is_memory_gone;
+
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes) { return is_memory_gone ? NULL : __real_calloc(n, bytes); }
+
 enum { SLOT = 5, OTHER_SLOT = 6 };
 
 /* What the children of a case share with their parent. */
@@ -562,9 +568,38 @@ static void forked_beside_puts(void) {
     check_skip("a sanitizer's allocator does not stand forks beside threads");
 }
 
-static const struct check_case cases[] = {{"order", order},     {"shipped", shipped},
-                                          {"nearest", nearest}, {"exact", exact},
-                                          {"kinds", kinds},     {"unknown_rows", unknown_rows},
-                                          {"reload", reload},   {"forget", forget},
-                                          {"readers", readers}, {"forked_beside_puts", forked_beside_puts}};
+/* What was in force stays; a table that could not be made is not asked for again and again. */
+static void without_memory_child(void *unused) {
+  (void)unused;
+  const ws_tuning_entry mine = tuning_plain(100, 100, 100, 30);
+  put_into(&more_of_table, tuning_plain(1000, 1000, 1000, 20));
+  write_one(tuning_plain(100, 100, 100, 10));
+  start(scene->path);
+  is_memory_gone = true;
+  expect(1000, 1000, 1000, 0, WS_TUNED_BY_MODEL, "no memory for the table");
+  CHECK(!ws_tune_put(&mine), "put without memory");
+  is_memory_gone = false;
+  expect(100, 100, 100, 10, WS_TUNED_BY_USER, "put without memory");
+  expect(1000, 1000, 1000, 0, WS_TUNED_BY_MODEL, "memory came too late for the table");
+  CHECK(ws_tune_put(&mine) && n_table_reads == 1, "%d reads", n_table_reads);
+  expect(100, 100, 100, 30, WS_TUNED_BY_USER, "put with memory");
+}
+
+static void without_memory_in_scene(void *unused) {
+  (void)unused;
+  check_in_child("without memory", without_memory_child, NULL);
+}
+static void without_memory(void) { in_scene(without_memory_in_scene); }
+
+static const struct check_case cases[] = {{"order", order},
+                                          {"shipped", shipped},
+                                          {"nearest", nearest},
+                                          {"exact", exact},
+                                          {"kinds", kinds},
+                                          {"unknown_rows", unknown_rows},
+                                          {"reload", reload},
+                                          {"forget", forget},
+                                          {"readers", readers},
+                                          {"forked_beside_puts", forked_beside_puts},
+                                          {"without_memory", without_memory}};
 CHECK_MAIN("tune", cases)
