@@ -2,7 +2,7 @@
  * candidates, on shapes drawn at random.
  *
  *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N] [--budget MS] [--threads N]
- *                 [--name TEXT] [--json FILE] [--dump FILE]
+ *                 [--beta X] [--name TEXT] [--json FILE] [--dump FILE]
  *
  * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192, rounded
  * up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
@@ -47,7 +47,7 @@ static const struct routine {
 static struct {
   int device, count, n_threads, multiple;
   uint64_t seed;
-  double budget_ms;
+  double budget_ms, beta;
   const char *routines, *name, *ops;
   FILE *json, *dump;
 } options = {.device = -1, .count = 60, .multiple = 1, .ops = "nn", .seed = 1, .budget_ms = -1, .routines = "s", .name = "?"};
@@ -151,16 +151,21 @@ typedef struct outcome {
 /* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
 static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
   enum { LEAST_SLICED_K = 128 };
-  static const char *const rows[][2] = {{"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"},
-                                        {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}};
-  int n = 0;
-  if ((r->letter != 's' && r->letter != 'c') || options.device < 0 || k < LEAST_SLICED_K) return 0;
+  static const struct {
+    char letter;
+    const char *rows[2];
+  } sliced[] = {{'s', {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"}},
+                {'c', {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}},
+                {'t', {"sgemm_f16x1_128x64x64_c1_x1", "sgemm_f16x1_64x64x64_c1_x1"}}};
+  int n = 0, way = 0;
+  while (way < 3 && sliced[way].letter != r->letter) way++;
+  if (way == 3 || options.device < 0 || k < LEAST_SLICED_K) return 0;
   if (strstr(chosen, "f16x")) {
     if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
     return 1;
   }
   for (; n < 2; n++)
-    if (wsgemm_create(&h[n]) || wsgemm_set_kernel(h[n], rows[r->letter == 'c'][n])) fail("handle");
+    if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], r->math) || wsgemm_set_kernel(h[n], sliced[way].rows[n])) fail("handle");
   return n;
 }
 
@@ -258,9 +263,9 @@ static void run_routine(const struct routine *r) {
     if (options.ops[1] == 't') d.transb = WSGEMM_TRANS;
     d.m = m, d.n = n, d.k = k, d.lda = options.ops[0] == 't' ? k : m, d.ldb = options.ops[1] == 't' ? n : k, d.ldc = m;
     if (r->type == WSGEMM_F64 || r->type == WSGEMM_C64)
-      d.alpha.d = 1;
+      d.alpha.d = 1, d.beta.d = options.beta;
     else
-      d.alpha.s = 1;
+      d.alpha.s = 1, d.beta.s = (float)options.beta;
     outcome out;
     char shape[64];
     snprintf(shape, sizeof shape, "%.2s %lldx%lldx%lld", options.ops, (long long)m, (long long)n, (long long)k);
@@ -286,10 +291,10 @@ static void run_routine(const struct routine *r) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option longs[] = {{"device", 1, 0, 'd'},   {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'},
-                                        {"seed", 1, 0, 's'},     {"budget", 1, 0, 'b'},   {"name", 1, 0, 'n'},
-                                        {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},     {"ops", 1, 0, 'o'},
-                                        {"multiple", 1, 0, 'm'}, {"threads", 1, 0, 't'},  {0, 0, 0, 0}};
+  static const struct option longs[] = {
+      {"device", 1, 0, 'd'},  {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'}, {"seed", 1, 0, 's'}, {"budget", 1, 0, 'b'},
+      {"name", 1, 0, 'n'},    {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},  {"ops", 1, 0, 'o'},  {"multiple", 1, 0, 'm'},
+      {"threads", 1, 0, 't'}, {"beta", 1, 0, 'a'},     {0, 0, 0, 0}};
   for (int found; (found = getopt_long(argc, argv, "", longs, NULL)) != -1;) switch (found) {
     case 'd':
       options.device = atoi(optarg);
@@ -305,6 +310,9 @@ int main(int argc, char **argv) {
       break;
     case 'b':
       options.budget_ms = atof(optarg);
+      break;
+    case 'a':
+      options.beta = atof(optarg);
       break;
     case 'n':
       options.name = optarg;

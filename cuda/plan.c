@@ -66,18 +66,21 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
 }
 
 /* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its first
- * stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. Fitted likewise. */
+ * stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A store that reads C
+ * or goes through steps of an epilogue takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item.
+ * Fitted likewise. */
 static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
-  const bool is_simple = ws_is_simple(p), shares_a = row->cluster > row->k_parts;
-  const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k), store_k = is_simple ? 0 : 600;
-  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700;
-  const double item_k = row->kind == WS_ROW_SLICED ? 256 + store_k + (shares_a ? 40 : 0) : of_kind * fades + store_k;
-  const double cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
+  const bool is_sliced = row->kind == WS_ROW_SLICED, is_simple = is_sliced || ws_is_simple(p),
+             shares_a = row->cluster > row->k_parts;
+  const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k);
+  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_simple || row->turns ? 0 : 850;
+  const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
+  const double last_k = !is_simple && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
   const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
   const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->type].n_real;
-  return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us);
+  return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us) + item_us * last_k;
 }
 
 static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
@@ -199,7 +202,8 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
                           .a_trans = p->a_trans,
                           .b_trans = p->b_trans,
                           .single_a = !is_by_map && is_single(ws_operand_a(p)),
-                          .single_b = !is_by_map && is_single(ws_operand_b(p))};
+                          .single_b = !is_by_map && is_single(ws_operand_b(p)),
+                          .full_store = plan->kind == WS_ROW_WGMMA && !ws_is_simple(p)};
 }
 
 /* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */

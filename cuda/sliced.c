@@ -33,7 +33,7 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
     int m, n;
     double rate[2]; /* by the number of slices */
   } items[N_ITEMS] = {{128, 128, {300, 132}}, {64, 128, {200, 108}}};
-  static const double launches_us[] = {14, 24}, item_k[] = {0, 720};
+  static const double launches_us[] = {25, 24}, item_k[] = {0, 720};
   const double memory_rate = n_slices == 1 ? 3.6 : 4.7;
   const int unit = ws_types[p->type].n_real;
   const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;

@@ -21,7 +21,8 @@
  * alignment; rows that sum parts of k have an order of their own.
  *
  * Barriers of the rings: `full` is completed by the copy engine's bytes (items: by the producer), `empty` by the consumers. The waiter
- * knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). */
+ * knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one only,
+ * so who waits must know that the round before is complete: in turns, where consumers leave out rounds, by `begun`. */
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
 #define WS_CUDA_WGMMA_KERNEL_CUH
 #include "ptx_clc.cuh"
@@ -61,6 +62,7 @@ template <class Config> struct wgmma_kernel {
 
   struct rings {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
+    uint64_t begun[Config::n_consumers]; /* turns: the consumer has seen the first stage of its item full */
     uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
   };
@@ -91,6 +93,7 @@ template <class Config> struct wgmma_kernel {
         mbarrier_init(&ring().item_full[i], 1);
         mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
+      for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&ring().begun[c], 1);
       if constexpr (Config::k_parts > 1) {
         mbarrier_init(&ring().part_full, 1);
         mbarrier_init(&ring().part_empty, 1);
@@ -224,6 +227,15 @@ template <class Config> struct wgmma_kernel {
     } else {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().empty[place]));
     }
+  }
+
+  /* Turn `turn`, from 0 on, is this consumer's. Its first stages may have been filled before in the turn of another, which this one did not
+   * watch: the first of those is full now by `begun`, each further one since the one before it was released and so filled for this turn. */
+  __device__ __forceinline__ void begin_turn(uint32_t turn, const ring_place<Config::n_stages> &stage) const {
+    const uint32_t before = turn - 1;
+    if (turn > 0) wait(ring().begun[before % Config::n_consumers], before / Config::n_consumers & 1);
+    wait(ring().full[stage.place], stage.round);
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().begun[consumer_idx()]));
   }
 
   /* All k of an item. A_X, B_X: contiguous along m, along n. */
@@ -403,8 +415,8 @@ template <class Config> struct wgmma_kernel {
     const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
                                                                 consumer_idx() * Config::bias_bytes);
-    int output = 0, turn = 0;
-    uint32_t part_round = 0;
+    int output = 0;
+    uint32_t part_round = 0, turn = 0;
     while (true) {
       wait(ring().item_full[slot.place], slot.round);
       const item at = ring().items[slot.place];
@@ -418,14 +430,11 @@ template <class Config> struct wgmma_kernel {
       }
       slot.advance();
       if (at.m < 0) break;
-      if constexpr (Config::turns) {
-        const bool is_mine = turn == consumer_idx();
-        turn = turn + 1 == Config::n_consumers ? 0 : turn + 1;
-        if (!is_mine) {
+      if constexpr (Config::turns)
+        if (int(turn++ % Config::n_consumers) != consumer_idx()) {
           stage.advance(n_k_blocks());
           continue;
         }
-      }
       if constexpr (in_parts)
         if (rank() == 0) ask_for_part();
       const int n = column(at.n) + share_idx() * Config::pieces * 64;
@@ -436,6 +445,7 @@ template <class Config> struct wgmma_kernel {
         const wgmma_store<Config> store{args};
         store.prefetch(at.m, n, at.batch);
         const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
+        if constexpr (Config::turns) begin_turn(turn - 1, stage);
         multiply_as_laid_out(sums, stage);
         if constexpr (in_parts) {
           part_round ^= 1;

@@ -52,9 +52,9 @@ static bool is_off;
 static ws_tuning_list of_file, of_process; /* with the lock */
 
 static uint32_t code_of(const ws_tuning_kind *kind) {
-  return (uint32_t)kind->workers << 16 | (uint32_t)kind->type << 12 | (uint32_t)kind->type_c << 8 |
-         (uint32_t)kind->numerics << 4 | (uint32_t)kind->a_trans << 3 | (uint32_t)kind->b_trans << 2 |
-         (uint32_t)kind->single_a << 1 | (uint32_t)kind->single_b;
+  return (uint32_t)kind->full_store << 31 | (uint32_t)kind->workers << 16 | (uint32_t)kind->type << 12 |
+         (uint32_t)kind->type_c << 8 | (uint32_t)kind->numerics << 4 | (uint32_t)kind->a_trans << 3 |
+         (uint32_t)kind->b_trans << 2 | (uint32_t)kind->single_a << 1 | (uint32_t)kind->single_b;
 }
 
 typedef struct sorted_entry {

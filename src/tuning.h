@@ -70,7 +70,10 @@ typedef struct ws_tuning_kind {
   wsgemm_type type, type_c;
   ws_numerics numerics;
   bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
-  int workers;                               /* CPU: threads that the call may use; GPU: 0 */
+  /* GPU, kernels of matrix units of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
+   * good at. */
+  bool full_store;
+  int workers; /* CPU: threads that the call may use; GPU: 0 */
 } ws_tuning_kind;
 
 typedef struct ws_tuning_shape {

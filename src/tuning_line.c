@@ -78,6 +78,7 @@ void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t) {
               e->device.units, e->version, ws_types[kind->type].letter, ws_types[kind->type_c].letter,
               ws_numerics_name(kind->numerics), kind->a_trans ? 't' : 'n', kind->b_trans ? 't' : 'n', kind->single_a ? 's' : 'v',
               kind->single_b ? 's' : 'v');
+  if (kind->full_store) ws_text_add(&l, " store=full");
   if (kind->workers > 0) ws_text_add(&l, " workers=%d", kind->workers);
   ws_text_add(&l, " m=%lld n=%lld k=%lld batch=%lld ", (long long)e->shape.m, (long long)e->shape.n, (long long)e->shape.k,
               (long long)e->shape.batch);
@@ -210,6 +211,7 @@ static void read_kind(reader *r, ws_tuning_kind *kind) {
   expect(r, " numerics="), kind->numerics = (ws_numerics)read_one_of(r, numerics_names, WS_N_NUMERICS);
   expect(r, " ops="), kind->a_trans = read_letter(r, 'n', 't'), kind->b_trans = read_letter(r, 'n', 't');
   expect(r, " access="), kind->single_a = read_letter(r, 'v', 's'), kind->single_b = read_letter(r, 'v', 's');
+  kind->full_store = skip(r, " store=full");
   if (skip(r, " workers=")) kind->workers = (int)read_number(r, 1, 1 << 12);
 }
 
@@ -277,7 +279,7 @@ static bool same_product(const ws_tuning_entry *x, const ws_tuning_entry *y) {
   return x->shape.m == y->shape.m && x->shape.n == y->shape.n && x->shape.k == y->shape.k && x->shape.batch == y->shape.batch &&
          a->type == b->type && a->type_c == b->type_c && a->numerics == b->numerics && a->a_trans == b->a_trans &&
          a->b_trans == b->b_trans && a->workers == b->workers && a->single_a == b->single_a && a->single_b == b->single_b &&
-         same_device(&x->device, &y->device) && strcmp(x->version, y->version) == 0;
+         a->full_store == b->full_store && same_device(&x->device, &y->device) && strcmp(x->version, y->version) == 0;
 }
 
 bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e) {

@@ -378,6 +378,7 @@ static void kinds_child(void *unused) {
   CHANGED(a_trans, true);
   CHANGED(b_trans, true);
   CHANGED(single_a, true);
+  CHANGED(full_store, true);
   CHANGED(single_b, true);
   CHANGED(workers, 1);
   CHANGED(workers, 3);

@@ -311,6 +311,7 @@ static void keys(void) {
   DIFFERS(kind.a_trans, true);
   DIFFERS(kind.b_trans, true);
   DIFFERS(kind.single_a, true);
+  DIFFERS(kind.full_store, true);
   DIFFERS(kind.single_b, true);
   DIFFERS(kind.workers, 9);
   DIFFERS(shape.m, 9);

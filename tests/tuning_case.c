@@ -56,8 +56,9 @@ ws_tuning_entry tuning_draw(struct check_random *dice) {
   e.kind.type = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
   e.kind.type_c = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
   e.kind.numerics = (ws_numerics)check_random_in(dice, 0, WS_N_NUMERICS - 1);
-  const unsigned flags = (unsigned)check_random_in(dice, 0, 15);
-  e.kind.a_trans = flags & 1, e.kind.b_trans = flags & 2, e.kind.single_a = flags & 4, e.kind.single_b = flags & 8;
+  const unsigned flags = (unsigned)check_random_in(dice, 0, 31);
+  e.kind.a_trans = flags & 1, e.kind.b_trans = flags & 2, e.kind.single_a = flags & 4, e.kind.single_b = flags & 8,
+  e.kind.full_store = flags & 16;
   e.kind.workers = draw_in(dice, 1 << 12);
   e.shape = (ws_tuning_shape){draw_size(dice), draw_size(dice), draw_size(dice), draw_size(dice)};
   draw_text(dice, e.row, 30, true);
