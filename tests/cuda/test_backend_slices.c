@@ -145,11 +145,11 @@ CHILD_CASE(complex_numbers) {
   wsgemm_destroy(h);
 }
 
-/* In which numerics class, at which k, on which device. */
+/* In which numerics class, at which k, from which size on, on which device. */
 CHILD_CASE(who_uses_them) {
   (void)unused;
   fake.n_devices = FAKE_N_DEVICES;
-  fake.device[0].cc = 90;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   const struct {
     int64_t side, k;
     wsgemm_math handle_math, math;
@@ -162,6 +162,7 @@ CHILD_CASE(who_uses_them) {
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "_simt_"},
                {1024, 1024, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "_f16x1_"},
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "_f16x1_"},
+               {512, 512, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "_simt_"}, /* the launches alone take longer */
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "_simt_"},
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "_simt_"},
                {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "_simt_"},

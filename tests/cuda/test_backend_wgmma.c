@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16};
@@ -230,7 +231,27 @@ CHILD_CASE(parts_of_k) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {
-    {"maps", maps},     {"ends_of_columns", ends_of_columns}, {"batches", batches},       {"copies", copies},
-    {"pieces", pieces}, {"without_memory", without_memory},   {"parts_of_k", parts_of_k}, {"other_devices", other_devices}};
+/* What the library's table has for a plain product serves no other; where a store takes long, consumers take turns. */
+CHILD_CASE(rows_by_store) {
+  (void)unused;
+  setenv("WSGEMM_TUNE", "/nonexistent/tuning", 1);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int t = 0; t < N_HALVES; t++) {
+    wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 4096, 4096, 4096);
+    CHECK(explained_is(NULL, &d, "chosen_by", "tuning table"), "not of the table");
+    d.beta.s = 1;
+    CHECK(explained_is(NULL, &d, "chosen_by", "model") && row_of(launch_of(NULL, &d))->turns, "beta = 1: %s",
+          fake.launch[0].kernel);
+  }
+}
+
+static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
+                                          {"maps", maps},
+                                          {"ends_of_columns", ends_of_columns},
+                                          {"batches", batches},
+                                          {"copies", copies},
+                                          {"pieces", pieces},
+                                          {"without_memory", without_memory},
+                                          {"parts_of_k", parts_of_k},
+                                          {"other_devices", other_devices}};
 CHECK_MAIN("backend_wgmma", cases)

@@ -1,6 +1,6 @@
 /* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the number that it stands for, in each layout and
  * alignment; every sum is rounded once to C's type, to nearest even; batches with lds and strides that are odd, zero or negative, at every
- * alignment of the pointers; the same bits by every way of copying. Edges, bounds and special values are tested where those of the other
+ * alignment of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges, bounds and special values are tested where those of the other
  * types are. */
 #include "gpu.h"
 
@@ -201,9 +201,52 @@ static void ways_of_copying(void) {
   }
 }
 
+/* Items of few k blocks, which come late as they come from memory, and several for each block: the same bits every time, by each row with one
+ * order of summation. Consumers in turns once took the stages of another for their own here (tests/cuda/test_turns.c). */
+static void few_k_blocks_from_memory(void) {
+  enum { M = 1664, N = 1664, FLUSHED = 192 << 20 };
+  static const int ks[] = {128, 256, 384, 448};
+  const size_t most = (size_t)M * 448;
+  uint16_t *host = malloc(most * sizeof *host);
+  REQUIRE(host, "memory");
+  dice = check_random_from(163);
+  void *flushed = gpu_alloc(FLUSHED), *c = gpu_alloc((size_t)M * N * sizeof *host);
+  for (int t = 0; t < 2; t++) {
+    const uint16_t half = (uint16_t)(one_of(halves[t]) - (halves[t] == WSGEMM_F16 ? 0x400 : 0x80));
+    for (size_t i = 0; i < most; i++)
+      host[i] = (uint16_t)(half | check_random_in(&dice, 0, 1) << 15 | check_random_in(&dice, 0, 127));
+    void *a = gpu_copy(host, most * sizeof *host), *b = gpu_copy(host, most * sizeof *host);
+    rows_open(&rows, halves[t]);
+    for (size_t k = 0; k < sizeof ks / sizeof ks[0]; k++)
+      for (int beta = 0; beta < 2; beta++) {
+        unsigned long long first = 0;
+        for (int i = 0; i < rows.n_rows; i++) {
+          if (!strstr(rows.row[i].name, "_wgmma_") || strstr(rows.row[i].name, "_k2")) continue; /* k2: another order */
+          for (int turn = 0; turn < 20; turn++) {
+            wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
+            d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;
+            GPU(cudaMemset(c, 0x11, (size_t)M * N * sizeof *host));
+            GPU(cudaMemset(flushed, turn, FLUSHED));
+            CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+            const unsigned long long digest = gpu_digest(c, (size_t)M * N * sizeof *host);
+            if (first == 0) first = digest;
+            CHECK(digest == first, "%s, k = %d, beta = %d, turn %d: other bits", rows.row[i].name, ks[k], beta, turn);
+          }
+        }
+      }
+    rows_close(&rows);
+    gpu_free(a), gpu_free(b);
+  }
+  gpu_free(flushed), gpu_free(c);
+  free(host);
+}
+
 int main(int argc, char **argv) {
-  static const struct check_case cases[] = {
-      {"conversions", conversions}, {"one_rounding", one_rounding}, {"batches", batches}, {"ways_of_copying", ways_of_copying}};
+  static const struct check_case cases[] = {{"conversions", conversions},
+                                            {"one_rounding", one_rounding},
+                                            {"batches", batches},
+                                            {"ways_of_copying", ways_of_copying},
+                                            {"few_k_blocks_from_memory", few_k_blocks_from_memory}};
   gpu_open();
   return check_main("gpu_half", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
