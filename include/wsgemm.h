@@ -457,9 +457,10 @@ typedef struct wsgemm_autotune_options {
 
 /* Tunes the product that desc describes: layout, ops, types, math, sizes, lds, batch, alpha and beta count; no pointer of it is looked at,
  * nor its epilogue and packed operands. Operands of random numbers are made for the time of the call: in host memory, or on the device, on
- * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. A
- * candidate is kept if it is 2 % faster than the built-in choice; else the file remembers that nothing better was found. options: NULL for
- * the defaults.
+ * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. Of half precision
+ * on a GPU what is found with a beta serves products with a beta, and those with an epilogue of more than a bias and ReLU; what is found
+ * without serves the others. A candidate is kept if it is 2 % faster than the built-in choice; else the file remembers that nothing better
+ * was found. options: NULL for the defaults.
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
  * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, INSUFFICIENT_DRIVER, DEVICE_ERROR, ARCH_MISMATCH;
  * CAPTURE_UNSAFE: the handle's stream is being captured; NOT_SUPPORTED: there is nothing to compute or to choose (matrix-vector products, and
