@@ -229,12 +229,15 @@ template <class Config> struct wgmma_kernel {
     }
   }
 
-  /* Turn `turn`, from 0 on, is this consumer's. Its first stages may have been filled before in the turn of another, which this one did not
-   * watch: the first of those is full now by `begun`, each further one since the one before it was released and so filled for this turn. */
+  /* Turn `turn`, from 0 on, is this consumer's, which did not watch the one before. With no more k blocks than stages the first stage of that one
+   * is among those to come, and full by `begun`; with more, the item was told only when it was. Each further stage of that one is full since the one
+   * before it there was released, and so filled for this turn. No warp may still ask for the turn before when others have begun this one: then
+   * the next consumer could begin, too, and be a round ahead of what the warp knows. */
   __device__ __forceinline__ void begin_turn(uint32_t turn, const ring_place<Config::n_stages> &stage) const {
     const uint32_t before = turn - 1;
     if (turn > 0) wait(ring().begun[before % Config::n_consumers], before / Config::n_consumers & 1);
     wait(ring().full[stage.place], stage.round);
+    barrier_sync(1 + consumer_idx(), 128);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().begun[consumer_idx()]));
   }
 

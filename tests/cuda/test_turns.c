@@ -1,7 +1,8 @@
 /* test_turns.c - a model of the barriers of cuda/wgmma_kernel.cuh where two consumers take turns, all of whose interleavings are walked through:
  * a stage is read only when it is full and filled only when it has been read, whatever the copy engine does first, and nobody waits for
  * ever. As in the kernel, a waiter knows no more than the parity of its round. Also that the model finds what it is for: without `begun`
- * (begin_turn) a consumer takes the round before its own, which it did not watch, for its own. */
+ * (begin_turn) a consumer takes the round before its own, which it did not watch, for its own; and if one warp of a consumer says it has begun before
+ * the others know that they may, these can wait for ever. */
 #include "check.h"
 
 #include <stdint.h>
@@ -9,18 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BLOCKS = 2, MAX_STAGES = 4, N_CONSUMERS = 2, N_SLOTS = 2 };
+enum { MAX_BLOCKS = 2, MAX_STAGES = 4, N_CONSUMERS = 2, N_SLOTS = 2, N_WARPS = 2 };
+
+/* Who says that a consumer has begun: nobody, its first warp for itself, or when all of its warps have met. */
+typedef enum begun_by { NOBODY, FIRST_WARP, ALL_WARPS } begun_by;
 
 typedef struct protocol {
   int n_blocks, n_stages, n_k, n_items; /* blocks of a cluster, which fill each other's stages; k blocks of an item */
-  bool has_begun;
+  begun_by begun_by;
 } protocol;
 
-enum { LISTENS, AWAITS_TURN, AWAITS_FIRST, MULTIPLIES, HAS_LEFT };
+/* Its warps go their own ways while it begins; they hear of an item together, and multiply together. */
+enum { LISTENS, BEGINS, MULTIPLIES, HAS_LEFT };
+enum { AWAITS_TURN, AWAITS_FIRST, HAS_SEEN_FIRST };
 
 /* Counts of what has happened so far. */
 typedef struct consumer {
   uint8_t heard, does, k_block, begun; /* begun: how often it has said so */
+  uint8_t warp[N_WARPS];
 } consumer;
 
 typedef struct block {
@@ -163,35 +170,48 @@ static bool listen(const protocol *p, const state *s, consumer *me, int which) {
   if (item == p->n_items)
     me->does = HAS_LEFT;
   else if (item % N_CONSUMERS == which)
-    me->does = !p->has_begun ? MULTIPLIES : item > 0 ? AWAITS_TURN : AWAITS_FIRST;
+    me->does = p->begun_by == NOBODY ? MULTIPLIES : BEGINS;
+  memset(me->warp, item > 0 ? AWAITS_TURN : AWAITS_FIRST, sizeof me->warp);
+  return true;
+}
+
+static bool begin(const protocol *p, block *own, int which, int warp, outcome *o) {
+  consumer *me = &own->consumers[which];
+  const int item = me->heard - 1;
+  bool have_all = true;
+  if (me->does != BEGINS) return false;
+  switch (me->warp[warp]) {
+  case AWAITS_TURN:
+    if (!passes(own->consumers[1 - which].begun, (item - 1) / N_CONSUMERS)) return false;
+    break;
+  case AWAITS_FIRST:
+    if (!sees_full(p, own, item * p->n_k, o)) return false;
+    break;
+  default:
+    return false;
+  }
+  me->warp[warp]++;
+  for (int w = 0; w < N_WARPS; w++) have_all = have_all && me->warp[w] == HAS_SEEN_FIRST;
+  if (p->begun_by == FIRST_WARP && warp == 0) me->begun += me->warp[0] == HAS_SEEN_FIRST;
+  if (p->begun_by == ALL_WARPS) me->begun += have_all;
+  if (have_all) me->does = MULTIPLIES;
+  return true;
+}
+
+static bool multiply(const protocol *p, state *s, block *own, consumer *me, outcome *o) {
+  const int nth = (me->heard - 1) * p->n_k + me->k_block;
+  if (!sees_full(p, own, nth, o)) return false;
+  if (me->k_block > 0) release(p, s, nth - 1);
+  if (++me->k_block < p->n_k) return true;
+  release(p, s, nth);
+  me->k_block = 0, me->does = LISTENS;
   return true;
 }
 
 static bool consume(const protocol *p, state *s, int b, int which, outcome *o) {
   block *own = &s->blocks[b];
   consumer *me = &own->consumers[which];
-  const int item = me->heard - 1, nth = item * p->n_k + me->k_block;
-  switch (me->does) {
-  case LISTENS:
-    return listen(p, s, me, which);
-  case AWAITS_TURN:
-    if (!passes(own->consumers[1 - which].begun, (item - 1) / N_CONSUMERS)) return false;
-    me->does = AWAITS_FIRST;
-    return true;
-  case AWAITS_FIRST:
-    if (!sees_full(p, own, nth, o)) return false;
-    me->begun++, me->does = MULTIPLIES;
-    return true;
-  case MULTIPLIES:
-    if (!sees_full(p, own, nth, o)) return false;
-    if (me->k_block > 0) release(p, s, nth - 1);
-    if (++me->k_block < p->n_k) return true;
-    release(p, s, nth);
-    me->k_block = 0, me->does = LISTENS;
-    return true;
-  default:
-    return false;
-  }
+  return me->does == LISTENS ? listen(p, s, me, which) : me->does == MULTIPLIES && multiply(p, s, own, me, o);
 }
 
 /* All that can happen next. */
@@ -204,6 +224,10 @@ static void follow(const protocol *p, const state *s, outcome *o) {
     for (int c = 0; c < N_CONSUMERS; c++) {
       next = *s;
       if (consume(p, &next, b, c, o)) reach(&next), is_stuck = false;
+      for (int warp = 0; warp < N_WARPS; warp++) {
+        next = *s;
+        if (begin(p, &next.blocks[b], c, warp, o)) reach(&next), is_stuck = false;
+      }
       is_end = is_end && s->blocks[b].consumers[c].does == HAS_LEFT;
     }
     for (int to = 0; to < p->n_blocks; to++)
@@ -233,20 +257,25 @@ static outcome walk(const protocol *p, size_t *n_states) {
 }
 
 static void check_protocol(int n_blocks, int n_stages, int n_k, int n_items) {
-  protocol p = {n_blocks, n_stages, n_k, n_items, true};
-  size_t n_states, n_without;
+  protocol p = {n_blocks, n_stages, n_k, n_items, ALL_WARPS};
+  size_t n_states, n_others;
   const outcome o = walk(&p, &n_states);
   CHECK(o.n_early_reads == 0 && o.n_early_fills == 0 && o.n_stuck == 0 && o.n_ends == 1,
         "%d blocks, %d stages, %d k blocks, %d items: of %zu states %d read and %d fill a stage too early, %d are stuck, %d the "
         "end",
         n_blocks, n_stages, n_k, n_items, n_states, o.n_early_reads, o.n_early_fills, o.n_stuck, o.n_ends);
-  p.has_begun = false;
-  const outcome without = walk(&p, &n_without);
+  p.begun_by = NOBODY;
+  const outcome without = walk(&p, &n_others);
   /* With more k blocks than stages the last to be filled has waited for another to be read, and that one's reader for the first; with half as
    * many or less a stage comes back to whom it was before. */
   const bool is_needed = n_k <= n_stages && 2 * n_k > n_stages;
   CHECK((without.n_early_reads > 0) == is_needed, "%d blocks, %d stages, %d k blocks: `begun` is %s", n_blocks, n_stages, n_k,
         is_needed ? "not missed" : "missed");
+  p.begun_by = FIRST_WARP;
+  const outcome alone = walk(&p, &n_others);
+  const bool is_meeting_needed = n_k < n_stages && n_items >= 3; /* the next item's first stage fits into the ring, too */
+  CHECK((alone.n_stuck > 0) == is_meeting_needed, "%d blocks, %d stages, %d k blocks: that warps meet is %s", n_blocks, n_stages,
+        n_k, is_meeting_needed ? "not missed" : "missed");
 }
 
 static void one_block(void) {

@@ -204,8 +204,10 @@ static void ways_of_copying(void) {
 /* Items of few k blocks, which come late as they come from memory, and several for each block: the same bits every time, by each row with one
  * order of summation. Consumers in turns once took the stages of another for their own here (tests/cuda/test_turns.c). */
 static void few_k_blocks_from_memory(void) {
-  enum { M = 1664, N = 1664, FLUSHED = 192 << 20 };
-  static const int ks[] = {128, 256, 384, 448};
+  enum { M = 2560, N = 2560, FLUSHED = 192 << 20 };
+  static const int ks[] = {64, 128, 256, 320, 384, 448};
+  static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO,
+                                           WSGEMM_POLICY_FIXED_BLOCKS}; /* the latter without waits for tickets */
   const size_t most = (size_t)M * 448;
   uint16_t *host = malloc(most * sizeof *host);
   REQUIRE(host, "memory");
@@ -225,6 +227,7 @@ static void few_k_blocks_from_memory(void) {
           for (int turn = 0; turn < 20; turn++) {
             wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
             d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;
+            REQUIRE(wsgemm_set_policy(rows.handle[i], policies[turn % 2]) == WSGEMM_SUCCESS, "policy");
             GPU(cudaMemset(c, 0x11, (size_t)M * N * sizeof *host));
             GPU(cudaMemset(flushed, turn, FLUSHED));
             CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
