@@ -7,8 +7,8 @@
  * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192, rounded
  * up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
  * measured twice, with other operands and in another order: the first pass names the best, the second one (several, of short products)
- * times it, the model's choice and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other arithmetic (slices, multiply-adds),
- * its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
+ * times it, the model's choice and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other
+ * arithmetic (slices, multiply-adds), its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <math.h>
@@ -150,16 +150,16 @@ typedef struct outcome {
 
 /* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
 static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
-  enum { LEAST_SLICED_K = 128 };
+  enum { LEAST_SLICED_K = 128, N_WAYS = 3 };
   static const struct {
     char letter;
     const char *rows[2];
-  } sliced[] = {{'s', {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"}},
-                {'c', {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}},
-                {'t', {"sgemm_f16x1_128x64x64_c1_x1", "sgemm_f16x1_64x64x64_c1_x1"}}};
+  } sliced[N_WAYS] = {{'s', {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"}},
+                      {'c', {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}},
+                      {'t', {"sgemm_f16x1_128x64x64_c1_x1", "sgemm_f16x1_64x64x64_c1_x1"}}};
   int n = 0, way = 0;
-  while (way < 3 && sliced[way].letter != r->letter) way++;
-  if (way == 3 || options.device < 0 || k < LEAST_SLICED_K) return 0;
+  while (way < N_WAYS && sliced[way].letter != r->letter) way++;
+  if (way == N_WAYS || options.device < 0 || k < LEAST_SLICED_K) return 0;
   if (strstr(chosen, "f16x")) {
     if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
     return 1;

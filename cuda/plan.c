@@ -65,19 +65,20 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
   return ((double)(n_items / places) * row->blocks + last) * item_us;
 }
 
-/* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its first
- * stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A store that reads C
- * or goes through steps of an epilogue takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item.
- * Fitted likewise. */
+/* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
+static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
+
+/* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
+ * first stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A full
+ * store takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
 static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
-  const bool is_sliced = row->kind == WS_ROW_SLICED, is_simple = is_sliced || ws_is_simple(p),
-             shares_a = row->cluster > row->k_parts;
+  const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan), shares_a = row->cluster > row->k_parts;
   const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k);
-  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_simple || row->turns ? 0 : 850;
+  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_full && !row->turns ? 850 : 0;
   const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
-  const double last_k = !is_simple && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
+  const double last_k = is_full && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
   const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
   const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->type].n_real;
   return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us) + item_us * last_k;
@@ -103,8 +104,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   }
 }
 
-/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. Of the two kinds for vectors, which
- * sum in ways of their own, a product of one row and one column always has the same. */
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. Of the two kinds for vectors,
+ * which sum in ways of their own, a product of one row and one column always has the same. */
 static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
   return can_run(row, plan) && row->kind == plan->kind && !is_other_vector;
@@ -203,7 +204,7 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
                           .b_trans = p->b_trans,
                           .single_a = !is_by_map && is_single(ws_operand_a(p)),
                           .single_b = !is_by_map && is_single(ws_operand_b(p)),
-                          .full_store = plan->kind == WS_ROW_WGMMA && !ws_is_simple(p)};
+                          .full_store = has_full_store(plan)};
 }
 
 /* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */

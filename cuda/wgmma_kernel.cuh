@@ -62,9 +62,9 @@ template <class Config> struct wgmma_kernel {
 
   struct rings {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
-    uint64_t begun[Config::n_consumers]; /* turns: the consumer has seen the first stage of its item full */
     uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
+    uint64_t begun[Config::n_consumers]; /* turns: the consumer has seen the first stage of its item full */
   };
   static_assert(sizeof(rings) <= WS_WGMMA_RING_BYTES);
 
@@ -93,11 +93,12 @@ template <class Config> struct wgmma_kernel {
         mbarrier_init(&ring().item_full[i], 1);
         mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
-      for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&ring().begun[c], 1);
       if constexpr (Config::k_parts > 1) {
         mbarrier_init(&ring().part_full, 1);
         mbarrier_init(&ring().part_empty, 1);
       }
+      if constexpr (Config::turns)
+        for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&ring().begun[c], 1);
       fence_mbarrier_init_release();
       fence_proxy_async_shared();
     }
@@ -229,10 +230,10 @@ template <class Config> struct wgmma_kernel {
     }
   }
 
-  /* Turn `turn`, from 0 on, is this consumer's, which did not watch the one before. With no more k blocks than stages the first stage of that one
-   * is among those to come, and full by `begun`; with more, the item was told only when it was. Each further stage of that one is full since the one
-   * before it there was released, and so filled for this turn. No warp may still ask for the turn before when others have begun this one: then
-   * the next consumer could begin, too, and be a round ahead of what the warp knows. */
+  /* Turn `turn`, from 0 on, is this consumer's, which did not watch the one before. With no more k blocks than stages the first stage of that
+   * one is among those to come, and full by `begun`; with more, the item was told only when it was. Each further stage of that one is full
+   * since the one before it there was released, and so filled for this turn. No warp may still ask for the turn before when others have begun
+   * this one: then the next consumer could begin, too, and be a round ahead of what the warp knows. */
   __device__ __forceinline__ void begin_turn(uint32_t turn, const ring_place<Config::n_stages> &stage) const {
     const uint32_t before = turn - 1;
     if (turn > 0) wait(ring().begun[before % Config::n_consumers], before / Config::n_consumers & 1);

@@ -236,6 +236,8 @@ static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
 }
 
 void ws_plan_make(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
+/* Multiply-adds of floats that take as long as one of this type. */
+double ws_float_products(wsgemm_type type);
 /* For a walk over the elements of C alone: row, tile, threads, policy. */
 void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan);
 const char *ws_path_name(ws_path path);

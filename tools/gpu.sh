@@ -46,20 +46,23 @@ strategies)
   ;;
 sanitize)
   rc=0
-  # Not tuning under racecheck: it does not follow a barrier of 128 threads to the mbarrier on which one of them then arrives, and so
-  # calls every ring of items that is gone round (wgmma_kernel.cuh) a race; the products of the other suites are too small for that.
-  for tool in racecheck memcheck synccheck initcheck; do
-    suites="gemm edges_exact nothing_added batches;split callers_workspace;half batches ways_of_copying;slices exact"
-    suites="$suites;complex_slices exact;packed marked"
-    [ $tool = racecheck ] || suites="$suites;tuning bits_before_and_after"
-    IFS=';'
-    for suite in $suites; do
-      unset IFS
-      # shellcheck disable=SC2086 # a suite and its cases
-      WSGEMM_TEST_SCALE=${WSGEMM_TEST_SCALE:-50} compute-sanitizer --tool $tool --error-exitcode 9 \
-        build/gpu/tests/gpu/test_gpu_$suite >"$out/$tool.log" 2>&1 || rc=1
-      echo "$tool, $suite: $(tail -1 "$out/$tool.log")"
-    done
+  sanitize() { # tool, suite, its cases
+    tool=$1 suite=$2
+    shift 2
+    WSGEMM_TEST_SCALE=${WSGEMM_TEST_SCALE:-50} compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "build/gpu/tests/gpu/test_gpu_$suite" "$@" >"$out/$tool.log" 2>&1 || rc=1
+    echo "$tool, $suite $*: $(tail -1 "$out/$tool.log")"
+  }
+  for tool in memcheck racecheck synccheck initcheck; do
+    sanitize $tool gemm edges_exact nothing_added batches
+    sanitize $tool split callers_workspace
+    sanitize $tool half batches ways_of_copying
+    sanitize $tool slices exact
+    sanitize $tool complex_slices exact
+    sanitize $tool packed marked
+    # Not under racecheck: it does not follow a barrier of 128 threads to the mbarrier on which one of them then arrives, and so calls every
+    # ring of items that is gone round (wgmma_kernel.cuh) a race; the products of the other suites are too small for that.
+    [ $tool = racecheck ] || sanitize $tool tuning bits_before_and_after
   done
   exit $rc
   ;;

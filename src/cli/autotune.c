@@ -267,9 +267,8 @@ static bool is_device(const known *k, const char *line) {
 
 static bool is_product(const char *line, const autotune_case *c) {
   const char type[] = {ws_cli_types[c->type].letter, 0}, ops[] = {c->op_a == 'n' ? 'n' : 't', c->op_b == 'n' ? 'n' : 't', 0};
-  char store[16];
-  return !ws_tuning_value(line, "store", store, sizeof store) && ws_tuning_is(line, "type", type) &&
-         ws_tuning_is(line, "type_c", type) && ws_tuning_is(line, "ops", ops) && ws_tuning_is(line, "batch", "1") &&
+  return !ws_tuning_is(line, "store", "full") && ws_tuning_is(line, "type", type) && ws_tuning_is(line, "type_c", type) &&
+         ws_tuning_is(line, "ops", ops) && ws_tuning_is(line, "batch", "1") &&
          ws_tuning_is(line, "version", wsgemm_version_string()) && ws_tuning_number(line, "m") == (double)c->shape.m &&
          ws_tuning_number(line, "n") == (double)c->shape.n && ws_tuning_number(line, "k") == (double)c->shape.k;
 }

@@ -82,7 +82,7 @@ static void describe_setting(const char *line, char *text, size_t bytes) {
 }
 
 static void read_row(const char *line, int position, row *r) {
-  char type[16], type_c[16], access[16], store[16];
+  char type[16], type_c[16], access[16];
   *r = (row){.line = line, .position = position};
   describe_device(line, r->device, sizeof r->device);
   ws_tuning_value(line, "type", type, sizeof type);
@@ -99,8 +99,7 @@ static void read_row(const char *line, int position, row *r) {
   if (r->batch > 1) snprintf(r->shape + used, sizeof r->shape - (size_t)used, " x%" PRId64, r->batch);
   describe_setting(line, r->setting, sizeof r->setting);
   if (strchr(access, 's')) strncat(r->setting, " (unaligned)", sizeof r->setting - strlen(r->setting) - 1);
-  if (ws_tuning_value(line, "store", store, sizeof store))
-    strncat(r->setting, " (beta or epilogue)", sizeof r->setting - strlen(r->setting) - 1);
+  if (ws_tuning_is(line, "store", "full")) strncat(r->setting, " (beta or epilogue)", sizeof r->setting - strlen(r->setting) - 1);
   r->before_us = ws_tuning_number(line, "before_us");
   r->after_us = ws_tuning_number(line, "after_us");
 }

@@ -158,9 +158,9 @@ typedef struct listing {
 static double model_of(const ws_problem *p, const ws_plan *plan) {
   const ws_machine *machine = ws_machine_get();
   const ws_type_info *type = &ws_types[p->type];
-  const double real_bytes = (double)type->bytes / type->n_real, bytes = type->bytes;
+  const double bytes = type->bytes;
   const double m = (double)p->m, n = (double)p->n, k = (double)p->k, batch = (double)p->batch_count;
-  const double work_ns = m * n * k * (type->n_real == 2 ? 4 : 1) * real_bytes / 4 / 125;
+  const double work_ns = m * n * k * ws_float_products(p->type) / 125;
   const double memory = 12, l3 = 30, l2 = 80; /* bytes in a ns */
   double traffic_ns, items;
   if (plan->path == WS_PATH_PACKED || plan->path == WS_PATH_HALF) {

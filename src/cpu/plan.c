@@ -51,11 +51,7 @@ static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work
   return work < limit * work_per_thread ? (int)((int64_t)work / (int64_t)work_per_thread) : limit;
 }
 
-/* Multiply-adds of floats that take as long as one of this type. */
-static double float_products(wsgemm_type type) {
-  const ws_type_info *t = &ws_types[type];
-  return (double)t->n_real * t->n_real * t->bytes / t->n_real / 4;
-}
+double ws_float_products(wsgemm_type type) { return ws_types[type].n_real * ws_types[type].bytes / 4.0; }
 
 /* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning says. */
 static int coarse_for(wsgemm_handle *h, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
@@ -243,7 +239,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   else if (is_vector)
     plan_vector(h, p, work * (double)p->batch_count, plan);
   else if (is_direct(p, plan))
-    plan_direct(h, p, work * float_products(p->type) * (double)p->batch_count, plan);
+    plan_direct(h, p, work * ws_float_products(p->type) * (double)p->batch_count, plan);
   else
-    plan_packed(h, p, work * float_products(p->type), plan);
+    plan_packed(h, p, work * ws_float_products(p->type), plan);
 }

@@ -402,12 +402,11 @@ CHILD_CASE(one_element) {
       wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 1, 1, 3000, 0);
       d.transa = ops[turn & 1], d.transb = ops[turn >> 1 & 1];
       d.lda = (turn & 1 ? 3000 : 1) + (turn >> 2 & 1), d.ldb = (turn & 2 ? 1 : 3000) + (turn >> 3 & 1);
-      char kernel[sizeof fake.launch[0].kernel], *split;
+      char kernel[sizeof fake.launch[0].kernel];
       snprintf(kernel, sizeof kernel, "%s", launch_of(NULL, &d)->kernel);
       CHECK(wsgemm_set_workspace(frugal, device_memory(0), 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       CHECK(strcmp(kernel, launch_of(frugal, &d)->kernel) == 0, "%s, but without memory %s", kernel, fake.launch[0].kernel);
-      split = strstr(kernel, "_vec_32x1x");
-      CHECK(split != NULL, "%s", kernel);
+      CHECK(strstr(kernel, "_vec_32x1x"), "%s", kernel);
     }
   wsgemm_destroy(frugal);
 }

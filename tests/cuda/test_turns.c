@@ -1,8 +1,8 @@
-/* test_turns.c - a model of the barriers of cuda/wgmma_kernel.cuh where two consumers take turns, all of whose interleavings are walked through:
- * a stage is read only when it is full and filled only when it has been read, whatever the copy engine does first, and nobody waits for
- * ever. As in the kernel, a waiter knows no more than the parity of its round. Also that the model finds what it is for: without `begun`
- * (begin_turn) a consumer takes the round before its own, which it did not watch, for its own; and if one warp of a consumer says it has begun before
- * the others know that they may, these can wait for ever. */
+/* test_turns.c - a model of the barriers of cuda/wgmma_kernel.cuh where two consumers take turns, all of whose interleavings are walked
+ * through: a stage is read only when it is full and filled only when it has been read, whatever the copy engine does first, and nobody waits
+ * for ever. As in the kernel, a waiter knows no more than the parity of its round. Also that the model finds what it is for: without `begun`
+ * (begin_turn) a consumer takes the round before its own, which it did not watch, for its own; and if one warp of a consumer says it has
+ * begun before the others know that they may, these can wait for ever. */
 #include "check.h"
 
 #include <stdint.h>

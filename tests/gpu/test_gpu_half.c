@@ -1,7 +1,7 @@
 /* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the number that it stands for, in each layout and
  * alignment; every sum is rounded once to C's type, to nearest even; batches with lds and strides that are odd, zero or negative, at every
- * alignment of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges, bounds and special values are tested where those of the other
- * types are. */
+ * alignment of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges, bounds and special values are
+ * tested where those of the other types are. */
 #include "gpu.h"
 
 #include <math.h>
@@ -208,11 +208,11 @@ static void few_k_blocks_from_memory(void) {
   static const int ks[] = {64, 128, 256, 320, 384, 448};
   static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO,
                                            WSGEMM_POLICY_FIXED_BLOCKS}; /* the latter without waits for tickets */
-  const size_t most = (size_t)M * 448;
+  const size_t most = (size_t)M * 448, c_bytes = (size_t)M * N * sizeof(uint16_t);
   uint16_t *host = malloc(most * sizeof *host);
   REQUIRE(host, "memory");
   dice = check_random_from(163);
-  void *flushed = gpu_alloc(FLUSHED), *c = gpu_alloc((size_t)M * N * sizeof *host);
+  void *flushed = gpu_alloc(FLUSHED), *c = gpu_alloc(c_bytes);
   for (int t = 0; t < 2; t++) {
     const uint16_t half = (uint16_t)(one_of(halves[t]) - (halves[t] == WSGEMM_F16 ? 0x400 : 0x80));
     for (size_t i = 0; i < most; i++)
@@ -228,10 +228,10 @@ static void few_k_blocks_from_memory(void) {
             wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
             d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;
             REQUIRE(wsgemm_set_policy(rows.handle[i], policies[turn % 2]) == WSGEMM_SUCCESS, "policy");
-            GPU(cudaMemset(c, 0x11, (size_t)M * N * sizeof *host));
+            GPU(cudaMemset(c, 0x11, c_bytes));
             GPU(cudaMemset(flushed, turn, FLUSHED));
             CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-            const unsigned long long digest = gpu_digest(c, (size_t)M * N * sizeof *host);
+            const unsigned long long digest = gpu_digest(c, c_bytes);
             if (first == 0) first = digest;
             CHECK(digest == first, "%s, k = %d, beta = %d, turn %d: other bits", rows.row[i].name, ks[k], beta, turn);
           }
