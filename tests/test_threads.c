@@ -62,6 +62,27 @@ static void first_need_child(void *unused) {
 }
 static void first_need(void) { check_in_child("first need", first_need_child, NULL); }
 
+/* A second thread comes with the time that a product takes: of FP64 at half, of complex numbers at a quarter, at an eighth of the multiply-adds
+ * of floats. */
+static void types_child(void *unused) {
+  static const struct {
+    wsgemm_type type;
+    int64_t least; /* m = n = k */
+  } cubes[] = {{WSGEMM_F32, 101}, {WSGEMM_F64, 80}, {WSGEMM_C32, 64}, {WSGEMM_C64, 51}};
+  wsgemm_handle *h = NULL;
+  (void)unused;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_num_threads(h, 2) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  for (size_t i = 0; i < sizeof cubes / sizeof cubes[0]; i++)
+    for (int64_t n = cubes[i].least - 1; n <= cubes[i].least; n++) {
+      const wsgemm_gemm_desc d = gemm_desc(cubes[i].type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, n, n, n);
+      const long long n_threads = explained_number(h, &d, "threads", -1);
+      CHECK(n_threads == (n == cubes[i].least ? 2 : 1), "type %c, n = %lld: %lld threads", type_letter(cubes[i].type),
+            (long long)n, n_threads);
+    }
+  wsgemm_destroy(h);
+}
+static void types(void) { check_in_child("types", types_child, NULL); }
+
 /* The pool's threads take no signals: one that the program's own thread blocks stays pending. */
 static volatile sig_atomic_t n_signals;
 static void count_signal(int number) {
@@ -346,8 +367,13 @@ static void check_variable_child(void *unused) {
 }
 static void check_variable(void) { check_in_child("WSGEMM_CHECK=1", check_variable_child, NULL); }
 
-static const struct check_case cases[] = {{"first_need", first_need},     {"affinity_and_environment", affinity_and_environment},
-                                          {"cgroup_quota", cgroup_quota}, {"per_handle_and_thread", per_handle_and_thread},
-                                          {"signals", signals},           {"variables", variables},
-                                          {"forced_rows", forced_rows},   {"check_variable", check_variable}};
+static const struct check_case cases[] = {{"first_need", first_need},
+                                          {"affinity_and_environment", affinity_and_environment},
+                                          {"cgroup_quota", cgroup_quota},
+                                          {"per_handle_and_thread", per_handle_and_thread},
+                                          {"signals", signals},
+                                          {"variables", variables},
+                                          {"forced_rows", forced_rows},
+                                          {"check_variable", check_variable},
+                                          {"types", types}};
 CHECK_MAIN("threads", cases)

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import termios
 import time
+import zlib
 
 import pytest
 from command import COMMAND, check, clean_environment, refuse, run
@@ -229,6 +230,15 @@ def test_resume(tmp_path, env):
         assert "left out" not in stdout or "threads" in more[0] and os.cpu_count() == 1
     stdout, _ = autotune(env, "--shapes", f"{SHAPE},210", "--resume", *QUICK)
     assert "1 of 1 shape kept" in stdout and "1 shape left out" in stdout
+
+
+def test_resume_is_of_products_without_beta(tmp_path, env):
+    autotune(env, "--shapes", SHAPE, *QUICK)
+    line = (tmp_path / "tuning").read_text().splitlines()[1].rsplit(" crc=")[0].replace(" workers=", " store=full workers=")
+    (tmp_path / "tuning").write_text(f"# wsgemm tuning 1\n{line} crc={zlib.crc32(line.encode()):08x}\n")
+    assert "(beta or epilogue)" in check("tune", "show", env=env)
+    stdout, _ = autotune(env, "--shapes", SHAPE, "--resume", *QUICK)
+    assert "left out" not in stdout and len(lines_of(tmp_path / "tuning")) == 2
 
 
 @pytest.mark.parametrize("path", ["", "file/tuning"])
