@@ -10,6 +10,7 @@ import textwrap
 
 import pytest
 import wsgemm
+from wsgemm import _lib
 
 QUICK = "budget_ms=40"
 PRELUDE = "import numpy as np, os, signal, sys, wsgemm\n"
@@ -273,6 +274,10 @@ BAD = [
     ((9, 9, 9), {"math": "exact"}, ValueError, ["'exact'", "'pedantic'"]),
     ((9, 9, 9), {"device": -1}, ValueError, ["-1"]),
     ((9, 9, 9), {"device": "cpu"}, TypeError, []),
+    ((9, 9, 9), {"beta": "x"}, ValueError, []),
+    ((9, 9, 9), {"beta": 1j}, TypeError, []),
+    ((9, 9, 9), {"beta": 1e39}, ValueError, ["1e+39"]),
+    ((9, 9, 9), {"beta": float("nan")}, ValueError, ["nan"]),
     ((9, 9, 9), {"budget_ms": -5}, ValueError, ["-5"]),
     ((9, 9, 9), {"budget_ms": float("nan")}, ValueError, ["nan"]),
     ((9, 9, 9), {"seed": 1.5}, TypeError, []),
@@ -309,6 +314,16 @@ def test_a_gpu_that_is_not_there(env):
         else:
             raise AssertionError
     """)
+
+
+@pytest.mark.parametrize(("routine", "beta", "read"), [("h", 0.5, lambda b: b.s), ("d", -2, lambda b: b.d), ("c", 1, lambda b: b.c.re)])
+def test_beta_is_handed_over(monkeypatch, routine, beta, read):
+    told = []
+    monkeypatch.setattr(_lib.library, "wsgemm_autotune", lambda handle, desc, options: told.append(desc) or _lib.Status.SUCCESS)
+    wsgemm.autotune((30, 20, 10), routine=routine, beta=beta)
+    wsgemm.autotune((30, 20, 10), routine=routine)
+    descs = [_lib.GemmDesc.from_buffer_copy(desc.ljust(_lib.DESC_BYTES, b"\0")) for desc in told]
+    assert [read(desc.beta) for desc in descs] == [beta, 0] and [read(desc.alpha) for desc in descs] == [1, 1]
 
 
 def test_results_do_not_change():

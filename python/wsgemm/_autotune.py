@@ -104,6 +104,7 @@ def autotune(
     ops: str = "NN",
     device: int | None = None,
     math: str | None = None,
+    beta: float = 0.0,
     budget_ms: float | None = None,
     seed: int = 1,
     file: str | os.PathLike[str] | None = None,
@@ -127,6 +128,8 @@ def autotune(
         ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T), "C" its conjugate.
         device: the number of a GPU, as the CUDA driver counts; None: the CPU.
         math: numerics class, as of Handle; None: the handle's.
+        beta: of alpha * op(A) @ op(B) + beta * C, a real number. What half precision on a GPU has for one other than 0 is kept apart:
+            it serves such products, and those with an epilogue of more than a bias and ReLU.
         budget_ms: milliseconds for each shape; None: 80 on a GPU, 1000 on the CPU; 0: nothing is measured or kept.
         seed: of the operands, and of the order in which candidates take turns.
         file: where it is kept; None: the user's file (tuning_file()); "": nowhere, it is for this process only.
@@ -143,13 +146,14 @@ def autotune(
 
     Raises:
         TypeError: a type, or a shape that is none.
-        ValueError: ops, math, or a routine that does not exist.
+        ValueError: ops, math, beta, or a routine that does not exist.
         WsgemmError: an argument out of its range (INVALID_VALUE), no memory (ALLOC_FAILED), no such GPU (NO_DEVICE), or (FILE_ERROR) what
             was found is in force, but cannot be written to the file. Shapes before it are kept.
     """
     wanted = _shapes(shapes)
     code = _type_code(routine)
     ops_codes = _op_codes(ops)
+    beta = _beta(beta)
     math_code = int(_lib.Math.MATH_INHERIT) if math is None else _math_code(math)
     options = _lib.AutotuneOptions(
         struct_bytes=ctypes.sizeof(_lib.AutotuneOptions),
@@ -165,7 +169,7 @@ def autotune(
     with _held_interrupts() as interrupts:
         for i, shape in enumerate(wanted):
             watch = _Watch(watcher, interrupts, shape, i, len(wanted))
-            result = _search(_desc(code, ops_codes, math_code, shape), options, watch, handle)
+            result = _search(_desc(code, ops_codes, math_code, beta, shape), options, watch, handle)
             watch.finish()
             results.append(result)
             if watch.is_stopped:
@@ -281,6 +285,13 @@ def _device(device: int) -> int:
     return number
 
 
+def _beta(beta: float) -> float:
+    number = float(beta)
+    if not abs(number) <= float(np.finfo(np.float32).max):
+        raise ValueError(f"beta is {beta!r}, but it must be a finite number that a float32 holds")
+    return number
+
+
 def _budget(budget_ms: float) -> float:
     number = float(budget_ms)
     if not number >= 0:
@@ -297,14 +308,14 @@ def _path(file: str | os.PathLike[str] | None) -> bytes | None:
     return name
 
 
-def _desc(code: _lib.Type, ops: tuple[int, int], math: int, shape: Shape) -> bytes:
+def _desc(code: _lib.Type, ops: tuple[int, int], math: int, beta: float, shape: Shape) -> bytes:
     m, n, k = shape
     scalar_code = _lib.Type.F32 if code in (_lib.Type.F16, _lib.Type.BF16) else code
     lda = k if ops[0] == _lib.Op.NO_TRANS else m
     ldb = n if ops[1] == _lib.Op.NO_TRANS else k
     return _lib.DESC_FORMAT[code].pack(
         _lib.BASE_DESC_BYTES, _lib.Layout.ROW_MAJOR, *ops, code, code, code, scalar_code, math,
-        _lib.ScalarMode.SCALAR_VALUE, _lib.Epilogue.EPILOGUE_NONE, m, n, k, 1.0, 0.0, 0.0, 0.0,
+        _lib.ScalarMode.SCALAR_VALUE, _lib.Epilogue.EPILOGUE_NONE, m, n, k, 1.0, 0.0, beta, 0.0,
         0, max(1, lda), 0, max(1, ldb), 0, max(1, n), 1, 0, 0, 0,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ typedef struct request {
   ws_shapes shapes;
   wsgemm_math math;
   const char *math_name, *out, *log;
-  double budget_ms; /* below 0: the library's */
+  double budget_ms, beta; /* budget below 0: the library's */
   int64_t n_threads, seed;
   bool is_resumed, is_dry, is_exhaustive;
 } request;
@@ -48,6 +49,8 @@ static void print_help(void) {
   ws_shapes_print_sets();
   printf("  --device cpu|N          N: a GPU, counted from 0 (default: cpu)\n"
          "  --math M                default, pedantic or tf32\n"
+         "  --beta X                a real number; what half precision on a GPU has for a beta other than 0\n"
+         "                          serves long epilogues, too (default: 0)\n"
          "  --threads N             calls that may use up to N threads (default: all)\n\n"
          "How:\n"
          "  --budget MS             milliseconds for a shape (default: 80 on a GPU, 1000 on the CPU)\n"
@@ -115,13 +118,14 @@ static int take_file(const char *option, const char *path, const char **out) {
   return WS_EXIT_OK;
 }
 
-enum { ROUTINE = 256, OPS, SHAPES, DEVICE, MATH, BUDGET, THREADS, SEED, OUT, LOG, RESUME, DRY_RUN, EXHAUSTIVE };
+enum { ROUTINE = 256, OPS, SHAPES, DEVICE, MATH, BETA, BUDGET, THREADS, SEED, OUT, LOG, RESUME, DRY_RUN, EXHAUSTIVE };
 
 static const struct option long_options[] = {{"routine", required_argument, NULL, ROUTINE},
                                              {"ops", required_argument, NULL, OPS},
                                              {"shapes", required_argument, NULL, SHAPES},
                                              {"device", required_argument, NULL, DEVICE},
                                              {"math", required_argument, NULL, MATH},
+                                             {"beta", required_argument, NULL, BETA},
                                              {"budget", required_argument, NULL, BUDGET},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"seed", required_argument, NULL, SEED},
@@ -145,6 +149,9 @@ static int take_option(request *r, int found) {
     return take_device(r, optarg);
   case MATH:
     return take_math(r, optarg);
+  case BETA:
+    if (ws_cli_double(optarg, &r->beta) && isfinite((float)r->beta)) return WS_EXIT_OK;
+    return ws_cli_usage("autotune", "autotune: --beta '%.40s' is no number that a float holds", optarg);
   case BUDGET:
     if (ws_cli_double(optarg, &r->budget_ms) && r->budget_ms >= 0 && r->budget_ms <= 1e9) return WS_EXIT_OK;
     return ws_cli_usage("autotune", "autotune: --budget '%.40s' is no number of milliseconds", optarg);
@@ -205,7 +212,7 @@ static wsgemm_gemm_desc describe(const request *r, const autotune_case *c) {
   d.n = c->shape.n;
   d.k = c->shape.k;
   d.alpha = ws_cli_scalar(c->type, (wsgemm_cdouble){1, 0});
-  d.beta = ws_cli_scalar(c->type, (wsgemm_cdouble){0, 0});
+  d.beta = ws_cli_scalar(c->type, (wsgemm_cdouble){r->beta, 0});
   d.lda = c->op_a == 'n' ? d.m : d.k;
   d.ldb = c->op_b == 'n' ? d.k : d.n;
   d.ldc = d.m;
@@ -223,6 +230,7 @@ static autotune_case *make_cases(const request *r, int *n_cases) {
         snprintf(c->routine, sizeof c->routine, "%cgemm", ws_cli_types[c->type].letter);
         snprintf(c->name, sizeof c->name, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
                  c->shape.k);
+        if (r->beta != 0) snprintf(c->name + strlen(c->name), sizeof c->name - strlen(c->name), " beta=%g", r->beta);
       }
   return cases;
 }
@@ -265,9 +273,14 @@ static bool is_device(const known *k, const char *line) {
          ws_tuning_number(line, "units") == wsgemm_default_num_threads() && ws_tuning_number(line, "workers") == k->n_workers;
 }
 
-static bool is_product(const char *line, const autotune_case *c) {
+/* Half precision of GPUs has lines of their own for products with a beta. */
+static bool is_store(const char *line, double beta) {
+  return ws_tuning_is(line, "store", "full") == (beta != 0 && ws_tuning_is(line, "numerics", "wgmma"));
+}
+
+static bool is_product(const char *line, const request *r, const autotune_case *c) {
   const char type[] = {ws_cli_types[c->type].letter, 0}, ops[] = {c->op_a == 'n' ? 'n' : 't', c->op_b == 'n' ? 'n' : 't', 0};
-  return !ws_tuning_is(line, "store", "full") && ws_tuning_is(line, "type", type) && ws_tuning_is(line, "type_c", type) &&
+  return is_store(line, r->beta) && ws_tuning_is(line, "type", type) && ws_tuning_is(line, "type_c", type) &&
          ws_tuning_is(line, "ops", ops) && ws_tuning_is(line, "batch", "1") &&
          ws_tuning_is(line, "version", wsgemm_version_string()) && ws_tuning_number(line, "m") == (double)c->shape.m &&
          ws_tuning_number(line, "n") == (double)c->shape.n && ws_tuning_number(line, "k") == (double)c->shape.k;
@@ -289,7 +302,7 @@ static bool is_numerics(const char *line, wsgemm_handle *h, const request *r, co
 
 static bool is_known(const known *k, wsgemm_handle *h, const request *r, const autotune_case *c) {
   for (const char *line = k->lines; line && *line;) {
-    if (is_product(line, c) && is_device(k, line) && is_numerics(line, h, r, c)) return true;
+    if (is_product(line, r, c) && is_device(k, line) && is_numerics(line, h, r, c)) return true;
     line = strchrnul(line, '\n');
     line += *line == '\n';
   }

@@ -1,8 +1,8 @@
-/* A libcuda.so.1 that plays a machine whose GPUs cannot be used. WSGEMM_TEST_FAKE_CUDA says in what way:
+/* A libcuda.so.1 that plays a machine with GPUs that compute nothing. WSGEMM_TEST_FAKE_CUDA says in what way:
  *
  *   old         it has no cuLibraryLoadData     no device, zero devices   what they say
  *   no memory   cuMemAlloc fails                broken                    cuInit fails
- *   no code     cuLibraryLoadData knows no image
+ *   no code     cuLibraryLoadData knows no image    hopper                what only plans products finds nothing amiss
  *
  * "Device memory" is one block of host memory. What is not written here does nothing and succeeds. */
 #include <cuda.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 1 << 20 };
+enum { BLOCK_BYTES = 1 << 26 };
 static _Alignas(256) unsigned char block[BLOCK_BYTES];
 static size_t used_bytes;
 
@@ -44,8 +44,9 @@ static CUresult device_name(char *name, int bytes, CUdevice device) {
 }
 static CUresult device_attribute(int *value, CUdevice_attribute which, CUdevice device) {
   (void)device;
-  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 7
-           : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 5
+  const bool is_hopper = plays("hopper");
+  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? is_hopper ? 9 : 7
+           : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? is_hopper ? 0 : 5
                                                                    : 40;
   return CUDA_SUCCESS;
 }
@@ -92,7 +93,17 @@ static CUresult pointer_attributes(unsigned n, CUpointer_attribute *which, void 
   }
   return CUDA_SUCCESS;
 }
-static CUresult no_image(void) { return CUDA_ERROR_NO_BINARY_FOR_GPU; }
+static CUresult image(void) { return plays("hopper") ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU; }
+static CUresult blocks_per_sm(int *blocks, CUfunction function, int n_threads, size_t bytes) {
+  (void)function, (void)n_threads, (void)bytes;
+  *blocks = 1;
+  return CUDA_SUCCESS;
+}
+static CUresult kernel_of(CUkernel *kernel, CUlibrary library, const char *name) {
+  (void)library, (void)name;
+  *kernel = (CUkernel)(void *)block;
+  return CUDA_SUCCESS;
+}
 static CUresult error_name(CUresult error, const char **text) {
   (void)error;
   *text = "CUDA_ERROR_FAKED";
@@ -125,7 +136,9 @@ static const struct {
     {"cuMemcpyHtoD", (any_function)to_device},
     {"cuMemcpyDtoH", (any_function)from_device},
     {"cuPointerGetAttributes", (any_function)pointer_attributes},
-    {"cuLibraryLoadData", (any_function)no_image},
+    {"cuLibraryLoadData", (any_function)image},
+    {"cuLibraryGetKernel", (any_function)kernel_of},
+    {"cuOccupancyMaxActiveBlocksPerMultiprocessor", (any_function)blocks_per_sm},
     {"cuGetErrorName", (any_function)error_name},
     {"cuGetErrorString", (any_function)error_text},
 };

@@ -17,7 +17,7 @@ import time
 import zlib
 
 import pytest
-from command import COMMAND, check, clean_environment, refuse, run
+from command import COMMAND, FAKE_CUDA, check, clean_environment, refuse, run
 
 SHAPE = "200x200x200"
 LONG = "1300x1300x1300"  # a search of seconds, if the budget allows
@@ -79,6 +79,9 @@ def test_help(name):
         (["--device", "'gpu'"], ["--device", "gpu"]),
         (["--device", "'-1'"], ["--device", "-1"]),
         (["--math", "'fp8'"], ["--math", "fp8"]),
+        (["--beta", "'one'"], ["--beta", "one"]),
+        (["--beta", "'1e39'"], ["--beta", "1e39"]),
+        (["--beta", "'nan'"], ["--beta", "nan"]),
         (["--budget", "'-1'"], ["--budget", "-1"]),
         (["--budget", "'nan'"], ["--budget", "nan"]),
         (["--threads", "'0'"], ["--threads", "0"]),
@@ -232,13 +235,48 @@ def test_resume(tmp_path, env):
     assert "1 of 1 shape kept" in stdout and "1 shape left out" in stdout
 
 
-def test_resume_is_of_products_without_beta(tmp_path, env):
-    autotune(env, "--shapes", SHAPE, *QUICK)
-    line = (tmp_path / "tuning").read_text().splitlines()[1].rsplit(" crc=")[0].replace(" workers=", " store=full workers=")
-    (tmp_path / "tuning").write_text(f"# wsgemm tuning 1\n{line} crc={zlib.crc32(line.encode()):08x}\n")
-    assert "(beta or epilogue)" in check("tune", "show", env=env)
+needs_fake_cuda = pytest.mark.skipif(not FAKE_CUDA, reason="needs a build with the GPU backend and a shared library")
+
+
+@pytest.fixture
+def on_a_gpu(env):
+    """Of a GPU that computes nothing, so that only dry runs find their way through."""
+    return {**env, "LD_LIBRARY_PATH": os.path.dirname(FAKE_CUDA), "WSGEMM_TEST_FAKE_CUDA": "hopper"}
+
+
+@needs_fake_cuda
+def test_a_beta_is_part_of_the_product(on_a_gpu):
+    # Another store, which the model knows of. The CPU and the other types have one for all.
+    words = ["--device", "0", "--shapes", "1024", "--dry-run", "--routine"]
+    plain, full = (check("autotune", *words, "h", "--beta", beta, env=on_a_gpu) for beta in ("0", "1"))
+    assert "hgemm nn 1024x1024x1024: " in plain and "hgemm nn 1024x1024x1024 beta=1: " in full
+    assert plain.splitlines()[1:] != full.splitlines()[1:]
+    plain, full = (check("autotune", *words, "d", "--beta", beta, env=on_a_gpu) for beta in ("0", "-0.5"))
+    assert "beta=-0.5: " in full and plain.splitlines()[1:] == full.splitlines()[1:]
+
+
+@needs_fake_cuda
+def test_resume_beside_products_with_a_beta(tmp_path, on_a_gpu):
+    version = json.loads(check("info", "--json"))["version"]
+    line = (
+        f'gemm device="Fake GPU" arch=sm_90 units=40 version={version} type=h type_c=h numerics=wgmma ops=nn access=vv{{}}'
+        " m=1024 n=1024 k=1024 batch=1 row=hgemm_wgmma_256x64x64_c2_x2 policy=steal order=1 before_us=9.000 after_us=8.000"
+    )
+    for store, left_out in (("", ["0"]), (" store=full", ["1", "-2"])):
+        text = line.format(store)
+        (tmp_path / "tuning").write_text(f"# wsgemm tuning 1\n{text} crc={zlib.crc32(text.encode()):08x}\n")
+        assert ("(beta or epilogue)" in check("tune", "show", env=on_a_gpu)) == bool(store)
+        for beta in ("0", "1", "-2"):
+            words = ["--device", "0", "--shapes", "1024", "--routine", "h", "--beta", beta, "--dry-run", "--resume"]
+            assert ("1 shape left out" in check("autotune", *words, env=on_a_gpu)) == (beta in left_out)
+
+
+def test_beta_on_the_cpu(tmp_path, env):
+    # One line for products with a beta and those without.
+    _, stderr = autotune(env, "--shapes", SHAPE, "--beta", "0.5", *QUICK)
+    assert f"1/1 sgemm nn {SHAPE} beta=0.5: " in stderr
     stdout, _ = autotune(env, "--shapes", SHAPE, "--resume", *QUICK)
-    assert "left out" not in stdout and len(lines_of(tmp_path / "tuning")) == 2
+    assert "1 shape left out" in stdout and len(lines_of(tmp_path / "tuning")) == 1
 
 
 @pytest.mark.parametrize("path", ["", "file/tuning"])
