@@ -2,8 +2,8 @@
  * that comes with the library.
  *
  * A device's tables are read without a lock; a change builds new ones beside the old, which are kept, as a call may be reading them. The
- * library's own is parsed on the first question to it. Entries of one kind stand together, in order of log2 m, so that a look-up touches
- * only those within reach. */
+ * library's own is parsed on the first question to it. Entries of one kind and one octave of m stand together, in order of n, so that a
+ * look-up touches few that are not within reach. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -20,21 +20,27 @@ static const float reach = 0.5f;
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------- */
 
+/* Logarithms to the base 2; too coarse to tell large shapes apart. Apart from the rest, as a look-up reads those of many shapes. */
+typedef struct shape_log {
+  float m, n, k, batch;
+} shape_log;
+
 typedef struct tuned_shape {
-  float log_m, log_n, log_k, log_batch; /* too coarse to tell large shapes apart */
   ws_tuning_shape shape;
   ws_tuning tuning;
 } tuned_shape;
 
-typedef struct kind_range {
-  uint32_t kind;
+/* Of one kind and one octave of m. */
+typedef struct range {
+  uint64_t key;
   int first, n;
-} kind_range;
+} range;
 
 typedef struct table {
   struct table *older; /* so that what was replaced is not lost to leak checkers */
-  int n_kinds;
-  kind_range *kinds; /* ascending */
+  int n_ranges;
+  range *ranges;   /* ascending */
+  shape_log *logs; /* of shapes */
   tuned_shape *shapes;
 } table;
 
@@ -57,25 +63,24 @@ static uint32_t code_of(const ws_tuning_kind *kind) {
          (uint32_t)kind->b_trans << 2 | (uint32_t)kind->single_a << 1 | (uint32_t)kind->single_b;
 }
 
+static uint64_t key_of(uint32_t kind, float log_m) { return (uint64_t)kind << 8 | (uint64_t)(log_m > 0 ? log_m : 0); }
+
 typedef struct sorted_entry {
-  uint32_t kind;
+  uint64_t key;
   int age; /* the least of those of one shape is in force */
-  tuned_shape shape;
+  shape_log log;
+  tuned_shape is;
 } sorted_entry;
 
-static int by_kind_and_m(const void *a, const void *b) {
+static int by_key_and_n(const void *a, const void *b) {
   const sorted_entry *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->shape.log_m != y->shape.log_m) return x->shape.log_m < y->shape.log_m ? -1 : 1;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  if (x->log.n != y->log.n) return x->log.n < y->log.n ? -1 : 1;
   return (x->age > y->age) - (x->age < y->age);
 }
 
-static tuned_shape shape_of(const ws_tuning_shape *s) {
-  return (tuned_shape){.log_m = log2f((float)s->m),
-                       .log_n = log2f((float)s->n),
-                       .log_k = log2f((float)s->k),
-                       .log_batch = log2f((float)s->batch),
-                       .shape = *s};
+static shape_log log_of(const ws_tuning_shape *s) {
+  return (shape_log){log2f((float)s->m), log2f((float)s->n), log2f((float)s->k), log2f((float)s->batch)};
 }
 
 static int row_of(const ws_tuning_entry *e) {
@@ -97,9 +102,9 @@ static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bo
     const ws_tuning_entry *e = &list->entry[i];
     const int row = row_of(e);
     if (row == 0 || !serves(e, device, is_shipped)) continue;
-    to[n] = (sorted_entry){code_of(&e->kind), -n, shape_of(&e->shape)};
-    to[n].shape.tuning = e->tuning;
-    to[n++].shape.tuning.row = row;
+    const shape_log log = log_of(&e->shape);
+    to[n] = (sorted_entry){key_of(code_of(&e->kind), log.m), -n, log, {e->shape, e->tuning}};
+    to[n++].is.tuning.row = row;
   }
   return n;
 }
@@ -107,16 +112,18 @@ static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bo
 static table *new_table(const sorted_entry *sorted, int n) {
   table *t = calloc(1, sizeof *t);
   if (!t) return NULL;
-  t->kinds = malloc((size_t)(n + 1) * sizeof *t->kinds);
+  t->ranges = malloc((size_t)(n + 1) * sizeof *t->ranges);
+  t->logs = malloc((size_t)(n + 1) * sizeof *t->logs);
   t->shapes = malloc((size_t)(n + 1) * sizeof *t->shapes);
-  if (!t->kinds || !t->shapes) {
-    free(t->kinds), free(t->shapes), free(t);
+  if (!t->ranges || !t->logs || !t->shapes) {
+    free(t->ranges), free(t->logs), free(t->shapes), free(t);
     return NULL;
   }
   for (int i = 0; i < n; i++) {
-    t->shapes[i] = sorted[i].shape;
-    if (i == 0 || sorted[i].kind != sorted[i - 1].kind) t->kinds[t->n_kinds++] = (kind_range){sorted[i].kind, i, 0};
-    t->kinds[t->n_kinds - 1].n++;
+    t->logs[i] = sorted[i].log;
+    t->shapes[i] = sorted[i].is;
+    if (i == 0 || sorted[i].key != sorted[i - 1].key) t->ranges[t->n_ranges++] = (range){sorted[i].key, i, 0};
+    t->ranges[t->n_ranges - 1].n++;
   }
   return t;
 }
@@ -127,7 +134,7 @@ static bool build(struct slot *s, int layer, const ws_tuning_list *earlier, cons
   if (!sorted) return false;
   int n = gather(earlier, &s->device, layer == SHIPPED, sorted, 0);
   n = gather(later, &s->device, layer == SHIPPED, sorted, n);
-  qsort(sorted, (size_t)n, sizeof *sorted, by_kind_and_m);
+  qsort(sorted, (size_t)n, sizeof *sorted, by_key_and_n);
   table *old = atomic_load_explicit(&s->layer[layer], memory_order_relaxed);
   const bool is_needed = n > 0 || old;
   table *t = is_needed ? new_table(sorted, n) : NULL;
@@ -182,24 +189,24 @@ bool ws_tune_device(int slot, ws_tuning_device *device) {
 
 /* ---- look-up ------------------------------------------------------------------------------------------------------------------ */
 
-static const kind_range *find_kind(const table *t, uint32_t kind) {
-  int low = 0, high = t->n_kinds;
+static const range *first_range(const table *t, uint64_t key) {
+  int low = 0, high = t->n_ranges;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (t->kinds[middle].kind < kind)
+    if (t->ranges[middle].key < key)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < t->n_kinds && t->kinds[low].kind == kind ? &t->kinds[low] : NULL;
+  return t->ranges + low;
 }
 
-/* The first whose log m is not below. */
-static int first_from(const tuned_shape *shapes, int n, float log_m) {
-  int low = 0, high = n;
+/* The first whose n is not below. */
+static int first_from(const shape_log *logs, int n_logs, float n) {
+  int low = 0, high = n_logs;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (shapes[middle].log_m < log_m)
+    if (logs[middle].n < n)
       low = middle + 1;
     else
       high = middle;
@@ -219,28 +226,30 @@ static bool is_same(const ws_tuning_shape *x, const ws_tuning_shape *y) {
   return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch;
 }
 
-static const tuned_shape *nearest(const table *t, uint32_t kind, const tuned_shape *wanted) {
-  const kind_range *range = find_kind(t, kind);
-  if (!range) return NULL;
-  const tuned_shape *shapes = t->shapes + range->first, *best = NULL;
+static const tuned_shape *nearest(const table *t, uint32_t kind, const ws_tuning_shape *shape, const shape_log *log) {
+  const uint64_t last = key_of(kind, log->m + reach);
+  const tuned_shape *best = NULL;
   float distance = reach * reach;
-  for (int i = first_from(shapes, range->n, wanted->log_m - reach); i < range->n && shapes[i].log_m <= wanted->log_m + reach;
-       i++) {
-    const float d = square(shapes[i].log_m - wanted->log_m) + square(shapes[i].log_n - wanted->log_n) +
-                    square(shapes[i].log_k - wanted->log_k) + square(shapes[i].log_batch - wanted->log_batch);
-    if (is_same(&shapes[i].shape, &wanted->shape)) return &shapes[i];
-    if (d <= distance && (!best || d < distance)) best = &shapes[i], distance = d;
+  for (const range *r = first_range(t, key_of(kind, log->m - reach)); r < t->ranges + t->n_ranges && r->key <= last; r++) {
+    const shape_log *logs = t->logs + r->first;
+    const tuned_shape *shapes = t->shapes + r->first;
+    for (int i = first_from(logs, r->n, log->n - reach); i < r->n && logs[i].n <= log->n + reach; i++) {
+      const float d = square(logs[i].m - log->m) + square(logs[i].n - log->n) + square(logs[i].k - log->k) +
+                      square(logs[i].batch - log->batch);
+      if (d == 0 && is_same(&shapes[i].shape, shape)) return &shapes[i];
+      if (d <= distance && (!best || d < distance)) best = &shapes[i], distance = d;
+    }
   }
   return best;
 }
 
 ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
   static const ws_tuned_by by[N_LAYERS] = {[FOUND] = WS_TUNED_BY_USER, [SHIPPED] = WS_TUNED_BY_TABLE};
-  const tuned_shape wanted = shape_of(shape);
+  const shape_log log = log_of(shape);
   const uint32_t code = code_of(kind);
   for (int layer = 0; layer < N_LAYERS; layer++) {
     const table *t = table_of(&slots[slot], layer);
-    const tuned_shape *found = t ? nearest(t, code, &wanted) : NULL;
+    const tuned_shape *found = t ? nearest(t, code, shape, &log) : NULL;
     if (found) return (ws_tuned){&found->tuning, by[layer], is_same(&found->shape, shape)};
   }
   return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};

@@ -385,6 +385,12 @@ def choices_table(records):
     return table(heads, rows)
 
 
+def lookup_table(records):
+    """Nanoseconds over the number of shapes that were tuned."""
+    rows = [[r["case"].split()[0], f"{r['ours']:.0f}", f"{r['cold_ns']:.0f}"] for r in records]
+    return table(["shapes that were tuned, all of one kind", "ns", "ns, caches cold"], rows)
+
+
 TABLES = {
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
@@ -409,6 +415,7 @@ TABLES = {
     "coarse": coarse_table,
     "choices": choices_table,
     "gpu_choices": choices_table,
+    "lookup": lookup_table,
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
