@@ -273,9 +273,11 @@ static bool is_device(const known *k, const char *line) {
          ws_tuning_number(line, "units") == wsgemm_default_num_threads() && ws_tuning_number(line, "workers") == k->n_workers;
 }
 
-/* Half precision of GPUs has lines of their own for products with a beta. */
+/* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics wgmma and wgmma_k2. */
 static bool is_store(const char *line, double beta) {
-  return ws_tuning_is(line, "store", "full") == (beta != 0 && ws_tuning_is(line, "numerics", "wgmma"));
+  char numerics[16];
+  const bool has_two = ws_tuning_value(line, "numerics", numerics, sizeof numerics) && strncmp(numerics, "wgmma", 5) == 0;
+  return ws_tuning_is(line, "store", "full") == (has_two && beta != 0);
 }
 
 static bool is_product(const char *line, const request *r, const autotune_case *c) {

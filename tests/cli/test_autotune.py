@@ -256,10 +256,11 @@ def test_a_beta_is_part_of_the_product(on_a_gpu):
 
 
 @needs_fake_cuda
-def test_resume_beside_products_with_a_beta(tmp_path, on_a_gpu):
+@pytest.mark.parametrize("numerics", ["wgmma", "wgmma_k2"])
+def test_resume_beside_products_with_a_beta(tmp_path, on_a_gpu, numerics):
     version = json.loads(check("info", "--json"))["version"]
     line = (
-        f'gemm device="Fake GPU" arch=sm_90 units=40 version={version} type=h type_c=h numerics=wgmma ops=nn access=vv{{}}'
+        f'gemm device="Fake GPU" arch=sm_90 units=40 version={version} type=h type_c=h numerics={numerics} ops=nn access=vv{{}}'
         " m=1024 n=1024 k=1024 batch=1 row=hgemm_wgmma_256x64x64_c2_x2 policy=steal order=1 before_us=9.000 after_us=8.000"
     )
     for store, left_out in (("", ["0"]), (" store=full", ["1", "-2"])):
