@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -166,37 +168,17 @@ static int count_affinity(void) {
   return online > 0 ? (int)online : 0;
 }
 
-/* The quota of one cgroup v2 folder in whole processors, rounded up; 0: none. */
-static int folder_quota(const char *folder) {
-  char path[512];
+/* Whole processors, rounded up, of cpu.max: "QUOTA PERIOD", or "max PERIOD". */
+static double processors_of(const char *text) {
   long long quota, period;
-  int n = 0;
-  if (snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder) >= (int)sizeof path) return 0;
-  FILE *f = fopen(path, "re");
-  if (!f) return 0;
-  if (fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) n = (int)((quota + period - 1) / period);
-  fclose(f);
-  return n;
+  if (sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return HUGE_VAL;
+  return ceil((double)quota / (double)period);
 }
 
-/* The tightest quota from this process's cgroup up to the root. */
+/* 0: none. */
 static int count_quota(void) {
-  char line[400], folder[400] = "";
-  FILE *f = fopen("/proc/self/cgroup", "re");
-  while (f && fgets(line, sizeof line, f))
-    if (strncmp(line, "0::", 3) == 0) {
-      line[strcspn(line, "\n")] = '\0';
-      strcpy(folder, line + 3);
-    }
-  if (f) fclose(f);
-  int least = 0;
-  for (;;) {
-    const int n = folder_quota(strcmp(folder, "/") == 0 ? "" : folder);
-    if (n > 0 && (least == 0 || n < least)) least = n;
-    char *slash = strrchr(folder, '/');
-    if (!slash) return least;
-    *slash = '\0';
-  }
+  const double least = ws_cgroup_least("cpu.max", processors_of);
+  return least < INT_MAX ? (int)least : 0;
 }
 
 static int tighter(int limit, int other) { return other > 0 && other < limit ? other : limit; }

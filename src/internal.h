@@ -135,6 +135,10 @@ static inline void ws_context_init(void) {
   if (!atomic_load_explicit(&ws_context_ready, memory_order_acquire)) ws_context_init_once();
 }
 
+/* The least of what `value` makes of the first line of a file of cgroups (version 2), such as "memory.max", in this process's cgroup and those
+ * above it. value: HUGE_VAL for no limit. HUGE_VAL: there is none. */
+double ws_cgroup_least(const char *file, double (*value)(const char *text)); /* cgroup.c */
+
 /* ---- handle: context.c ---------------------------------------------------------------------------------------------------- */
 
 enum { WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };

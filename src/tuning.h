@@ -107,7 +107,12 @@ bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e);
 typedef struct ws_tuning_list {
   ws_tuning_entry *entry;
   int n, most;
-  int n_bad;       /* lines that were none */
+  int n_bad; /* lines that were none */
+  /* Lines with a right checksum that this version cannot read, as another version may write them, each with its '\n'. A writer leaves them in
+   * the file. */
+  char *foreign;
+  size_t n_foreign_bytes;
+  int n_foreign;
   bool has_header; /* of a file that was read */
 } ws_tuning_list;
 
@@ -116,16 +121,17 @@ void ws_tuning_list_free(ws_tuning_list *list);
 bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e);
 /* Without a look at what is there. */
 bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e);
-/* Empty lines and those that begin with '#' are none, and not counted as bad. */
+/* Empty lines and those that begin with '#' are none, and not counted as bad. false: out of memory. */
 bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
+/* The entries; not the foreign lines. */
 void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
 /* ---- files: tuning_file.c -------------------------------------------------------------------------------------------------- */
 
 /* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
-/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is.
- * Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno. */
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
+ * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno. */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
 /* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */

@@ -158,8 +158,8 @@ wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_li
   wsgemm_status status = WSGEMM_SUCCESS;
   if (!ws_tuning_list_read(&list, text, strlen(text)))
     status = ws_fail(NULL, WSGEMM_ALLOC_FAILED, "no memory for the lines");
-  else if (list.n == 0 && list.n_bad > 0)
-    status = ws_fail(NULL, WSGEMM_INVALID_VALUE, "none of %d lines is valid", list.n_bad);
+  else if (list.n == 0 && list.n_bad + list.n_foreign > 0)
+    status = ws_fail(NULL, WSGEMM_INVALID_VALUE, "none of %d lines is valid", list.n_bad + list.n_foreign);
   else if (list.n > 0)
     status = merge(file, &list);
   if (n_lines) *n_lines = list.n;

@@ -65,7 +65,7 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
   bool ok = ws_tuning_list_read(list, text, length);
   if (!ok) {
     errno = ENOMEM;
-  } else if (length > 0 && list->n == n_before && !list->has_header) {
+  } else if (length > 0 && list->n == n_before && list->n_foreign == 0 && !list->has_header) {
     ok = false;
     errno = EINVAL;
   }
@@ -174,15 +174,19 @@ static int lock_of(const char *path) {
   return fd;
 }
 
+static void write_text(const ws_tuning_list *list, ws_text *t) {
+  ws_text_add(t, WS_TUNING_HEADER);
+  ws_tuning_list_write(list, t);
+  ws_text_add(t, "%.*s", (int)list->n_foreign_bytes, list->foreign ? list->foreign : ""); /* of a file of MOST_BYTES at most */
+}
+
 static bool write_list(const char *path, const ws_tuning_list *list, mode_t new_mode) {
   ws_text t = {NULL, 0, 0};
-  ws_text_add(&t, WS_TUNING_HEADER);
-  ws_tuning_list_write(list, &t);
+  write_text(list, &t);
   char *text = malloc(t.length + 1);
   if (!text) return false;
   t = (ws_text){text, t.length + 1, 0};
-  ws_text_add(&t, WS_TUNING_HEADER);
-  ws_tuning_list_write(list, &t);
+  write_text(list, &t);
   errno = EFBIG;
   const bool ok = t.length <= MOST_BYTES && replace(path, text, t.length, new_mode);
   const int why = errno;
@@ -207,7 +211,7 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   const mode_t mode = fstat(lock, &s) == 0 ? s.st_mode & 0666 : 0600; /* as the umask left it */
   bool ok = ws_tuning_file_read(path, &all);
   if (ok && !all.has_header && all.n_bad > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
-  if (!entries) all.n = 0;
+  if (!entries) all.n = 0, all.n_foreign_bytes = 0;
   for (int i = 0; ok && entries && i < entries->n; i++) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);
     if (!ok) errno = ENOMEM;

@@ -245,17 +245,23 @@ static bool is_line_of(const ws_tuning_entry *e, const char *line, size_t length
   return t.length == length + 1 && memcmp(text, line, length) == 0;
 }
 
-bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
-  static const char crc_key[] = " crc=";
-  enum { CRC_BYTES = sizeof crc_key - 1 + 8 };
-  char text[WS_TUNING_LINE_BYTES], crc[CRC_BYTES + 1];
-  if (length <= CRC_BYTES || length - CRC_BYTES >= sizeof text || memchr(line, '\0', length)) return false;
-  const size_t n_text = length - CRC_BYTES;
-  memcpy(text, line, n_text);
-  text[n_text] = '\0';
+static const char crc_key[] = " crc=";
+enum { CRC_BYTES = sizeof crc_key - 1 + 8 };
+
+/* Whether a line ends with the checksum of what stands before it. */
+static bool is_sealed(const char *line, size_t length) {
+  char crc[CRC_BYTES + 1];
+  if (length <= CRC_BYTES || memchr(line, '\0', length)) return false;
   ws_text t = {crc, sizeof crc, 0};
-  ws_text_add(&t, "%s%08x", crc_key, (unsigned)crc32_of(text, n_text));
-  if (memcmp(line + n_text, crc, CRC_BYTES) != 0) return false;
+  ws_text_add(&t, "%s%08x", crc_key, (unsigned)crc32_of(line, length - CRC_BYTES));
+  return memcmp(line + length - CRC_BYTES, crc, CRC_BYTES) == 0;
+}
+
+bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
+  char text[WS_TUNING_LINE_BYTES];
+  if (!is_sealed(line, length) || length - CRC_BYTES >= sizeof text) return false;
+  memcpy(text, line, length - CRC_BYTES);
+  text[length - CRC_BYTES] = '\0';
   reader r = {text, false};
   memset(e, 0, sizeof *e);
   read_fields(&r, e);
@@ -267,6 +273,7 @@ bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
 
 void ws_tuning_list_free(ws_tuning_list *list) {
   free(list->entry);
+  free(list->foreign);
   *list = (ws_tuning_list){0};
 }
 
@@ -302,17 +309,31 @@ bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e) {
   return ws_tuning_list_add(list, e);
 }
 
+static bool keep_foreign(ws_tuning_list *list, const char *line, size_t length) {
+  char *grown = realloc(list->foreign, list->n_foreign_bytes + length + 1);
+  if (!grown) return false;
+  memcpy(grown + list->n_foreign_bytes, line, length);
+  list->foreign = grown;
+  list->n_foreign_bytes += length + 1;
+  grown[list->n_foreign_bytes - 1] = '\n';
+  list->n_foreign++;
+  return true;
+}
+
+static bool take_line(ws_tuning_list *list, const char *line, size_t length) {
+  ws_tuning_entry e;
+  if (length == 0 || *line == '#') return true;
+  if (ws_tuning_read_line(line, length, &e)) return ws_tuning_list_put(list, &e);
+  if (is_sealed(line, length)) return keep_foreign(list, line, length);
+  list->n_bad++;
+  return true;
+}
+
 bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length) {
   for (size_t begin = 0; begin < length;) {
     const char *end = memchr(text + begin, '\n', length - begin);
     const size_t n = end ? (size_t)(end - text) - begin : length - begin;
-    ws_tuning_entry e;
-    if (n > 0 && text[begin] != '#') {
-      if (!ws_tuning_read_line(text + begin, n, &e))
-        list->n_bad++;
-      else if (!ws_tuning_list_put(list, &e))
-        return false;
-    }
+    if (!take_line(list, text + begin, n)) return false;
     begin += n + 1;
   }
   return true;

@@ -3,6 +3,7 @@
  *
  * The library reads the environment on its first call, so every case runs in forked children and the parent never calls it. */
 #define _GNU_SOURCE
+#include "cgroups.h"
 #include "process.h"
 #include "rows.h"
 
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,35 +152,11 @@ struct quota {
   int n_processors;                 /* the tightest, rounded up; 0: none */
 };
 
-static bool write_file(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  const bool good = file && fputs(text, file) >= 0;
-  return file && fclose(file) == 0 && good;
-}
-
-static bool enter_own_cgroups(const struct quota *quota) {
-  if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-      mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) != 0 || mkdir("/sys/fs/cgroup/outer", 0755) != 0 ||
-      mkdir("/sys/fs/cgroup/outer/inner", 0755) != 0 || !write_file("/sys/fs/cgroup/self", "1:cpu:/\n0::/outer/inner\n") ||
-      mount("/sys/fs/cgroup/self", "/proc/self/cgroup", NULL, MS_BIND, NULL) != 0)
-    return false;
-  return (!quota->root || write_file("/sys/fs/cgroup/cpu.max", quota->root)) &&
-         (!quota->outer || write_file("/sys/fs/cgroup/outer/cpu.max", quota->outer)) &&
-         (!quota->inner || write_file("/sys/fs/cgroup/outer/inner/cpu.max", quota->inner));
-}
-
-static bool can_enter_own_cgroups(void) {
-  static const struct quota none = {NULL, NULL, NULL, 0};
-  fflush(NULL);
-  const pid_t child = fork();
-  if (child == 0) _exit(enter_own_cgroups(&none) ? 0 : 1);
-  int status = -1;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
+static bool enter(const struct quota *quota) { return cgroups_enter("cpu.max", quota->root, quota->outer, quota->inner); }
 
 static void quota_child(void *argument) {
   const struct quota *quota = argument;
-  REQUIRE(enter_own_cgroups(quota), "cgroups");
+  REQUIRE(enter(quota), "cgroups");
   const int most = process_n_processors(),
             expected = quota->n_processors > 0 && quota->n_processors < most ? quota->n_processors : most;
   CHECK(wsgemm_default_num_threads() == expected, "%d threads on %d processors, expected %d", wsgemm_default_num_threads(), most,
@@ -209,7 +184,7 @@ static void cgroup_quota(void) {
       {NULL, NULL, "nonsense\n", 0},
       {NULL, NULL, "", 0},
   };
-  if (!can_enter_own_cgroups()) {
+  if (!cgroups_can_enter()) {
     check_skip("no mount namespace of our own (not root?)");
     return;
   }

@@ -3,6 +3,7 @@
  *
  * The library reads its file on its first call, so every case runs in forked children and the parent never calls it. */
 #define _GNU_SOURCE
+#include "cgroups.h"
 #include "folder.h"
 #include "process.h"
 #include "rows.h"
@@ -295,6 +296,26 @@ static void refused(void) {
   in_child("refused", refused_child, NULL);
 }
 
+/* A container's memory is less than the machine's. */
+static void container_child(void *unused) {
+  (void)unused;
+  REQUIRE(cgroups_enter("memory.max", "max\n", "60000000\n", "max\n"), "cgroups");
+  const wsgemm_gemm_desc fits = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1000, 1000, 1000),
+                         too_large = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1500, 1500, 1500);
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT; /* operands and a second C: 32 and 72 MB */
+  options.budget_ms = 0;
+  CHECK(wsgemm_autotune(NULL, &fits, &options) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(wsgemm_autotune(NULL, &too_large, &options) == WSGEMM_ALLOC_FAILED && strstr(wsgemm_last_error(), "memory"), "%s",
+        wsgemm_last_error());
+}
+
+static void container(void) {
+  if (cgroups_can_enter())
+    in_child("container", container_child, NULL);
+  else
+    check_skip("no mount namespace of our own (not root?)");
+}
+
 /* ---- files --------------------------------------------------------------------------------------------------------------------------------- */
 
 static void no_file_child(void *unused) {
@@ -504,6 +525,8 @@ static void import_child(void *unused) {
   CHECK(wsgemm_tuning_import(NULL, NULL, &n_lines) == WSGEMM_INVALID_POINTER, "NULL");
   CHECK(wsgemm_tuning_import("nonsense\n", NULL, &n_lines) == WSGEMM_INVALID_VALUE && n_lines == 0, "%d lines of nonsense",
         n_lines);
+  CHECK(wsgemm_tuning_import("x crc=8cdc1683\n", NULL, &n_lines) == WSGEMM_INVALID_VALUE && n_lines == 0,
+        "%d lines of another version's", n_lines);
   CHECK(wsgemm_tuning_import("", NULL, &n_lines) == WSGEMM_SUCCESS && n_lines == 0 && count_lines(user_file) == 2,
         "an empty text");
   CHECK(wsgemm_tuning_import(lines, inner, &n_lines) == WSGEMM_FILE_ERROR, "into a folder");
@@ -587,6 +610,7 @@ static void fork_beside_tuning(void) {
 static const struct check_case cases[] = {{"types_and_ops", types_and_ops},
                                           {"results_and_steps", results_and_steps},
                                           {"refused", refused},
+                                          {"container", container},
                                           {"no_file", no_file},
                                           {"where_it_is_kept", where_it_is_kept},
                                           {"warnings", warnings},

@@ -105,6 +105,54 @@ static void strange_files(void) {
   folder_remove(folder);
 }
 
+/* Lines of another version, which has words, kinds or lengths that this one cannot read: in the file they stay, whoever writes into it. */
+static void foreign_lines(void) {
+  enum { LONG = 5000 };
+  static const char *const unknown[] = {"gemm device=\"x\" sparse=2:4 m=1", "trsm device=\"x\" m=1", "x"};
+  char folder[PATH_BYTES], path[PATH_BYTES], mine[LINE_BYTES], torn[LINE_BYTES];
+  const ws_tuning_entry first = tuning_of_writer(1, 1), second = tuning_of_writer(1, 2);
+  folder_make(folder);
+  folder_path(path, folder, "tuning");
+  char *foreign = calloc(4, LONG), *text = calloc(8, LONG);
+  REQUIRE(foreign && text, "memory");
+  size_t n = 0;
+  for (int i = 0; i < 4; i++) {
+    char *line = foreign + n;
+    if (i < 3)
+      strcpy(line, unknown[i]);
+    else
+      memset(line, 'y', LONG - 100);
+    n += tuning_seal(line, strlen(line));
+    foreign[n++] = '\n';
+  }
+  tuning_line(&first, mine), tuning_line(&second, torn);
+  torn[10] ^= 1;
+  const size_t n_text = (size_t)sprintf(text, "%s%.100s%s%s", WS_TUNING_HEADER, "# said by hand\n", torn, mine);
+  memcpy(text + n_text, foreign, n);
+  file_write(path, text, n_text + n);
+  ws_tuning_list list = {0};
+  CHECK(ws_tuning_file_read(path, &list) && list.n == 1 && list.n_bad == 1 && list.n_foreign == 4, "%d, %d bad, %d foreign",
+        list.n, list.n_bad, list.n_foreign);
+  ws_tuning_list_free(&list);
+  for (int turn = 0; turn < 3; turn++) { /* they do not grow more, either */
+    CHECK(tuning_merge(path, &first), "merged");
+    const size_t n_now = (size_t)sprintf(text, "%s%s", WS_TUNING_HEADER, mine);
+    memcpy(text + n_now, foreign, n);
+    CHECK(file_is(path, text, n_now + n), "turn %d: the file is another", turn);
+  }
+  CHECK(ws_tuning_file_merge(path, NULL) && file_is(path, WS_TUNING_HEADER, strlen(WS_TUNING_HEADER)), "not emptied");
+  file_write(path, foreign, n); /* ours, if without a header */
+  CHECK(ws_tuning_file_read(path, &list) && list.n == 0 && list.n_bad == 0 && list.n_foreign == 4, "foreign lines alone");
+  ws_tuning_list_free(&list);
+  foreign[3] = '\0'; /* no checksum makes this a line */
+  foreign[tuning_seal(foreign, strlen(unknown[0]))] = '\n';
+  file_write(path, foreign, n);
+  CHECK(ws_tuning_file_read(path, &list) && list.n_bad == 1 && list.n_foreign == 3, "a NUL in a line: %d bad", list.n_bad);
+  ws_tuning_list_free(&list);
+  free(foreign), free(text);
+  folder_remove(folder);
+}
+
 /* ---- merging ----------------------------------------------------------------------------------------------------------------------------- */
 
 static void merging(void) {
@@ -366,6 +414,7 @@ static void forked_beside_a_writer(void) {
 }
 
 static const struct check_case cases[] = {{"strange_files", strange_files},
+                                          {"foreign_lines", foreign_lines},
                                           {"merging", merging},
                                           {"writers_at_once", writers_at_once},
                                           {"killed_at_random", killed_at_random},

@@ -99,7 +99,8 @@ static void read_row(const char *line, int position, row *r) {
   if (r->batch > 1) snprintf(r->shape + used, sizeof r->shape - (size_t)used, " x%" PRId64, r->batch);
   describe_setting(line, r->setting, sizeof r->setting);
   if (strchr(access, 's')) strncat(r->setting, " (unaligned)", sizeof r->setting - strlen(r->setting) - 1);
-  if (ws_tuning_is(line, "store", "full")) strncat(r->setting, " (beta or epilogue)", sizeof r->setting - strlen(r->setting) - 1);
+  if (ws_tuning_is(line, "store", "full") && strcmp(type, type_c) == 0) /* C in FP32 has no other */
+    strncat(r->setting, " (beta or epilogue)", sizeof r->setting - strlen(r->setting) - 1);
   r->before_us = ws_tuning_number(line, "before_us");
   r->after_us = ws_tuning_number(line, "after_us");
 }

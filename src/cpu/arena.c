@@ -1,5 +1,6 @@
 /* arena.c - where tuning measures products on the CPU: operands of its own in host memory, and the candidates for a product. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,9 +73,16 @@ static void *new_matrix(size_t bytes) {
   return bytes > 0 ? aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN) : NULL;
 }
 
+/* Of memory.max: a number, or "max". */
+static double bytes_of(const char *text) {
+  long long bytes;
+  return sscanf(text, "%lld", &bytes) == 1 && bytes >= 0 ? (double)bytes : HUGE_VAL;
+}
+
+/* Of the machine, or of a container in it. */
 static double memory_bytes(void) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (double)pages * (double)page : HUGE_VAL;
+  return fmin(pages > 0 && page > 0 ? (double)pages * (double)page : HUGE_VAL, ws_cgroup_least("memory.max", bytes_of));
 }
 
 static wsgemm_status open_arena(ws_arena *arena) {
@@ -87,7 +95,8 @@ static wsgemm_status open_arena(ws_arena *arena) {
   own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
   const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes;
   if (wanted > memory_bytes()) /* the system may promise more than it has, and kill who uses it */
-    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "operands of %.0f bytes are more than this machine's memory", wanted);
+    return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "operands of %.0f bytes are more than there is memory for this process",
+                   wanted);
   own->a = new_matrix(a_bytes), own->b = new_matrix(b_bytes), own->c = new_matrix(own->c_bytes);
   own->expected = new_matrix(own->c_bytes), own->cache = new_matrix(own->cache_bytes);
   if (!own->a || !own->b || !own->c || !own->expected || !own->cache)
