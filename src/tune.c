@@ -287,6 +287,8 @@ static void read_file(void) {
     snprintf(text, sizeof text, "%d damaged lines are ignored", of_file.n_bad), warn_of_file(text);
   else if (n_unknown > 0)
     snprintf(text, sizeof text, "%d lines of unknown kernels are ignored", n_unknown), warn_of_file(text);
+  else if (of_file.n == 0 && of_file.n_foreign > 0)
+    snprintf(text, sizeof text, "%d lines of other versions are ignored", of_file.n_foreign), warn_of_file(text);
 }
 
 static void find_path(const char *setting) {

@@ -92,7 +92,8 @@ typedef struct ws_tuning_entry {
 
 /* ---- text: tuning_line.c --------------------------------------------------------------------------------------------------- */
 
-#define WS_TUNING_HEADER "# wsgemm tuning 1\n"
+#define WS_TUNING_HEADER_OF_ALL "# wsgemm tuning "
+#define WS_TUNING_HEADER WS_TUNING_HEADER_OF_ALL "1\n"
 enum { WS_TUNING_LINE_BYTES = 640 };
 
 /* What a line cannot hold of a device's name becomes '?'. */
@@ -108,7 +109,7 @@ typedef struct ws_tuning_list {
   ws_tuning_entry *entry;
   int n, most;
   int n_bad; /* lines that were none */
-  /* Lines with a right checksum that this version cannot read, as another version may write them, each with its '\n'. A writer leaves them in
+  /* Lines of other versions that have a right checksum, but cannot be read here, each with its '\n'. A writer leaves them in
    * the file. */
   char *foreign;
   size_t n_foreign_bytes;

@@ -44,9 +44,9 @@ static char *read_all(int fd, size_t *length) {
   return text;
 }
 
-static bool has_header(const char *text, size_t length) {
-  const size_t n = strlen(WS_TUNING_HEADER);
-  return length >= n && memcmp(text, WS_TUNING_HEADER, n) == 0;
+static bool begins_with(const char *text, size_t length, const char *words) {
+  const size_t n = strlen(words);
+  return length >= n && memcmp(text, words, n) == 0;
 }
 
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
@@ -61,11 +61,12 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
     return false;
   }
   const int n_before = list->n;
-  list->has_header = has_header(text, length);
-  bool ok = ws_tuning_list_read(list, text, length);
+  list->has_header = begins_with(text, length, WS_TUNING_HEADER);
+  const bool is_later = !list->has_header && begins_with(text, length, WS_TUNING_HEADER_OF_ALL);
+  bool ok = is_later || ws_tuning_list_read(list, text, length);
   if (!ok) {
     errno = ENOMEM;
-  } else if (length > 0 && list->n == n_before && list->n_foreign == 0 && !list->has_header) {
+  } else if (length > 0 && list->n == n_before && !list->has_header) {
     ok = false;
     errno = EINVAL;
   }
@@ -210,7 +211,7 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   struct stat s;
   const mode_t mode = fstat(lock, &s) == 0 ? s.st_mode & 0666 : 0600; /* as the umask left it */
   bool ok = ws_tuning_file_read(path, &all);
-  if (ok && !all.has_header && all.n_bad > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
+  if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
   if (!entries) all.n = 0, all.n_foreign_bytes = 0;
   for (int i = 0; ok && entries && i < entries->n; i++) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);

@@ -1,7 +1,9 @@
 /* tuning_line.c - tuning entries as lines of text: words of the form key=value in a fixed order, the last one a checksum (CRC-32 of ISO
  * 3309, as zlib's) of all before it. A line that is not exactly what this file would write for some entry is none. */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -309,6 +311,13 @@ bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e) {
   return ws_tuning_list_add(list, e);
 }
 
+/* Not of this version, which can read what it writes. */
+static bool is_foreign(const char *line, size_t length) {
+  char words[WS_VERSION_BYTES + 16];
+  const int n = snprintf(words, sizeof words, " version=%s ", wsgemm_version_string());
+  return is_sealed(line, length) && !memmem(line, length, words, (size_t)n);
+}
+
 static bool keep_foreign(ws_tuning_list *list, const char *line, size_t length) {
   char *grown = realloc(list->foreign, list->n_foreign_bytes + length + 1);
   if (!grown) return false;
@@ -324,7 +333,7 @@ static bool take_line(ws_tuning_list *list, const char *line, size_t length) {
   ws_tuning_entry e;
   if (length == 0 || *line == '#') return true;
   if (ws_tuning_read_line(line, length, &e)) return ws_tuning_list_put(list, &e);
-  if (is_sealed(line, length)) return keep_foreign(list, line, length);
+  if (is_foreign(line, length)) return keep_foreign(list, line, length);
   list->n_bad++;
   return true;
 }

@@ -442,6 +442,7 @@ static void warnings(void) {
       {"# wsgemm tuning 1\n# a comment\n\n", NULL},
       {"# wsgemm tuning 1\ngemm device=\"x\" crc=00000000\nnonsense\n", "2 damaged lines are ignored"},
       {"Dear diary,\n", "not a tuning file"},
+      {"# wsgemm tuning 1\nx crc=8cdc1683\n", "1 lines of other versions are ignored"},
       {NULL, "not a tuning file"},
   };
   for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {

@@ -127,7 +127,7 @@ static void foreign_lines(void) {
   }
   tuning_line(&first, mine), tuning_line(&second, torn);
   torn[10] ^= 1;
-  const size_t n_text = (size_t)sprintf(text, "%s%.100s%s%s", WS_TUNING_HEADER, "# said by hand\n", torn, mine);
+  size_t n_text = (size_t)sprintf(text, "%s%.100s%s%s", WS_TUNING_HEADER, "# said by hand\n", torn, mine);
   memcpy(text + n_text, foreign, n);
   file_write(path, text, n_text + n);
   ws_tuning_list list = {0};
@@ -141,14 +141,30 @@ static void foreign_lines(void) {
     CHECK(file_is(path, text, n_now + n), "turn %d: the file is another", turn);
   }
   CHECK(ws_tuning_file_merge(path, NULL) && file_is(path, WS_TUNING_HEADER, strlen(WS_TUNING_HEADER)), "not emptied");
-  file_write(path, foreign, n); /* ours, if without a header */
+  n_text = (size_t)sprintf(text, "%s", WS_TUNING_HEADER);
+  memcpy(text + n_text, foreign, n);
+  file_write(path, text, n_text + n);
   CHECK(ws_tuning_file_read(path, &list) && list.n == 0 && list.n_bad == 0 && list.n_foreign == 4, "foreign lines alone");
   ws_tuning_list_free(&list);
-  foreign[3] = '\0'; /* no checksum makes this a line */
-  foreign[tuning_seal(foreign, strlen(unknown[0]))] = '\n';
-  file_write(path, foreign, n);
+  text[n_text + 3] = '\0'; /* no checksum makes this a line */
+  text[n_text + tuning_seal(text + n_text, strlen(unknown[0]))] = '\n';
+  file_write(path, text, n_text + n);
   CHECK(ws_tuning_file_read(path, &list) && list.n_bad == 1 && list.n_foreign == 3, "a NUL in a line: %d bad", list.n_bad);
   ws_tuning_list_free(&list);
+  check_file(path, "foreign lines without a header", foreign, n, -1, 0);
+  n_text = (size_t)sprintf(text, "# wsgemm tuning 2\n%s", mine);
+  check_file(path, "a later header, a line of ours", text, n_text, -1, 0);
+  memcpy(text + n_text, foreign, n);
+  check_file(path, "a later header, foreign lines", text, n_text + n, -1, 0);
+  n_text = (size_t)sprintf(text, "%s", mine);
+  memcpy(text + n_text, foreign, n);
+  file_write(path, text, n_text + n);
+  errno = 0;
+  CHECK(!tuning_merge(path, &second) && errno == EINVAL && file_is(path, text, n_text + n),
+        "foreign lines without a header, merged");
+  n_text = (size_t)sprintf(text, "%sgemm version=%s m=011", WS_TUNING_HEADER, wsgemm_version_string());
+  n_text = (size_t)(strlen(WS_TUNING_HEADER) + tuning_seal(text + strlen(WS_TUNING_HEADER), n_text - strlen(WS_TUNING_HEADER)));
+  check_file(path, "of this version, and yet not to be read", text, n_text, 0, 1);
   free(foreign), free(text);
   folder_remove(folder);
 }

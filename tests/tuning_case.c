@@ -97,7 +97,8 @@ ws_tuning_entry tuning_for(wsgemm_handle *h, const wsgemm_gemm_desc *d, const ws
 
 static bool equal_kinds(const ws_tuning_kind *x, const ws_tuning_kind *y) {
   return x->type == y->type && x->type_c == y->type_c && x->numerics == y->numerics && x->a_trans == y->a_trans &&
-         x->b_trans == y->b_trans && x->single_a == y->single_a && x->single_b == y->single_b && x->workers == y->workers;
+         x->b_trans == y->b_trans && x->single_a == y->single_a && x->single_b == y->single_b && x->workers == y->workers &&
+         x->full_store == y->full_store;
 }
 
 static bool equal_keys(const ws_tuning_entry *x, const ws_tuning_entry *y) {

@@ -334,11 +334,12 @@ def tuned_lines():
 
 
 def tuned_row(records, lines):
-    """The row that the shipped table has for the product of these records; None: it has none."""
+    """The row that the shipped table has for the product of these records, which has no beta; None: it has none."""
     first, rows = records[0], {r["row"] for r in records}
     ops, m, n, k = re.fullmatch(r"(\w\w) (\d+)x(\d+)x(\d+)", first["case"]).groups()
     wanted = {"device": first["device"], "type": first["routine"][0], "ops": ops, "m": m, "n": n, "k": k, "batch": "1"}
-    lines = [line for line in lines if line["row"] in rows and all(line.get(key) == value for key, value in wanted.items())]
+    lines = [line for line in lines if line["row"] in rows and "store" not in line]
+    lines = [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
     return lines[0]["row"] if lines else None
 
 
@@ -349,6 +350,7 @@ def is_square(case):
 def gpu_landscape_table(records):
     """Of a search that left nothing out: the fastest kernel with each COARSE_FACTOR beside the fastest, and the tuner's."""
     lines = tuned_lines()
+    records = [r for r in records if not r.get("beta")]
     squares = [r for r in records if is_square(r["case"])] or records
     classes = unique((r["routine"], r["numerics"]) for r in squares)
     classes = sorted(classes, key=lambda c: ("sdczhb".index(c[0][0]), c[1]))[:MOST_ROWS]

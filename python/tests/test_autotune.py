@@ -277,6 +277,7 @@ BAD = [
     ((9, 9, 9), {"beta": "x"}, ValueError, []),
     ((9, 9, 9), {"beta": 1j}, TypeError, []),
     ((9, 9, 9), {"beta": 1e39}, ValueError, ["1e+39"]),
+    ((9, 9, 9), {"beta": 10**400}, ValueError, ["float32"]),
     ((9, 9, 9), {"beta": float("nan")}, ValueError, ["nan"]),
     ((9, 9, 9), {"budget_ms": -5}, ValueError, ["-5"]),
     ((9, 9, 9), {"budget_ms": float("nan")}, ValueError, ["nan"]),

@@ -286,7 +286,10 @@ def _device(device: int) -> int:
 
 
 def _beta(beta: float) -> float:
-    number = float(beta)
+    try:
+        number = float(beta)
+    except OverflowError:  # an integer
+        number = float("inf")
     if not abs(number) <= float(np.finfo(np.float32).max):
         raise ValueError(f"beta is {beta!r}, but it must be a finite number that a float32 holds")
     return number

@@ -226,11 +226,13 @@ static autotune_case *make_cases(const request *r, int *n_cases) {
   for (int t = 0; t < r->n_types; t++)
     for (int o = 0; o < r->n_ops; o++)
       for (int s = 0; s < r->shapes.n; s++, c++, (*n_cases)++) {
-        *c = (autotune_case){.type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s]};
+        *c = (autotune_case){
+            .type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s], .beta = r->beta};
         snprintf(c->routine, sizeof c->routine, "%cgemm", ws_cli_types[c->type].letter);
-        snprintf(c->name, sizeof c->name, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
+        snprintf(c->product, sizeof c->product, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
                  c->shape.k);
-        if (r->beta != 0) snprintf(c->name + strlen(c->name), sizeof c->name - strlen(c->name), " beta=%g", r->beta);
+        snprintf(c->name, sizeof c->name, "%s", c->product);
+        if (r->beta != 0) snprintf(c->name, sizeof c->name, "%s beta=%g", c->product, r->beta);
       }
   return cases;
 }
@@ -277,7 +279,7 @@ static bool is_device(const known *k, const char *line) {
 static bool is_store(const char *line, double beta) {
   char numerics[16];
   const bool has_two = ws_tuning_value(line, "numerics", numerics, sizeof numerics) && strncmp(numerics, "wgmma", 5) == 0;
-  return ws_tuning_is(line, "store", "full") == (has_two && beta != 0);
+  return ws_tuning_is(line, "store", "full") == (has_two && (float)beta != 0);
 }
 
 static bool is_product(const char *line, const request *r, const autotune_case *c) {

@@ -25,7 +25,8 @@ typedef struct autotune_case {
   wsgemm_type type;
   char op_a, op_b; /* n, t or c */
   ws_shape shape;
-  char routine[8], name[64]; /* "sgemm", "nn 4096x4096x4096 beta=1" */
+  double beta;
+  char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
   autotune_state state;
   wsgemm_autotune_result result;
 } autotune_case;

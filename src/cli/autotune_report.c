@@ -169,8 +169,9 @@ static void log_candidate(autotune_report *r, autotune_candidate *c) {
   ws_tuning_word word;
   fprintf(r->log, "{\"suite\":\"landscape\"");
   ws_cli_put_member(r->log, "routine", r->current->routine);
-  ws_cli_put_member(r->log, "case", r->current->name);
+  ws_cli_put_member(r->log, "case", r->current->product);
   ws_cli_put_member(r->log, "numerics", r->math);
+  if (r->current->beta != 0) fprintf(r->log, ",\"beta\":%.17g", r->current->beta);
   while (ws_tuning_next_word(&rest, &word)) {
     fprintf(r->log, ",\"%s\":", word.key);
     ws_tuning_put_json_value(r->log, &word);

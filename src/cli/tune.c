@@ -213,7 +213,7 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* Lines of the file that the library does not take. */
+/* Lines of the file that the library does not take, or, of no valid ones, all. */
 static int count_damaged(const request *r, int n_valid) {
   if (r->of_table || !*r->path) return 0;
   char *text = read_file(r->path);
@@ -243,7 +243,7 @@ static char *readable_lines(const request *r, int *n_damaged) {
   const int n = ws_tuning_count_lines(text);
   *n_damaged = count_damaged(r, n);
   if (n > 0 || *n_damaged == 0) return text;
-  ws_cli_fail("%s: not a tuning file, or all of its lines are damaged", r->path);
+  ws_cli_fail("%s: no line in it can be read: not a tuning file, damaged, or of another version", r->path);
   free(text);
   return NULL;
 }
@@ -263,7 +263,8 @@ static int show(const request *r) {
     print_table(rows, n_rows);
     printf("%s%d shape%s in %s\n", n_rows ? "\n" : "", n_rows, n_rows == 1 ? "" : "s",
            r->of_table ? "the library's table" : r->path);
-    if (n_damaged) printf("%d line%s damaged or superseded, and not used\n", n_damaged, n_damaged == 1 ? " is" : "s are");
+    if (n_damaged)
+      printf("%d line%s damaged, superseded or of another version, and not used\n", n_damaged, n_damaged == 1 ? " is" : "s are");
   }
   free(rows);
   free(text);
@@ -307,7 +308,7 @@ static int import_lines(const request *r) {
   if (status == WSGEMM_INVALID_VALUE) return ws_cli_fail("%s: none of its %d lines is valid", name, n_all);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   printf("%d line%s imported into %s", n_valid, n_valid == 1 ? "" : "s", r->path);
-  if (n_all > n_valid) printf(", %d left out as damaged", n_all - n_valid);
+  if (n_all > n_valid) printf(", %d left out as damaged or of another version", n_all - n_valid);
   printf("\n");
   return WS_EXIT_OK;
 }
@@ -315,10 +316,7 @@ static int import_lines(const request *r) {
 static int clear(const request *r) {
   if (!*r->path) return ws_cli_fail("there is no tuning file: WSGEMM_TUNE=off, or no home folder; give --file FILE");
   if (!r->is_sure) return ws_cli_usage("tune", "tune: clear empties %s; say --yes", r->path);
-  char *text = ws_tuning_lines(r->file, false);
-  if (!text) return ws_cli_fail("out of memory");
-  const int n = ws_tuning_count_lines(text);
-  free(text);
+  const int n = count_damaged(r, 0);
   const wsgemm_status status = wsgemm_tuning_clear(r->file);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   printf("%d line%s removed from %s\n", n, n == 1 ? "" : "s", r->path);

@@ -79,7 +79,7 @@ static double bytes_of(const char *text) {
   return sscanf(text, "%lld", &bytes) == 1 && bytes >= 0 ? (double)bytes : HUGE_VAL;
 }
 
-/* Of the machine, or of a container in it. */
+/* All that the machine has, or that a cgroup (version 2) may have; others may use some of it. */
 static double memory_bytes(void) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return fmin(pages > 0 && page > 0 ? (double)pages * (double)page : HUGE_VAL, ws_cgroup_least("memory.max", bytes_of));
@@ -93,7 +93,7 @@ static wsgemm_status open_arena(ws_arena *arena) {
   const size_t b_bytes = ws_arena_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
   own->c_bytes = ws_arena_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
   own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
-  const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes;
+  const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes + (double)own->cache_bytes;
   if (wanted > memory_bytes()) /* the system may promise more than it has, and kill who uses it */
     return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "operands of %.0f bytes are more than there is memory for this process",
                    wanted);

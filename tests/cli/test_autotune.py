@@ -208,9 +208,11 @@ def test_nothing_to_choose(env):
 
 def test_log_of_the_landscape(tmp_path, env):
     log = tmp_path / "log.jsonl"
-    for _ in range(2):
-        autotune(env, "--shapes", SHAPE, "--exhaustive", "--log", log)
+    for beta in ("0", "0.5"):
+        autotune(env, "--shapes", SHAPE, "--exhaustive", "--log", log, "--beta", beta)
     records = [json.loads(line) for line in log.read_text().splitlines()]
+    half = len(records) // 2
+    assert [r.get("beta") for r in records] == [None] * half + [0.5] * half
     candidates = re.findall(r"row=.*", check("autotune", "--shapes", SHAPE, "--dry-run", env=env))
     assert len(records) == 2 * len(candidates)
     for record in records:
@@ -270,14 +272,17 @@ def test_resume_beside_products_with_a_beta(tmp_path, on_a_gpu, numerics):
         for beta in ("0", "1", "-2"):
             words = ["--device", "0", "--shapes", "1024", "--routine", "h", "--beta", beta, "--dry-run", "--resume"]
             assert ("1 shape left out" in check("autotune", *words, env=on_a_gpu)) == (beta in left_out)
+    words[words.index("--beta") + 1] = "1e-50"  # a float's 0
+    assert "1 shape left out" not in check("autotune", *words, env=on_a_gpu)
 
 
 def test_beta_on_the_cpu(tmp_path, env):
     # One line for products with a beta and those without.
     _, stderr = autotune(env, "--shapes", SHAPE, "--beta", "0.5", *QUICK)
     assert f"1/1 sgemm nn {SHAPE} beta=0.5: " in stderr
-    stdout, _ = autotune(env, "--shapes", SHAPE, "--resume", *QUICK)
-    assert "1 shape left out" in stdout and len(lines_of(tmp_path / "tuning")) == 1
+    for beta in ("0", "0.5"):
+        stdout, _ = autotune(env, "--shapes", SHAPE, "--beta", beta, "--resume", *QUICK)
+        assert "1 shape left out" in stdout and len(lines_of(tmp_path / "tuning")) == 1
 
 
 @pytest.mark.parametrize("path", ["", "file/tuning"])
@@ -475,10 +480,24 @@ def test_damaged_lines(tmp_path, env, tuned):
     assert len(check("tune", "export", env=env).splitlines()) == 3
     copy = tmp_path / "copy"
     copy.write_bytes(tuned.read_bytes())
-    assert check("tune", "import", copy, "--file", tmp_path / "x", env=env).endswith(", 1 left out as damaged\n")
+    assert check("tune", "import", copy, "--file", tmp_path / "x", env=env).endswith(", 1 left out as damaged or of another version\n")
     # A search mends the file, and nothing else is lost.
     autotune(env, "--shapes", "170", *QUICK)
     assert len(lines_of(tuned)) == 3
+
+
+def test_lines_of_another_version(tmp_path, env):
+    later = 'gemm device="x" version=99.0.0 sparse=2:4'
+    later += f" crc={zlib.crc32(later.encode()):08x}\n"
+    (tmp_path / "tuning").write_text("# wsgemm tuning 1\n" + later)
+    autotune(env, "--shapes", SHAPE, *QUICK)
+    text = (tmp_path / "tuning").read_text()
+    assert text.endswith(later) and text.count("\n") == 3
+    assert "1 line is damaged, superseded or of another version" in check("tune", "show", env=env)
+    told = check("tune", "import", tmp_path / "tuning", "--file", tmp_path / "x", env=env)
+    assert told.startswith("1 line imported") and told.endswith(", 1 left out as damaged or of another version\n")
+    assert check("tune", "clear", "--yes", env=env).startswith("2 lines removed")
+    assert (tmp_path / "tuning").read_text() == "# wsgemm tuning 1\n"
 
 
 @pytest.mark.parametrize("content", [b"", b"#\n\n", b"Dear diary\n", b"\0\1\2\3\n\0", b"gemm device="])

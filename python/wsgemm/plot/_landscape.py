@@ -54,7 +54,7 @@ def _time(records: list[Record]) -> str:
 
 
 def _draw_class(routine: str, numerics: str, records: list[Record]) -> Drawing:
-    shapes = grouped(records, lambda r: str(r["case"]))
+    shapes = grouped(records, lambda r: str(r["case"]) + (f" beta={r['beta']:g}" if r.get("beta") else ""))
     tiles = sorted({str(r["tile"]) for r in records}, key=_tile_order)
     factors = sorted({int(r["coarse"]) for r in records})
     columns = min(_COLUMNS, len(shapes))
