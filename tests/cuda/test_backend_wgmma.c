@@ -231,18 +231,21 @@ CHILD_CASE(parts_of_k) {
   wsgemm_destroy(h);
 }
 
-/* What the library's table has for a plain product serves no other; where a store takes long, consumers take turns. */
+/* Where a store takes long, consumers take turns, in lines of the library's table of their own, and by the model where it has none. */
 CHILD_CASE(rows_by_store) {
   (void)unused;
+  static const int64_t sizes[][3] = {{4096, 4096, 4096}, {20000, 10000, 1000}};
+  static const char *const chosen_by[] = {"tuning table", "model"};
   setenv("WSGEMM_TUNE", "/nonexistent/tuning", 1);
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
-  for (int t = 0; t < N_HALVES; t++) {
-    wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 4096, 4096, 4096);
-    CHECK(explained_is(NULL, &d, "chosen_by", "tuning table"), "not of the table");
-    d.beta.s = 1;
-    CHECK(explained_is(NULL, &d, "chosen_by", "model") && row_of(launch_of(NULL, &d))->turns, "beta = 1: %s",
-          fake.launch[0].kernel);
-  }
+  for (int t = 0; t < N_HALVES; t++)
+    for (int i = 0; i < 2; i++) {
+      wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, sizes[i][0], sizes[i][1], sizes[i][2]);
+      for (d.beta.s = 0; d.beta.s < 2; d.beta.s++) {
+        CHECK(explained_is(NULL, &d, "chosen_by", chosen_by[i]), "beta = %g: not by the %s", d.beta.s, chosen_by[i]);
+        CHECK(row_of(launch_of(NULL, &d))->turns == (d.beta.s != 0), "beta = %g: %s", d.beta.s, fake.launch[0].kernel);
+      }
+    }
 }
 
 static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
