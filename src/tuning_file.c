@@ -212,7 +212,7 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   const mode_t mode = fstat(lock, &s) == 0 ? s.st_mode & 0666 : 0600; /* as the umask left it */
   bool ok = ws_tuning_file_read(path, &all);
   if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
-  if (!entries) all.n = 0, all.n_foreign_bytes = 0;
+  if (!entries) ws_tuning_list_free(&all);
   for (int i = 0; ok && entries && i < entries->n; i++) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);
     if (!ok) errno = ENOMEM;

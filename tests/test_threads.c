@@ -152,11 +152,9 @@ struct quota {
   int n_processors;                 /* the tightest, rounded up; 0: none */
 };
 
-static bool enter(const struct quota *quota) { return cgroups_enter("cpu.max", quota->root, quota->outer, quota->inner); }
-
 static void quota_child(void *argument) {
   const struct quota *quota = argument;
-  REQUIRE(enter(quota), "cgroups");
+  REQUIRE(cgroups_enter("cpu.max", quota->root, quota->outer, quota->inner), "cgroups");
   const int most = process_n_processors(),
             expected = quota->n_processors > 0 && quota->n_processors < most ? quota->n_processors : most;
   CHECK(wsgemm_default_num_threads() == expected, "%d threads on %d processors, expected %d", wsgemm_default_num_threads(), most,

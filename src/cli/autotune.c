@@ -226,8 +226,7 @@ static autotune_case *make_cases(const request *r, int *n_cases) {
   for (int t = 0; t < r->n_types; t++)
     for (int o = 0; o < r->n_ops; o++)
       for (int s = 0; s < r->shapes.n; s++, c++, (*n_cases)++) {
-        *c = (autotune_case){
-            .type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s], .beta = r->beta};
+        *c = (autotune_case){.type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s]};
         snprintf(c->routine, sizeof c->routine, "%cgemm", ws_cli_types[c->type].letter);
         snprintf(c->product, sizeof c->product, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
                  c->shape.k);
@@ -488,7 +487,7 @@ static int close_log(const request *r, autotune_report *report) {
 }
 
 static int run(wsgemm_handle *h, const request *r) {
-  autotune_report report = {.math = r->math_name, .is_quiet = r->is_dry, .is_exhaustive = r->is_exhaustive};
+  autotune_report report = {.math = r->math_name, .beta = r->beta, .is_quiet = r->is_dry, .is_exhaustive = r->is_exhaustive};
   ws_gpu_facts gpu = {0};
   known known = {0};
   int n_cases = 0;

@@ -25,7 +25,6 @@ typedef struct autotune_case {
   wsgemm_type type;
   char op_a, op_b; /* n, t or c */
   ws_shape shape;
-  double beta;
   char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
   autotune_state state;
   wsgemm_autotune_result result;
@@ -40,7 +39,8 @@ typedef struct autotune_candidate {
 } autotune_candidate;
 
 typedef struct autotune_report {
-  const char *math, *log_path;
+  const char *math;
+  double beta;
   FILE *log; /* NULL: none */
   char device[160], date[16];
   bool is_quiet, is_exhaustive, is_terminal, is_shown, is_out_of_memory;

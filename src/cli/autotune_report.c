@@ -171,7 +171,7 @@ static void log_candidate(autotune_report *r, autotune_candidate *c) {
   ws_cli_put_member(r->log, "routine", r->current->routine);
   ws_cli_put_member(r->log, "case", r->current->product);
   ws_cli_put_member(r->log, "numerics", r->math);
-  if (r->current->beta != 0) fprintf(r->log, ",\"beta\":%.17g", r->current->beta);
+  if (r->beta != 0) fprintf(r->log, ",\"beta\":%.17g", r->beta);
   while (ws_tuning_next_word(&rest, &word)) {
     fprintf(r->log, ",\"%s\":", word.key);
     ws_tuning_put_json_value(r->log, &word);

@@ -213,13 +213,12 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* Lines of the file that the library does not take, or, of no valid ones, all. */
-static int count_damaged(const request *r, int n_valid) {
-  if (r->of_table || !*r->path) return 0;
-  char *text = read_file(r->path);
+/* Of the file, whether the library takes them or not. */
+static int count_lines(const request *r) {
+  char *text = *r->path ? read_file(r->path) : NULL;
   const int n = text ? ws_tuning_count_lines(text) : 0;
   free(text);
-  return n > n_valid ? n - n_valid : 0;
+  return n;
 }
 
 /* A file that was named must be one that can be read. */
@@ -240,8 +239,8 @@ static char *readable_lines(const request *r, int *n_damaged) {
     ws_cli_fail("out of memory");
     return NULL;
   }
-  const int n = ws_tuning_count_lines(text);
-  *n_damaged = count_damaged(r, n);
+  const int n = ws_tuning_count_lines(text), n_all = r->of_table ? n : count_lines(r);
+  *n_damaged = n_all > n ? n_all - n : 0;
   if (n > 0 || *n_damaged == 0) return text;
   ws_cli_fail("%s: no line in it can be read: not a tuning file, damaged, or of another version", r->path);
   free(text);
@@ -316,7 +315,7 @@ static int import_lines(const request *r) {
 static int clear(const request *r) {
   if (!*r->path) return ws_cli_fail("there is no tuning file: WSGEMM_TUNE=off, or no home folder; give --file FILE");
   if (!r->is_sure) return ws_cli_usage("tune", "tune: clear empties %s; say --yes", r->path);
-  const int n = count_damaged(r, 0);
+  const int n = count_lines(r);
   const wsgemm_status status = wsgemm_tuning_clear(r->file);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   printf("%d line%s removed from %s\n", n, n == 1 ? "" : "s", r->path);
