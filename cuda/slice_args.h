@@ -3,11 +3,11 @@
  * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
  * element y after that
  *
- *   two slices    slice 0 = fp16(y), slice 1 = fp16((y - slice 0) 2^11):    y = slice 0 + 2^-11 slice 1, to 2^-23 |y| or to 2^-36
+ *   two slices    slice 0 = fp16(y), slice 1 = fp16((y - slice 0) 2^11):    y = slice 0 + 2^-11 slice 1, to 2^-22 |y| or to 2^-36
  *   three slices  each the bf16 of what those before it leave:               y = their sum, for |y| >= 2^-54 exactly
  *   one slice     fp16(y)
  *
- * An x is marked if two slices (or one) do not stand for one of its elements well enough (`tolerance`); and unfit if three do not, or if an
+ * An x is marked if two slices (or one) do not stand for one of its elements (ws_slices_stand_for); and unfit if three do not, or if an
  * element is no finite number. An element of C whose row or column is marked comes from three slices, if one is unfit from multiply-adds of
  * the floats themselves (marked_kernel.cuh), else from two. So its arithmetic depends on its own row and column alone. */
 #ifndef WS_CUDA_SLICE_ARGS_H
@@ -53,15 +53,33 @@ typedef struct ws_slice_operand {
 
 typedef struct ws_slice_args {
   ws_slice_operand operand[2];
-  float tolerance; /* of |y - its slices| / |y| */
   int32_t n_slices;
 } ws_slice_args;
 
 enum { WS_SCALE_BIAS = 512, WS_SCALE_MARKED = 1 << 20, WS_SCALE_UNFIT = 1 << 24, WS_SLICE_CHUNKS = 32, WS_SLICE_GROUP = 64 };
-/* Of two slices, what slice 0 may leave to slice 1, in parts of y. Of three, the least |y|: its products with such, and with their last slices,
- * are still normal floats. */
-#define WS_SLICE_MOST_LEFT 0x1p-10f
-#define WS_SLICE_LEAST_OF_THREE 0x1p-54f
+
+/* The least |y| of a y != 0 for which so many slices stand. A tensor core aligns the products of a step by their exponent fields, and drops what
+ * lies more than 25 bits below the largest (docs/numerics.md). A subnormal slice 0 has the field of 2^-14, however small it is, so with a large
+ * partner it would cost all other products of the step their low bits, also where it stands for y exactly.
+ *   one    slice 0 is a normal number, so it leaves out 2^-11 |y| at most
+ *   two    slice 0 is at most one binary place below its field, and the two leave out 2^-21 |y| at most
+ *   three  products of such y, and of their last slices, are normal floats */
+static inline WS_HOST_DEVICE float ws_slice_least(int n_slices) {
+  return n_slices == 1 ? 0x1p-14f : n_slices == 2 ? 0x1p-15f : 0x1p-54f;
+}
+
+/* x: an element; y: x times its scale, which may have made 0 of it. NaN has no slices. */
+static inline WS_HOST_DEVICE int ws_slices_stand_for(int n_slices, float x, float y) {
+  return (x == 0) | ((y < 0 ? -y : y) >= ws_slice_least(n_slices));
+}
+
+/* A row's (column's) factor is 2^exponent, -113 <= exponent <= 127, by the bits of its largest magnitude. One without elements from 2^-113
+ * on is left below 2^14 by it. */
+static inline WS_HOST_DEVICE int ws_slice_exponent(uint32_t most) {
+  const int exponent = 14 + 127 - (int)(most >> 23);
+  return most == 0 || most >= 0x7f800000 ? 0 : exponent < 127 ? exponent : 127;
+}
+
 /* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one for each warp). */
 enum { WS_SLICE_THREADS = 256, WS_SLICE_X = 128, WS_SLICE_LINES = WS_SLICE_THREADS / 32 };
 

@@ -125,12 +125,7 @@ __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
 
 /* ---- second pass ----------------------------------------------------------------------------------------------------------------- */
 
-/* An x's factor is 2^exponent, -113 <= exponent <= 127. A row without elements from 2^-113 on is left below 2^14 by it, and marked if that is
- * too small for its slices. */
 __device__ __forceinline__ bool is_finite_magnitude(uint32_t bits) { return bits < 0x7f800000; }
-__device__ __forceinline__ int slice_exponent(uint32_t most) {
-  return most == 0 || !is_finite_magnitude(most) ? 0 : min(14 + 127 - int(most >> 23), 127);
-}
 
 /* Calls body(row) for each x that the units are given of one in memory. */
 template <class Body> __device__ __forceinline__ void for_each_given(const ws_slice_operand &op, int64_t x, Body body) {
@@ -160,7 +155,7 @@ template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_MARKED
 __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t product, int64_t x, uint32_t most) {
   for_each_given(op, x, [&](int64_t given) { /* others may be marking it */
                                              atomicAdd(op.scales + product * op.scales_pitch + given,
-                                                       WS_SCALE_BIAS - slice_exponent(most));
+                                                       WS_SCALE_BIAS - ws_slice_exponent(most));
   });
   if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
@@ -177,37 +172,18 @@ __device__ __forceinline__ uint32_t rounded_pair(__nv_bfloat16, const float (&x)
   return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
-/* Slices of two neighbours, in the lower and upper half of each word; whether they stand for them well enough, each in its place: products leave
- * out slice 1 times slice 1, and the units lose what lies below their floats. All differences are exact. */
-template <int SLICES>
-__device__ __forceinline__ void cut_two(const float *x, const float *scale, float tolerance, uint32_t (&slice)[SLICES],
-                                        bool *fit) {
-  const float y[2] = {x[0] * scale[0], x[1] * scale[1]};
+/* Slices of two neighbours, scaled, in the lower and upper half of each word. All differences are exact. */
+template <int SLICES> __device__ __forceinline__ void cut_two(const float *y, uint32_t (&slice)[SLICES]) {
   float rest[2] = {y[0], y[1]}, rounded[2];
-  if constexpr (SLICES == 3) {
 #pragma unroll
-    for (int s = 0; s < SLICES; s++) {
+  for (int s = 0; s < SLICES; s++) {
+    if constexpr (SLICES == 3) {
       slice[s] = rounded_pair(__nv_bfloat16(), rest, rounded);
       rest[0] -= rounded[0], rest[1] -= rounded[1];
+    } else {
+      slice[s] = rounded_pair(__half(), rest, rounded);
+      rest[0] = (rest[0] - rounded[0]) * 2048, rest[1] = (rest[1] - rounded[1]) * 2048;
     }
-#pragma unroll
-    for (int j = 0; j < 2; j++)
-      fit[j] = fit[j] & (fabsf(rest[j]) <= tolerance * fabsf(y[j])) & ((y[j] == 0) | (fabsf(y[j]) >= WS_SLICE_LEAST_OF_THREE));
-  } else {
-    slice[0] = rounded_pair(__half(), rest, rounded);
-    rest[0] -= rounded[0], rest[1] -= rounded[1];
-    if constexpr (SLICES == 2) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        fit[j] = fit[j] & (fabsf(rest[j]) <= WS_SLICE_MOST_LEFT * fabsf(y[j]));
-        rest[j] *= 2048;
-      }
-      slice[1] = rounded_pair(__half(), rest, rounded);
-      rest[0] -= rounded[0], rest[1] -= rounded[1];
-      tolerance *= 2048;
-    }
-#pragma unroll
-    for (int j = 0; j < 2; j++) fit[j] = fit[j] & (fabsf(rest[j]) <= tolerance * fabsf(y[j]));
   }
 }
 
@@ -259,18 +235,17 @@ private:
   }
 };
 
-/* Cuts four neighbours; notes for which of them their slices do not stand. may_vanish: the scale may make 0 of some, which then look exact. */
+/* Cuts four neighbours; notes for which of them their slices do not stand. */
 template <int SLICES, bool COMPLEX>
-__device__ __forceinline__ void cut_four(const slice_place &place, int64_t offset, float tolerance, const float (&x)[4],
-                                         const float (&scale)[4], bool may_vanish, bool (&fit)[4]) {
+__device__ __forceinline__ void cut_four(const slice_place &place, int64_t offset, const float (&x)[4], const float (&scale)[4],
+                                         bool (&fit)[4]) {
+  float y[4];
+#pragma unroll
+  for (int j = 0; j < 4; j++) y[j] = x[j] * scale[j], fit[j] = fit[j] & ws_slices_stand_for(SLICES, x[j], y[j]);
+  if (SLICES == 3 && !place.to) return;
   uint32_t slice[2][SLICES];
 #pragma unroll
-  for (int h = 0; h < 2; h++) cut_two(x + 2 * h, scale + 2 * h, tolerance, slice[h], fit + 2 * h);
-  if (may_vanish) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) fit[j] = fit[j] & ((x[j] * scale[j] != 0) | (x[j] == 0));
-  }
-  if (SLICES == 3 && !place.to) return;
+  for (int h = 0; h < 2; h++) cut_two(y + 2 * h, slice[h]);
 #pragma unroll
   for (int s = 0; s < SLICES; s++) place.template put<COMPLEX>(offset + s * place.plane, slice[0][s], slice[1][s]);
 }
@@ -279,13 +254,13 @@ __device__ __forceinline__ void cut_four(const slice_place &place, int64_t offse
 constexpr int n_ahead = 4;
 
 template <int SLICES, bool COMPLEX>
-__device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at) {
   const int lane = int(threadIdx.x) % 32;
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   if (x >= op.n_x) return;
   const uint32_t of_chunk = lane < op.n_chunks ? op.maxima[(at.product * op.n_chunks + lane) * op.maxima_pitch + x] : 0;
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
-  const float factor = power_of_two(slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
+  const float factor = power_of_two(ws_slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
   const float *line = op.from + at.product * op.stride + x * op.ld;
   const slice_place place(op, at.product, SLICES, x, 0);
@@ -297,13 +272,13 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_args &args, const w
     for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
-      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, args.tolerance, four[a], scale, factor < 1, fit);
+      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, four[a], scale, fit);
   }
   if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
 }
 
 template <int SLICES, bool COMPLEX>
-__device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const ws_slice_operand &op, const slice_part &at) {
+__device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at) {
   __shared__ uint32_t most[2][WS_SLICE_X];
   const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
   uint32_t of_chunks = 0;
@@ -323,9 +298,9 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
   const float *first = op.from + at.product * op.stride + at.x + x;
   if (n > 0) {
     float scale[4];
-    bool fit[4] = {true, true, true, true}, may_vanish = false;
+    bool fit[4] = {true, true, true, true};
 #pragma unroll
-    for (int i = 0; i < 4; i++) scale[i] = power_of_two(slice_exponent(most_at(x + i))), may_vanish |= scale[i] < 1;
+    for (int i = 0; i < 4; i++) scale[i] = power_of_two(ws_slice_exponent(most_at(x + i)));
     const int64_t k_first = int64_t(at.chunk) * op.chunk_k + t / 32;
     const slice_place place(op, at.product, SLICES, k_first, at.x + x);
     const int64_t next = WS_SLICE_LINES * place.next_line();
@@ -340,8 +315,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_args &args, const w
       }
 #pragma unroll
       for (int a = 0; a < n_ahead; a++, offset += next)
-        if (k + a * WS_SLICE_LINES < end)
-          cut_four<SLICES, COMPLEX>(place, offset, args.tolerance, four[a], scale, may_vanish, fit);
+        if (k + a * WS_SLICE_LINES < end) cut_four<SLICES, COMPLEX>(place, offset, four[a], scale, fit);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -374,9 +348,9 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void cut_slices(c
   };
   for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
-      slice_along_k<SLICES, COMPLEX>(args, op, at);
+      slice_along_k<SLICES, COMPLEX>(op, at);
     else
-      slice_along_x<SLICES, COMPLEX>(args, op, at);
+      slice_along_x<SLICES, COMPLEX>(op, at);
   });
 }
 

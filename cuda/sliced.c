@@ -190,16 +190,6 @@ static ws_lines slices_of(const ws_operand_forms *x, const ws_slice_operand *op,
   return slices;
 }
 
-/* How much the slices of one element may leave out, in parts of it, so that the product keeps the contract's bound of k + 2 roundings, u each:
- * the units round toward zero, once for each k of a chunk at most; one rounding a chunk for the total; 2^10 times less for the smaller
- * products; 16 u for slice 1 times slice 1 (WS_SLICE_MOST_LEFT squared); 3 u for the last steps. A and B share what is left. A complex k is two
- * for the units. One slice leaves out as much as TF32 does. */
-static float tolerance_for(int64_t k, int unit, int n_slices) {
-  const double u = 0x1p-24, n_k = (double)k * unit;
-  const double left = ((double)k + 2 - WS_SLICED_CHUNK_K - n_k / WS_SLICED_CHUNK_K - n_k / 512 - 16 - 3) / 2 * u;
-  return (float)(n_slices == 1 ? 0x1p-11 : left < 0x1p-12 ? left : 0x1p-12);
-}
-
 /* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
  * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
 static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
@@ -221,7 +211,7 @@ static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_plac
 ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at,
                          char *b_at) {
   const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
-  ws_sliced s = {.args = {.tolerance = tolerance_for(piece->k, ws_types[piece->type].n_real, n_slices), .n_slices = n_slices}};
+  ws_sliced s = {.args = {.n_slices = n_slices}};
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
   *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
   *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
@@ -237,8 +227,7 @@ ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, i
 
 ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
   const ws_operand_forms x = forms_of(&packed->of, packed->is_a);
-  ws_slice_args args = {.tolerance = tolerance_for(packed->of.k, ws_types[packed->of.type].n_real, n_slices),
-                        .n_slices = n_slices};
+  ws_slice_args args = {.n_slices = n_slices};
   args.operand[0] = operand_of(&x, packed->n_slices, packed->memory);
   if (n_slices > packed->n_slices) args.operand[0].to = NULL;
   return args;

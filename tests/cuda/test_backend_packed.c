@@ -38,7 +38,6 @@ static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b
   const int n_slices = math == WSGEMM_MATH_TF32 ? 1 : 2, n_launches = math == WSGEMM_MATH_TF32 ? 2 : 3;
   const char letter = type_letter(d->type_a);
   struct region regions[REGIONS_OF_OPERAND];
-  float tolerances[2];
   REQUIRE(fake.n_launches == n_launches, "%d launches", fake.n_launches);
   CHECK(strcmp(fake.launch[0].kernel, FIRST_PASS) == 0, "%s", fake.launch[0].kernel);
   expect_kernel(&fake.launch[1], "slices_", n_slices, letter);
@@ -48,7 +47,6 @@ static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b
   check_cut(&args->operand[0], &x);
   regions_of(&args->operand[0], n_slices, regions);
   check_regions(regions, REGIONS_OF_OPERAND, p->memory, (int64_t)p->bytes);
-  tolerances[0] = args->tolerance, tolerances[1] = 0;
   if (n_slices == 2) { /* marks what three slices would not do for, and keeps none */
     ws_slice_operand trial = fake.launch[2].slices.operand[0];
     expect_kernel(&fake.launch[2], "slices_", 3, letter);
@@ -56,7 +54,6 @@ static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b
           "three slices are kept");
     trial.to = args->operand[0].to;
     CHECK(memcmp(&trial, &args->operand[0], sizeof trial) == 0, "the trial is told of another operand");
-    tolerances[1] = fake.launch[2].slices.tolerance;
   }
   REQUIRE(watched_gemm(h, d) == WSGEMM_SUCCESS && fake.n_launches == (n_slices == 2 ? 6 : 4), "%d launches: %s", fake.n_launches,
           wsgemm_last_error());
@@ -65,8 +62,8 @@ static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b
             alone->n_lines == made->n_lines && alone->pitch == made->pitch && alone->n_chunks == made->n_chunks &&
             alone->chunk_k == made->chunk_k,
         "a product by itself cuts it another way");
-  CHECK(fake.launch[1].slices.tolerance == tolerances[0] && (n_slices == 1 || fake.launch[3].slices.tolerance == tolerances[1]),
-        "a product by itself marks it by another tolerance");
+  CHECK(fake.launch[1].slices.n_slices == n_slices && (n_slices == 1 || fake.launch[3].slices.n_slices == 3),
+        "a product by itself marks it by another rule");
 }
 
 CHILD_CASE(prepacked) {

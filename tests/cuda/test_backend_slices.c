@@ -81,9 +81,6 @@ CHILD_CASE(launches) {
               marked->args.sched.n_items == (uint32_t)(((d.m + 63) / 64) * ((d.n + 63) / 64)),
           "what is computed again");
     CHECK(product->wgmma.c_data == d.c && product->wgmma.m == d.m && product->wgmma.n == d.n && product->wgmma.k == d.k, "C");
-    /* a bound of k + 2 roundings must leave room for what both operands leave out */
-    CHECK(args->tolerance > 0 && 2 * (double)args->tolerance < (double)(d.k + 2) * 0x1p-24, "tolerance %g",
-          (double)args->tolerance);
   }
   wsgemm_destroy(h);
 }

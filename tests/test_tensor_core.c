@@ -1,0 +1,213 @@
+/* test_tensor_core.c - the model of the tensor core (tensor_core.h), and on it the bound of products by slices under operands made to break it.
+ * What the model must reproduce was measured on an H200 (2026-11-23). */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "adversary.h"
+#include "check.h"
+#include "reference.h"
+#include "sliced_model.h"
+#include "tensor_core.h"
+
+enum { MOST_K = 4096 };
+static float a[MOST_K], b[MOST_K];
+
+/* ---- The step ------------------------------------------------------------------------------------------------------------------- */
+
+static wide power(int e) {
+  wide x = 1;
+  for (; e > 0; e--) x *= 2;
+  for (; e < 0; e++) x /= 2;
+  return x;
+}
+
+static wide truncated(wide x, int grid) {
+  const wide n = x * power(-grid);
+  if (n > -1 && n < 1) return 0;
+  return (wide)(__int128)n * power(grid);
+}
+
+static int exponent_field(float x, int least) { return ilogbf(x) > least ? ilogbf(x) : least; }
+
+/* The definition in tensor_core.h, in wide arithmetic. */
+static float step_by_definition(int least, int n, float sum) {
+  int most = sum != 0 ? exponent_field(sum, -126) : -126;
+  wide total = 0;
+  for (int p = 0; p < n; p++) {
+    if (a[p] == 0 || b[p] == 0) continue;
+    const int e = exponent_field(a[p], least) + exponent_field(b[p], least);
+    if (e > most) most = e;
+  }
+  for (int p = 0; p < n; p++) total += truncated((wide)a[p] * b[p], most - TENSOR_FRACTION_BITS_CC90);
+  total += truncated(sum, most - TENSOR_FRACTION_BITS_CC90);
+  if (total == 0) return 0;
+  const int e = ilogb((double)total);
+  /* (double) may round up to the next power of two */
+  const int floor_e = (total < 0 ? -total : total) < power(e) ? e - 1 : e;
+  return (float)truncated(total, (floor_e > -126 ? floor_e : -126) - 23);
+}
+
+static void steps(void) {
+  static const struct {
+    tensor_format format;
+    int least, bits;
+  } formats[] = {{TENSOR_F16, -14, 11}, {TENSOR_BF16, -126, 8}, {TENSOR_TF32, -126, 11}};
+  struct check_random random = check_random_from(1);
+  int n_wrong = 0;
+  for (int i = 0; i < 200000 / check_scale(); i++) {
+    const int f = i % 3, n = tensor_core_step_k(formats[f].format);
+    adversary_of_elements(&random, formats[f].least, formats[f].bits, n, a, b);
+    const float sum = i % 4 == 0 ? 0 : (float)ldexp(check_random_unit(&random), (int)check_random_in(&random, -60, 20));
+    const float got = tensor_core_step(formats[f].format, TENSOR_FRACTION_BITS_CC90, n, a, b, sum),
+                expected = step_by_definition(formats[f].least, n, sum);
+    if (got != expected && ++n_wrong < 5) printf("format %d: %a in place of %a\n", f, (double)got, (double)expected);
+  }
+  CHECK(n_wrong == 0, "%d steps differ from the definition", n_wrong);
+  a[0] = INFINITY, b[0] = 1, a[1] = b[1] = 1;
+  CHECK(isinf(tensor_core_step(TENSOR_F16, 25, 2, a, b, 1)), "infinity");
+  b[0] = 0;
+  CHECK(isnan(tensor_core_step(TENSOR_F16, 25, 2, a, b, 1)), "infinity times 0");
+}
+
+/* ---- Errors --------------------------------------------------------------------------------------------------------------------- */
+
+static wide size(wide x) { return x < 0 ? -x : x; }
+
+/* |got - a . b| in parts of (gamma_{k+2} + more) |a| . |b| + beyond. */
+static double part_with(int64_t k, double more, double beyond, float got) {
+  const double u = 0x1p-24, gamma = (double)(k + 2) * u / (1 - (double)(k + 2) * u);
+  wide exact = 0, magnitude = 0;
+  for (int64_t p = 0; p < k; p++) {
+    const wide product = (wide)a[p] * b[p];
+    exact += product, magnitude += size(product);
+  }
+  const wide error = size(got - exact), bound = (gamma + more) * magnitude + beyond;
+  return error == 0 ? 0 : bound == 0 ? INFINITY : (double)(error / bound);
+}
+
+static double part_of_bound(int64_t k, float got) { return part_with(k, 0, 0, got); }
+
+/* One subnormal number with a large partner, in every step of 16: as wgmma and mma.sync rows of an H200 had it. */
+static void measured_elements(void) {
+  for (int p = 0; p < 16; p++) a[p] = p ? 0x1.ffcp-13f : 0x1p-24f, b[p] = p ? 0x1p-13f : 0x1p14f;
+  const double of_f16 = part_of_bound(16, tensor_core_dot(TENSOR_F16, 25, 16, a, b, 0));
+  for (int p = 0; p < 16; p++) a[p] = p ? 0x1.fcp-13f : 0x1p-133f, b[p] = p ? 0x1p-13f : 0x1p126f;
+  const double of_bf16 = part_of_bound(16, tensor_core_dot(TENSOR_BF16, 25, 16, a, b, 0));
+  CHECK(fabs(of_f16 - 426) < 1, "F16: %.2f times the bound; on the GPU it was 426 times", of_f16);
+  CHECK(fabs(of_bf16 - 53) < 1, "BF16: %.2f times the bound; on the GPU it was 53 times", of_bf16);
+}
+
+static void put_measured(int64_t k) {
+  for (int64_t p = 0; p < k; p++) {
+    a[p] = p == 0 ? 0x1p14f : p % 16 == 1 ? 0x1p-24f : 0x1.ffcp-13f;
+    b[p] = p == 0 ? 0 : p % 16 == 1 ? 0x1p14f : 0x1p-13f;
+  }
+}
+
+/* The rule of 632f9fa, which looked at what slices leave out alone. */
+static void measured_slices(void) {
+  static const struct {
+    int64_t k;
+    double part;
+  } measured[] = {{128, 58.5}, {512, 14.9}, {2048, 3.7}, {4096, 1.87}};
+  for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
+    const int64_t k = measured[i].k;
+    sliced_by by;
+    put_measured(k);
+    const double before = part_of_bound(k, sliced_model_dot(2, sliced_model_rule_by_rest, k, a, b, &by));
+    CHECK(by == SLICED_BY_TWO && fabs(before / measured[i].part - 1) < 0.02,
+          "k = %d: %.3f times the bound; on the GPU it was %.2f times", (int)k, before, measured[i].part);
+    const double now = part_of_bound(k, sliced_model_dot(2, sliced_model_rule, k, a, b, &by));
+    CHECK(by == SLICED_BY_THREE && now < 1, "k = %d: %.3f times the bound, from %d slices", (int)k, now, (int)by);
+  }
+}
+
+/* ---- Adversaries ---------------------------------------------------------------------------------------------------------------- */
+
+static int64_t k_drawn(struct check_random *random) {
+  static const int64_t all[] = {128, 128, 129, 143, 144, 160, 256, 512, 1000};
+  return all[check_random_in(random, 0, 8)];
+}
+
+/* How many of so many products a rule leaves beyond the bound; the worst of those that came from each arithmetic. */
+typedef struct outcome {
+  int n_beyond, n_by[4];
+  double worst[4];
+} outcome;
+
+static outcome run_adversaries(int n_slices, slices_rule *rule, int n) {
+  struct check_random random = check_random_from(2);
+  const double of_rounded = n_slices == 1 ? 0x1p-10 + 0x1p-22 : 0; /* of elements with 11 significant bits */
+  outcome all = {0};
+  for (int i = 0; i < n; i++) {
+    const int64_t k = k_drawn(&random);
+    sliced_by by;
+    adversary_of_slices(&random, k, a, b);
+    const double part = part_with(k, of_rounded, 0, sliced_model_dot(n_slices, rule, k, a, b, &by));
+    all.n_by[by]++, all.n_beyond += !(part <= 1);
+    if (!(part <= all.worst[by])) all.worst[by] = part;
+  }
+  return all;
+}
+
+static void two_slices(void) {
+  const int n = 100000 / check_scale();
+  const outcome now = run_adversaries(2, sliced_model_rule, n), before = run_adversaries(2, sliced_model_rule_by_rest, n / 5);
+  printf("%d adversaries: %d from two slices, at worst %.3f of the bound; %d from three, %.3f; %d from multiply-adds, %.3f\n", n,
+         now.n_by[2], now.worst[2], now.n_by[3], now.worst[3], now.n_by[0], now.worst[0]);
+  printf("by what slices leave out alone: %d of %d beyond it, at worst %.1f times\n", before.n_beyond, n / 5, before.worst[2]);
+  CHECK(now.n_beyond == 0, "%d of %d products are beyond the bound", now.n_beyond, n);
+  CHECK(now.n_by[2] > n / 5 && now.n_by[3] > n / 5 && now.n_by[0] > 0, "the adversaries miss an arithmetic");
+  CHECK(before.n_beyond > 0, "the adversaries do not find what they were made for");
+}
+
+static void one_slice(void) {
+  const int n = 50000 / check_scale();
+  const outcome now = run_adversaries(1, sliced_model_rule, n);
+  printf("%d adversaries: %d from one slice, at worst %.3f of the bound\n", n, now.n_by[1], now.worst[1]);
+  CHECK(now.n_beyond == 0 && now.n_by[1] > n / 20, "%d of %d products are beyond the bound, %d from a slice", now.n_beyond, n,
+        now.n_by[1]);
+}
+
+/* What a subnormal element may cost the others of its step: k 2^-24 times the least normal number times the largest partner of a subnormal one. */
+static double of_subnormals(int64_t k, double least_normal) {
+  double largest = 0;
+  for (int64_t p = 0; p < k; p++) {
+    if (a[p] != 0 && fabs((double)a[p]) < least_normal) largest = fmax(largest, fabs((double)b[p]));
+    if (b[p] != 0 && fabs((double)b[p]) < least_normal) largest = fmax(largest, fabs((double)a[p]));
+  }
+  return (double)k * 0x1p-24 * least_normal * largest;
+}
+
+/* hgemm and bgemm: the bound, with what subnormal elements may add. */
+static void elements(void) {
+  static const struct {
+    tensor_format format;
+    int least, bits;
+  } formats[] = {{TENSOR_F16, -14, 11}, {TENSOR_BF16, -126, 8}};
+  struct check_random random = check_random_from(3);
+  const int n = 100000 / check_scale();
+  int n_beyond = 0, n_beyond_plain = 0, n_beyond_of_normal = 0;
+  for (int i = 0; i < n; i++) {
+    const int f = i % 2;
+    const int64_t k = check_random_in(&random, 1, i % 8 ? 64 : 1000);
+    adversary_of_elements(&random, formats[f].least, formats[f].bits, k, a, b);
+    const float got = tensor_core_dot(formats[f].format, TENSOR_FRACTION_BITS_CC90, k, a, b, 0);
+    const double more = of_subnormals(k, ldexp(1, formats[f].least)), below_range = 2 * (double)k * 0x1p-149;
+    n_beyond += !(part_with(k, 0, more + below_range, got) <= 1);
+    if (part_with(k, 0, below_range, got) <= 1) continue;
+    n_beyond_plain++, n_beyond_of_normal += more == 0;
+  }
+  CHECK(n_beyond == 0, "%d of %d sums are beyond the bound", n_beyond, n);
+  CHECK(n_beyond_plain > 0 && n_beyond_of_normal == 0, "beyond the bound of normal numbers: %d, of which %d have only such",
+        n_beyond_plain, n_beyond_of_normal);
+}
+
+static const struct check_case cases[] = {{"steps", steps},
+                                          {"measured_elements", measured_elements},
+                                          {"measured_slices", measured_slices},
+                                          {"two_slices", two_slices},
+                                          {"one_slice", one_slice},
+                                          {"elements", elements}};
+CHECK_MAIN("tensor_core", cases)
