@@ -84,7 +84,7 @@
 #define WS_SLICES_bf16x6 3
 /* So many k are summed by the units before their sum is added to the total. */
 #define WS_SLICED_CHUNK_K 32
-/* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave out (sliced.c). */
+/* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave out (docs/numerics.md). */
 #define WS_SLICED_LEAST_K 128
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \

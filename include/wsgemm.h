@@ -101,12 +101,15 @@ typedef struct wsgemm_cdouble {
 } wsgemm_cdouble;
 
 /* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row.
- *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) in every component. On GPUs of compute capability 9.0 large F32 and C32 products
- *             (k >= 128) reach it with the matrix units: rows of A and columns of B are scaled by powers of two and cut into two slices of FP16, or
+ *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + (2 k |alpha| + 4) t in every component, gamma_n = n u / (1 - n u),
+ *             u = 2^-24, t = 2^-149 (F64, C64: 2^-53, 2^-1074), where no sum on the way overflows: a partial sum, alpha times the sum, beta C,
+ *             or these two together may exceed the range although C^ does not, and then gives Inf or NaN. None does where (|alpha| + 1) |A| |B|
+ *             + |beta| |C| stays below half of the largest number. On GPUs of compute capability 9.0 large F32 and C32 products
+ *             (k >= 128) reach it with the tensor cores: rows of A and columns of B are scaled by powers of two and split into two slices of FP16, or
  *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
  *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library
- *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs.
- *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only.
+ *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
+ *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only; of half-precision data, in FP32.
  *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
  *             DEFAULT. */
 typedef enum wsgemm_math {
@@ -256,11 +259,14 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  * element,
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
  * where an ulp is the distance of neighbouring numbers of that type round the result; products of bfloat16 below the range of FP32 may add
- * (2 k |alpha| + 4) 2^-149. alpha and beta are floats.
+ * (2 k |alpha| + 4) 2^-149, and sums may overflow as wsgemm_math says. alpha and beta are floats.
+ * On GPUs the sums are those of the tensor cores, which align products by their exponent fields. Where A or B has subnormal elements these may
+ * cost the other products of their sum low bits: another k 2^-38 |alpha| max|x| (bfloat16: k 2^-150), x the elements that meet a
+ * subnormal one. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
  * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
  * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
  * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does
- * without. On GPUs the sums are those of the matrix units.
+ * without.
  * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. */
 WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b,

@@ -33,7 +33,9 @@ void product_whole(struct product *product, const struct values *a, const struct
 
 /* The worst element of a result against alpha * product + beta * c_before. */
 struct verdict {
-  bool passed;  /* every component within gamma_{k+2} (|alpha| |A| |B| + |beta| |C|), and half an ulp of a half-precision C */
+  /* Every component within gamma_{k+2} (|alpha| |A| |B| + |beta| |C|), and half an ulp of a half-precision C, and (2 k |alpha| + 4) times the
+   * least positive number of the sums' type. */
+  bool passed;
   double worst; /* largest error / bound that was computed exactly; NaN if a component is NaN */
   int64_t i, j; /* where */
   double got_re, got_im, expected_re, expected_im;

@@ -2,6 +2,8 @@
  * k round its k block, all op pairs, both layouts, padded lds, alignments, and the special values of alpha and beta.
  *
  * One reference per type serves all rows: it grows with k, and its corners serve every m and n (reference.h). */
+#include <math.h>
+
 #include "rows.h"
 
 static struct check_random dice;
@@ -125,6 +127,35 @@ static void single_real(void) { rows_of(10, WSGEMM_F32); }
 static void double_real(void) { rows_of(11, WSGEMM_F64); }
 static void single_complex(void) { rows_of(12, WSGEMM_C32); }
 static void double_complex(void) { rows_of(13, WSGEMM_C64); }
+/* Products and results below the normal range, of sums that are in it and below: bounds allow for what is rounded there, and nothing more. */
+static void below_range_of(wsgemm_type type) {
+  const int lowest = type_is_double(type) ? -1074 : -149, side = 61, k = 40;
+  rows_open(&rows, type);
+  struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &dice);
+  struct values *const all[] = {&stage.a, &stage.b, &stage.c};
+  for (int x = 0; x < 3; x++)
+    for (int64_t at = 0; at < all[x]->rows * all[x]->cols; at++)
+      for (int part = 0; part < (type_is_complex(type) ? 2 : 1); part++) {
+        const int e = x == 2 ? lowest + 10 : lowest / 2 + (int)check_random_in(&dice, -10, 20);
+        (part ? all[x]->im : all[x]->re)[at] = type_round(type, ldexp(check_random_unit(&dice), e));
+      }
+  product_extend(&stage.product, &stage.a, &stage.b, k);
+  for (int i = 0; i < rows.n_rows; i++)
+    for (int turn = 0; turn < 40; turn++) {
+      static const double scalars[4][2] = {{1, 0}, {-0.7, 0}, {2.5, -1.5}, {0, 0}};
+      const int64_t m = check_random_in(&dice, 1, side), n = check_random_in(&dice, 1, side);
+      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+      const struct layout_of_case where = layout_drawn(&dice);
+      const double *alpha = scalars[turn % 3], *beta = scalars[turn / 3 % 4];
+      d.alpha = scalar_make(type, alpha[0], alpha[1]), d.beta = scalar_make(type, beta[0], beta[1]);
+      case_store(&stage, &d, &where);
+      CHECK(gemm_typed(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      case_judge(&stage, &d, JUDGE_BOUND, rows.row[i].name);
+    }
+  stage_free(&stage);
+  rows_close(&rows);
+}
+
 static void half_precision(void) { rows_of(19, WSGEMM_F16), rows_of(110, WSGEMM_BF16); }
 static void spread_exponents(void) { for_all_types(14, spread_of); }
 static void blocks(void) { for_all_types(15, several_blocks); }
@@ -132,11 +163,14 @@ static void long_sums(void) { for_all_types(16, long_k); }
 static void scalars(void) { for_all_types(17, every_scalar); }
 static void math_modes(void) { for_all_types(18, math_modes_of); }
 
+static void below_range(void) { for_all_types(111, below_range_of); }
+
 static const struct check_case cases[] = {{"single_real", single_real},
                                           {"double_real", double_real},
                                           {"single_complex", single_complex},
                                           {"double_complex", double_complex},
                                           {"half_precision", half_precision},
+                                          {"below_range", below_range},
                                           {"spread_exponents", spread_exponents},
                                           {"blocks", blocks},
                                           {"long_sums", long_sums},

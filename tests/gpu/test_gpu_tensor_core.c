@@ -178,7 +178,7 @@ static double part_of_bound(int64_t k, int parts, const float *a, const float *b
     magnitude += size_of(a, parts) * size_of(b, parts);
   }
   for (int part = 0; part < parts; part++) {
-    const double error = fabs((double)c[part] - sum[part]), bound = gamma_of(k * parts) * magnitude + (double)k * 0x1p-149;
+    const double error = fabs((double)c[part] - sum[part]), bound = gamma_of(k) * magnitude + (double)k * 0x1p-149;
     if (!(error / bound <= worst)) worst = error / bound;
   }
   return worst;
