@@ -162,6 +162,34 @@ static void two_slices(void) {
   CHECK(before.n_beyond > 0, "the adversaries do not find what they were made for");
 }
 
+/* A complex product is one of reals with 2 k: [re a, -im a] times [re b, im b] is re, [im a, re a] times it im. Bounds are those of k. */
+static void complex_numbers(void) {
+  static float x[2][MOST_K / 2], y[2][MOST_K / 2], row[2][MOST_K];
+  struct check_random random = check_random_from(4);
+  const int n = 20000 / check_scale();
+  int n_beyond = 0, n_by[4] = {0};
+  for (int i = 0; i < n; i++) {
+    const int64_t k = k_drawn(&random);
+    wide exact[2] = {0, 0}, magnitude = 0;
+    adversary_of_slices(&random, 2 * k, a, b);
+    for (int64_t p = 0; p < k; p++) {
+      for (int part = 0; part < 2; part++) x[part][p] = a[2 * p + part], y[part][p] = b[2 * p + part];
+      row[0][2 * p] = x[0][p], row[0][2 * p + 1] = -x[1][p], row[1][2 * p] = x[1][p], row[1][2 * p + 1] = x[0][p];
+      exact[0] += (wide)x[0][p] * y[0][p] - (wide)x[1][p] * y[1][p],
+          exact[1] += (wide)x[0][p] * y[1][p] + (wide)x[1][p] * y[0][p];
+      magnitude += (size(x[0][p]) + size(x[1][p])) * (size(y[0][p]) + size(y[1][p]));
+    }
+    const double u = 0x1p-24, gamma = (double)(k + 2) * u / (1 - (double)(k + 2) * u);
+    for (int part = 0; part < 2; part++) {
+      sliced_by by;
+      const float got = sliced_model_dot(2, sliced_model_rule, 2 * k, row[part], b, &by);
+      n_beyond += !(size(got - exact[part]) <= gamma * magnitude), n_by[by]++;
+    }
+  }
+  CHECK(n_beyond == 0 && n_by[2] > n / 10 && n_by[3] > n / 10,
+        "%d of %d parts are beyond the bound; %d from two slices, %d from three", n_beyond, 2 * n, n_by[2], n_by[3]);
+}
+
 static void one_slice(void) {
   const int n = 50000 / check_scale();
   const outcome now = run_adversaries(1, sliced_model_rule, n);
@@ -204,10 +232,8 @@ static void elements(void) {
         n_beyond_plain, n_beyond_of_normal);
 }
 
-static const struct check_case cases[] = {{"steps", steps},
-                                          {"measured_elements", measured_elements},
-                                          {"measured_slices", measured_slices},
-                                          {"two_slices", two_slices},
-                                          {"one_slice", one_slice},
-                                          {"elements", elements}};
+static const struct check_case cases[] = {
+    {"steps", steps},           {"measured_elements", measured_elements}, {"measured_slices", measured_slices},
+    {"two_slices", two_slices}, {"complex_numbers", complex_numbers},     {"one_slice", one_slice},
+    {"elements", elements}};
 CHECK_MAIN("tensor_core", cases)
