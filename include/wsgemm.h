@@ -110,8 +110,8 @@ typedef struct wsgemm_cdouble {
  *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library
  *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only; of half-precision data, in FP32.
- *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has; all else as
- *             DEFAULT. */
+ *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has, and of C32
+ *             gamma_{2k+2} is the bound; all else as DEFAULT. */
 typedef enum wsgemm_math {
   WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
   WSGEMM_MATH_DEFAULT = 1,
@@ -258,11 +258,11 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  * that is rounded once, to nearest even, to C's type: beyond its range to Inf. Subnormal numbers are kept in all of them. So, in every
  * element,
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
- * where an ulp is the distance of neighbouring numbers of that type round the result; products of bfloat16 below the range of FP32 may add
- * (2 k |alpha| + 4) 2^-149, and sums may overflow as wsgemm_math says. alpha and beta are floats.
+ * where an ulp is the distance of neighbouring numbers of that type round the result; products, sums and results below the range of
+ * FP32 may add (2 k |alpha| + 4) 2^-149, and sums may overflow as wsgemm_math says. alpha and beta are floats.
  * On GPUs the sums are those of the tensor cores, which align products by their exponent fields. Where A or B has subnormal elements these may
  * cost the other products of their sum low bits: another k 2^-38 |alpha| max|x| (bfloat16: k 2^-150), x the elements that meet a
- * subnormal one. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
+ * subnormal one; on compute capability 8.x an eighth of the bound is added at worst. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
  * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
  * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
  * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does

@@ -78,6 +78,19 @@ void adversary_of_slices(struct check_random *random, int64_t k, float *a, float
   }
 }
 
+/* Imaginary parts of one of the two. */
+static void put_imaginary(struct check_random *random, int64_t k, const float *re, float *numbers) {
+  const int kind = drawn(random, 0, 3);
+  const float factor = kind == 0 ? 0 : kind == 1 ? 1 : kind == 2 ? -1 : ldexpf(1, -drawn(random, 1, 20));
+  for (int64_t p = 0; p < k; p++) numbers[2 * p] = re[p], numbers[2 * p + 1] = factor * re[p];
+}
+
+void adversary_of_complex(struct check_random *random, int64_t k, float *a, float *b) {
+  /* The real parts are made in the upper halves, which are read before they are written over. */
+  adversary_of_slices(random, k, a + k, b + k);
+  put_imaginary(random, k, a + k, a), put_imaginary(random, k, b + k, b);
+}
+
 /* Rounded toward zero to the format: what is below its least subnormal number is that number. */
 static float of_format(float x, int min_exponent, int bits) {
   if (x == 0) return 0;
@@ -90,5 +103,11 @@ void adversary_of_elements(struct check_random *random, int min_exponent, int bi
   const int largest = min_exponent < -100 ? 120 : 14; /* with subnormal numbers it makes products round 1 */
   const manner how = manner_drawn(random, min_exponent, bits, largest);
   put_pairs(random, &how, largest, k, a, b);
-  for (int64_t p = 0; p < k; p++) a[p] = of_format(a[p], min_exponent, bits), b[p] = of_format(b[p], min_exponent, bits);
+  const int zero_every = drawn(random, 0, 1) ? 0 : drawn(random, 1, 40);
+  for (int64_t p = 0; p < k; p++) {
+    a[p] = of_format(a[p], min_exponent, bits), b[p] = of_format(b[p], min_exponent, bits);
+    if (zero_every == 0 || drawn(random, 1, zero_every) > 1) continue;
+    float *const of_zero = drawn(random, 0, 1) ? a : b, *const other = of_zero == a ? b : a;
+    of_zero[p] = 0, other[p] = ldexpf(1, largest);
+  }
 }

@@ -9,7 +9,11 @@
 /* A row of A and a column of B, k floats each, multiplied by powers of two as a whole. */
 void adversary_of_slices(struct check_random *random, int64_t k, float *a, float *b);
 
-/* Of 16-bit elements: normal and subnormal ones. min_exponent, bits: of the format (F16: -14 and 11, BF16: -126 and 8). */
+/* Of complex numbers, re and im after each other: adversaries whose imaginary parts are 0, as large as the real ones, or smaller, so that
+ * |A| |B| is little more than one of its four products. */
+void adversary_of_complex(struct check_random *random, int64_t k, float *a, float *b);
+
+/* Of 16-bit elements: normal and subnormal ones, and zeros, also with the largest partners. min_exponent, bits: of the format (F16: -14 and 11, BF16: -126 and 8). */
 void adversary_of_elements(struct check_random *random, int min_exponent, int bits, int64_t k, float *a, float *b);
 
 #endif

@@ -10,7 +10,8 @@ typedef enum sliced_by { SLICED_BY_FMA = 0, SLICED_BY_ONE = 1, SLICED_BY_TWO = 2
 
 /* Which numbers slices stand for. */
 typedef bool slices_rule(int n_slices, float x, float scaled);
-/* The kernels' rule; and the one before 2026-11-23, by what slices leave out alone, which the tests must see fail. */
+/* The kernels' rule; and one by what slices leave out alone, as there was at 632f9fa (but for a tolerance that grew with k), which the tests must
+ * see fail. */
 slices_rule sliced_model_rule, sliced_model_rule_by_rest;
 
 /* alpha = 1, beta = 0, of real numbers: row of A times column of B. n_slices: at first (1 or 2). *by: which arithmetic it was. */

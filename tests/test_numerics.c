@@ -156,6 +156,38 @@ static void below_range_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
+/* (|alpha| + 1) |A| |B| + |beta| |C| just below half of the largest number: no sum on the way overflows. */
+static void near_largest_of(wsgemm_type type) {
+  enum { SIDE = 61, K = 40 };
+  static const double scalars[4][2] = {{1, 0}, {-0.7, 0}, {2.5, -1.5}, {0, 0}}, most_alpha = 2.5 + 1.5;
+  if (type_is_half(type)) return; /* its sums are far from overflow, or C's type overflows first */
+  rows_open(&rows, type);
+  struct stage stage = stage_new(type, SIDE, SIDE, K, FILL_UNIFORM, &dice);
+  product_extend(&stage.product, &stage.a, &stage.b, K);
+  double most = 0;
+  for (int at = 0; at < SIDE * SIDE; at++) most = fmax(most, (double)stage.product.magnitude[at]);
+  const int e = ilogb(type_largest(type)) - 2 - ilogb(2 * (most_alpha + 1) * most), of_a = e / 2, of_c = e;
+  struct values *const all[] = {&stage.a, &stage.b, &stage.c};
+  const int exponents[] = {of_a, e - of_a, of_c};
+  for (int x = 0; x < 3; x++)
+    for (int64_t at = 0; at < all[x]->rows * all[x]->cols; at++)
+      all[x]->re[at] = ldexp(all[x]->re[at], exponents[x]), all[x]->im[at] = ldexp(all[x]->im[at], exponents[x]);
+  struct product scaled = product_new(SIDE, SIDE);
+  product_extend(&scaled, &stage.a, &stage.b, K);
+  product_free(&stage.product), stage.product = scaled;
+  for (int i = 0; i < rows.n_rows; i++)
+    for (int turn = 0; turn < 24; turn++) {
+      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice),
+                                     check_random_in(&dice, 1, SIDE), check_random_in(&dice, 1, SIDE), K);
+      const struct layout_of_case where = layout_drawn(&dice);
+      const double *alpha = scalars[turn % 3], *beta = scalars[turn / 3 % 4];
+      d.alpha = scalar_make(type, alpha[0], alpha[1]), d.beta = scalar_make(type, beta[0], beta[1]);
+      run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name);
+    }
+  stage_free(&stage);
+  rows_close(&rows);
+}
+
 static void half_precision(void) { rows_of(19, WSGEMM_F16), rows_of(110, WSGEMM_BF16); }
 static void spread_exponents(void) { for_all_types(14, spread_of); }
 static void blocks(void) { for_all_types(15, several_blocks); }
@@ -163,6 +195,7 @@ static void long_sums(void) { for_all_types(16, long_k); }
 static void scalars(void) { for_all_types(17, every_scalar); }
 static void math_modes(void) { for_all_types(18, math_modes_of); }
 
+static void near_largest(void) { for_all_types(112, near_largest_of); }
 static void below_range(void) { for_all_types(111, below_range_of); }
 
 static const struct check_case cases[] = {{"single_real", single_real},
@@ -171,6 +204,7 @@ static const struct check_case cases[] = {{"single_real", single_real},
                                           {"double_complex", double_complex},
                                           {"half_precision", half_precision},
                                           {"below_range", below_range},
+                                          {"near_largest", near_largest},
                                           {"spread_exponents", spread_exponents},
                                           {"blocks", blocks},
                                           {"long_sums", long_sums},

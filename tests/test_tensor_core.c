@@ -22,10 +22,11 @@ static wide power(int e) {
   return x;
 }
 
+__extension__ typedef __int128 whole;
 static wide truncated(wide x, int grid) {
   const wide n = x * power(-grid);
   if (n > -1 && n < 1) return 0;
-  return (wide)(__int128)n * power(grid);
+  return (wide)(whole)n * power(grid);
 }
 
 static int exponent_field(float x, int least) { return ilogbf(x) > least ? ilogbf(x) : least; }
@@ -162,32 +163,99 @@ static void two_slices(void) {
   CHECK(before.n_beyond > 0, "the adversaries do not find what they were made for");
 }
 
-/* A complex product is one of reals with 2 k: [re a, -im a] times [re b, im b] is re, [im a, re a] times it im. Bounds are those of k. */
+/* All elements the same, beside the largest ones, which meet zeros: just beyond half a place of slice 0 and of slice 1, so that each leaves out as
+ * much as it can of a number from `least` on. */
+static double part_of_equal(slices_rule *rule, double least) {
+  const int k = 128;
+  const double half_place = 0x1p-25;
+  sliced_by by;
+  for (int p = 0; p < k; p++) a[p] = b[p] = (float)(least + half_place + half_place * 0x1p-11);
+  a[0] = b[1] = 0x1p14f, b[0] = a[1] = 0;
+  return part_of_bound(k, sliced_model_dot(2, rule, k, a, b, &by));
+}
+
+static bool rule_from_17(int n_slices, float x, float scaled) {
+  return n_slices == 2 ? x == 0 || fabsf(scaled) >= 0x1p-17f : sliced_model_rule(n_slices, x, scaled);
+}
+
+/* A slice 0 one place below its field costs all other products of its step most. */
+static void put_truncated(void) {
+  for (int p = 0; p < 128; p++) {
+    a[p] = p % 32 == 0 ? 0x1.004048p-15f : 0x1.ffcp-14f;
+    b[p] = p % 32 == 0 ? 0x1.00a022p13f : p % 32 < 16 ? 0x1.ffcp-14f : 0x1.ffcp-15f;
+  }
+  a[126] = b[127] = 0x1p14f, b[126] = a[127] = 0;
+}
+
+/* How near the rule comes to the bound, and that a laxer one goes beyond it. */
+static void rule_is_needed(void) {
+  const double of_rule = part_of_equal(sliced_model_rule, 0x1p-15), of_laxer = part_of_equal(rule_from_17, 0x1p-17);
+  sliced_by by;
+  put_truncated();
+  const double truncated = part_of_bound(128, sliced_model_dot(2, sliced_model_rule, 128, a, b, &by));
+  printf("equal elements: %.3f of the bound, from 2^-17 on %.3f; truncated products %.3f\n", of_rule, of_laxer, truncated);
+  CHECK(of_rule > 0.2 && of_rule < 1, "equal elements: %.3f of the bound", of_rule);
+  CHECK(by == SLICED_BY_TWO && truncated > 0.3 && truncated < 1, "truncated products: %.3f of the bound, from %d slices",
+        truncated, (int)by);
+  CHECK(of_laxer > 2, "from 2^-17 on: %.3f of the bound", of_laxer);
+}
+
+/* A complex product is one of reals with 2 k: [re a, -im a] times [re b, im b] is re, [im a, re a] times it im. The worst part of one, in parts
+ * of gamma_n |a| . |b|. */
+static double complex_part(int n_slices, slices_rule *rule, int64_t k, int64_t n, const float *x, const float *y, int n_by[4]) {
+  static float row[2][2 * MOST_K];
+  wide exact[2] = {0, 0}, magnitude = 0;
+  for (int64_t p = 0; p < 2 * k; p += 2) {
+    row[0][p] = x[p], row[0][p + 1] = -x[p + 1], row[1][p] = x[p + 1], row[1][p + 1] = x[p];
+    exact[0] += (wide)x[p] * y[p] - (wide)x[p + 1] * y[p + 1], exact[1] += (wide)x[p] * y[p + 1] + (wide)x[p + 1] * y[p];
+    magnitude += (size(x[p]) + size(x[p + 1])) * (size(y[p]) + size(y[p + 1]));
+  }
+  const double u = 0x1p-24, gamma = (double)n * u / (1 - (double)n * u), of_rounded = n_slices == 1 ? 0x1p-10 + 0x1p-22 : 0;
+  double worst = 0;
+  for (int part = 0; part < 2; part++) {
+    sliced_by by;
+    const float got = sliced_model_dot(n_slices, rule, 2 * k, row[part], y, &by);
+    worst = fmax(worst, (double)(size(got - exact[part]) / ((gamma + of_rounded) * magnitude)));
+    n_by[by]++;
+  }
+  return worst;
+}
+
 static void complex_numbers(void) {
-  static float x[2][MOST_K / 2], y[2][MOST_K / 2], row[2][MOST_K];
+  static float x[2 * MOST_K], y[2 * MOST_K];
   struct check_random random = check_random_from(4);
   const int n = 20000 / check_scale();
-  int n_beyond = 0, n_by[4] = {0};
+  int n_beyond = 0, n_beyond_before = 0, n_beyond_of_one = 0, n_by[4] = {0}, n_by_others[4] = {0};
   for (int i = 0; i < n; i++) {
     const int64_t k = k_drawn(&random);
-    wide exact[2] = {0, 0}, magnitude = 0;
-    adversary_of_slices(&random, 2 * k, a, b);
-    for (int64_t p = 0; p < k; p++) {
-      for (int part = 0; part < 2; part++) x[part][p] = a[2 * p + part], y[part][p] = b[2 * p + part];
-      row[0][2 * p] = x[0][p], row[0][2 * p + 1] = -x[1][p], row[1][2 * p] = x[1][p], row[1][2 * p + 1] = x[0][p];
-      exact[0] += (wide)x[0][p] * y[0][p] - (wide)x[1][p] * y[1][p],
-          exact[1] += (wide)x[0][p] * y[1][p] + (wide)x[1][p] * y[0][p];
-      magnitude += (size(x[0][p]) + size(x[1][p])) * (size(y[0][p]) + size(y[1][p]));
-    }
-    const double u = 0x1p-24, gamma = (double)(k + 2) * u / (1 - (double)(k + 2) * u);
-    for (int part = 0; part < 2; part++) {
-      sliced_by by;
-      const float got = sliced_model_dot(2, sliced_model_rule, 2 * k, row[part], b, &by);
-      n_beyond += !(size(got - exact[part]) <= gamma * magnitude), n_by[by]++;
-    }
+    adversary_of_complex(&random, k, x, y);
+    n_beyond += !(complex_part(2, sliced_model_rule, k, k + 2, x, y, n_by) <= 1);
+    if (i % 4 == 0) n_beyond_before += !(complex_part(2, sliced_model_rule_by_rest, k, k + 2, x, y, n_by_others) <= 1);
+    if (i % 4 == 1) n_beyond_of_one += !(complex_part(1, sliced_model_rule, k, 2 * k + 2, x, y, n_by_others) <= 1);
   }
-  CHECK(n_beyond == 0 && n_by[2] > n / 10 && n_by[3] > n / 10,
-        "%d of %d parts are beyond the bound; %d from two slices, %d from three", n_beyond, 2 * n, n_by[2], n_by[3]);
+  CHECK(n_beyond == 0 && n_by[2] > n / 5 && n_by[3] > n / 5,
+        "%d of %d products are beyond the bound; %d parts from two slices, %d from three", n_beyond, n, n_by[2], n_by[3]);
+  CHECK(n_beyond_before > 0, "the adversaries do not find what they were made for");
+  CHECK(n_beyond_of_one == 0, "%d products of one slice are beyond the bound of TF32", n_beyond_of_one);
+}
+
+/* One sum through all of 2 k, of elements of 11 bits: a large pair first, then products that lose nearly all that is truncated. So of C32 in TF32
+ * the bound is gamma_{2k+2}, not gamma_{k+2}. */
+static void complex_one_slice(void) {
+  static float x[2 * MOST_K], y[2 * MOST_K];
+  const int k = 512;
+  int n_by[4] = {0};
+  for (int p = 0; p < 2 * k; p++) x[p] = 0x1.ffcp0f, y[p] = p % 16 >= 13 ? 0x1.ffcp2f : 0x1.ffcp1f;
+  x[0] = y[0] = 0x1p14f, x[1] = y[1] = 0;
+  const float one = tensor_core_dot(TENSOR_F16, TENSOR_FRACTION_BITS_CC90, 2 * k, x, y, 0);
+  double exact = 0, magnitude = 0;
+  for (int p = 0; p < 2 * k; p += 2) {
+    exact += (double)x[p] * (double)y[p] + (double)x[p + 1] * (double)y[p + 1];
+    magnitude += (double)(x[p] + x[p + 1]) * (double)(y[p] + y[p + 1]);
+  }
+  const double gamma = (k + 2) * 0x1p-24, part = fabs((double)one - exact) / (gamma * magnitude);
+  CHECK(part > 1.1 && part < 2, "%.3f of gamma_{k+2}", part);
+  CHECK(complex_part(1, sliced_model_rule, k, 2 * k + 2, x, y, n_by) <= 1 && n_by[1] == 2, "beyond the bound of TF32");
 }
 
 static void one_slice(void) {
@@ -232,8 +300,13 @@ static void elements(void) {
         n_beyond_plain, n_beyond_of_normal);
 }
 
-static const struct check_case cases[] = {
-    {"steps", steps},           {"measured_elements", measured_elements}, {"measured_slices", measured_slices},
-    {"two_slices", two_slices}, {"complex_numbers", complex_numbers},     {"one_slice", one_slice},
-    {"elements", elements}};
+static const struct check_case cases[] = {{"steps", steps},
+                                          {"measured_elements", measured_elements},
+                                          {"measured_slices", measured_slices},
+                                          {"two_slices", two_slices},
+                                          {"rule_is_needed", rule_is_needed},
+                                          {"complex_numbers", complex_numbers},
+                                          {"complex_one_slice", complex_one_slice},
+                                          {"one_slice", one_slice},
+                                          {"elements", elements}};
 CHECK_MAIN("tensor_core", cases)
