@@ -6,6 +6,7 @@ _product.py.
 
 from __future__ import annotations
 
+import functools
 import numbers
 import sys
 from ctypes import c_void_p
@@ -84,6 +85,26 @@ def bfloat16() -> np.dtype[Any]:
     """For elements that are known to be bfloat16 by other means than their dtype."""
     known = getattr(sys.modules.get("ml_dtypes"), BFLOAT16, None)
     return _stand_in if known is None else np.dtype(known)
+
+
+_NAMED = {
+    dtype.name: dtype
+    for dtype in map(np.dtype, ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d", "F", "D"))
+}
+
+
+def dtype_of(own: Any) -> np.dtype[Any] | None:
+    """What a library means by a dtype of its own (torch.bfloat16, "float32", a class); None: nothing that has a name here."""
+    if isinstance(own, np.dtype):
+        return own
+    name = (own.__name__ if isinstance(own, type) else str(own)).rpartition(".")[2]
+    return bfloat16() if name == BFLOAT16 else _NAMED.get(name)
+
+
+@functools.cache
+def unknown_dtype(name: str, itemsize: int) -> np.dtype[Any]:
+    """For elements that NumPy has no type for: good for nothing but to be counted, and to be named in a message."""
+    return np.dtype((type(f"{name} as void", (np.void,), {}), itemsize))  # NumPy appends the bits
 
 
 def kind_of(a: HasType, b: HasType) -> Kind:

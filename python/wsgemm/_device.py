@@ -119,7 +119,8 @@ class Argument:
         """
         is_conjugated = self.producer.is_conjugated(self.array)
         if self._interface is not None:
-            return _read_interface(self.name, self._interface)._replace(is_conjugated=is_conjugated)
+            view = _read_interface(self.name, self._interface)
+            return view._replace(dtype=self.producer.dtype(self.array, view.dtype), is_conjugated=is_conjugated)
         loan = _dlpack.borrow(self.array, self.name, stream, closing)
         strides = c_strides(loan.shape) if loan.strides is None else loan.strides
         # What is written to a copy is lost.
@@ -135,7 +136,7 @@ def argument(name: str, x: Any, is_output: bool = False) -> Argument | None:
         return None
     given = x
     x = producer.prepare(x, name, is_output)
-    interface = None if producer.is_immutable else getattr(x, "__cuda_array_interface__", None)
+    interface = None if producer.is_immutable else producer.interface(x)
     if interface is not None and not producer.is_known and hasattr(x, "__dlpack__"):
         if interface.get("version", 0) < _STREAM_VERSION:
             interface = None
@@ -152,10 +153,10 @@ def type_name(x: Any) -> str:
 
 
 def _lies_on_gpu(x: Any, producer: Producer) -> bool:
-    is_cuda = getattr(x, "is_cuda", None) if producer.is_known else None  # torch's interface raises for some tensors
+    is_cuda = getattr(x, "is_cuda", None) if producer.is_known else None  # torch tells its own
     if isinstance(is_cuda, bool):
         return is_cuda
-    if not producer.is_immutable and getattr(x, "__cuda_array_interface__", None) is not None:
+    if not producer.is_immutable and producer.interface(x) is not None:
         return True
     return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and _dlpack.lies_on_cuda(x)
 

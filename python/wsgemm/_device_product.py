@@ -21,6 +21,7 @@ from ._arrays import (
     Kind,
     check_letter,
     check_shape,
+    dtype_of,
     kind_for,
     kind_of,
     kind_of_result,
@@ -407,7 +408,7 @@ def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_
         raise needs_out(beta)
     shapes = product_shapes(a.shape, b.shape)
     out = None if ops.out is None else ops.view(ops.out)
-    result_dtype, kind_c = type_of_result(kind, a, out, dtype)
+    result_dtype, kind_c = type_of_result(kind, a, out, dtype_of(dtype) or dtype)
     if ops.out is not None and out is not None:
         kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
         result_dtype = out.dtype
