@@ -72,7 +72,7 @@ def _workspace_of(array: Any) -> _Workspace:
     return _Workspace(array, view.address if n_bytes else None, n_bytes)
 
 
-class Handle:
+class Handle(_lib.StaysHere):
     """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see matmul.
 
     Args:
@@ -87,6 +87,7 @@ class Handle:
         workspace: memory for the products on a GPU; None: the library's own. See the attribute.
 
     All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
+    A handle can be neither copied nor pickled, but for the default one, which is each process's own.
 
     Raises:
         TypeError: workspace lies in host memory.
@@ -123,6 +124,9 @@ class Handle:
             self.invariant = invariant
         if workspace is not None:
             self.workspace = workspace
+
+    def __reduce__(self) -> Any:
+        return "default_handle" if self is default_handle else super().__reduce__()
 
     def _adopt(self, pointer: int | None) -> None:
         self.pointer = pointer
