@@ -105,12 +105,8 @@ class Operands:
         """out = alpha op_a(a) op_b(b) + beta out; op_a and op_b make matrices of the arrays, full_out is out as one."""
         views, descs = self.planned(kind, a, op_a, b, op_b, out, full_out, options, epilogue)
         if views:
-            self.multiply_all(views, descs, handle)
-        if not full_out.is_empty:
-            out.producer.written(out.array)
-        written = self.parts.get("column_sums")
-        if written is not None:
-            written.producer.written(written.array)
+            written = [x for name, x in (("out", out), ("column_sums", self.parts.get("column_sums"))) if x and name in views]
+            self.run(views, handle, lambda pointer: call(descs, pointer), written)
         return out.given
 
     def planned(
@@ -229,22 +225,45 @@ class Operands:
             raise ValueError("residual does not lie by columns, as out does; pass one that does")
         return full
 
-    def multiply_all(self, views: dict[str, View], descs: Iterable[bytes], handle: Handle | None) -> None:
-        self.run(views, handle, lambda pointer: call(descs, pointer))
-
-    def run(self, views: dict[str, View], handle: Handle | None, work: Callable[[int | None], None]) -> None:
-        """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them."""
+    def run(
+        self, views: dict[str, View], handle: Handle | None, work: Callable[[int | None], None], written: Iterable[Argument]
+    ) -> None:
+        """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them.
+        written: by the work."""
         device = common_device(views)
         with on_stream(handle, self.stream) as pointer:
             for other in self.others:
                 _streams.order(device, other, self.stream)
+            is_done = False
             try:
                 work(pointer)
+                is_done = True
             finally:  # of a stack, some products may be under way
-                for other in self.others:
-                    _streams.order(device, self.stream, other)
-                if self.must_wait:
-                    _streams.wait(device, self.stream)
+                self._leave(device, is_done, written)
+
+    def _leave(self, device: int, is_done: bool, written: Iterable[Argument]) -> None:
+        """All of it is tried, whatever fails: the GPU is using what is given back after this. Raises the first error, unless the work
+        itself was not done: its error is the first."""
+        errors = [_attempt(_streams.order, device, self.stream, other) for other in self.others]
+        # A library whose stream does not come after the work must not go on before it.
+        if self.must_wait or any(error is not None for error in errors):
+            errors.append(_attempt(_streams.wait, device, self.stream))
+        errors += [_attempt(x.producer.written, x.array) for x in written]
+        first = next((error for error in errors if error is not None), None) if is_done else None
+        errors.clear()
+        try:
+            if first is not None:
+                raise first
+        finally:
+            del first  # its traceback has this frame, which would have it
+
+
+def _attempt(step: Callable[..., None], *arguments: Any) -> BaseException | None:
+    try:
+        step(*arguments)
+    except BaseException as error:
+        return error
+    return None
 
 
 def common_device(views: dict[str, View]) -> int:

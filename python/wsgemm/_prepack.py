@@ -126,8 +126,7 @@ class _Operand(NamedTuple):
             _lib.check(_prepack(pointer, self.desc, _SIDES[self.side], view.address, n_given, ctypes.byref(made)))
             records.append(Record(made.value, n_bytes, memory.given, is_foreign, self.layout, self.own_loop))
 
-        ops.run({"x": self.view, "memory": view}, handle, work)
-        memory.producer.written(memory.array)
+        ops.run({"x": self.view, "memory": view}, handle, work, [memory])
         return records[0]
 
     def _new_memory(self, n_bytes: int) -> Argument:
