@@ -29,7 +29,7 @@ from ._arrays import (
     scalars_of,
     type_of_result,
 )
-from ._device import Argument, View, argument, c_strides, check_mutable, type_name
+from ._device import Argument, View, argument, c_strides, check_mutable, check_shape_fits, type_name
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, OwnLoops, may_overlap_itself
@@ -80,6 +80,11 @@ class Operands:
         return self._fresh(self.maker, self.maker.producer.empty(self.maker.array, shape, dtype))
 
     def copy(self, x: Argument) -> Argument:
+        if not x.producer.is_known:
+            raise TypeError(
+                f"{x.name} is a {type_name(x.array)}, of a library that wsgemm cannot ask for a copy to write to; write to "
+                f"{x.name} itself (overwrite_c=1), or pass a copy of it"
+            )
         return self._fresh(x, x.producer.copy(x.array))
 
     def _fresh(self, like: Argument, array: Any) -> Argument:
@@ -431,6 +436,7 @@ def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_
     if ops.out is not None and out is not None:
         kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
         result_dtype = out.dtype
+    check_shape_fits("the result", shapes.out, result_dtype)
     result = Result(result_dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1)
     return _Product(a, b, kind, Options(scalars, beta != 0, kind_c), result), out
 
@@ -526,6 +532,7 @@ def gemm(
         view = ops.view(c)
         kind_c = _check_out(c, view, kind, a, shape, "op(a) @ op(b)", overwrite_c)
         check_letter(letter, kind, kind_c)
+    check_shape_fits("the result", shape, a.dtype)
     if c is None or not overwrite_c:
         c = ops.copy(c) if c and beta != 0 else ops.empty(shape, None if kind_c is kind else kind_c.name)
         view = ops.view(c)
