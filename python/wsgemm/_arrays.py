@@ -7,7 +7,9 @@ _product.py.
 from __future__ import annotations
 
 import functools
+import math
 import numbers
+import struct
 import sys
 from ctypes import c_void_p
 from typing import Any, Protocol
@@ -25,7 +27,7 @@ Scalars = tuple[float, float, float, float]  # real and imaginary part of alpha,
 class Kind:
     """An element type: what a descriptor needs to know of it."""
 
-    __slots__ = ("name", "code", "scalar_code", "is_complex", "is_half", "itemsize", "pack")
+    __slots__ = ("name", "code", "scalar_code", "is_complex", "is_half", "itemsize", "pack", "scalar", "safe")
 
     def __init__(self, code: _lib.Type, dtype: np.dtype[Any]) -> None:
         self.name = dtype.name
@@ -35,6 +37,8 @@ class Kind:
         self.is_complex = dtype.kind == "c"
         self.itemsize = dtype.itemsize
         self.pack = _lib.DESC_FORMAT[code].pack
+        self.scalar = np.finfo(np.float64 if code in (_lib.Type.F64, _lib.Type.C64) else np.float32)
+        self.safe = 2.0 ** (self.scalar.maxexp - 1)  # numbers below it need no closer look
 
 
 LETTERS: dict[str, np.dtype[Any]] = {
@@ -54,6 +58,7 @@ _bits_kind = Kind(_lib.Type.BF16, BFLOAT16_BITS)
 _stand_in: np.dtype[Any] = np.dtype((type("bfloat", (np.void,), {}), [("bits", BFLOAT16_BITS)]))
 
 _ndarray = np.ndarray
+_single = struct.Struct("=f")
 _PLAIN_NUMBERS = frozenset((int, float))
 
 
@@ -155,21 +160,38 @@ def _dtype_name(x: HasType) -> str:
 def scalars_of(kind: Kind, alpha: Any, beta: Any) -> Scalars:
     """alpha and beta as the fields that kind.pack takes."""
     if type(alpha) in _PLAIN_NUMBERS and type(beta) in _PLAIN_NUMBERS:
-        return alpha, 0.0, beta, 0.0
-    alpha, beta = _number(kind, alpha, "alpha"), _number(kind, beta, "beta")
+        safe = kind.safe
+        if (alpha == 1 and not beta) or (-safe < alpha < safe and -safe < beta < safe):
+            return alpha, 0.0, beta, 0.0
+    alpha, beta = number(kind, alpha, "alpha"), number(kind, beta, "beta")
     return alpha.real, alpha.imag, beta.real, beta.imag
 
 
-def _number(kind: Kind, x: Any, name: str) -> complex:
+def number(kind: Kind, x: Any, name: str, scalar: np.finfo[Any] | None = None) -> complex:
+    """An argument of a product; scalar: its type, None: that of alpha and beta."""
+    scalar = scalar or kind.scalar
     if isinstance(x, _ndarray) and x.ndim == 0:
         x = x[()]
     if isinstance(x, numbers.Real):
-        return float(x)
+        return _real(scalar, x, name)
     if not isinstance(x, numbers.Complex):
         raise TypeError(f"{name} must be a number, not {type(x).__name__}")
     if not kind.is_complex:
         raise TypeError(f"{name} is complex, but a and b are {kind.name}")
-    return complex(x)
+    return complex(_real(scalar, x.real, name), _real(scalar, x.imag, name))
+
+
+def _real(scalar: np.finfo[Any], x: Any, name: str) -> float:
+    try:
+        value = float(x)
+        if scalar.bits == 32:
+            _single.pack(value)  # would make it infinite, or raises
+        is_beyond = math.isinf(value) and value != x  # a long double
+    except OverflowError:
+        is_beyond = True
+    if is_beyond:
+        raise OverflowError(f"{name} is beyond what a {scalar.dtype.name} holds")
+    return value
 
 
 def kind_of_result(kind: Kind, a: HasType, dtype: np.dtype[Any], name: str) -> Kind:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import _lib
-from ._handle import MATHS, Handle
+from ._handle import MATHS, Handle, pointer_of
 
 Shape = tuple[int, int, int]
 
@@ -332,7 +332,7 @@ def _search(desc: bytes, options: _lib.AutotuneOptions, watch: _Watch, handle: H
     options.progress = callback
     options.result = ctypes.pointer(told)
     try:
-        status = _lib.library.wsgemm_autotune(None if handle is None else handle.pointer, desc, ctypes.byref(options))
+        status = _lib.library.wsgemm_autotune(pointer_of(handle), desc, ctypes.byref(options))
     finally:
         watch.close()
     if watch.error is not None:

@@ -26,11 +26,12 @@ from ._arrays import (
     kind_of,
     may_share,
     needs_out,
+    number,
     scalars_of,
     type_of_result,
 )
 from ._device import View
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._layout import Loop, OwnLoops, inside_and_outside, leading, may_overlap_itself
 from ._product import BY_VALUE, COL_MAJOR, INHERIT, NO_TRANS, ROW_MAJOR, TRANS, call, matmul_shapes, operand
 
@@ -87,7 +88,7 @@ def steps_of(kind: Kind, epilogue: Epilogue) -> Steps:
         if epilogue.activation not in ACTIVATIONS:
             raise ValueError(f"activation is {epilogue.activation!r}, but it must be one of {', '.join(map(repr, ACTIVATIONS))}")
         activation = int(ACTIVATIONS[epilogue.activation])
-    return Steps(activation, float(epilogue.out_scale))
+    return Steps(activation, number(kind, epilogue.out_scale, "out_scale", np.finfo(np.float64)).real)
 
 
 def bias_vectors(bias: View, result: Result) -> tuple[View, int]:
@@ -340,7 +341,7 @@ def _run(
     if sums is not None:
         steps = steps._replace(column_sums=view_of(sums.reshape((*stack, n))))
     descs = describe(kind, kind_c, view_of(a), view_of(b), view_c, scalars, steps)
-    call(descs, None if handle is None else handle.pointer)
+    call(descs, pointer_of(handle))
     if target is not out:
         np.copyto(out, target)
     if sums is not given_sums:

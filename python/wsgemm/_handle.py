@@ -269,6 +269,15 @@ default_handle = Handle.__new__(Handle)  # what calls without a handle use
 default_handle._adopt(None)
 
 
+def pointer_of(handle: Handle | None) -> int | None:
+    """The C handle that a call is given."""
+    if handle is None:
+        return None
+    if not isinstance(handle, Handle):
+        raise TypeError(f"handle must be a wsgemm.Handle or None, not {type(handle).__name__}")
+    return handle.pointer
+
+
 _idle: list[Handle] = []
 
 
@@ -279,6 +288,7 @@ def on_stream(settings: Handle | None, stream: int) -> Iterator[int | None]:
     A stream is a setting of a C handle, so that two threads could not set it on one that they share: each call takes a handle
     that no other call uses meanwhile, not even one that interrupts it in its own thread.
     """
+    pointer_of(settings)
     try:
         handle = _idle.pop()  # atomic, as append() is
     except IndexError:

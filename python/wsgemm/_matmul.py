@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import _device_product, _epilogue
 from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of, type_of_result
 from ._epilogue import Epilogue
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
@@ -101,7 +101,7 @@ def matmul(
     if kind is None or b.dtype is not a.dtype:
         kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
-    pointer = None if handle is None else handle.pointer
+    pointer = None if handle is None else pointer_of(handle)
     if out is None and beta != 0:
         raise needs_out(beta)
     result_dtype, kind_c = (a.dtype, kind) if dtype is None else type_of_result(kind, a, out, dtype)
