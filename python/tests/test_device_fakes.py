@@ -114,6 +114,19 @@ def test_a_stack_takes_one_call(gpu, rng):  # noqa: F811
     assert (desc.batch_count, desc.stride_a, desc.stride_b, desc.stride_c) == (9, 12, 20, 15)
 
 
+def test_a_stack_backwards_takes_one_call(gpu, rng):  # noqa: F811
+    a, b = integer_array(rng, (9, 3, 4), "float32"), integer_array(rng, (9, 4, 5), "float32")
+    for x, y in ((a[::-1], b), (a, b[::-1]), (a[::-1], b[::-1])):
+        for step in (1, -1):
+            out = zeros(9, 3, 5, dtype="float32")[::step]
+            wsgemm.matmul(Cuda(x), Cuda(y), Cuda(out))
+            np.testing.assert_array_equal(out, x @ y)
+            (desc,) = gpu.descs
+            assert desc.batch_count == 9 and desc.stride_c == 15
+            assert (desc.stride_a, desc.stride_b) == (step * x.strides[0] // 4, step * y.strides[0] // 4)
+            gpu.descs.clear()
+
+
 @pytest.mark.parametrize("shape_a, shape_b", [((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((6, 3, 4), (4,)), ((4,), (6, 4, 5))])
 def test_vectors(gpu, torch, shape_a, shape_b, rng):  # noqa: F811
     a, b = integer_array(rng, shape_a, "float64"), integer_array(rng, shape_b, "float64")
