@@ -157,7 +157,8 @@ def test_stacks_backwards_and_sideways(steps, axes, more, descs):
         np.testing.assert_array_equal(out, np.maximum(expected, 0) if MORE[more] else expected)
         # Where one array alone goes back in one dimension, its matrices do not follow at equal steps.
         assert len(descs) == (3 if other != steps and steps[0] != steps[1] else 1)
-    assert wsgemm.explain(a, x)["calls"] == ("1" if steps[0] == steps[1] and axes == (0, 1) else "3")  # a new result is in C order
+    # A new result is in C order.
+    assert wsgemm.explain(a, x)["calls"] == ("1" if steps[0] == steps[1] and axes == (0, 1) else "3")
 
 
 def test_many_matrices_backwards_take_one_call():
@@ -230,4 +231,14 @@ def test_stacks_of_any_order_and_direction(more, descs):
         wsgemm.matmul(a, b, out, **MORE[more])
         np.testing.assert_array_equal(out, expected)
         np.testing.assert_array_equal(wsgemm.matmul(a, b, **MORE[more]), expected)
+        if more == "epilogue":
+            bias, residual = stack_of(rng, sizes, (1, n)), stack_of(rng, sizes, (m, n))
+            sums = np.full((*sizes, n), np.nan, "float32")
+            wsgemm.matmul(a, b, out, bias=bias, residual=residual, column_sums=sums)
+            np.testing.assert_array_equal(out, np.matmul(a, b) + bias + residual)
+            np.testing.assert_array_equal(sums, out.sum(axis=-2))
+            before = out.copy()
+            wsgemm.matmul(a, b, out, beta=2, bias=bias, column_sums=sums)
+            np.testing.assert_array_equal(out, np.matmul(a, b) + 2 * before + bias)
+            np.testing.assert_array_equal(sums, out.sum(axis=-2))
     assert all(desc.stride_c >= 0 for desc in descs) and any(desc.stride_a < 0 for desc in descs)

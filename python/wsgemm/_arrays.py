@@ -92,10 +92,7 @@ def bfloat16() -> np.dtype[Any]:
     return _stand_in if known is None else np.dtype(known)
 
 
-_NAMED = {
-    dtype.name: dtype
-    for dtype in map(np.dtype, ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d", "F", "D"))
-}
+_NAMED = {dtype.name: dtype for dtype in map(np.dtype, ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d", "F", "D"))}
 
 
 def dtype_of(own: Any) -> np.dtype[Any] | None:

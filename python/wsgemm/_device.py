@@ -89,7 +89,9 @@ class View(NamedTuple):
         end = self.address + sum(step for step in reach if step > 0) + (0 if self.is_empty else itemsize)
         far = max((abs(stride) * itemsize for stride in strides), default=0)
         if begin < 0 or self.address >= _ADDRESSES or end > _ADDRESSES or max(far, end - begin) > _MOST_BYTES:
-            raise ValueError(f"{name} lies at {self.address:#x} with shape {self.shape} and strides {self.strides}, beyond all memory")
+            raise ValueError(
+                f"{name} lies at {self.address:#x} with shape {self.shape} and strides {self.strides}, beyond all memory"
+            )
 
     def transposed(self) -> View:
         strides = None if self.strides is None else self.strides[::-1]

@@ -247,8 +247,8 @@ class Operands:
                 self._leave(device, is_done, written)
 
     def _leave(self, device: int, is_done: bool, written: Iterable[Argument]) -> None:
-        """All of it is tried, whatever fails: the GPU is using what is given back after this. Raises the first error, unless the work
-        itself was not done: its error is the first."""
+        """All of it is tried, whatever fails: the GPU is using what is given back after this. Raises the first error, unless the
+        work itself was not done: its error is the first."""
         errors = [_attempt(_streams.order, device, self.stream, other) for other in self.others]
         # A library whose stream does not come after the work must not go on before it.
         if self.must_wait or any(error is not None for error in errors):
@@ -432,7 +432,8 @@ def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_
         raise needs_out(beta)
     shapes = product_shapes(a.shape, b.shape)
     out = None if ops.out is None else ops.view(ops.out)
-    result_dtype, kind_c = type_of_result(kind, a, out, dtype_of(dtype) or dtype)
+    known = dtype_of(dtype)
+    result_dtype, kind_c = type_of_result(kind, a, out, dtype if known is None else known)
     if ops.out is not None and out is not None:
         kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
         result_dtype = out.dtype

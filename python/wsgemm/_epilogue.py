@@ -196,7 +196,8 @@ def describe(
     batch, outside, begins = _loops(stack, own_loops, *(_stack_strides(x, stack) for x in arrays))
     for offsets in _offsets(outside):
         at = [
-            0 if x is None else x.address + (begin + offset) * x.dtype.itemsize for x, begin, offset in zip(arrays, begins, offsets)
+            0 if x is None else x.address + (begin + offset) * x.dtype.itemsize
+            for x, begin, offset in zip(arrays, begins, offsets)
         ]
         yield kind.pack(
             _lib.DESC_BYTES, ROW_MAJOR if is_row else COL_MAJOR,

@@ -59,8 +59,8 @@ def inside_and_outside(loops: Sequence[Loop], once: Loop, own_loops: OwnLoops) -
 
 
 def loops_of(sizes: Sequence[int], *strides: Sequence[int], is_free: bool) -> tuple[list[Loop], list[int]]:
-    """(the dimensions of a stack, innermost first, in the order in which the third array, the result, lies in memory; where each array
-    begins). is_free: each dimension is gone through forwards, as the result lies."""
+    """(the dimensions of a stack that are longer than 1, innermost first in the memory of the third array, the result; where each
+    array begins). is_free: each dimension is gone through forwards, as the result lies."""
     begins = [0] * len(strides)
     loops: list[Loop] = []
     for loop in zip(sizes, *strides):
@@ -100,9 +100,9 @@ class BatchPlan:
         return leading(self.m, self.k, *self.a), leading(self.k, self.n, *self.b), leading(self.m, self.n, *self.c)
 
     def merge(self, sizes: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
-        """Takes in the stack's dimensions with the strides of each array (longer lists will do). Each is
-        folded into the matrices, or joined to the loop inside it, where the strides allow, or else becomes a loop of its own. A
-        stack that has a loop of its own is not folded.
+        """Takes in the stack's dimensions with the strides of each array (longer lists will do). Each is folded into the matrices,
+        or joined to the loop inside it, where the strides allow, or else becomes a loop of its own. A stack that has a loop of
+        its own is not folded.
         """
         own_a, own_b = self.own_loops
         loops, begins = loops_of(sizes, a, b, c, is_free=own_a is None and own_b is None)

@@ -367,13 +367,15 @@ class WsgemmError(RuntimeError):
 
 
 class StaysHere:
-    """Holds the address of something of the C library that is freed with it: a copy would have it freed twice, and in another process it
-    means nothing."""
+    """Holds the address of something of the C library that is freed with it: a copy would have it freed twice, and in another
+    process it means nothing."""
 
     __slots__ = ()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a wsgemm {type(self).__name__} cannot be copied or pickled: it belongs to this process; make another one")
+        raise TypeError(
+            f"a wsgemm {type(self).__name__} cannot be copied or pickled: it belongs to this process; make another one"
+        )
 
 
 def check(status: int) -> None:

@@ -75,8 +75,8 @@ def matmul(
     waits for the other's. Where a library does not tell its stream (jax, and DLPack without the interface), the call returns
     when the product is done. What differs from host memory:
 
-    - arrays may also be bfloat16 of torch, cupy or jax, or of what DLPack or a dtype of its own calls so, without ml_dtypes; `dtype`
-      may be torch's, or "bfloat16";
+    - arrays may also be bfloat16 of torch, cupy or jax, or of what DLPack or a dtype of its own calls so, without ml_dtypes;
+      `dtype` may be torch's, or "bfloat16";
     - the result is a new array of the library of `a`, else of `b`; with two 1-D operands it has no dimensions. Libraries other
       than the three are not asked for one: pass `out`;
     - operands that must be copied are copied by torch or cupy on their stream; those of other libraries are a ValueError, and so

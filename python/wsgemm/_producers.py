@@ -36,7 +36,7 @@ class Producer:
             raise
 
     def dtype(self, x: Any, told: np.dtype[Any]) -> np.dtype[Any]:
-        """x's element type, of which its interface tells `told`. That has no name for bfloat16: some libraries show it as <V2, some as <f2."""
+        """x's element type, of which its interface tells `told`: bfloat16, which that has no name for, as <V2 or as <f2."""
         own = dtype_of(getattr(x, "dtype", None))
         return own if own is not None and own.itemsize == told.itemsize and told.isnative else told
 
@@ -82,7 +82,9 @@ class Torch(Producer):
 
     def interface(self, x: Any) -> dict[str, Any]:
         # The tensor's own changes with the release where NumPy lacks the type: <f2, <V2, or a KeyError.
-        dtype = dtype_of(x.dtype) or unknown_dtype(str(x.dtype).rpartition(".")[2], x.element_size())
+        dtype = dtype_of(x.dtype)
+        if dtype is None:
+            dtype = unknown_dtype(str(x.dtype).rpartition(".")[2], x.element_size())
         strides = None if x.is_contiguous() else tuple(stride * dtype.itemsize for stride in x.stride())
         return {"version": 2, "typestr": dtype, "shape": tuple(x.shape), "strides": strides, "data": (x.data_ptr(), False)}
 

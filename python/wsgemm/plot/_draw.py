@@ -38,7 +38,8 @@ def draw(
 ) -> list[pathlib.Path]:
     """Draws the pictures of these names for each device into out/<device>/ and returns the files written.
 
-    Calls say_missing with one line for each picture that is left out, and for records that are. Raises MissingMatplotlib before anything is written.
+    Calls say_missing with one line for each picture that is left out, and for records that are. Raises MissingMatplotlib before
+    anything is written.
     """
     wanted = list(names)
     written = []

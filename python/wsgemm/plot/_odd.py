@@ -1,4 +1,4 @@
-"""Records that cannot be drawn, or not as they are: left out, or shown with escapes, and named; the others are drawn without them.
+"""Records that cannot be drawn, or not as they are: they are left out, or shown with escapes, and named.
 
 What a single kind of picture wants of its records is left to that picture.
 """
