@@ -53,7 +53,7 @@ def test_results(env, tmp_path):
 @pytest.mark.parametrize(
     ("routine", "letter"),
     [("'sgemm'", "s"), ("'d'", "d"), ("np.complex64", "c"), ("'complex128'", "z"), ("np.dtype('f2')", "h"), ("'bgemm'", "b"),
-     ("'bfloat16'", "b")],
+     ("'bfloat16'", "b"), ("type('Type', (), {'__str__': lambda _: 'torch.bfloat16'})()", "b")],
 )  # fmt: skip
 def test_types(env, routine, letter):
     python(env, f"""

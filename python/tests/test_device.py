@@ -213,6 +213,50 @@ def test_single_result_of_halves(library, rng):
     np.testing.assert_array_equal(result, a.astype("float32") @ b.astype("float32"))
 
 
+def test_bfloat16_of_torch(rng):
+    library = Torch()
+    torch = library.torch
+
+    def put(array):
+        return library.put(array).bfloat16()
+
+    def check(result, expected, dtype=torch.bfloat16):
+        assert library.owns(result) and result.dtype == dtype
+        np.testing.assert_array_equal(library.get(result.float()), library.get(library.put(expected).to(dtype).float()))
+
+    a, b, c = (integer_array(rng, shape, "float32") for shape in ((3, 130, 70), (70, 90), (3, 130, 90)))
+    x, y, z = put(a), put(b), put(c)
+    check(wsgemm.matmul(x, y), a @ b)
+    check(wsgemm.matmul(x, put(b.T).mT), a @ b)
+    check(wsgemm.matmul(x[..., ::2], y[::2]), a[..., ::2] @ b[::2])
+    for dtype in (torch.float32, torch.float16):
+        check(wsgemm.matmul(x, y, dtype=dtype), a @ b, dtype)
+    for function in (wsgemm.gemm, wsgemm.bgemm):
+        check(function(2, x[0], y, -1, z[0]), 2 * (a[0] @ b) - c[0])
+    out, sums = z.clone(), torch.zeros(3, 90, device="cuda")
+    assert wsgemm.matmul(x, y, out, beta=1) is out
+    check(out, a @ b + c)
+    result = wsgemm.matmul(x, y, bias=z[0, 0], residual=z, activation="relu", column_sums=sums)
+    check(result, np.maximum(a @ b + c[0, 0], 0) + c)
+    assert sums.dtype == torch.float32
+    with wsgemm.prepack(y) as packed:
+        check(wsgemm.matmul(x, packed), a @ b)
+    with pytest.raises(TypeError, match="a is bfloat16 and b is float16"):
+        wsgemm.matmul(x, y.half())
+
+
+def test_bfloat16_of_ml_dtypes(library, rng):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    a, b = (integer_array(rng, shape, "float32") for shape in ((130, 70), (70, 90)))
+    try:
+        x, y = library.put(a.astype(bfloat16)), library.put(b.astype(bfloat16))
+    except (TypeError, ValueError) as error:
+        pytest.skip(f"{library.name} does not take NumPy arrays of ml_dtypes: {error}")
+    result = wsgemm.matmul(x, y)
+    assert library.owns(result) and library.get(result).dtype == bfloat16
+    np.testing.assert_array_equal(library.get(result), (a @ b).astype(bfloat16))
+
+
 # ---- Views and out -------------------------------------------------------------------------------------------------------
 
 
@@ -757,14 +801,14 @@ def test_mixed_places_and_types(library):
         wsgemm.matmul(x, library.put(np.ones((3, 4), "float32")))
 
 
-def test_torch_in_host_memory_and_bfloat16():
+def test_torch_in_host_memory_and_sparse():
     library = Torch()
     torch = library.torch
     x = torch.ones(4, 4, device="cuda")
     with pytest.raises(TypeError, match="b lies in host memory .torch.Tensor"):
         wsgemm.matmul(x, torch.ones(4, 4))
-    with pytest.raises(TypeError, match="a is|bfloat16"):
-        wsgemm.matmul(x.bfloat16(), x.bfloat16())
+    with pytest.raises(TypeError, match="b is a tensor of layout torch.sparse_coo"):
+        wsgemm.matmul(x, x.to_sparse())
 
 
 def test_jit_is_refused_not_crashed():

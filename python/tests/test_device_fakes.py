@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import sys
 import threading
 import weakref
@@ -111,6 +112,19 @@ def test_a_stack_takes_one_call(gpu, rng):  # noqa: F811
     wsgemm.matmul(Cuda(a), Cuda(b), Cuda(zeros(9, 3, 5, dtype="float32")))
     (desc,) = gpu.descs
     assert (desc.batch_count, desc.stride_a, desc.stride_b, desc.stride_c) == (9, 12, 20, 15)
+
+
+def test_a_stack_backwards_takes_one_call(gpu, rng):  # noqa: F811
+    a, b = integer_array(rng, (9, 3, 4), "float32"), integer_array(rng, (9, 4, 5), "float32")
+    for x, y in ((a[::-1], b), (a, b[::-1]), (a[::-1], b[::-1])):
+        for step in (1, -1):
+            out = zeros(9, 3, 5, dtype="float32")[::step]
+            wsgemm.matmul(Cuda(x), Cuda(y), Cuda(out))
+            np.testing.assert_array_equal(out, x @ y)
+            (desc,) = gpu.descs
+            assert desc.batch_count == 9 and desc.stride_c == 15
+            assert (desc.stride_a, desc.stride_b) == (step * x.strides[0] // 4, step * y.strides[0] // 4)
+            gpu.descs.clear()
 
 
 @pytest.mark.parametrize("shape_a, shape_b", [((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((6, 3, 4), (4,)), ((4,), (6, 4, 5))])
@@ -419,6 +433,17 @@ def test_gemm_refuses(gpu, torch):  # noqa: F811
     assert not gpu.log
 
 
+@pytest.mark.parametrize("array", [Tensor, Cuda])
+@pytest.mark.parametrize("put", [Cuda, Lent])
+def test_c_of_libraries_that_make_no_copies(gpu, torch, array, put):  # noqa: F811
+    x, c = array(zeros(2, 2)), zeros(2, 2)
+    with pytest.raises(TypeError, match=f"c is a wsgemm_fakes.{put.__name__}, of a library .* copy .*overwrite_c=1"):
+        wsgemm.gemm(1, x, x, 2, put(c))
+    assert not gpu.log
+    given = put(c)
+    assert wsgemm.gemm(1, x, x, 2, given, overwrite_c=1) is given
+
+
 # ---- Refused -------------------------------------------------------------------------------------------------------------
 
 F32 = np.ones((3, 4), "float32")
@@ -474,7 +499,79 @@ BAD = [
     ((Cuda(F32, typestr="|V0"), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a "]),
     ((Cuda(F32, data=None), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
     ((Cuda(F32, shape=(-3, 4)), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, shape=(3.5, 4)), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, strides=(16.0, 4)), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, data=(1.5, False)), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, version="3"), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, stream="x"), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, stream=2**64), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
+    ((Cuda(F32, stream=-1), Cuda(SQUARE)), {"out": Cuda(OUT)}, TypeError, ["a.__cuda_array_interface__ makes no sense"]),
 ]
+
+FAR = 1 << 64
+BEYOND = [
+    # of a, b and out: what their interfaces say
+    ({"shape": (FAR, 4)}, {}, {"shape": (FAR, 4)}, "a has shape (18446744073709551616, 4) of float32"),
+    ({"shape": (2**61, 4)}, {}, {"shape": (2**61, 4)}, "a has shape (2305843009213693952, 4) of float32"),
+    ({"shape": (3, FAR)}, {"shape": (FAR, 4)}, {}, "a has shape (3, 18446744073709551616) of float32"),
+    ({"shape": (FAR, 3, 4), "strides": (0, 16, 4)}, {}, {}, "a has shape (18446744073709551616, 3, 4) of float32"),
+    ({}, {}, {"shape": (2**40, 2**40)}, "out has shape (1099511627776, 1099511627776) of float32"),
+    ({"strides": (2**70, 4)}, {}, {}, "a lies at 0x"),
+    ({"strides": (2**62, 4)}, {}, {}, "a lies at 0x"),
+    ({}, {"shape": (4, 1), "strides": (4, 2**70)}, {"shape": (3, 1)}, "b lies at 0x"),
+    ({"data": (FAR, False)}, {}, {}, "a lies at 0x10000000000000000"),
+    ({"data": (FAR - 16, False)}, {}, {}, "a lies at 0xfffffffffffffff0"),
+    ({"data": (-8, False)}, {}, {}, "a lies at -0x8"),
+    ({"data": (16, False), "strides": (-16, 4)}, {}, {}, "a lies at 0x10"),
+    ({"shape": (0, 4), "data": (FAR, False)}, {}, {"shape": (0, 4)}, "a lies at 0x10000000000000000"),
+]
+
+
+@pytest.mark.parametrize("says_a, says_b, says_out, words", BEYOND)
+def test_arrays_beyond_all_memory(gpu, says_a, says_b, says_out, words):  # noqa: F811
+    a, b, out = Cuda(F32, **says_a), Cuda(SQUARE, **says_b), Cuda(OUT, **says_out)
+    functions = [wsgemm.matmul, wsgemm.explain, wsgemm.workspace_size]
+    if says_a and len(a.__cuda_array_interface__["shape"]) == 2:
+        functions += [lambda a, b, out: wsgemm.gemm(1, a, b, 0, out, overwrite_c=1)]
+    for function in functions:
+        with pytest.raises(ValueError, match=re.escape(words)) as caught:
+            function(a, b, out)
+        assert "memory" in str(caught.value)
+    if says_a:
+        with pytest.raises(ValueError, match=re.escape(words[1:])):
+            wsgemm.packed_size(a)
+    assert not gpu.log
+
+
+def test_results_beyond_all_memory(gpu, torch):  # noqa: F811
+    tall, wide = Cuda(F32, shape=(2**40, 2), strides=(8, 4)), Cuda(F32, shape=(2, 2**40))
+    stack = Cuda(F32, shape=(2**30, 2**20, 2), strides=(0, 8, 4))
+    for function in (wsgemm.matmul, wsgemm.workspace_size, wsgemm.explain):
+        for a in (tall, stack):
+            with pytest.raises(ValueError, match="the result has shape .* of float32.*more than all memory"):
+                function(a, wide)
+    with pytest.raises(ValueError, match="the result has shape .1099511627776, 1099511627776. of float32"):
+        wsgemm.gemm(1, tall, wide)
+    assert not gpu.log
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_lent_tensors_beyond_all_memory(gpu, version):  # noqa: F811
+    class Far(Lent):
+        def _fill(self, tensor):
+            kept = super()._fill(tensor)
+            for i, size in enumerate(self.sizes):
+                tensor.shape[i] = size
+            return kept
+
+    a = Far(F32, version)
+    for a.sizes, error, words in (
+        ((2**61, 4), ValueError, "a has shape .2305843009213693952, 4. of float32"),
+        ((-3, 4), TypeError, "a.__dlpack__.. makes no sense: shape .-3, 4."),
+    ):
+        with pytest.raises(error, match=words):
+            wsgemm.matmul(a, Cuda(SQUARE), Cuda(OUT))
+    assert a.log == ["deleted"] * 2 and not gpu.log
 
 
 @pytest.mark.parametrize("arguments, keywords, exception, words", BAD)

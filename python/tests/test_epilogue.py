@@ -187,7 +187,7 @@ A, B = np.ones((3, 4)), np.ones((4, 5))
         ({"column_sums": np.ones(3)}, ValueError, "column_sums has shape"),
         ({"column_sums": np.ones(5, "float32")}, TypeError, "column_sums is float32"),
         ({"column_sums": [0] * 5}, TypeError, "column_sums must be"),
-        ({"out_scale": "much"}, ValueError, "much"),
+        ({"out_scale": "much"}, TypeError, "out_scale must be a number, not str"),
         ({"out_scale": 2, "beta": 1}, ValueError, "beta = 1 needs out"),
     ],
 )

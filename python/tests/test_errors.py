@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import wsgemm
+from wsgemm_fakes import Cuda, aligned, gpu  # noqa: F401
 
 F32 = np.ones((3, 4), "float32")
 F64 = np.ones((4, 5), "float64")
@@ -80,6 +81,97 @@ def test_bad_arguments(arguments, keywords, exception, words):
 def test_explain_refuses_the_same(arguments, keywords, exception, words):
     with pytest.raises(exception, match=re.escape(words[0])):
         wsgemm.explain(*arguments, **keywords)
+
+
+# ---- Numbers beyond their type ---------------------------------------------------------------------------------------------
+
+HUGE = 10**5000
+OF_TYPE = {"float16": "float32", "float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
+
+
+@pytest.mark.parametrize("dtype", OF_TYPE)
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_numbers_beyond_their_type(dtype, name):
+    x, out = np.ones((4, 4), dtype), np.ones((4, 4), dtype)
+    single, double = (
+        [1e39, -1e39, 3.5e38, np.float64(1e39)],
+        [HUGE, -HUGE, 10**400, np.longdouble("1e4000"), -np.longdouble("1e4000")],
+    )
+    values = double + single * (OF_TYPE[dtype] == "float32")
+    if dtype.startswith("complex"):
+        values += [complex(0, 1e39), complex(-1e39, 0)] * (dtype == "complex64") + [np.clongdouble(1j) * np.longdouble("1e4000")]
+    functions = [
+        lambda **more: wsgemm.matmul(x, x, out, **more),
+        lambda **more: wsgemm.explain(x, x, out, **more),
+        lambda **more: wsgemm.workspace_size(x, x, out, **more),
+        lambda **more: wsgemm.gemm(more.get("alpha", 1), x, x, more.get("beta", 0), out),
+    ]
+    if not dtype.startswith("complex"):
+        functions.append(lambda **more: wsgemm.matmul(x, x, out, bias=x[0], **more))
+    for value in values:
+        for function in functions:
+            with pytest.raises(OverflowError, match=f"{name} is beyond what a {OF_TYPE[dtype]} holds"):
+                function(**{name: value})
+    assert (out == 1).all()
+
+
+def test_numbers_at_the_ends_of_their_type():
+    x = np.full((2, 2), 0.25, "float32")
+    most = float(np.finfo("float32").max)
+    for value in (most, -most, np.nextafter(most, 0), 2.0**127, -(2**127), 2**127 + 1, np.inf, -np.inf, 1e-300, 2**-149):
+        expected = x * np.float32(value) / 2
+        for alpha in (value, np.float64(value)):
+            np.testing.assert_array_equal(wsgemm.matmul(x, x, alpha=alpha), expected)
+    assert np.isnan(wsgemm.matmul(x, x, alpha=float("nan"))).all()
+    y = x.astype("float64")
+    for value in (float(np.finfo("float64").max), -(2.0**1023), -(2**1023), np.inf):
+        np.testing.assert_array_equal(wsgemm.matmul(y, y, alpha=value), y * (value / 2))
+
+
+@pytest.mark.parametrize(
+    "out_scale, exception, words",
+    [
+        (10**400, OverflowError, "out_scale is beyond what a float64 holds"),
+        ("2", TypeError, "out_scale must be a number, not str"),
+        (None, TypeError, "out_scale must be a number, not NoneType"),
+        (1j, TypeError, "out_scale is complex, but a and b are float32"),
+    ],
+)
+def test_bad_out_scale(out_scale, exception, words):
+    with pytest.raises(exception, match=words):
+        wsgemm.matmul(SQUARE, SQUARE, out_scale=out_scale)
+    with pytest.raises(exception, match=words):
+        wsgemm.gemm(1, SQUARE, SQUARE, out_scale=out_scale)
+
+
+# ---- Handles ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("handle", [0, 5, "auto", wsgemm.Handle, np.float32(1)])
+def test_what_is_no_handle(handle):
+    for function in (
+        lambda **more: wsgemm.matmul(SQUARE, SQUARE, **more),
+        lambda **more: wsgemm.matmul(SQUARE, SQUARE, activation="relu", **more),
+        lambda **more: wsgemm.gemm(1, SQUARE, SQUARE, **more),
+        lambda **more: wsgemm.gemm(1, SQUARE, SQUARE, residual=SQUARE, **more),
+        lambda **more: wsgemm.sgemm(1, SQUARE, SQUARE, **more),
+        lambda **more: wsgemm.explain(SQUARE, SQUARE, **more),
+        lambda **more: wsgemm.workspace_size(SQUARE, SQUARE, **more),
+        lambda **more: wsgemm.prepack(SQUARE, **more),
+        lambda **more: wsgemm.packed_size(SQUARE, **more),
+        lambda **more: wsgemm.autotune((8, 8, 8), budget_ms=0, **more),
+    ):
+        with pytest.raises(TypeError, match=f"handle must be a wsgemm.Handle or None, not {type(handle).__name__}"):
+            function(handle=handle)
+
+
+@pytest.mark.parametrize("call", [lambda *x, **more: wsgemm.matmul(*x, **more), lambda *x, **more: wsgemm.prepack(x[0], **more)])
+def test_what_is_no_handle_on_a_gpu(gpu, call):  # noqa: F811
+    x = Cuda(SQUARE)
+    more = {"memory": Cuda(aligned(1024))} if call.__code__.co_names[-1] == "prepack" else {"out": Cuda(SQUARE.copy())}
+    with pytest.raises(TypeError, match="handle must be a wsgemm.Handle or None, not int"):
+        call(x, x, handle=5, **more)
+    assert not gpu.log
 
 
 def test_error_of_the_library():

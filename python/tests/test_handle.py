@@ -2,6 +2,7 @@
 
 import doctest
 import gc
+import json
 import re
 import sys
 import threading
@@ -277,6 +278,27 @@ def test_threadpoolctl_sees_and_limits(operands):
         assert controllers()[0]["num_threads"] == before
     finally:
         wsgemm.default_handle.threads = 0
+
+
+def test_threadpoolctl_leaves_what_was_set(operands):
+    threads = []
+    for before in (0, 1, 0, _lib.library.wsgemm_default_num_threads()):
+        wsgemm.default_handle.threads = before
+        try:
+            with threadpoolctl.threadpool_limits(1):
+                threads.append(wsgemm.default_handle.threads)
+                with threadpoolctl.threadpool_limits(3, user_api="blas"):
+                    threads.append(wsgemm.default_handle.threads)
+                threads.append(wsgemm.default_handle.threads)
+            threads.append(wsgemm.default_handle.threads)
+            found = threadpoolctl.threadpool_info()
+            with threadpoolctl.threadpool_limits(1), threadpoolctl.threadpool_limits(found):
+                threads.append(wsgemm.default_handle.threads)
+        finally:
+            wsgemm.default_handle.threads = 0
+        assert threads == [1, 3, 1, before, before]
+        threads.clear()
+    assert json.dumps(controllers()[0]["num_threads"]) == str(_lib.library.wsgemm_default_num_threads())
 
 
 # ---- Information ---------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_descriptors_are_legal(layout_a, layout_out, descs, rng):
     for desc in descs:
         alignment = np.dtype("complex128").alignment
         assert desc.a % alignment == desc.b % alignment == desc.c % alignment == 0
-        assert min(desc.stride_a, desc.stride_b, desc.stride_c) >= 0 and min(desc.lda, desc.ldb, desc.ldc) >= 1
+        assert desc.stride_c >= 0 and min(desc.lda, desc.ldb, desc.ldc) >= 1
         assert desc.batch_count >= 1
 
 
@@ -133,6 +133,43 @@ def test_calls_per_stack(shape_a, shape_b, n_calls):
     assert told["calls"] == str(n_calls) and told["copies"] == ""
 
 
+def turned(x, steps, axes):
+    """A stack of (p, q) matrices in memory whose dimensions are gone through by these steps, and in this order."""
+    return x[:: steps[0], :: steps[1]].transpose(*axes, 2, 3)
+
+
+STEPS, AXES = [(1, 1), (-1, 1), (1, -1), (-1, -1)], [(0, 1), (1, 0)]
+MORE = {"none": {}, "epilogue": {"activation": "relu"}}
+
+
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("steps", STEPS)
+def test_stacks_backwards_and_sideways(steps, axes, more, descs):
+    rng = np.random.default_rng(37)
+    a, b, c = (integer_array(rng, (5, 3, *shape), "float32") for shape in ((3, 4), (4, 6), (3, 6)))
+    a = turned(a, steps, axes)
+    for other in (steps, (1, 1)):
+        x, out = turned(b, other, axes), turned(c, other, axes)
+        descs.clear()
+        assert wsgemm.matmul(a, x, out, **MORE[more]) is out
+        expected = a @ x
+        np.testing.assert_array_equal(out, np.maximum(expected, 0) if MORE[more] else expected)
+        # Where one array alone goes back in one dimension, its matrices do not follow at equal steps.
+        assert len(descs) == (3 if other != steps and steps[0] != steps[1] else 1)
+    # A new result is in C order.
+    assert wsgemm.explain(a, x)["calls"] == ("1" if steps[0] == steps[1] and axes == (0, 1) else "3")
+
+
+def test_many_matrices_backwards_take_one_call():
+    a, b = np.zeros((1000, 3, 4), "float32")[::-1], np.zeros((1000, 4, 5), "float32")
+    for x, y in ((a, b), (a, b[0]), (a[:, :1], b[0]), (b.swapaxes(1, 2)[::-1], b), (a[::2], b[::2])):
+        told = wsgemm.explain(x, y)
+        assert (told["calls"], told["copies"]) == ("1", "")
+    out = np.zeros((1000, 3, 5), "float32")
+    assert wsgemm.explain(a, b, out[::-1])["calls"] == wsgemm.explain(a[::-1], b, out[::-1])["calls"] == "1"
+
+
 def test_stack_against_one_matrix_becomes_one_tall_matrix():
     plan = BatchPlan(3, 5, 4, (4, 1), (5, 1), (5, 1))
     plan.merge((2, 9), (108, 12), (0, 0), (135, 15))
@@ -171,3 +208,37 @@ def test_overlap_with_itself():
     assert not may_overlap_itself((3, 4, 5), (4, 1, 12))
     assert not may_overlap_itself((3, 1, 5), (5, 0, 1))
     assert not may_overlap_itself((3, 4), (-4, -1))
+
+
+def stack_of(rng, sizes, matrix):
+    """Of these sizes, or 1, with its dimensions in any order and direction in memory."""
+    order = rng.permutation(len(sizes))
+    x = integer_array(rng, (*(sizes[i] for i in order), *matrix), "float32")
+    x = x.transpose(*np.argsort(order), -2, -1)
+    return x[tuple(slice(None, None, step) for step in rng.choice([-1, 1], len(sizes)))]
+
+
+@pytest.mark.parametrize("more", MORE)
+def test_stacks_of_any_order_and_direction(more, descs):
+    rng = np.random.default_rng(38)
+    for _ in range(300):
+        sizes = tuple(rng.integers(1, 4, 3))
+        m, n, k = rng.integers(1, 4, 3)
+        a, b, out = (stack_of(rng, sizes, shape) for shape in ((m, k), (k, n), (m, n)))
+        b = b[tuple(slice(0, 1) if is_shared else slice(None) for is_shared in rng.random(3) < 0.3)]
+        expected = np.matmul(a, b)
+        expected = np.maximum(expected, 0) if MORE[more] else expected
+        wsgemm.matmul(a, b, out, **MORE[more])
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(wsgemm.matmul(a, b, **MORE[more]), expected)
+        if more == "epilogue":
+            bias, residual = stack_of(rng, sizes, (1, n)), stack_of(rng, sizes, (m, n))
+            sums = np.full((*sizes, n), np.nan, "float32")
+            wsgemm.matmul(a, b, out, bias=bias, residual=residual, column_sums=sums)
+            np.testing.assert_array_equal(out, np.matmul(a, b) + bias + residual)
+            np.testing.assert_array_equal(sums, out.sum(axis=-2))
+            before = out.copy()
+            wsgemm.matmul(a, b, out, beta=2, bias=bias, column_sums=sums)
+            np.testing.assert_array_equal(out, np.matmul(a, b) + 2 * before + bias)
+            np.testing.assert_array_equal(sums, out.sum(axis=-2))
+    assert all(desc.stride_c >= 0 for desc in descs) and any(desc.stride_a < 0 for desc in descs)

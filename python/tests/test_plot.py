@@ -1,5 +1,6 @@
 """Pictures of measurements: every one of the table from made-up results, and what happens without data or matplotlib."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import wsgemm_measurements as made_up
 from wsgemm import plot
-from wsgemm.plot import _landscape, _results
+from wsgemm.plot import _landscape, _odd, _results
 from wsgemm.plot.__main__ import main
 
 REAL_RESULTS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "results"
@@ -199,6 +200,125 @@ def test_what_is_missing_is_named_and_left_out(results, tmp_path, capsys, needs_
     assert "no picture heat: there is no heat.jsonl" in errors[0]
     assert "no picture landscape" in errors[1] and "'tile'" in errors[1]
     assert "nothing was drawn" in errors[2]
+
+
+# Odd fields, and what is said of a record that has them.
+ODD = [
+    ({"case": "n=0"}, "its case 'n=0' is a product without elements"),
+    ({"case": "NN 64x0x64"}, "its case 'NN 64x0x64' is a product without elements"),
+    ({"case": f"n={10**30}"}, f"its case 'n={10**30}' is beyond any sensible size"),
+    ({"case": "n=" + "9" * 5000}, "is beyond any sensible size"),
+    ({"ours": float("inf"), "value": float("inf")}, "is inf"),
+    ({"ratio": float("-inf"), "max": float("nan")}, "is nan"),
+    ({"case": "n=1e3", "peak_fraction": float("nan")}, "its peak_fraction is nan"),
+    ({"ours": 10**400}, "its ours is 1000000"),
+    ({"case": "n=64", "routine": "qgemm"}, "its routine 'qgemm' is unknown"),
+    ({"theirs": 0, "ideal": 0}, "its theirs is 0"),
+    ({"ours": "fast", "over_ideal": "low"}, "its ours is 'fast'"),
+    ({"ratio": None, "times_no_prologue": True}, "its ratio is None"),
+    ({"threads": "two"}, "its threads is 'two'"),
+    ({"coarse": -1}, "its coarse is -1"),
+    ({"device": 5}, "its device is 5"),
+    ({"commit": None}, "its commit is None"),
+]
+
+
+def write_odd(folder):
+    """The made-up results, with odd records among them."""
+    made_up.write_all(folder)
+    n_odd = 0
+    for path in folder.glob("*/*.jsonl"):
+        lines = path.read_text().splitlines()
+        for fields, _ in ODD:
+            record = json.loads(lines[0])
+            lines.insert(len(lines) // 2, json.dumps({**record, **fields}))
+            n_odd += 1
+        del record["date"]
+        path.write_text("\n".join([*lines, json.dumps(record), json.dumps({})]))
+
+
+def test_odd_records_are_left_out_and_named(results, tmp_path, capsys, needs_matplotlib):
+    write_odd(tmp_path / "odd")
+    assert run(capsys, "--results", results, "--out", tmp_path / "fonts", "--only", "steal")[0] == 0  # finds the fonts
+    for name, folder in (("clean", results), ("drawn", tmp_path / "odd")):
+        code, printed, errors = run(capsys, "--results", folder, "--out", tmp_path / name)
+        assert code == 0
+    files = {path.relative_to(tmp_path / "clean"): path.read_bytes() for path in (tmp_path / "clean").rglob("*.*")}
+    assert files == {path.relative_to(tmp_path / "drawn"): path.read_bytes() for path in (tmp_path / "drawn").rglob("*.*")}
+    assert [line for line in errors if "no picture" in line] == [
+        f"wsgemm: plot: {made_up.CPU}: no picture landscape: there is no landscape.jsonl"
+    ]
+    square = [line for line in errors if f"{made_up.CPU}: square.jsonl: " in line]
+    for fields, words in [*ODD, ({}, "it has no date"), ({}, "it has no suite")]:
+        assert any("left out" in line and words in line for line in square), (fields, words)
+    assert len(square) <= len(ODD) + 2
+
+
+def test_odd_records_of_one_kind_are_named_in_one_line(tmp_path, capsys, needs_matplotlib):
+    lines = [made_up.landscape_line("64x64", 2, 10.0)] * 3 + [made_up.landscape_line("64x64", 2, 0)] * 40
+    made_up.write(tmp_path, "device", {"landscape": lines})
+    code, printed, errors = run(capsys, "--results", tmp_path, "--out", tmp_path / "out", "--only", "landscape")
+    assert code == 0 and len(printed) == 2
+    assert errors == ["wsgemm: plot: device: landscape.jsonl: lines 4, 5, 6, 7, 8 and 35 more are left out: its ours is 0"]
+    made_up.write(tmp_path, "device", {"landscape": lines[3:]})
+    code, printed, errors = run(capsys, "--results", tmp_path, "--out", tmp_path / "out", "--only", "landscape")
+    assert code == 1 and "no picture landscape: all records of its suites are left out" in errors[1]
+
+
+NAMES = [
+    "a$b$c",
+    "$",
+    "$\\frac{",
+    "\\$x_1^",
+    "a\ud800b",
+    "a\udcffb",
+    "tab\there",
+    "nul\0",
+    "line\nend",
+    "--><b>&amp;",
+    "_hidden",
+    "%s {x}",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_names_are_shown_as_they_are(tmp_path, capsys, needs_matplotlib, name):
+    line = made_up.landscape_line("64x64", 2, 10.0, case=name, numerics=name)
+    made_up.write(tmp_path, "device", {"landscape": [{**line, "peer": name}]}, {"device": name, "commit": name, "date": name})
+    code, printed, errors = run(capsys, "--results", tmp_path, "--out", tmp_path / "out", "--only", "landscape")
+    assert code == 0 and len(printed) == 2
+    ElementTree.parse(printed[1])
+    is_escaped = not name.isprintable()
+    assert len(errors) == is_escaped and all("line 1 is shown with escapes" in line for line in errors)
+    (device,) = plot.read(tmp_path)
+    (figure,) = figures_of(next(p for p in plot.PICTURES if p.name == "landscape"), _odd.presentable(device, device.suites)[0])
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    assert all(shown in text for text in (figure.axes[0].get_title(loc="left"), figure.texts[1].get_text().replace("\n", " ")))
+
+
+def test_a_picture_that_fails_stops_no_other(results, tmp_path, capsys, needs_matplotlib, monkeypatch):
+    for where in ("draw", "save"):
+
+        def fail(*_arguments, **_more):
+            raise ZeroDivisionError("on purpose")
+
+        with monkeypatch.context() as patch:
+            if where == "draw":
+                patch.setattr("wsgemm.plot._heat._draw_panel", fail)
+            else:
+                patch.setattr("wsgemm.plot._style._numbered", fail)
+            code, printed, errors = run(
+                capsys, "--results", results, "--out", tmp_path / where, "--device", made_up.CPU, "--only", "heat,steal"
+            )
+        assert len(printed) == (2 if where == "draw" else 0)
+        assert [path.name for path in (tmp_path / where).rglob("*.*")] == [pathlib.Path(p).name for p in printed]
+        assert "no picture heat: a record lacks something, or is odd (ZeroDivisionError: on purpose)" in errors[0]
+
+
+def test_a_disk_that_is_full_is_told(results, tmp_path, capsys, needs_matplotlib):
+    (tmp_path / "out").write_text("no folder")
+    code, printed, errors = run(capsys, "--results", results, "--out", tmp_path / "out", "--only", "steal")
+    assert (code, printed, len(errors)) == (1, [], 1) and "out" in errors[0]
 
 
 def test_peers_are_not_made_up(tmp_path, capsys, needs_matplotlib):

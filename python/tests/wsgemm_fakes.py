@@ -106,28 +106,69 @@ class Lent:
 # ---- Libraries -----------------------------------------------------------------------------------------------------------
 
 
+class TorchType:
+    """A torch.dtype: its name, and how torch's releases show it in __cuda_array_interface__ unless NumPy has it."""
+
+    def __init__(self, name, itemsize):
+        self.name = name
+        self.itemsize = itemsize
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+
+# Those that NumPy has, and some that it does not.
+TORCH_TYPES = {name: TorchType(name, bits // 8) for name, (_, bits) in CUDA_TYPES.items()}
+TORCH_TYPES |= {name: TorchType(name, np.dtype(name).itemsize) for name in ("bool", "int8", "int16", "int32", "int64")}
+TORCH_TYPES |= {"float8_e4m3fn": TorchType("float8_e4m3fn", 1), "complex32": TorchType("complex32", 4)}
+
+
 class Tensor(Cuda):
-    """A torch tensor, as far as wsgemm looks at one: version 2 of the interface, which tells no stream."""
+    """A torch tensor, as far as wsgemm looks at one: version 2 of the interface, which tells no stream.
+
+    shown: bfloat16 in the interface; None: it raises KeyError, as for all types that NumPy lacks.
+    """
 
     requires_grad = False
     is_cuda = True
     device = "cuda:0"
+    layout = "torch.strided"
     conjugated = negated = False
+    shown = "<V2"
 
-    def __init__(self, array, **keys):
+    def __init__(self, array, dtype=None, **keys):
         super().__init__(array, version=2, **keys)
         del self.keys["stream"]
-        self.dtype = array.dtype
+        self.dtype = TORCH_TYPES[array.dtype.name] if dtype is None else dtype
         self.n_written = 0
 
     @property
     def __cuda_array_interface__(self):
         if self.requires_grad:
             raise RuntimeError("requires grad")
-        return super().__cuda_array_interface__
+        typestr = self.shown if self.dtype.name == "bfloat16" else np.dtype(self.dtype.name).str
+        if typestr is None:
+            raise KeyError(self.dtype)
+        return {**super().__cuda_array_interface__, "typestr": typestr}
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    def stride(self):
+        return tuple(stride // self.array.itemsize for stride in self.array.strides)
+
+    def is_contiguous(self):
+        return self.array.flags.c_contiguous
+
+    def data_ptr(self):
+        return self.array.ctypes.data if self.array.size else 0
+
+    def element_size(self):
+        return self.dtype.itemsize
 
     def detach(self):
-        return Tensor(self.array)
+        return Tensor(self.array, self.dtype)
 
     def is_conj(self):
         return self.conjugated
@@ -143,7 +184,7 @@ class Tensor(Cuda):
 
     def clone(self, memory_format):
         assert memory_format == "contiguous_format"
-        return Tensor(self.array.copy(order="C"))
+        return Tensor(self.array.copy(order="C"), self.dtype)
 
 
 def unset(shape, dtype):
@@ -156,15 +197,19 @@ def fake_torch(stream=5, is_grad_enabled=True):
     def increment_version(tensor):
         tensor.n_written += 1
 
+    def empty(shape, dtype, device):
+        assert type(dtype) is TorchType
+        return Tensor(unset(shape, bfloat16() if dtype.name == "bfloat16" else dtype.name))
+
     return types.SimpleNamespace(
         Tensor=Tensor,
         contiguous_format="contiguous_format",
-        float32="float32",
-        uint8="uint8",
+        strided="torch.strided",
         is_grad_enabled=lambda: is_grad_enabled,
         cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream)),
-        empty=lambda shape, dtype, device: Tensor(unset(shape, dtype)),
+        empty=empty,
         autograd=types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=increment_version)),
+        **TORCH_TYPES,
     )
 
 
@@ -198,7 +243,7 @@ def fake_cupy(stream=6):
 
     def empty(shape, dtype):
         assert Device.current is not None
-        return ndarray(unset(shape, dtype))
+        return ndarray(unset(shape, bfloat16() if dtype == "bfloat16" else dtype))
 
     return types.SimpleNamespace(ndarray=ndarray, cuda=types.SimpleNamespace(get_current_stream=get_current_stream), empty=empty)
 

@@ -90,11 +90,12 @@ def _gpu():
     }
 
 
-def write(folder, name, suites):
+def write(folder, name, suites, origin=None):
     """suites: {suite: lines}; device, commit and date are added to the lines."""
+    origin = origin or {"device": f"Made-up {name}", "commit": COMMIT, "date": DATE}
     (folder / name).mkdir(parents=True, exist_ok=True)
     for suite, lines in suites.items():
-        text = "".join(json.dumps({**line, "device": f"Made-up {name}", "commit": COMMIT, "date": DATE}) + "\n" for line in lines)
+        text = "".join(json.dumps({**line, **origin}) + "\n" for line in lines)
         (folder / name / f"{suite}.jsonl").write_text(text, encoding="utf-8")
 
 

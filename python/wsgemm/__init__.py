@@ -18,8 +18,8 @@ True
 array([[16., 16.],
        [34., 34.]], dtype=float32)
 
-Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes, and never converted. Products of the
-half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
+Arrays are float16, float32, float64, complex64 or complex128, or bfloat16 of ml_dtypes (on a GPU also of torch and jax), and never
+converted. Products of the half-precision types are summed in single precision and rounded once. Transposes, slices and stacks are read where they lie if BLAS can express them. The GIL is released during a product, and the result's bits depend
 neither on the number of threads nor on who did which part. Arrays on a GPU are multiplied there, on their library's current
 stream: see matmul. What is multiplied there many times can be prepared once: see prepack. Products
 that are captured into graphs want memory of their own: see Handle.workspace. What is fastest for a shape

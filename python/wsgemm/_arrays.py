@@ -6,7 +6,10 @@ _product.py.
 
 from __future__ import annotations
 
+import functools
+import math
 import numbers
+import struct
 import sys
 from ctypes import c_void_p
 from typing import Any, Protocol
@@ -24,7 +27,7 @@ Scalars = tuple[float, float, float, float]  # real and imaginary part of alpha,
 class Kind:
     """An element type: what a descriptor needs to know of it."""
 
-    __slots__ = ("name", "code", "scalar_code", "is_complex", "is_half", "itemsize", "pack")
+    __slots__ = ("name", "code", "scalar_code", "is_complex", "is_half", "itemsize", "pack", "scalar", "safe")
 
     def __init__(self, code: _lib.Type, dtype: np.dtype[Any]) -> None:
         self.name = dtype.name
@@ -34,6 +37,8 @@ class Kind:
         self.is_complex = dtype.kind == "c"
         self.itemsize = dtype.itemsize
         self.pack = _lib.DESC_FORMAT[code].pack
+        self.scalar = np.finfo(np.float64 if code in (_lib.Type.F64, _lib.Type.C64) else np.float32)
+        self.safe = 2.0 ** (self.scalar.maxexp - 1)  # numbers below it need no closer look
 
 
 LETTERS: dict[str, np.dtype[Any]] = {
@@ -53,6 +58,7 @@ _bits_kind = Kind(_lib.Type.BF16, BFLOAT16_BITS)
 _stand_in: np.dtype[Any] = np.dtype((type("bfloat", (np.void,), {}), [("bits", BFLOAT16_BITS)]))
 
 _ndarray = np.ndarray
+_single = struct.Struct("=f")
 _PLAIN_NUMBERS = frozenset((int, float))
 
 
@@ -84,6 +90,23 @@ def bfloat16() -> np.dtype[Any]:
     """For elements that are known to be bfloat16 by other means than their dtype."""
     known = getattr(sys.modules.get("ml_dtypes"), BFLOAT16, None)
     return _stand_in if known is None else np.dtype(known)
+
+
+_NAMED = {dtype.name: dtype for dtype in map(np.dtype, ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d", "F", "D"))}
+
+
+def dtype_of(own: Any) -> np.dtype[Any] | None:
+    """What a library means by a dtype of its own (torch.bfloat16, "float32", a class); None: nothing that has a name here."""
+    if isinstance(own, np.dtype):
+        return own
+    name = (own.__name__ if isinstance(own, type) else str(own)).rpartition(".")[2]
+    return bfloat16() if name == BFLOAT16 else _NAMED.get(name)
+
+
+@functools.cache
+def unknown_dtype(name: str, itemsize: int) -> np.dtype[Any]:
+    """For elements that NumPy has no type for: good for nothing but to be counted, and to be named in a message."""
+    return np.dtype((type(f"{name} as void", (np.void,), {}), itemsize))  # NumPy appends the bits
 
 
 def kind_of(a: HasType, b: HasType) -> Kind:
@@ -134,21 +157,38 @@ def _dtype_name(x: HasType) -> str:
 def scalars_of(kind: Kind, alpha: Any, beta: Any) -> Scalars:
     """alpha and beta as the fields that kind.pack takes."""
     if type(alpha) in _PLAIN_NUMBERS and type(beta) in _PLAIN_NUMBERS:
-        return alpha, 0.0, beta, 0.0
-    alpha, beta = _number(kind, alpha, "alpha"), _number(kind, beta, "beta")
+        safe = kind.safe
+        if (alpha == 1 and not beta) or (-safe < alpha < safe and -safe < beta < safe):
+            return alpha, 0.0, beta, 0.0
+    alpha, beta = number(kind, alpha, "alpha"), number(kind, beta, "beta")
     return alpha.real, alpha.imag, beta.real, beta.imag
 
 
-def _number(kind: Kind, x: Any, name: str) -> complex:
+def number(kind: Kind, x: Any, name: str, scalar: np.finfo[Any] | None = None) -> complex:
+    """An argument of a product; scalar: its type, None: that of alpha and beta."""
+    scalar = scalar or kind.scalar
     if isinstance(x, _ndarray) and x.ndim == 0:
         x = x[()]
     if isinstance(x, numbers.Real):
-        return float(x)
+        return _real(scalar, x, name)
     if not isinstance(x, numbers.Complex):
         raise TypeError(f"{name} must be a number, not {type(x).__name__}")
     if not kind.is_complex:
         raise TypeError(f"{name} is complex, but a and b are {kind.name}")
-    return complex(x)
+    return complex(_real(scalar, x.real, name), _real(scalar, x.imag, name))
+
+
+def _real(scalar: np.finfo[Any], x: Any, name: str) -> float:
+    try:
+        value = float(x)
+        if scalar.bits == 32:
+            _single.pack(value)  # would make it infinite, or raises
+        is_beyond = math.isinf(value) and value != x  # a long double
+    except OverflowError:
+        is_beyond = True
+    if is_beyond:
+        raise OverflowError(f"{name} is beyond what a {scalar.dtype.name} holds")
+    return value
 
 
 def kind_of_result(kind: Kind, a: HasType, dtype: np.dtype[Any], name: str) -> Kind:

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import _lib
-from ._handle import MATHS, Handle
+from ._arrays import dtype_of
+from ._handle import MATHS, Handle, pointer_of
 
 Shape = tuple[int, int, int]
 
@@ -124,7 +125,7 @@ def autotune(
 
     Args:
         shapes: (m, n, k), or several of them: of products of an m x k by a k x n array, both in C order.
-        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the arrays' dtype.
+        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the arrays' dtype (also torch's).
         ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T), "C" its conjugate.
         device: the number of a GPU, as the CUDA driver counts; None: the CPU.
         math: numerics class, as of Handle; None: the handle's.
@@ -249,10 +250,9 @@ def _type_code(routine: Any) -> _lib.Type:
         letter = routine.removesuffix("gemm") if routine != "gemm" else ""
         if letter in _TYPES:
             return _TYPES[letter]
-        if routine == "bfloat16":  # NumPy knows it only with ml_dtypes
-            return _lib.Type.BF16
     try:
-        dtype = np.dtype("V" if routine is None else routine)  # None would be float64
+        known = dtype_of(routine)
+        dtype = np.dtype("V" if routine is None else routine) if known is None else known  # None would be float64
     except TypeError:
         names = ", ".join(f"{letter}gemm" for letter in _TYPES)
         raise ValueError(f"routine is {routine!r}, but it must be one of {names}, or a dtype") from None
@@ -332,7 +332,7 @@ def _search(desc: bytes, options: _lib.AutotuneOptions, watch: _Watch, handle: H
     options.progress = callback
     options.result = ctypes.pointer(told)
     try:
-        status = _lib.library.wsgemm_autotune(None if handle is None else handle.pointer, desc, ctypes.byref(options))
+        status = _lib.library.wsgemm_autotune(pointer_of(handle), desc, ctypes.byref(options))
     finally:
         watch.close()
     if watch.error is not None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from . import _device_product, _epilogue
 from ._arrays import LETTERS, Array, as_array, check_letter, check_out, kind_for, scalars_of
 from ._epilogue import Epilogue
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._packed import unpacked
 from ._product import Options, gemm_shape, prepare, run, run_matrix
 
@@ -96,7 +96,7 @@ def _gemm(
         check_letter(letter, kind, kind_c)
     elif beta != 0:
         raise ValueError(f"beta = {beta} needs c, the matrix that it scales")
-    pointer = None if handle is None else handle.pointer
+    pointer = None if handle is None else pointer_of(handle)
     conj_a, conj_b = trans_a == 2, trans_b == 2
     in_place = c is not None and bool(overwrite_c)
     if epilogue is None and not in_place and beta == 0 and kind_c is kind and not ((conj_a or conj_b) and kind.is_complex):

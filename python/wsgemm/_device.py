@@ -7,6 +7,8 @@ or converted. What a product does with the arrays is left to _device_product.py.
 
 from __future__ import annotations
 
+import math
+import operator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from ._producers import Producer, producer_of
 from ._streams import LEGACY
 
 _STREAM_VERSION = 3  # of __cuda_array_interface__: the first that tells of streams
+_ADDRESSES = 1 << 64
+_MOST_BYTES = (1 << 63) - 1  # NumPy's limit for one array, and int64_t's
 
 
 class View(NamedTuple):
@@ -76,9 +80,27 @@ class View(NamedTuple):
             stride == step or size == 1 for size, stride, step in zip(self.shape, self.strides, c_strides(self.shape))
         )
 
+    def check_place(self, name: str) -> None:
+        """Whatever is reckoned from it, addresses and steps, is a number that the library takes."""
+        check_shape_fits(name, self.shape, self.dtype)
+        strides, itemsize = self.strides or (), self.dtype.itemsize
+        reach = [] if self.is_empty else [(size - 1) * stride * itemsize for size, stride in zip(self.shape, strides)]
+        begin = self.address + sum(step for step in reach if step < 0)
+        end = self.address + sum(step for step in reach if step > 0) + (0 if self.is_empty else itemsize)
+        far = max((abs(stride) * itemsize for stride in strides), default=0)
+        if begin < 0 or self.address >= _ADDRESSES or end > _ADDRESSES or max(far, end - begin) > _MOST_BYTES:
+            raise ValueError(
+                f"{name} lies at {self.address:#x} with shape {self.shape} and strides {self.strides}, beyond all memory"
+            )
+
     def transposed(self) -> View:
         strides = None if self.strides is None else self.strides[::-1]
         return self._replace(shape=self.shape[::-1], strides=strides)
+
+
+def check_shape_fits(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if math.prod(size for size in shape if size) * dtype.itemsize > _MOST_BYTES:
+        raise ValueError(f"{name} has shape {shape} of {dtype.name}, which is more than all memory")
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -116,14 +138,18 @@ class Argument:
 
         Raises:
             TypeError: a mask, or an interface that makes no sense.
+            ValueError: there is no memory of that extent.
         """
-        is_conjugated = self.producer.is_conjugated(self.array)
         if self._interface is not None:
-            return _read_interface(self.name, self._interface)._replace(is_conjugated=is_conjugated)
-        loan = _dlpack.borrow(self.array, self.name, stream, closing)
-        strides = c_strides(loan.shape) if loan.strides is None else loan.strides
-        # What is written to a copy is lost.
-        return View(loan.dtype, loan.shape, strides, loan.address, loan.is_readonly or loan.is_copy, is_conjugated)
+            view = _read_interface(self.name, self._interface)
+            view = view._replace(dtype=self.producer.dtype(self.array, view.dtype))
+        else:
+            loan = _dlpack.borrow(self.array, self.name, stream, closing)
+            strides = c_strides(loan.shape) if loan.strides is None else loan.strides
+            # What is written to a copy is lost.
+            view = View(loan.dtype, loan.shape, strides, loan.address, loan.is_readonly or loan.is_copy)
+        view.check_place(self.name)
+        return view._replace(is_conjugated=self.producer.is_conjugated(self.array))
 
 
 def argument(name: str, x: Any, is_output: bool = False) -> Argument | None:
@@ -135,9 +161,9 @@ def argument(name: str, x: Any, is_output: bool = False) -> Argument | None:
         return None
     given = x
     x = producer.prepare(x, name, is_output)
-    interface = None if producer.is_immutable else getattr(x, "__cuda_array_interface__", None)
+    interface = None if producer.is_immutable else producer.interface(x)
     if interface is not None and not producer.is_known and hasattr(x, "__dlpack__"):
-        if interface.get("version", 0) < _STREAM_VERSION:
+        if not _tells_stream(name, interface):
             interface = None
     return Argument(name, given, x, producer, interface)
 
@@ -152,21 +178,36 @@ def type_name(x: Any) -> str:
 
 
 def _lies_on_gpu(x: Any, producer: Producer) -> bool:
-    is_cuda = getattr(x, "is_cuda", None) if producer.is_known else None  # torch's interface raises for some tensors
+    is_cuda = getattr(x, "is_cuda", None) if producer.is_known else None  # torch tells its own
     if isinstance(is_cuda, bool):
         return is_cuda
-    if not producer.is_immutable and getattr(x, "__cuda_array_interface__", None) is not None:
+    if not producer.is_immutable and producer.interface(x) is not None:
         return True
     return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and _dlpack.lies_on_cuda(x)
 
 
+def _makes_no_sense(name: str, why: object) -> TypeError:
+    return TypeError(f"{name}.__cuda_array_interface__ makes no sense: {why}")
+
+
+def _tells_stream(name: str, interface: dict[str, Any]) -> bool:
+    version = interface.get("version", 0)
+    if not isinstance(version, int):
+        raise _makes_no_sense(name, f"version {version!r}")
+    return version >= _STREAM_VERSION
+
+
 def _stream_of(name: str, interface: dict[str, Any]) -> int:
-    stream = interface.get("stream") if interface.get("version", 0) >= _STREAM_VERSION else None
+    stream = interface.get("stream") if _tells_stream(name, interface) else None
+    if stream is None:
+        # There is nothing to wait for, but whoever reads the result, or writes an operand, does so later: where nothing is said,
+        # on the default stream.
+        return LEGACY
+    if not hasattr(stream, "__index__") or not 0 <= operator.index(stream) < _ADDRESSES:
+        raise _makes_no_sense(name, f"stream {stream!r}")
     if stream == 0:
         raise ValueError(f"{name}.__cuda_array_interface__ has stream 0, which may mean either default stream; 1 or 2 tell which")
-    # Without one there is nothing to wait for, but whoever reads the result, or writes an operand, does so later: where nothing
-    # is said, on the default stream.
-    return LEGACY if stream is None else int(stream)
+    return operator.index(stream)
 
 
 def _read_interface(name: str, interface: dict[str, Any]) -> View:
@@ -174,18 +215,19 @@ def _read_interface(name: str, interface: dict[str, Any]) -> View:
         raise TypeError(f"{name} is a masked array, whose mask a product would ignore; fill it first")
     try:
         dtype = np.dtype(interface["typestr"])
-        shape = tuple(int(size) for size in interface["shape"])
+        shape = tuple(map(operator.index, interface["shape"]))
         address, is_readonly = interface["data"]
+        address = operator.index(address or 0)
         byte_strides = interface.get("strides")
         strides: tuple[int, ...] | None
         if byte_strides is None:
             strides = c_strides(shape)
-        elif any(stride % dtype.itemsize for stride in byte_strides):
+        elif any(operator.index(stride) % dtype.itemsize for stride in byte_strides):
             strides = None
         else:
-            strides = tuple(int(stride) // dtype.itemsize for stride in byte_strides)
+            strides = tuple(operator.index(stride) // dtype.itemsize for stride in byte_strides)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise TypeError(f"{name}.__cuda_array_interface__ makes no sense: {error!r}") from error
+        raise _makes_no_sense(name, repr(error)) from error
     if min(shape, default=0) < 0 or (strides is not None and len(strides) != len(shape)):
-        raise TypeError(f"{name}.__cuda_array_interface__ makes no sense: shape {shape}, strides {byte_strides}")
-    return View(dtype, shape, strides, int(address or 0), bool(is_readonly))
+        raise _makes_no_sense(name, f"shape {shape}, strides {byte_strides}")
+    return View(dtype, shape, strides, address, bool(is_readonly))

@@ -21,6 +21,7 @@ from ._arrays import (
     Kind,
     check_letter,
     check_shape,
+    dtype_of,
     kind_for,
     kind_of,
     kind_of_result,
@@ -28,7 +29,7 @@ from ._arrays import (
     scalars_of,
     type_of_result,
 )
-from ._device import Argument, View, argument, c_strides, check_mutable, type_name
+from ._device import Argument, View, argument, c_strides, check_mutable, check_shape_fits, type_name
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream
 from ._layout import BatchPlan, OwnLoops, may_overlap_itself
@@ -79,6 +80,11 @@ class Operands:
         return self._fresh(self.maker, self.maker.producer.empty(self.maker.array, shape, dtype))
 
     def copy(self, x: Argument) -> Argument:
+        if not x.producer.is_known:
+            raise TypeError(
+                f"{x.name} is a {type_name(x.array)}, of a library that wsgemm cannot ask for a copy to write to; write to "
+                f"{x.name} itself (overwrite_c=1), or pass a copy of it"
+            )
         return self._fresh(x, x.producer.copy(x.array))
 
     def _fresh(self, like: Argument, array: Any) -> Argument:
@@ -104,12 +110,8 @@ class Operands:
         """out = alpha op_a(a) op_b(b) + beta out; op_a and op_b make matrices of the arrays, full_out is out as one."""
         views, descs = self.planned(kind, a, op_a, b, op_b, out, full_out, options, epilogue)
         if views:
-            self.multiply_all(views, descs, handle)
-        if not full_out.is_empty:
-            out.producer.written(out.array)
-        written = self.parts.get("column_sums")
-        if written is not None:
-            written.producer.written(written.array)
+            written = [x for name, x in (("out", out), ("column_sums", self.parts.get("column_sums"))) if x and name in views]
+            self.run(views, handle, lambda pointer: call(descs, pointer), written)
         return out.given
 
     def planned(
@@ -228,22 +230,45 @@ class Operands:
             raise ValueError("residual does not lie by columns, as out does; pass one that does")
         return full
 
-    def multiply_all(self, views: dict[str, View], descs: Iterable[bytes], handle: Handle | None) -> None:
-        self.run(views, handle, lambda pointer: call(descs, pointer))
-
-    def run(self, views: dict[str, View], handle: Handle | None, work: Callable[[int | None], None]) -> None:
-        """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them."""
+    def run(
+        self, views: dict[str, View], handle: Handle | None, work: Callable[[int | None], None], written: Iterable[Argument]
+    ) -> None:
+        """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them.
+        written: by the work."""
         device = common_device(views)
         with on_stream(handle, self.stream) as pointer:
             for other in self.others:
                 _streams.order(device, other, self.stream)
+            is_done = False
             try:
                 work(pointer)
+                is_done = True
             finally:  # of a stack, some products may be under way
-                for other in self.others:
-                    _streams.order(device, self.stream, other)
-                if self.must_wait:
-                    _streams.wait(device, self.stream)
+                self._leave(device, is_done, written)
+
+    def _leave(self, device: int, is_done: bool, written: Iterable[Argument]) -> None:
+        """All of it is tried, whatever fails: the GPU is using what is given back after this. Raises the first error, unless the
+        work itself was not done: its error is the first."""
+        errors = [_attempt(_streams.order, device, self.stream, other) for other in self.others]
+        # A library whose stream does not come after the work must not go on before it.
+        if self.must_wait or any(error is not None for error in errors):
+            errors.append(_attempt(_streams.wait, device, self.stream))
+        errors += [_attempt(x.producer.written, x.array) for x in written]
+        first = next((error for error in errors if error is not None), None) if is_done else None
+        errors.clear()
+        try:
+            if first is not None:
+                raise first
+        finally:
+            del first  # its traceback has this frame, which would have it
+
+
+def _attempt(step: Callable[..., None], *arguments: Any) -> BaseException | None:
+    try:
+        step(*arguments)
+    except BaseException as error:
+        return error
+    return None
 
 
 def common_device(views: dict[str, View]) -> int:
@@ -378,6 +403,8 @@ _SHARED = "may share memory with the result"
 
 
 def may_share(x: View, y: View) -> bool:
+    if x.is_empty or y.is_empty:  # of which NumPy 1.22 takes no null address
+        return False
     return bool(np.may_share_memory(np.asarray(_Address(x)), np.asarray(_Address(y)), max_work=1))  # type: ignore[arg-type]
 
 
@@ -407,10 +434,12 @@ def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_
         raise needs_out(beta)
     shapes = product_shapes(a.shape, b.shape)
     out = None if ops.out is None else ops.view(ops.out)
-    result_dtype, kind_c = type_of_result(kind, a, out, dtype)
+    known = dtype_of(dtype)
+    result_dtype, kind_c = type_of_result(kind, a, out, dtype if known is None else known)
     if ops.out is not None and out is not None:
         kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
         result_dtype = out.dtype
+    check_shape_fits("the result", shapes.out, result_dtype)
     result = Result(result_dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1)
     return _Product(a, b, kind, Options(scalars, beta != 0, kind_c), result), out
 
@@ -506,6 +535,7 @@ def gemm(
         view = ops.view(c)
         kind_c = _check_out(c, view, kind, a, shape, "op(a) @ op(b)", overwrite_c)
         check_letter(letter, kind, kind_c)
+    check_shape_fits("the result", shape, a.dtype)
     if c is None or not overwrite_c:
         c = ops.copy(c) if c and beta != 0 else ops.empty(shape, None if kind_c is kind else kind_c.name)
         view = ops.view(c)

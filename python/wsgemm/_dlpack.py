@@ -138,9 +138,12 @@ def _read(tensor: Any, name: str, flags: int) -> Loan:
     if tensor.device.device_type not in (CUDA, CUDA_MANAGED):
         raise BufferError(f"{name} told of a CUDA device, but its DLPack tensor lies on device type {tensor.device.device_type}")
     n = tensor.ndim
+    shape = tuple(tensor.shape[:n]) if n else ()
+    if min(shape, default=0) < 0:
+        raise TypeError(f"{name}.__dlpack__() makes no sense: shape {shape}")
     return Loan(
         dtype,
-        tuple(tensor.shape[:n]) if n else (),
+        shape,
         tuple(tensor.strides[:n]) if n and tensor.strides else None,
         (tensor.data or 0) + tensor.byte_offset,
         bool(flags & READ_ONLY),

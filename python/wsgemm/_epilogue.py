@@ -26,12 +26,13 @@ from ._arrays import (
     kind_of,
     may_share,
     needs_out,
+    number,
     scalars_of,
     type_of_result,
 )
 from ._device import View
-from ._handle import Handle
-from ._layout import Loop, OwnLoops, inside_and_outside, leading, may_overlap_itself
+from ._handle import Handle, pointer_of
+from ._layout import Loop, OwnLoops, inside_and_outside, leading, loops_of, may_overlap_itself
 from ._product import BY_VALUE, COL_MAJOR, INHERIT, NO_TRANS, ROW_MAJOR, TRANS, call, matmul_shapes, operand
 
 ACTIVATIONS = {member.name[len("EPILOGUE_") :].lower(): member for member in _lib.Epilogue if member}
@@ -87,7 +88,7 @@ def steps_of(kind: Kind, epilogue: Epilogue) -> Steps:
         if epilogue.activation not in ACTIVATIONS:
             raise ValueError(f"activation is {epilogue.activation!r}, but it must be one of {', '.join(map(repr, ACTIVATIONS))}")
         activation = int(ACTIVATIONS[epilogue.activation])
-    return Steps(activation, float(epilogue.out_scale))
+    return Steps(activation, number(kind, epilogue.out_scale, "out_scale", np.finfo(np.float64)).real)
 
 
 def bias_vectors(bias: View, result: Result) -> tuple[View, int]:
@@ -192,9 +193,12 @@ def describe(
         ld_residual = ldc if steps.residual == c else lies_as(steps.residual, is_row)
     if steps.column_sums is not None:
         arrays[5] = steps.column_sums
-    batch, outside = _loops(stack, own_loops, *(_stack_strides(x, stack) for x in arrays))
+    batch, outside, begins = _loops(stack, own_loops, *(_stack_strides(x, stack) for x in arrays))
     for offsets in _offsets(outside):
-        at = [0 if x is None else x.address + offset * x.dtype.itemsize for x, offset in zip(arrays, offsets)]
+        at = [
+            0 if x is None else x.address + (begin + offset) * x.dtype.itemsize
+            for x, begin, offset in zip(arrays, begins, offsets)
+        ]
         yield kind.pack(
             _lib.DESC_BYTES, ROW_MAJOR if is_row else COL_MAJOR,
             NO_TRANS if (lda > 0) == is_row else TRANS, NO_TRANS if (ldb > 0) == is_row else TRANS,
@@ -209,20 +213,18 @@ def _stack_strides(x: View | None, stack: tuple[int, ...]) -> Sequence[int]:
     return [0] * len(stack) if x is None or x.strides is None else x.strides[: len(stack)]
 
 
-def _loops(stack: tuple[int, ...], own_loops: OwnLoops, *strides: Sequence[int]) -> tuple[Loop, list[Loop]]:
-    """(the loop that one call does, the loops round it)"""
+def _loops(stack: tuple[int, ...], own_loops: OwnLoops, *strides: Sequence[int]) -> tuple[Loop, list[Loop], list[int]]:
+    """(the loop that one call does, the loops round it, where each array begins)"""
+    dimensions, begins = loops_of(stack, *strides, is_free=own_loops == (None, None))
     loops: list[Loop] = []
-    for dimension in reversed(range(len(stack))):
-        loop = (stack[dimension], *(x[dimension] for x in strides))
-        if loop[0] == 1:
-            continue
+    for loop in dimensions:
         if loops and loop[1:] == tuple(loops[-1][0] * step for step in loops[-1][1:]):
             loops[-1] = (loops[-1][0] * loop[0], *loops[-1][1:])
         else:
             loops.append(loop)
     once = (1,) + (0,) * len(strides)
     inside, outside = inside_and_outside(loops, once, own_loops)
-    return inside, [*outside, once]
+    return inside, [*outside, once], begins
 
 
 def _offsets(loops: list[Loop]) -> Iterator[list[int]]:
@@ -340,7 +342,7 @@ def _run(
     if sums is not None:
         steps = steps._replace(column_sums=view_of(sums.reshape((*stack, n))))
     descs = describe(kind, kind_c, view_of(a), view_of(b), view_c, scalars, steps)
-    call(descs, None if handle is None else handle.pointer)
+    call(descs, pointer_of(handle))
     if target is not out:
         np.copyto(out, target)
     if sums is not given_sums:

@@ -72,7 +72,7 @@ def _workspace_of(array: Any) -> _Workspace:
     return _Workspace(array, view.address if n_bytes else None, n_bytes)
 
 
-class Handle:
+class Handle(_lib.StaysHere):
     """Settings that calls share: ``matmul(a, b, handle=Handle(threads=4))``. Streams are none of them: see matmul.
 
     Args:
@@ -87,6 +87,7 @@ class Handle:
         workspace: memory for the products on a GPU; None: the library's own. See the attribute.
 
     All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
+    A handle can be neither copied nor pickled, but for the default one, which is each process's own.
 
     Raises:
         TypeError: workspace lies in host memory.
@@ -123,6 +124,9 @@ class Handle:
             self.invariant = invariant
         if workspace is not None:
             self.workspace = workspace
+
+    def __reduce__(self) -> Any:
+        return "default_handle" if self is default_handle else super().__reduce__()
 
     def _adopt(self, pointer: int | None) -> None:
         self.pointer = pointer
@@ -265,6 +269,15 @@ default_handle = Handle.__new__(Handle)  # what calls without a handle use
 default_handle._adopt(None)
 
 
+def pointer_of(handle: Handle | None) -> int | None:
+    """The C handle that a call is given."""
+    if handle is None:
+        return None
+    if not isinstance(handle, Handle):
+        raise TypeError(f"handle must be a wsgemm.Handle or None, not {type(handle).__name__}")
+    return handle.pointer
+
+
 _idle: list[Handle] = []
 
 
@@ -275,6 +288,7 @@ def on_stream(settings: Handle | None, stream: int) -> Iterator[int | None]:
     A stream is a setting of a C handle, so that two threads could not set it on one that they share: each call takes a handle
     that no other call uses meanwhile, not even one that interrupts it in its own thread.
     """
+    pointer_of(settings)
     try:
         handle = _idle.pop()  # atomic, as append() is
     except IndexError:

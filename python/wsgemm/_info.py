@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import _device_product, _lib
 from ._arrays import as_array, check_out, kind_of, needs_out, scalars_of, type_of_result
 from ._epilogue import Epilogue
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare
 
@@ -72,7 +72,7 @@ def explain(
         return {"calls": "0", "copies": ""}
     prepared = prepare(kind, full_a, full_b, result, out is None, Options(scalars, beta != 0, kind_c))
     descs = list(prepared.descs)
-    answer = _lib.text(_lib.library.wsgemm_explain, None if handle is None else handle.pointer, descs[0])
+    answer = _lib.text(_lib.library.wsgemm_explain, pointer_of(handle), descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(prepared.copies)}
 
 
@@ -116,6 +116,7 @@ def workspace_size(
     scalars_of(kind, alpha, beta)
     if out is None and beta != 0:
         raise needs_out(beta)
+    pointer_of(handle)
     _, _, _, shape = matmul_shapes(array_a, array_b)
     type_of_result(kind, array_a, out, dtype)
     if out is not None:

@@ -45,17 +45,36 @@ def inside_and_outside(loops: Sequence[Loop], once: Loop, own_loops: OwnLoops) -
     Raises:
         ValueError: there is no such loop.
     """
-    forward = [loop for loop in loops if min(loop[1:]) >= 0]
+    fitting = list(loops)
     for i, (name, own) in enumerate(zip("ab", own_loops), 1):
         if own is not None:
-            forward = [loop for loop in forward if (loop[0], loop[i]) == own]
-            if not forward:
+            fitting = [loop for loop in fitting if (loop[0], loop[i]) == own]
+            if not fitting:
                 raise ValueError(
                     f"{name} was packed as a stack of {own[0]} matrices, through which this product does not go in one: the "
                     "other operand, or the result, does not lie at equal steps in the same order"
                 )
-    inside = max(forward) if forward else once
+    inside = max(fitting) if fitting else once
     return inside, [loop for loop in loops if loop is not inside]
+
+
+def loops_of(sizes: Sequence[int], *strides: Sequence[int], is_free: bool) -> tuple[list[Loop], list[int]]:
+    """(the dimensions of a stack that are longer than 1, innermost first in the memory of the third array, the result; where each
+    array begins). is_free: each dimension is gone through forwards, as the result lies."""
+    begins = [0] * len(strides)
+    loops: list[Loop] = []
+    for loop in zip(sizes, *strides):
+        last = loop[0] - 1
+        if last == 0:
+            continue
+        if is_free and loop[3] < 0:
+            begins = [begin + last * step for begin, step in zip(begins, loop[1:])]
+            loop = (loop[0], *(-step for step in loop[1:]))
+        loops.append(loop)
+    if len(loops) > 1:
+        loops.reverse()
+        loops.sort(key=lambda loop: abs(loop[3]))
+    return loops, begins
 
 
 class BatchPlan:
@@ -65,7 +84,7 @@ class BatchPlan:
     call does `count`, stepping by (step_a, step_b, step_c); offsets() are the starting points of the calls.
     """
 
-    __slots__ = ("m", "n", "k", "a", "b", "c", "loops", "own_loops")
+    __slots__ = ("m", "n", "k", "a", "b", "c", "loops", "begins", "own_loops")
 
     def __init__(
         self, m: int, n: int, k: int, a: Sequence[int], b: Sequence[int], c: Sequence[int], own_loops: OwnLoops = (None, None)
@@ -75,19 +94,20 @@ class BatchPlan:
         self.a, self.b, self.c = a, b, c
         self.own_loops = own_loops
         self.loops: list[Loop] = []
+        self.begins = [0, 0, 0]
 
     def leadings(self) -> tuple[int, int, int]:
         return leading(self.m, self.k, *self.a), leading(self.k, self.n, *self.b), leading(self.m, self.n, *self.c)
 
     def merge(self, sizes: Sequence[int], a: Sequence[int], b: Sequence[int], c: Sequence[int]) -> None:
-        """Takes in the stack's dimensions, outermost first, with the strides of each array (longer lists will do). Each is
-        folded into the matrices, or joined to the loop inside it, where the strides allow, or else becomes a loop of its own. A
-        stack that has a loop of its own is not folded.
+        """Takes in the stack's dimensions with the strides of each array (longer lists will do). Each is folded into the matrices,
+        or joined to the loop inside it, where the strides allow, or else becomes a loop of its own. A stack that has a loop of
+        its own is not folded.
         """
         own_a, own_b = self.own_loops
-        for count, step_a, step_b, step_c in reversed(list(zip(sizes, a, b, c))):
-            if count == 1:
-                continue
+        loops, begins = loops_of(sizes, a, b, c, is_free=own_a is None and own_b is None)
+        self.begins = [before + begin for before, begin in zip(self.begins, begins)]
+        for count, step_a, step_b, step_c in loops:
             if own_a is None and self._fold_rows(count, step_a, step_b, step_c):
                 continue
             if own_b is None and self._fold_cols(count, step_a, step_b, step_c):
@@ -131,17 +151,17 @@ class BatchPlan:
         """(count, step_a, step_b, step_c) of the strided batch that one call does, and the offsets of A, B and C in the first
         product of each call."""
         inside, outside = inside_and_outside(self.loops, _ONCE, self.own_loops)
-        return inside, _offsets(outside) if outside else _START
+        return inside, _offsets(outside, self.begins)
 
 
 _ONCE = (1, 0, 0, 0)
-_START = ((0, 0, 0),)
 
 
-def _offsets(loops: list[Loop]) -> Iterator[tuple[int, int, int]]:
+def _offsets(loops: list[Loop], begins: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    begin_a, begin_b, begin_c = begins
     for idxs in itertools.product(*(range(loop[0]) for loop in loops)):
         yield (
-            sum(idx * loop[1] for idx, loop in zip(idxs, loops)),
-            sum(idx * loop[2] for idx, loop in zip(idxs, loops)),
-            sum(idx * loop[3] for idx, loop in zip(idxs, loops)),
+            begin_a + sum(idx * loop[1] for idx, loop in zip(idxs, loops)),
+            begin_b + sum(idx * loop[2] for idx, loop in zip(idxs, loops)),
+            begin_c + sum(idx * loop[3] for idx, loop in zip(idxs, loops)),
         )

@@ -8,6 +8,7 @@ Searched in this order: the file named by WSGEMM_LIBRARY, the package's own fold
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import enum
 import os
@@ -359,6 +360,22 @@ class WsgemmError(RuntimeError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without __init__, whose arguments are not those of BaseException, nor a derived class's those of this one.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
+
+class StaysHere:
+    """Holds the address of something of the C library that is freed with it: a copy would have it freed twice, and in another
+    process it means nothing."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"a wsgemm {type(self).__name__} cannot be copied or pickled: it belongs to this process; make another one"
+        )
 
 
 def check(status: int) -> None:

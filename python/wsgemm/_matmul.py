@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import _device_product, _epilogue
 from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of, type_of_result
 from ._epilogue import Epilogue
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._packed import unpacked
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
@@ -75,7 +75,8 @@ def matmul(
     waits for the other's. Where a library does not tell its stream (jax, and DLPack without the interface), the call returns
     when the product is done. What differs from host memory:
 
-    - bfloat16 arrays are those that come through DLPack, as jax's do; ``__cuda_array_interface__`` has no name for their type;
+    - arrays may also be bfloat16 of torch, cupy or jax, or of what DLPack or a dtype of its own calls so, without ml_dtypes;
+      `dtype` may be torch's, or "bfloat16";
     - the result is a new array of the library of `a`, else of `b`; with two 1-D operands it has no dimensions. Libraries other
       than the three are not asked for one: pass `out`;
     - operands that must be copied are copied by torch or cupy on their stream; those of other libraries are a ValueError, and so
@@ -100,7 +101,7 @@ def matmul(
     if kind is None or b.dtype is not a.dtype:
         kind = kind_of(a, b)
     scalars = scalars_of(kind, alpha, beta)
-    pointer = None if handle is None else handle.pointer
+    pointer = None if handle is None else pointer_of(handle)
     if out is None and beta != 0:
         raise needs_out(beta)
     result_dtype, kind_c = (a.dtype, kind) if dtype is None else type_of_result(kind, a, out, dtype)

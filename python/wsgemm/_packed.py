@@ -16,7 +16,7 @@ _destroy = _lib.library.wsgemm_packed_destroy
 _ORDERS = {int(_lib.Layout.ROW_MAJOR): "C", int(_lib.Layout.COL_MAJOR): "F"}
 
 
-class Record:
+class Record(_lib.StaysHere):
     """A wsgemm_packed, which is freed with the last reference, and the memory that it speaks of.
 
     Attributes:
@@ -47,7 +47,7 @@ class Record:
         weakref.finalize(self, _destroy, pointer).atexit = False
 
 
-class Packed:
+class Packed(_lib.StaysHere):
     """An array as an operand of many products, as prepack() makes it: given in the array's place.
 
     Attributes:
@@ -56,7 +56,7 @@ class Packed:
         nbytes: of its packed form; 0: it has none, and products with it are those with the array.
 
     It keeps the array, and the memory of the packed form until it is closed, by close() or at the end of a ``with`` block.
-    Neither may change meanwhile. A closed one is refused in products.
+    Neither may change meanwhile. A closed one is refused in products. It can be neither copied nor pickled.
     """
 
     __slots__ = ("_array", "_side", "_trans", "_record", "_is_closed", "__weakref__")

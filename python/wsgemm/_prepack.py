@@ -18,7 +18,7 @@ from . import _lib, _streams
 from ._arrays import Kind, as_array, kind_of_operand
 from ._device import Argument, View, argument, check_mutable, type_name
 from ._device_product import Operands, common_device, may_share
-from ._handle import Handle
+from ._handle import Handle, pointer_of
 from ._layout import leading
 from ._packed import Packed, Record
 from ._product import BY_VALUE, COL_MAJOR, CONJUGATED, INHERIT, NO_EPILOGUE, NO_TRANS, ROW_MAJOR, TRANS
@@ -75,6 +75,7 @@ def prepack(
         ValueError: x cannot be packed as it lies, or memory does not fit.
         WsgemmError: the library could not do it. WORKSPACE_TOO_SMALL: memory is; INVALID_VALUE: it is badly aligned.
     """
+    pointer_of(handle)
     with ExitStack() as closing:
         array, operand = _asked(closing, x, side, trans, order, memory)
         n_bytes = 0 if operand is None else operand.n_bytes(handle)
@@ -83,6 +84,7 @@ def prepack(
 
 def packed_size(x: ArrayLike | Any, side: str = "b", *, trans: int = 0, order: str = "C", handle: Handle | None = None) -> int:
     """Bytes of memory that prepack() needs with the same arguments; 0: x has no packed form."""
+    pointer_of(handle)
     with ExitStack() as closing:
         _, operand = _asked(closing, x, side, trans, order, None)
         return 0 if operand is None else operand.n_bytes(handle)
@@ -101,8 +103,7 @@ class _Operand(NamedTuple):
     def n_bytes(self, handle: Handle | None) -> int:
         common_device({"x": self.view})
         size = ctypes.c_size_t()
-        pointer = None if handle is None else handle.pointer
-        _lib.check(_get_packed_size(pointer, self.desc, _SIDES[self.side], ctypes.byref(size)))
+        _lib.check(_get_packed_size(pointer_of(handle), self.desc, _SIDES[self.side], ctypes.byref(size)))
         return size.value
 
     def pack(self, n_bytes: int, handle: Handle | None) -> Record:
@@ -126,8 +127,7 @@ class _Operand(NamedTuple):
             _lib.check(_prepack(pointer, self.desc, _SIDES[self.side], view.address, n_given, ctypes.byref(made)))
             records.append(Record(made.value, n_bytes, memory.given, is_foreign, self.layout, self.own_loop))
 
-        ops.run({"x": self.view, "memory": view}, handle, work)
-        memory.producer.written(memory.array)
+        ops.run({"x": self.view, "memory": view}, handle, work, [memory])
         return records[0]
 
     def _new_memory(self, n_bytes: int) -> Argument:

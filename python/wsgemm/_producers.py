@@ -9,6 +9,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
+from ._arrays import dtype_of, unknown_dtype
+
 
 class Producer:
     """An unknown library."""
@@ -19,6 +23,22 @@ class Producer:
     def prepare(self, x: Any, name: str, is_output: bool) -> Any:
         """x, or what is to be read in its place; raises if a product with x would mislead its library."""
         return x
+
+    def interface(self, x: Any) -> dict[str, Any] | None:
+        """x's ``__cuda_array_interface__``, if it has one."""
+        try:
+            return getattr(x, "__cuda_array_interface__", None)
+        except Exception as error:
+            if hasattr(x, "__dlpack__"):  # which may have a name for what the interface has none for
+                return None
+            if isinstance(error, KeyError):
+                raise TypeError(f"{type(x).__name__}.__cuda_array_interface__ lacks something: {error!r}") from error
+            raise
+
+    def dtype(self, x: Any, told: np.dtype[Any]) -> np.dtype[Any]:
+        """x's element type, of which its interface tells `told`: bfloat16, which that has no name for, as <V2 or as <f2."""
+        own = dtype_of(getattr(x, "dtype", None))
+        return own if own is not None and own.itemsize == told.itemsize and told.isnative else told
 
     def is_conjugated(self, x: Any) -> bool:
         """Whether x stands for the conjugate of what its memory holds."""
@@ -56,7 +76,20 @@ class Torch(Producer):
                     f"pass {name}.detach(), or call under torch.no_grad()"
                 )
             x = x.detach()
+        if x.layout != self.torch.strided:
+            raise TypeError(f"{name} is a tensor of layout {x.layout}, but it must be strided")
         return x.resolve_neg()
+
+    def interface(self, x: Any) -> dict[str, Any]:
+        # The tensor's own changes with the release where NumPy lacks the type: <f2, <V2, or a KeyError.
+        dtype = dtype_of(x.dtype)
+        if dtype is None:
+            dtype = unknown_dtype(str(x.dtype).rpartition(".")[2], x.element_size())
+        strides = None if x.is_contiguous() else tuple(stride * dtype.itemsize for stride in x.stride())
+        return {"version": 2, "typestr": dtype, "shape": tuple(x.shape), "strides": strides, "data": (x.data_ptr(), False)}
+
+    def dtype(self, x: Any, told: np.dtype[Any]) -> np.dtype[Any]:
+        return told
 
     def is_conjugated(self, x: Any) -> bool:
         return bool(x.is_conj())

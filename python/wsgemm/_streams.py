@@ -88,13 +88,24 @@ def _primary_context(device: int) -> int | None:
     return context.value
 
 
+def _give_back(is_done: bool, name: str, *arguments: Any) -> None:
+    """A call that undoes another. is_done: what was done in between; if it was not, its error is the one that is told."""
+    try:
+        _call(name, *arguments)
+    except _lib.WsgemmError:
+        if is_done:
+            raise
+
+
 @contextlib.contextmanager
 def _current(device: int) -> Iterator[None]:
     _call("cuCtxPushCurrent_v2", _primary_context(device))
+    is_done = False
     try:
         yield
+        is_done = True
     finally:
-        _call("cuCtxPopCurrent_v2", byref(c_void_p()))
+        _give_back(is_done, "cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
 def order(device: int, first: int, then: int) -> None:
@@ -102,11 +113,13 @@ def order(device: int, first: int, then: int) -> None:
     with _current(device):
         event = c_void_p()
         _call("cuEventCreate", byref(event), _EVENT_DISABLE_TIMING)
+        is_done = False
         try:
             _call("cuEventRecord", event, first)
             _call("cuStreamWaitEvent", then, event, 0)
+            is_done = True
         finally:
-            _call("cuEventDestroy_v2", event)  # only once it has been reached: the driver sees to that
+            _give_back(is_done, "cuEventDestroy_v2", event)  # only once it has been reached: the driver sees to that
 
 
 def wait(device: int, stream: int) -> None:

@@ -10,6 +10,10 @@ import ctypes
 from threadpoolctl import LibController, register  # type: ignore[import-untyped]
 
 
+class _Automatic(int):
+    """A number of threads that nobody has set: given back at the end of a block, it is left to the library again."""
+
+
 class WsgemmController(LibController):  # type: ignore[misc]
     user_api = "blas"
     internal_api = "wsgemm"
@@ -19,10 +23,10 @@ class WsgemmController(LibController):  # type: ignore[misc]
     def get_num_threads(self) -> int:
         n_threads = ctypes.c_int(0)
         self.dynlib.wsgemm_get_num_threads(None, ctypes.byref(n_threads))
-        return n_threads.value or int(self.dynlib.wsgemm_default_num_threads())
+        return n_threads.value or _Automatic(self.dynlib.wsgemm_default_num_threads())
 
     def set_num_threads(self, num_threads: int) -> None:
-        self.dynlib.wsgemm_set_num_threads(None, ctypes.c_int(num_threads))
+        self.dynlib.wsgemm_set_num_threads(None, ctypes.c_int(0 if isinstance(num_threads, _Automatic) else num_threads))
 
     def get_version(self) -> str:
         version_string = self.dynlib.wsgemm_version_string

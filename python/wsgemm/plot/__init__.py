@@ -4,8 +4,9 @@
 
 Importable without matplotlib, which only drawing needs: pip install wsgemm[plot].
 
-_pictures.py holds the one table of pictures; _results.py reads the files, _caption.py says where figures come from, _ceilings.py
-what the machines can do at most, _style.py what all pictures have in common; the other files draw one kind of picture each.
+_pictures.py holds the one table of pictures; _results.py reads the files, _odd.py leaves out what cannot be drawn, _caption.py says
+where figures come from, _ceilings.py what the machines can do at most, _style.py what all pictures have in common; the other files
+draw one kind of picture each.
 """
 
 from ._draw import draw

@@ -17,6 +17,7 @@ class Picture:
     of: str  # "cpu", "gpu" or "any" device
     suites: tuple[str, ...]  # it is drawn from those of them that were measured
     draw: Callable[[Device], list[Drawing]]
+    beside: tuple[str, ...] = ()  # suites that it shows too, if there are any
 
     def fits(self, device: Device) -> bool:
         return self.of in ("any", "gpu" if device.has_gpu else "cpu")
@@ -24,7 +25,7 @@ class Picture:
 
 PICTURES = (
     Picture("roofline", "roofline", "cpu", _roofline.CPU_SUITES, _roofline.draw_cpu),
-    Picture("roofline", "roofline", "gpu", _roofline.GPU_SUITES, _roofline.draw_gpu),
+    Picture("roofline", "roofline", "gpu", _roofline.GPU_SUITES, _roofline.draw_gpu, (_roofline.PEDANTIC,)),
     Picture("speedup", "speedup", "cpu", _speedup.CPU_SUITES, _speedup.draw),
     Picture("speedup", "speedup", "gpu", _speedup.GPU_SUITES, _speedup.draw),
     Picture("heat", "heat", "cpu", ("heat",), _heat.draw),

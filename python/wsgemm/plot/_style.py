@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
-import pathlib
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -55,6 +54,7 @@ _RC = {
     "lines.linewidth": 1.5,
     "lines.markersize": 4.5,
     "text.hinting": "none",
+    "text.parse_math": False,  # names may hold a $
     "svg.hashsalt": "wsgemm",
     "svg.fonttype": "path",
 }
@@ -93,14 +93,12 @@ class Drawing:
     figure: Any
     suffix: str = ""  # of the file, where one picture becomes several
 
-    def save(self, path: pathlib.Path) -> list[pathlib.Path]:
-        """path: without ending."""
-        stem = str(path) + self.suffix
-        self.figure.savefig(stem + ".png", dpi=_DOTS, metadata={"Software": None})
-        svg = io.StringIO()
+    def files(self) -> list[tuple[str, bytes]]:
+        """(ending of the name, content); nothing is written before all of it is there."""
+        png, svg = io.BytesIO(), io.StringIO()
+        self.figure.savefig(png, format="png", dpi=_DOTS, metadata={"Software": None})
         self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        pathlib.Path(stem + ".svg").write_text(_numbered(svg.getvalue()), encoding="utf-8")
-        return [pathlib.Path(stem + ending) for ending in (".png", ".svg")]
+        return [(self.suffix + ".png", png.getvalue()), (self.suffix + ".svg", _numbered(svg.getvalue()).encode())]
 
 
 def sheet(
