@@ -11,7 +11,7 @@
 #define WS_TUNING_H
 #include "internal.h"
 
-/* ---- what is chosen -------------------------------------------------------------------------------------------------------- */
+/* ---- of which numerics (what is chosen: ws_tuning in internal.h) ---------------------------------------------------------- */
 
 /* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
 #define WS_NUMERICS_MAP(X)                                                    \
@@ -31,28 +31,6 @@ typedef enum ws_numerics {
       WS_N_NUMERICS
 } ws_numerics;
 const char *ws_numerics_name(ws_numerics numerics);
-
-enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
-
-/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
-#define WS_TUNING_PARAMETERS(X)                                            \
-  X(policy, WSGEMM_POLICY_FOREACH)                                         \
-  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */ \
-  X(order, 1024)             /* GPU: rows of tiles in a band (tile.h) */   \
-  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */   \
-  X(path, WS_TUNING_PACKED)  /* CPU */                                     \
-  X(mc, 1 << 24)             /* CPU: rows and columns of a block */        \
-  X(nc, 1 << 24)                                                           \
-  X(threads, 256) /* CPU: at most so many */
-
-struct ws_tuning {
-  int row; /* of its backend's, + 1; 0: the model's */
-#define WS_TUNING_MEMBER(name, most) int name;
-  WS_TUNING_PARAMETERS(WS_TUNING_MEMBER)
-#undef WS_TUNING_MEMBER
-};
-
-extern const ws_tuning ws_tuning_of_model; /* all 0 */
 
 /* ---- for what -------------------------------------------------------------------------------------------------------------- */
 
