@@ -171,9 +171,8 @@ struct wsgemm_handle {
   _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
   _Atomic size_t workspace_bytes;
   _Atomic int workspace_device;
-  _Atomic(wsgemm_logger) logger;
-  _Atomic(void *) logger_user;
-  _Atomic unsigned logger_count; /* odd while the two are being set */
+  wsgemm_logger logger; /* these two only by ws_logger_get and wsgemm_set_logger */
+  void *logger_user;
 };
 
 #define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
@@ -185,6 +184,8 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
   if (!h) return &ws_default_handle;
   return atomic_load_explicit(&h->magic, memory_order_relaxed) == WS_HANDLE_MAGIC ? h : NULL;
 }
+/* Logger and user, as they were set together. */
+void ws_logger_get(const wsgemm_handle *h, wsgemm_logger *logger, void **user);
 /* Threads that a call on this handle by this thread may use. */
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */
