@@ -1,5 +1,6 @@
 /* tuning_api.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,13 @@ static bool is_row_forced(wsgemm_handle *h, const ws_arena *arena) {
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
+  char lock[PATH_MAX] = "";
+  ws_text t = {lock, sizeof lock, 0};
+  if (why == ETIMEDOUT) {
+    ws_tuning_file_lock_name(path, &t);
+    return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file: another process has held the lock %.160s for %d s", lock,
+                   WS_TUNING_LOCK_S);
+  }
   return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
                  why == EINVAL ? "not a tuning file; it is left as it is" : strerror(why));
 }
