@@ -56,7 +56,7 @@ static void log_line(wsgemm_handle *h, wsgemm_status status) {
 wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(last_error, sizeof last_error, format, args);
+  ws_format(last_error, sizeof last_error, format, args);
   va_end(args);
   if (h) log_line(h, status);
   return status;

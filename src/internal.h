@@ -276,6 +276,9 @@ typedef struct ws_text {
   size_t bytes, length; /* capacity; length of the whole text, written or not */
 } ws_text;
 void ws_text_add(ws_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* vsnprintf and strerror in the locale "C", whatever the program's is. */
+int ws_format(char *text, size_t bytes, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+const char *ws_error_text(int error);
 
 /* ---- running: dispatch.c, cpu/backend.c ------------------------------------------------------------------------------------- */
 

@@ -358,7 +358,7 @@ static void read_file(void) {
   if (!ws_tuning_file_read(user_path, &of_file)) {
     const int why = errno;
     ws_tuning_list_free(&of_file);
-    warn_of_file(why == EINVAL ? "not a tuning file; it is ignored" : strerror(why));
+    warn_of_file(why == EINVAL ? "not a tuning file; it is ignored" : ws_error_text(why));
     return;
   }
   const int n_unknown = count_unknown(&of_file);

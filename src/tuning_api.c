@@ -71,7 +71,7 @@ static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
                    WS_TUNING_LOCK_S);
   }
   return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
-                 why == EINVAL ? "not a tuning file; it is left as it is" : strerror(why));
+                 why == EINVAL ? "not a tuning file; it is left as it is" : ws_error_text(why));
 }
 
 /* Into force, and into the file. */
