@@ -225,12 +225,12 @@ static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_de
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else {
-    if (!ws_tune_has_table(slot)) return ws_tuned_by_model;
+    if (!ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(slot, &kind, &shape);
   }
-  return may_take(h, plan, device, &tuned) ? tuned : ws_tuned_by_model;
+  return may_take(h, plan, device, &tuned) ? tuned : ws_tuned_model();
 }
 
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
@@ -321,6 +321,6 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->tuned = tuned_for(h, plan, device);
   const wsgemm_status status = settle(h, device, model_row_idx, plan);
   if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
-  plan->tuned = ws_tuned_by_model; /* tuning makes no call fail */
+  plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
   return settle(h, device, model_row_idx, plan);
 }

@@ -134,16 +134,17 @@ static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bo
   return n;
 }
 
+/* In one piece, so that a look-up with cold caches finds the first ranges with the table. */
 static table *new_table(int least) {
-  table *t = calloc(1, sizeof *t);
+  int most = 16;
+  while (most < least) most *= 2;
+  table *t = calloc(1, sizeof *t + (size_t)most * (sizeof *t->ranges + sizeof *t->logs + sizeof *t->entries));
   if (!t) return NULL;
-  for (t->most = 16; t->most < least;) t->most *= 2;
-  t->ranges = calloc((size_t)t->most, sizeof *t->ranges);
-  t->logs = calloc((size_t)t->most, sizeof *t->logs);
-  t->entries = calloc((size_t)t->most, sizeof *t->entries);
-  if (t->ranges && t->logs && t->entries) return t;
-  free(t->ranges), free(t->logs), free(t->entries), free(t);
-  return NULL;
+  t->most = most;
+  t->ranges = (range *)(t + 1);
+  t->logs = (table_log *)(t->ranges + most);
+  t->entries = (table_entry *)(t->logs + most);
+  return t;
 }
 
 static void set_entry(table *t, int i, const sorted_entry *from) {
@@ -331,7 +332,7 @@ ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shap
       found.by = by[i];
       return found;
     }
-  return ws_tuned_by_model;
+  return ws_tuned_model();
 }
 
 /* ---- the user's file ---------------------------------------------------------------------------------------------------------- */

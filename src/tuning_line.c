@@ -10,7 +10,6 @@
 #include "tuning.h"
 
 const ws_tuning ws_tuning_of_model;
-const ws_tuned ws_tuned_by_model;
 
 static const char *const numerics_names[] = {
 #define NUMERICS_NAME(name, text) text,

@@ -176,7 +176,7 @@ void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
                     .policy = cpu_policy(h, &ws_tuning_of_model),
                     .coarse = 1,
                     .n_products = 1,
-                    .tuned = ws_tuned_by_model};
+                    .tuned = ws_tuned_model()};
   plan->n_threads = threads_for(h, plan, n_elements, WALK_PER_THREAD);
   plan->bm = ws_min(p->m, LONGEST_LINE);
   plan->bn = TILE / plan->bm;
@@ -195,7 +195,7 @@ ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) { retur
 
 /* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
 static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, double work) {
-  ws_tuned tuned = ws_tuned_by_model;
+  ws_tuned tuned = ws_tuned_model();
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else if (work * (double)p->batch_count >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
@@ -203,7 +203,7 @@ static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, 
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
   }
-  return tuned.tuning.row == 0 || ws_row(tuned.tuning.row - 1) == plan->row ? tuned : ws_tuned_by_model;
+  return tuned.tuning.row == 0 || ws_row(tuned.tuning.row - 1) == plan->row ? tuned : ws_tuned_model();
 }
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
@@ -231,7 +231,7 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   plan->n_threads = 1;
   plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? ws_tuned_by_model : tuned_for(h, given, plan, work);
+  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(h, given, plan, work);
   plan->policy = cpu_policy(h, &plan->tuned.tuning);
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);
