@@ -109,10 +109,10 @@ void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
 /* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
-/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
- * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno; ETIMEDOUT: another held
- * the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
 enum { WS_TUNING_LOCK_S = 30 };
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
+ * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with
+ * errno; ETIMEDOUT: another held the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
 /* The name of the lock that writers of this file take. */

@@ -207,8 +207,8 @@ static bool replace(const char *target, const char *text, size_t length) {
 
 /* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
 
-/* For those who may write the file, also where an earlier version made the lock for all; another user's lock is left to him. What a file
- * system without modes says does not matter. */
+/* For those who may write the file, also where an earlier version made the lock for all; another user's lock is left alone. Failures
+ * do not matter: a file system may have no modes. */
 static void set_lock_mode(int lock, const char *path) {
   struct stat file, own;
   mode_t mode = 0600;
