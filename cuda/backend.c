@@ -226,14 +226,17 @@ static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, 
 /* What the operands' other form needs: slices, or copies. */
 static ws_piece_bytes *bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_copies_bytes; }
 
-/* What tuning has found is for the whole product, which is what is looked up, not its pieces. */
+/* What tuning has found is for the whole product, which is what is looked up, not its pieces. *tuning: room for it. */
 static ws_problem with_tuning_of_whole(wsgemm_handle *h, const ws_problem *p, const ws_pieces *pieces, int n_slices,
-                                       ws_device *device) {
+                                       ws_device *device, ws_tuning *tuning) {
   ws_problem whole = *p;
   ws_gpu_plan plan;
   if (p->tuning || (pieces->m == p->m && pieces->n == p->n && pieces->batch == p->batch_count)) return whole;
   const ws_row_kind kind = n_slices > 0 ? WS_ROW_SLICED : WS_ROW_WGMMA;
-  if (ws_gpu_plan_make(h, p, device, kind, n_slices, &plan) == WSGEMM_SUCCESS) whole.tuning = plan.tuned.tuning;
+  if (ws_gpu_plan_make(h, p, device, kind, n_slices, &plan) == WSGEMM_SUCCESS) {
+    *tuning = plan.tuned.tuning;
+    whole.tuning = tuning;
+  }
   return whole;
 }
 
@@ -263,7 +266,8 @@ static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, int
     bytes_of(&largest, &of_a, &of_b);
     call.memory_a = memory, call.memory_b = memory + (int64_t)of_a;
   }
-  const ws_problem whole = with_tuning_of_whole(h, p, &pieces, n_slices, device);
+  ws_tuning tuning;
+  const ws_problem whole = with_tuning_of_whole(h, p, &pieces, n_slices, device, &tuning);
   return ws_for_each_piece(&whole, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &call);
 }
 

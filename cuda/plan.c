@@ -209,7 +209,7 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
 
 /* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */
 static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
-  const int row_idx = tuned->tuning->row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  const int row_idx = tuned->tuning.row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
   const double most_of_model = 1.1;
   if (row_idx < 0 || row_idx == plan->row_idx) return true;
   if (atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed)) return false; /* by name */
@@ -221,15 +221,16 @@ static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device 
 static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
   const ws_problem *p = plan->problem;
   const int slot = 1 + device->ordinal;
-  const ws_tuned of_model = {&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
-  ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
-  if (!p->tuning) {
-    if (!ws_tune_has_table(slot)) return of_model;
+  ws_tuned tuned;
+  if (p->tuning) {
+    tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
+  } else {
+    if (!ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(slot, &kind, &shape);
   }
-  return may_take(h, plan, device, &tuned) ? tuned : of_model;
+  return may_take(h, plan, device, &tuned) ? tuned : ws_tuned_model();
 }
 
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
@@ -291,7 +292,7 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
 
 /* All that follows from the tuning and the model's row. */
 static wsgemm_status settle(wsgemm_handle *h, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
-  const ws_tuning *tuning = plan->tuned.tuning;
+  const ws_tuning *tuning = &plan->tuned.tuning;
   plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
   const int forced_policy = atomic_load_explicit(&h->policy, memory_order_relaxed),
             quantum = atomic_load_explicit(&h->quantum, memory_order_relaxed);
@@ -320,6 +321,6 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->tuned = tuned_for(h, plan, device);
   const wsgemm_status status = settle(h, device, model_row_idx, plan);
   if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
-  plan->tuned = (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false}; /* tuning makes no call fail */
+  plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
   return settle(h, device, model_row_idx, plan);
 }

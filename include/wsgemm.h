@@ -422,7 +422,8 @@ WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
  * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none, nor the table. It
  * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged or
  * name an unknown kernel are not used, with one warning (wsgemm_last_error), nor are those of another version of the library. Any number of processes may write to
- * it at once: they take turns by FILE.lock, and replace it as a whole. */
+ * it at once: they take turns by FILE.lock, which is for those who may write FILE, and replace it as a whole; links to it stay links. Who waits
+ * for the lock longer than 30 s gets FILE_ERROR. */
 
 /* What the search is doing, told after each measurement. Texts are valid during the call. */
 typedef struct wsgemm_autotune_step {

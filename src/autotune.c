@@ -268,7 +268,7 @@ static void put_second(search *s, ws_candidate *candidates) {
   const ws_tuning_entry *e = &s->arena->entry;
   const ws_tuned in_force = ws_tune_find(1 + s->arena->device, &e->kind, &e->shape);
   for (int i = 2; i < s->n_candidates && in_force.by != WS_TUNED_BY_MODEL; i++)
-    if (memcmp(&candidates[i].tuning, in_force.tuning, sizeof *in_force.tuning) == 0) {
+    if (memcmp(&candidates[i].tuning, &in_force.tuning, sizeof in_force.tuning) == 0) {
       const ws_candidate found = candidates[i];
       memmove(candidates + 2, candidates + 1, (size_t)(i - 1) * sizeof *candidates);
       candidates[1] = found;

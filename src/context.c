@@ -35,22 +35,28 @@ const ws_machine *ws_machine_get(void) { return &machine; }
 
 const char *wsgemm_last_error(void) { return last_error; }
 
-/* Logger and user are set one after the other: an odd count says that they do not belong together just now. */
+/* Of all handles' loggers and their users. Taken before a fork, as its owner may not be in the child. */
+static pthread_mutex_t logger_lock = PTHREAD_MUTEX_INITIALIZER;
+static void lock_loggers(void) { pthread_mutex_lock(&logger_lock); }
+static void unlock_loggers(void) { pthread_mutex_unlock(&logger_lock); }
+
+void ws_logger_get(const wsgemm_handle *h, wsgemm_logger *logger, void **user) {
+  lock_loggers();
+  *logger = h->logger, *user = h->logger_user;
+  unlock_loggers();
+}
+
 static void log_line(wsgemm_handle *h, wsgemm_status status) {
-  for (;;) {
-    const unsigned before = atomic_load(&h->logger_count);
-    const wsgemm_logger logger = atomic_load(&h->logger);
-    void *user = atomic_load(&h->logger_user);
-    if (before % 2 != 0 || atomic_load(&h->logger_count) != before) continue;
-    if (logger) logger(user, status, last_error);
-    return;
-  }
+  wsgemm_logger logger;
+  void *user;
+  ws_logger_get(h, &logger, &user);
+  if (logger) logger(user, status, last_error);
 }
 
 wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(last_error, sizeof last_error, format, args);
+  ws_format(last_error, sizeof last_error, format, args);
   va_end(args);
   if (h) log_line(h, status);
   return status;
@@ -245,6 +251,7 @@ static void init_tuning(void) {
 
 static void init(void) {
   ws_pool_watch_forks();
+  pthread_atfork(lock_loggers, unlock_loggers, unlock_loggers);
   ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
@@ -448,10 +455,8 @@ wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled) {
 
 wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {
   if (!(h = ws_handle(h))) return ws_fail_handle();
-  unsigned count = atomic_load(&h->logger_count) & ~1u;
-  while (!atomic_compare_exchange_weak(&h->logger_count, &count, count + 1)) count &= ~1u;
-  atomic_store(&h->logger_user, user);
-  atomic_store(&h->logger, logger);
-  atomic_store(&h->logger_count, count + 2);
+  lock_loggers();
+  h->logger = logger, h->logger_user = user;
+  unlock_loggers();
   return WSGEMM_SUCCESS;
 }

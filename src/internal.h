@@ -47,18 +47,40 @@ typedef struct ws_packed_pair {
   bool swapped;
 } ws_packed_pair;
 
-/* ---- what tuning chooses: tuning.h ----------------------------------------------------------------------------------------- */
+/* ---- what tuning chooses: tune.c ------------------------------------------------------------------------------------------ */
 
-typedef struct ws_tuning ws_tuning;
+enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
+
+/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
+#define WS_TUNING_PARAMETERS(X)                                            \
+  X(policy, WSGEMM_POLICY_FOREACH)                                         \
+  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */ \
+  X(order, 1024)             /* GPU: rows of tiles in a band (tile.h) */   \
+  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */   \
+  X(path, WS_TUNING_PACKED)  /* CPU */                                     \
+  X(mc, 1 << 24)             /* CPU: rows and columns of a block */        \
+  X(nc, 1 << 24)                                                           \
+  X(threads, 256) /* CPU: at most so many */
+
+typedef struct ws_tuning {
+  int row; /* of its backend's, + 1; 0: the model's */
+#define WS_TUNING_MEMBER(name, most) int name;
+  WS_TUNING_PARAMETERS(WS_TUNING_MEMBER)
+#undef WS_TUNING_MEMBER
+} ws_tuning;
+
+extern const ws_tuning ws_tuning_of_model; /* all 0 */
 
 typedef enum ws_tuned_by { WS_TUNED_BY_MODEL, WS_TUNED_BY_USER, WS_TUNED_BY_TABLE, WS_TUNED_BY_SEARCH } ws_tuned_by;
 
 /* What a call takes, and from where. */
 typedef struct ws_tuned {
-  const ws_tuning *tuning; /* never NULL; all 0: the model's choice. Valid as long as the process lives */
+  ws_tuning tuning; /* all 0: the model's choice */
   ws_tuned_by by;
   bool is_exact; /* of just this shape */
 } ws_tuned;
+/* Made in registers: reading one costs a call with cold caches 200 ns. */
+static inline ws_tuned ws_tuned_model(void) { return (ws_tuned){.by = WS_TUNED_BY_MODEL}; }
 const char *ws_tuned_by_name(ws_tuned_by by);
 
 /* ---- problem --------------------------------------------------------------------------------------------------------------
@@ -150,9 +172,8 @@ struct wsgemm_handle {
   _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
   _Atomic size_t workspace_bytes;
   _Atomic int workspace_device;
-  _Atomic(wsgemm_logger) logger;
-  _Atomic(void *) logger_user;
-  _Atomic unsigned logger_count; /* odd while the two are being set */
+  wsgemm_logger logger; /* these two only by ws_logger_get and wsgemm_set_logger */
+  void *logger_user;
 };
 
 #define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
@@ -164,6 +185,8 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
   if (!h) return &ws_default_handle;
   return atomic_load_explicit(&h->magic, memory_order_relaxed) == WS_HANDLE_MAGIC ? h : NULL;
 }
+/* Logger and user, as they were set together. */
+void ws_logger_get(const wsgemm_handle *h, wsgemm_logger *logger, void **user);
 /* Threads that a call on this handle by this thread may use. */
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */
@@ -254,6 +277,9 @@ typedef struct ws_text {
   size_t bytes, length; /* capacity; length of the whole text, written or not */
 } ws_text;
 void ws_text_add(ws_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* vsnprintf and strerror in the locale "C", whatever the program's is. */
+int ws_format(char *text, size_t bytes, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+const char *ws_error_text(int error);
 
 /* ---- running: dispatch.c, cpu/backend.c ------------------------------------------------------------------------------------- */
 

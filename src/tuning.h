@@ -11,7 +11,7 @@
 #define WS_TUNING_H
 #include "internal.h"
 
-/* ---- what is chosen -------------------------------------------------------------------------------------------------------- */
+/* ---- of which numerics (what is chosen: ws_tuning in internal.h) ---------------------------------------------------------- */
 
 /* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
 #define WS_NUMERICS_MAP(X)                                                    \
@@ -31,28 +31,6 @@ typedef enum ws_numerics {
       WS_N_NUMERICS
 } ws_numerics;
 const char *ws_numerics_name(ws_numerics numerics);
-
-enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
-
-/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
-#define WS_TUNING_PARAMETERS(X)                                            \
-  X(policy, WSGEMM_POLICY_FOREACH)                                         \
-  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */ \
-  X(order, 1024)             /* GPU: rows of tiles in a band (tile.h) */   \
-  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */   \
-  X(path, WS_TUNING_PACKED)  /* CPU */                                     \
-  X(mc, 1 << 24)             /* CPU: rows and columns of a block */        \
-  X(nc, 1 << 24)                                                           \
-  X(threads, 256) /* CPU: at most so many */
-
-struct ws_tuning {
-  int row; /* of its backend's, + 1; 0: the model's */
-#define WS_TUNING_MEMBER(name, most) int name;
-  WS_TUNING_PARAMETERS(WS_TUNING_MEMBER)
-#undef WS_TUNING_MEMBER
-};
-
-extern const ws_tuning ws_tuning_of_model; /* all 0 */
 
 /* ---- for what -------------------------------------------------------------------------------------------------------------- */
 
@@ -131,9 +109,14 @@ void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
 /* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
+enum { WS_TUNING_LOCK_S = 30 };
 /* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
- * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno. */
+ * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with
+ * errno; ETIMEDOUT: another held the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
+
+/* The name of the lock that writers of this file take. */
+void ws_tuning_file_lock_name(const char *path, ws_text *t);
 
 /* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* tuning_api.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +43,10 @@ static void copy_settings(wsgemm_handle *to, wsgemm_handle *from) {
 #define COPY(field) \
   atomic_store_explicit(&to->field, atomic_load_explicit(&from->field, memory_order_relaxed), memory_order_relaxed)
   COPY(magic), COPY(n_threads), COPY(policy), COPY(coarse_factor), COPY(quantum), COPY(math), COPY(check), COPY(invariant);
-  COPY(stream), COPY(workspace), COPY(workspace_bytes), COPY(workspace_device), COPY(logger), COPY(logger_user);
+  COPY(stream), COPY(workspace), COPY(workspace_bytes), COPY(workspace_device);
   for (int type = 0; type < WS_N_TYPES; type++) COPY(kernel[type]), COPY(cuda_kernel[type]);
 #undef COPY
+  ws_logger_get(from, &to->logger, &to->logger_user);
 }
 
 /* What the handle forces is no finding, and others are not to have it. */
@@ -61,8 +63,15 @@ static bool is_row_forced(wsgemm_handle *h, const ws_arena *arena) {
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
+  char lock[PATH_MAX] = "";
+  ws_text t = {lock, sizeof lock, 0};
+  if (why == ETIMEDOUT) {
+    ws_tuning_file_lock_name(path, &t);
+    return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file: another process has held the lock %.160s for %d s", lock,
+                   WS_TUNING_LOCK_S);
+  }
   return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
-                 why == EINVAL ? "not a tuning file; it is left as it is" : strerror(why));
+                 why == EINVAL ? "not a tuning file; it is left as it is" : ws_error_text(why));
 }
 
 /* Into force, and into the file. */

@@ -1,7 +1,9 @@
 /* tuning_file.c - reads and replaces files of tuning entries.
  *
  * Readers take no lock: a file is only ever replaced as a whole, by rename. Writers hold a lock on PATH.lock, which the system takes back
- * from one that is killed; it is never removed, since another may be waiting for it. */
+ * from one that is killed; it is never removed, since another may be waiting for it. Only those who may write the file may open its lock: with
+ * flock whoever has it open could hold it for ever. From those who may, and do, a deadline helps. Whoever may only read the file cannot keep
+ * a writer waiting by it, as no writer waits for readers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tuning.h"
@@ -49,8 +52,18 @@ static bool begins_with(const char *text, size_t length, const char *words) {
   return length >= n && memcmp(text, words, n) == 0;
 }
 
+/* Something is there that is no regular file. Asked before it is opened, which of a device or a pipe may do something. */
+static bool is_other(const char *path) {
+  struct stat s;
+  return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not keep us waiting */
+  if (is_other(path)) {
+    errno = EINVAL;
+    return false;
+  }
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* one that took its place must not keep us waiting */
   if (fd < 0) return errno == ENOENT || errno == ENOTDIR;
   size_t length = 0;
   char *text = read_all(fd, &length);
@@ -126,25 +139,61 @@ static bool sync_folder(const char *path) {
   return ok;
 }
 
-/* A file that a link stands for is locked and replaced where it lies, so that writers by either name take turns. */
-static bool resolve(const char *path, char resolved[PATH_MAX]) {
-  if (realpath(path, resolved)) return true;
-  if (errno != ENOENT) return false;
-  return snprintf(resolved, PATH_MAX, "%s", path) < PATH_MAX;
+/* Puts a link's target in the link's place: beside the link, if it is relative. */
+static bool follow(char path[PATH_MAX], const char *target) {
+  const char *slash = strrchr(path, '/');
+  const size_t n_kept = target[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - path);
+  if (snprintf(path + n_kept, PATH_MAX - n_kept, "%s", target) < (int)(PATH_MAX - n_kept)) return true;
+  errno = ENAMETOOLONG;
+  return false;
 }
 
-/* A new file gets new_mode. */
-static bool replace(const char *target, const char *text, size_t length, mode_t new_mode) {
-  char temporary[PATH_MAX];
-  if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", target) >= (int)sizeof temporary) {
+/* A file that links stand for is locked and replaced where it lies, so that writers by all of its names take turns; one that is not there yet,
+ * where the last link says. */
+static bool resolve(const char *path, char resolved[PATH_MAX]) {
+  enum { MOST_LINKS = 40 }; /* as Linux follows */
+  char target[PATH_MAX];
+  struct stat s;
+  if (stat(path, &s) == 0) return realpath(path, resolved) != NULL;
+  if (errno != ENOENT) return false;
+  if (snprintf(resolved, PATH_MAX, "%s", path) >= PATH_MAX) {
     errno = ENAMETOOLONG;
     return false;
   }
-  const int fd = mkostemp(temporary, O_CLOEXEC);
-  if (fd < 0) return false;
+  for (int n_links = 0; n_links < MOST_LINKS; n_links++) {
+    const ssize_t n = readlink(resolved, target, sizeof target - 1);
+    if (n < 0) return errno == ENOENT || errno == EINVAL; /* the last; it may have been made meanwhile */
+    target[n] = '\0';
+    if (!follow(resolved, target)) return false;
+  }
+  errno = ELOOP;
+  return false;
+}
+
+/* A new file beside the target, of a name of its own; its mode is as the umask leaves it. */
+static int open_temporary(const char *target, mode_t mode, char name[PATH_MAX]) {
+  struct timespec now = {0, 0};
+  int fd = -1;
+  clock_gettime(CLOCK_REALTIME, &now);
+  for (int attempt = 0; attempt < 100; attempt++) {
+    if (snprintf(name, PATH_MAX, "%s.%ld.%ld", target, (long)getpid(), now.tv_nsec + attempt) >= PATH_MAX) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0 || errno != EEXIST) break;
+  }
+  return fd;
+}
+
+static bool replace(const char *target, const char *text, size_t length) {
+  char temporary[PATH_MAX];
   struct stat s;
-  const mode_t mode = stat(target, &s) == 0 ? s.st_mode & 0777 : new_mode;
-  bool ok = fchmod(fd, mode) == 0 && write_all(fd, text, length) && fsync(fd) == 0;
+  const bool is_there = stat(target, &s) == 0;
+  const mode_t mode = is_there ? s.st_mode & 0777 : 0666;
+  const int fd = open_temporary(target, mode, temporary);
+  if (fd < 0) return false;
+  bool ok = (!is_there || fchmod(fd, mode) == 0) && write_all(fd, text, length) && fsync(fd) == 0;
   int why = errno;
   if (close(fd) != 0 && ok) ok = false, why = errno;
   if (ok && rename(temporary, target) != 0) ok = false, why = errno;
@@ -156,44 +205,58 @@ static bool replace(const char *target, const char *text, size_t length, mode_t 
   return sync_folder(target);
 }
 
+/* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
+
+/* For those who may write the file, also where an earlier version made the lock for all; another user's lock is left alone. Failures
+ * do not matter: a file system may have no modes. */
+static void set_lock_mode(int lock, const char *path) {
+  struct stat file, own;
+  mode_t mode = 0600;
+  if (stat(path, &file) == 0) mode |= (file.st_mode & S_IWGRP ? 0060 : 0) | (file.st_mode & S_IWOTH ? 0006 : 0);
+  if (fstat(lock, &own) == 0 && own.st_uid == geteuid() && (own.st_mode & 0777) != mode) (void)fchmod(lock, mode);
+}
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* false, with errno; ETIMEDOUT: another holds it. */
+static bool wait_for(int lock) {
+  const double begin = now_s();
+  struct timespec pause = {0, 1000000};
+  while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return false;
+    if (now_s() - begin > WS_TUNING_LOCK_S) {
+      errno = ETIMEDOUT;
+      return false;
+    }
+    nanosleep(&pause, NULL);
+    if (pause.tv_nsec < 20000000) pause.tv_nsec *= 2;
+  }
+  return true;
+}
+
+static bool name_of_lock(const char *path, char name[PATH_MAX]) {
+  if (snprintf(name, PATH_MAX, "%s.lock", path) < PATH_MAX) return true;
+  errno = ENAMETOOLONG;
+  return false;
+}
+
 /* -1, with errno: there is no lock to be had. */
 static int lock_of(const char *path) {
-  char lock[PATH_MAX];
-  if (snprintf(lock, sizeof lock, "%s.lock", path) >= (int)sizeof lock) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  const int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return -1;
-  while (flock(fd, LOCK_EX) != 0)
-    if (errno != EINTR) {
-      const int why = errno;
-      close(fd);
-      errno = why;
-      return -1;
-    }
-  return fd;
-}
-
-static void write_text(const ws_tuning_list *list, ws_text *t) {
-  ws_text_add(t, WS_TUNING_HEADER);
-  ws_tuning_list_write(list, t);
-  ws_text_add(t, "%.*s", (int)list->n_foreign_bytes, list->foreign ? list->foreign : ""); /* of a file of MOST_BYTES at most */
-}
-
-static bool write_list(const char *path, const ws_tuning_list *list, mode_t new_mode) {
-  ws_text t = {NULL, 0, 0};
-  write_text(list, &t);
-  char *text = malloc(t.length + 1);
-  if (!text) return false;
-  t = (ws_text){text, t.length + 1, 0};
-  write_text(list, &t);
-  errno = EFBIG;
-  const bool ok = t.length <= MOST_BYTES && replace(path, text, t.length, new_mode);
+  char name[PATH_MAX];
+  if (!name_of_lock(path, name)) return -1;
+  const int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+  if (lock < 0) return -1;
+  set_lock_mode(lock, path);
+  if (wait_for(lock)) return lock;
   const int why = errno;
-  free(text);
+  close(lock);
   errno = why;
-  return ok;
+  return -1;
 }
 
 /* Not by close alone: a child that another thread has forked meanwhile has the file open too, and would keep the lock. */
@@ -202,14 +265,44 @@ static void unlock(int lock) {
   close(lock);
 }
 
+void ws_tuning_file_lock_name(const char *path, ws_text *t) {
+  char resolved[PATH_MAX], name[PATH_MAX];
+  if (resolve(path, resolved) && name_of_lock(resolved, name)) ws_text_add(t, "%s", name);
+}
+
+/* ---- merging -------------------------------------------------------------------------------------------------------------------- */
+
+static void write_text(const ws_tuning_list *list, ws_text *t) {
+  ws_text_add(t, WS_TUNING_HEADER);
+  ws_tuning_list_write(list, t);
+  ws_text_add(t, "%.*s", (int)list->n_foreign_bytes, list->foreign ? list->foreign : ""); /* of a file of MOST_BYTES at most */
+}
+
+static bool write_list(const char *path, const ws_tuning_list *list) {
+  ws_text t = {NULL, 0, 0};
+  write_text(list, &t);
+  char *text = malloc(t.length + 1);
+  if (!text) return false;
+  t = (ws_text){text, t.length + 1, 0};
+  write_text(list, &t);
+  errno = EFBIG;
+  const bool ok = t.length <= MOST_BYTES && replace(path, text, t.length);
+  const int why = errno;
+  free(text);
+  errno = why;
+  return ok;
+}
+
 bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   char path[PATH_MAX];
   if (!make_folders(name) || !resolve(name, path)) return false;
+  if (is_other(path)) {
+    errno = EINVAL;
+    return false;
+  }
   const int lock = lock_of(path);
   if (lock < 0) return false;
   ws_tuning_list all = {0};
-  struct stat s;
-  const mode_t mode = fstat(lock, &s) == 0 ? s.st_mode & 0666 : 0600; /* as the umask left it */
   bool ok = ws_tuning_file_read(path, &all);
   if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
   if (!entries) ws_tuning_list_free(&all);
@@ -217,9 +310,10 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);
     if (!ok) errno = ENOMEM;
   }
-  ok = ok && write_list(path, &all, mode);
+  ok = ok && write_list(path, &all);
   const int why = errno;
   ws_tuning_list_free(&all);
+  set_lock_mode(lock, path); /* the file may be new */
   unlock(lock);
   errno = why;
   return ok;

@@ -469,7 +469,7 @@ struct tagged {
   int tag;
 };
 static struct tagged user_one = {1}, user_two = {2};
-static atomic_int n_mismatches, n_logged;
+static atomic_int n_mismatches, n_logged, n_tuned;
 static atomic_bool changes_are_over;
 
 static void expect_tag(const void *user, int tag) {
@@ -491,19 +491,29 @@ static void *fail_all_the_time(void *handle) {
   return NULL;
 }
 
+/* Refused only after autotune has made a handle of its own with the settings of this one. */
+static void *tune_too_small_all_the_time(void *handle) {
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, N, K);
+  for (; !atomic_load(&changes_are_over); atomic_fetch_add(&n_tuned, 1))
+    if (wsgemm_autotune(handle, &d, NULL) != WSGEMM_NOT_SUPPORTED) atomic_fetch_add(&n_mismatches, 1);
+  return NULL;
+}
+
 static void logger_and_user_belong_together(void) {
   wsgemm_handle *h = NULL;
-  pthread_t thread;
+  pthread_t thread, tuner;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_logger(h, logger_one, &user_one) == WSGEMM_SUCCESS, "handle");
   REQUIRE(pthread_create(&thread, NULL, fail_all_the_time, h) == 0, "thread");
+  REQUIRE(pthread_create(&tuner, NULL, tune_too_small_all_the_time, h) == 0, "thread");
   while (atomic_load(&n_logged) == 0) sched_yield();
-  for (int i = 0; i < 200000 / check_scale(); i++)
+  for (int i = 0; i < 200000 / check_scale() || atomic_load(&n_tuned) < 1500 / check_scale(); i++)
     if (i % 2)
       wsgemm_set_logger(h, logger_one, &user_one);
     else
       wsgemm_set_logger(h, logger_two, &user_two);
   atomic_store(&changes_are_over, true);
   pthread_join(thread, NULL);
+  pthread_join(tuner, NULL);
   CHECK(atomic_load(&n_mismatches) == 0, "%d of %d calls got the other logger's user", atomic_load(&n_mismatches),
         atomic_load(&n_logged));
   CHECK(wsgemm_destroy(h) == WSGEMM_SUCCESS, "destroy");

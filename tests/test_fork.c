@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 static struct stage stages[N_TYPES];
 static unsigned long long expected[N_TYPES];
@@ -140,8 +141,39 @@ static void beside(int n_threads) {
 static void beside_single(void) { beside(1); }
 static void beside_teams(void) { beside(3); }
 
+/* ---- Forks while another thread changes a handle --------------------------------------------------------------------------- */
+
+static void ignore(void *user, wsgemm_status status, const char *message) { (void)user, (void)status, (void)message; }
+
+static void *change_logger_main(void *handle) {
+  while (!atomic_load(&is_over)) {
+    CHECK(wsgemm_set_logger(handle, ignore, handle) == WSGEMM_SUCCESS, "set");
+    CHECK(wsgemm_set_logger(handle, NULL, NULL) == WSGEMM_SUCCESS, "set");
+  }
+  return NULL;
+}
+
+static void fail_and_set(void *handle) {
+  alarm(60);
+  CHECK(wsgemm_set_coarse_factor(handle, -1) == WSGEMM_INVALID_VALUE, "a failing call");
+  CHECK(wsgemm_set_logger(handle, ignore, NULL) == WSGEMM_SUCCESS, "set");
+}
+
+/* A logger that was being set when the process forked is not waited for. */
+static void beside_logger_changes(void) {
+  wsgemm_handle *h = handle_for(1);
+  pthread_t thread;
+  atomic_store(&is_over, false);
+  REQUIRE(pthread_create(&thread, NULL, change_logger_main, h) == 0, "thread");
+  for (int turn = 0; turn < (check_scale() > 1 ? 10 : 100); turn++) check_in_child("a failing call", fail_and_set, h);
+  atomic_store(&is_over, true);
+  pthread_join(thread, NULL);
+  CHECK(wsgemm_destroy(h) == WSGEMM_SUCCESS, "destroy");
+}
+
 static const struct check_case cases[] = {{"fork_before_first_use", fork_before_first_use},
                                           {"generations", generations},
                                           {"beside_single", beside_single},
-                                          {"beside_teams", beside_teams}};
+                                          {"beside_teams", beside_teams},
+                                          {"beside_logger_changes", beside_logger_changes}};
 CHECK_MAIN("fork", cases)

@@ -9,6 +9,7 @@
 #include "rows.h"
 #include "tuning_case.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,11 +30,34 @@ bool __wrap_ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list) 
   return ok;
 }
 
+/* Memory of the library's and of this suite's: bytes that were taken and not given back. */
 static bool is_memory_gone;
+static atomic_llong n_bytes_held;
 
+static void *counted(void *memory) {
+  atomic_fetch_add(&n_bytes_held, (long long)malloc_usable_size(memory));
+  return memory;
+}
+
+void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes) { return is_memory_gone ? NULL : __real_calloc(n, bytes); }
+void *__wrap_realloc(void *memory, size_t bytes);
+void __wrap_free(void *memory);
+
+void *__wrap_malloc(size_t bytes) { return counted(__real_malloc(bytes)); }
+void *__wrap_calloc(size_t n, size_t bytes) { return is_memory_gone ? NULL : counted(__real_calloc(n, bytes)); }
+void *__wrap_realloc(void *memory, size_t bytes) {
+  atomic_fetch_sub(&n_bytes_held, (long long)malloc_usable_size(memory));
+  return counted(__real_realloc(memory, bytes));
+}
+void __wrap_free(void *memory) {
+  atomic_fetch_sub(&n_bytes_held, (long long)malloc_usable_size(memory));
+  __real_free(memory);
+}
 
 enum { SLOT = 5, OTHER_SLOT = 6 };
 
@@ -73,8 +97,8 @@ static ws_tuned find(int slot, ws_tuning_entry e) { return ws_tune_find(slot, &e
 /* What is found in SLOT for a product m x n x k: an entry of this mark, or (0) none. */
 static void expect(int64_t m, int64_t n, int64_t k, int mark, ws_tuned_by by, const char *what) {
   const ws_tuned found = find(SLOT, tuning_plain(m, n, k, 0));
-  CHECK(found.tuning->mc == mark && found.by == by, "%s: %lld x %lld x %lld: mark %d by %s instead of %d by %s", what,
-        (long long)m, (long long)n, (long long)k, found.tuning->mc, ws_tuned_by_name(found.by), mark, ws_tuned_by_name(by));
+  CHECK(found.tuning.mc == mark && found.by == by, "%s: %lld x %lld x %lld: mark %d by %s instead of %d by %s", what,
+        (long long)m, (long long)n, (long long)k, found.tuning.mc, ws_tuned_by_name(found.by), mark, ws_tuned_by_name(by));
 }
 
 static void in_scene(void (*body)(void *)) {
@@ -127,7 +151,7 @@ static void file_first_child(void *unused) {
   expect(1000, 1000, 1000, 22, WS_TUNED_BY_TABLE, "the table alone knows it");
   expect(5000, 5000, 5000, 0, WS_TUNED_BY_MODEL, "nobody knows it");
   const ws_tuned found = find(OTHER_SLOT, tuning_plain(100, 100, 100, 0));
-  CHECK(found.tuning->mc == 20 && found.by == WS_TUNED_BY_TABLE, "a device of another name: mark %d", found.tuning->mc);
+  CHECK(found.tuning.mc == 20 && found.by == WS_TUNED_BY_TABLE, "a device of another name: mark %d", found.tuning.mc);
   const ws_tuning_entry mine = tuning_plain(100, 100, 100, 30);
   CHECK(ws_tune_put(&mine), "memory");
   expect(100, 100, 100, 30, WS_TUNED_BY_USER, "found in this process after the file was read");
@@ -306,11 +330,12 @@ static void nearest_child(void *unused) {
     const ws_tuned found = find(SLOT, e);
     if (fabs(least - 0.5) < 1e-5) continue;
     if (least > 0.5) {
-      CHECK(found.by == WS_TUNED_BY_MODEL && found.tuning == &ws_tuning_of_model, "found %d, %g away", found.tuning->mc, least);
+      CHECK(found.by == WS_TUNED_BY_MODEL && memcmp(&found.tuning, &ws_tuning_of_model, sizeof found.tuning) == 0,
+            "found %d, %g away", found.tuning.mc, least);
       n_far++;
       continue;
     }
-    const int at = found.tuning->mc;
+    const int at = found.tuning.mc;
     CHECK(found.by == WS_TUNED_BY_USER && at >= 1 && distance(&entries[at - 1].shape, &e.shape) < least + 1e-5,
           "found %d, but the nearest is %g away", at, least);
     n_near++;
@@ -318,9 +343,9 @@ static void nearest_child(void *unused) {
   CHECK(n_near > 100 && n_far > 100, "%d near and %d far", n_near, n_far);
   const ws_tuning_entry below = tuning_plain(8000, 8000, 8000, 1001), above = tuning_plain(12500, 8000, 8000, 1002);
   CHECK(ws_tune_put(&below) && ws_tune_put(&above), "memory");
-  const ws_tuning *first = find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning; /* just between them */
-  CHECK(first->mc == 1001 || first->mc == 1002, "of two as near: %d", first->mc);
-  for (int i = 0; i < 10; i++) CHECK(find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning == first, "now this, now that");
+  const int first = find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning.mc; /* just between them */
+  CHECK(first == 1001 || first == 1002, "of two as near: %d", first);
+  for (int i = 0; i < 10; i++) CHECK(find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning.mc == first, "now this, now that");
 }
 
 static void nearest_in_scene(void *unused) {
@@ -340,15 +365,15 @@ static void exact_child(void *unused) {
                           next = tuning_plain(sizes[i] + 1, sizes[i], 77, 100 + i);
     CHECK(ws_tune_put(&e), "memory");
     ws_tuned found = find(SLOT, e);
-    CHECK(found.is_exact && found.tuning->mc == 1 + i, "%lld is not exact", (long long)sizes[i]);
+    CHECK(found.is_exact && found.tuning.mc == 1 + i, "%lld is not exact", (long long)sizes[i]);
     found = find(SLOT, next);
-    CHECK(!found.is_exact && found.tuning->mc == 1 + i, "%lld is said to be just %lld", (long long)next.shape.m,
+    CHECK(!found.is_exact && found.tuning.mc == 1 + i, "%lld is said to be just %lld", (long long)next.shape.m,
           (long long)sizes[i]);
     CHECK(!find(SLOT, tuning_plain(sizes[i], sizes[i] - 1, 77, 0)).is_exact &&
               !find(SLOT, tuning_plain(sizes[i], sizes[i], 78, 0)).is_exact,
           "exact");
     CHECK(ws_tune_put(&next), "memory");
-    CHECK(find(SLOT, e).tuning->mc == 1 + i && find(SLOT, next).tuning->mc == 100 + i, "%lld and the next are mixed up",
+    CHECK(find(SLOT, e).tuning.mc == 1 + i && find(SLOT, next).tuning.mc == 100 + i, "%lld and the next are mixed up",
           (long long)sizes[i]);
   }
 }
@@ -445,7 +470,6 @@ static void reload_child(void *unused) {
   start(scene->path);
   expect(100, 100, 100, 10, WS_TUNED_BY_USER, "the file");
   CHECK(ws_tune_put(&mine) && ws_tune_put(&again), "memory");
-  const ws_tuned kept = find(SLOT, mine);
   expect(100, 100, 100, 31, WS_TUNED_BY_USER, "found since");
   put_into(&list, tuning_plain(100, 100, 100, 12)), put_into(&list, tuning_plain(300, 300, 300, 13));
   write_file(&list);
@@ -455,7 +479,6 @@ static void reload_child(void *unused) {
   expect(100, 100, 100, 12, WS_TUNED_BY_USER, "read again: the file's is newer");
   expect(300, 300, 300, 13, WS_TUNED_BY_USER, "read again: another line");
   expect(900, 900, 900, 30, WS_TUNED_BY_USER, "read again: only found in this process");
-  CHECK(kept.tuning->mc == 30, "what a call had found is gone");
   CHECK(ws_tune_put(&again), "memory");
   expect(100, 100, 100, 31, WS_TUNED_BY_USER, "found again");
   CHECK(remove(scene->path) == 0, "remove");
@@ -482,6 +505,36 @@ static void forget_child(void *unused) {
 }
 static void forget(void) { in_scene(forget_child); }
 
+/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void change_all(int turn) {
+  ws_tuning_list list = {0};
+  for (int i = 0; i < turn % 60; i++) put_into(&list, tuning_plain(100 + i, 100, 100, 1 + turn));
+  write_file(&list);
+  ws_tuning_list_free(&list);
+  ws_tune_reload();
+  ws_tune_reload(); /* of the same file */
+  for (int i = 0; i < 10; i++) {
+    const ws_tuning_entry e = tuning_plain(500 + i, 100, 100, 1 + turn);
+    CHECK(ws_tune_put(&e), "memory");
+  }
+  if (turn % 7 == 0) ws_tune_forget();
+}
+
+/* A process may import and tune for days. */
+static void memory_child(void *unused) {
+  (void)unused;
+  const int n_first = 120, n_more = check_scale() > 1 ? 420 : 4200; /* all ends as at n_first */
+  write_one(tuning_plain(100, 100, 100, 1));
+  start(scene->path);
+  for (int turn = 0; turn < n_first; turn++) change_all(turn);
+  const long long n_held = atomic_load(&n_bytes_held);
+  for (int turn = n_first; turn < n_first + n_more; turn++) change_all(turn);
+  CHECK(n_held > 1000 && atomic_load(&n_bytes_held) <= n_held, "%lld bytes are held after some changes, and %lld after many",
+        n_held, atomic_load(&n_bytes_held));
+}
+static void memory_is_kept(void) { in_scene(memory_child); }
+
 /* ---- readers beside a writer --------------------------------------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
@@ -490,18 +543,15 @@ static atomic_llong n_found;
 /* Every tuning that is put has mc = nc, so that a torn one would be seen. */
 static void *reader_main(void *unused) {
   const wsgemm_gemm_desc d = large();
-  const ws_tuning *first = NULL;
-  int first_mark = 0;
   for (long long turn = 0; !atomic_load(&is_over); turn++) {
     const ws_tuned found = find(SLOT, tuning_plain(100 + turn % 9, 100, 100, 0));
-    CHECK(found.tuning->mc == found.tuning->nc && (found.by == WS_TUNED_BY_MODEL) == (found.tuning->mc == 0), "%d and %d",
-          found.tuning->mc, found.tuning->nc);
-    if (!first && found.tuning->mc) first = found.tuning, first_mark = first->mc;
-    if (found.tuning->mc) atomic_fetch_add(&n_found, 1);
+    CHECK(found.tuning.mc == found.tuning.nc && (found.by == WS_TUNED_BY_MODEL) == (found.tuning.mc == 0), "%d and %d",
+          found.tuning.mc, found.tuning.nc);
+    if (found.tuning.mc) atomic_fetch_add(&n_found, 1);
     if (turn % 16 == 0) CHECK(explained_number(NULL, &d, "threads", 0) >= 1, "explain");
-    CHECK(find(SLOT + 2 + (int)(turn % 40), tuning_plain(100, 100, 100, 0)).tuning != NULL, "another slot");
+    const ws_tuned other = find(SLOT + 2 + (int)(turn % 40), tuning_plain(100, 100, 100, 0));
+    CHECK(other.tuning.mc == other.tuning.nc, "another slot: %d and %d", other.tuning.mc, other.tuning.nc);
   }
-  CHECK(!first || first->mc == first_mark, "what a call took has changed");
   return unused;
 }
 
@@ -531,6 +581,49 @@ static void readers_child(void *unused) {
   CHECK(atomic_load(&n_found) > 0, "nothing was ever found");
 }
 static void readers(void) { in_scene(readers_child); }
+
+enum { N_STAYING = 40, LEAST_N = 1000 };
+
+/* Of an entry that stays: all that it has says whose it is. */
+static ws_tuning_entry staying(int i) {
+  ws_tuning_entry e = tuning_plain(100, LEAST_N + 3 * i, 100, LEAST_N + 3 * i);
+  e.tuning.nc = e.tuning.quantum = e.tuning.mc;
+  return e;
+}
+
+static void *staying_reader_main(void *unused) {
+  for (int turn = 0; !atomic_load(&is_over); turn++) {
+    const ws_tuning_entry e = staying(turn % N_STAYING);
+    const ws_tuned found = find(SLOT, e);
+    CHECK(found.is_exact && found.by == WS_TUNED_BY_USER && found.tuning.mc == e.shape.n && found.tuning.nc == e.shape.n &&
+              found.tuning.quantum == e.shape.n && found.tuning.row > 0,
+          "of %lld: %d, %d, %d", (long long)e.shape.n, found.tuning.mc, found.tuning.nc, found.tuning.quantum);
+    atomic_fetch_add(&n_found, 1);
+  }
+  return unused;
+}
+
+/* Others come before those that stay, and go again, so that all of these move to another place. */
+static void moving_child(void *unused) {
+  (void)unused;
+  enum { N_READERS = 3, N_OTHERS = 60 };
+  pthread_t threads[N_READERS];
+  ws_tuning_list list = {0};
+  for (int i = 0; i < N_STAYING; i++) put_into(&list, staying(i));
+  write_file(&list);
+  ws_tuning_list_free(&list);
+  start(scene->path);
+  for (int i = 0; i < N_READERS; i++) REQUIRE(pthread_create(&threads[i], NULL, staying_reader_main, NULL) == 0, "thread");
+  for (int turn = 0; turn < 30000 / (check_scale() > 1 ? 30 : 1); turn++) {
+    const ws_tuning_entry other = tuning_plain(100, LEAST_N - 1 - turn % N_OTHERS, 100, 1);
+    CHECK(ws_tune_put(&other), "memory");
+    if (turn % N_OTHERS == N_OTHERS - 1) ws_tune_forget();
+  }
+  atomic_store(&is_over, true);
+  for (int i = 0; i < N_READERS; i++) pthread_join(threads[i], NULL);
+  CHECK(atomic_load(&n_found) > 0, "nothing was ever found");
+}
+static void readers_of_what_moves(void) { in_scene(moving_child); }
 
 /* ---- forks beside a writer ---------------------------------------------------------------------------------------------------------------- */
 
@@ -600,7 +693,9 @@ static const struct check_case cases[] = {{"order", order},
                                           {"unknown_rows", unknown_rows},
                                           {"reload", reload},
                                           {"forget", forget},
+                                          {"memory_is_kept", memory_is_kept},
                                           {"readers", readers},
+                                          {"readers_of_what_moves", readers_of_what_moves},
                                           {"forked_beside_puts", forked_beside_puts},
                                           {"without_memory", without_memory}};
 CHECK_MAIN("tune", cases)

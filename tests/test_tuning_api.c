@@ -408,15 +408,22 @@ static void where_it_is_kept(void) {
 
 struct damage {
   const char *text, *warning; /* NULL: none */
+  const char *link;           /* in place of a text, what the file is a link to; "": it is a pipe */
 };
+
+static void damage_file(const struct damage *damage) {
+  if (damage->text)
+    file_write(user_file, damage->text, strlen(damage->text));
+  else if (!damage->link)
+    REQUIRE(mkdir(user_file, 0777) == 0, "mkdir");
+  else
+    REQUIRE((damage->link[0] ? symlink(damage->link, user_file) : mkfifo(user_file, 0666)) == 0, "%s", damage->link);
+}
 
 static void damage_child(void *argument) {
   const struct damage *damage = argument;
   double x[4] = {1, 2, 3, 4}, c[4] = {0};
-  if (damage->text)
-    file_write(user_file, damage->text, strlen(damage->text));
-  else
-    REQUIRE(mkdir(user_file, 0777) == 0, "mkdir");
+  damage_file(damage);
   for (int turn = 0; turn < 3; turn++) {
     CHECK(wsgemm_dgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 2, 2, 2, 1, x, 2, x, 2, 0, c, 2) ==
                   WSGEMM_SUCCESS &&
@@ -433,21 +440,35 @@ static void damage_child(void *argument) {
   const wsgemm_gemm_desc d = product(WSGEMM_F32, 300);
   CHECK(!explained_is(NULL, &d, "chosen_by", "tuning file") && strstr(wsgemm_last_error(), "tuning") == NULL, "\"%s\"",
         wsgemm_last_error());
+  if (damage->text) return;
+  struct stat before, after;
+  wsgemm_autotune_result result;
+  const wsgemm_status expected = damage->warning ? WSGEMM_FILE_ERROR : WSGEMM_SUCCESS;
+  REQUIRE(lstat(user_file, &before) == 0, "lstat");
+  CHECK(tune(NULL, &d, NULL, &result) == expected, "%s", wsgemm_last_error());
+  if (expected) CHECK(strstr(wsgemm_last_error(), user_file) != NULL, "\"%s\"", wsgemm_last_error());
+  CHECK(wsgemm_tuning_clear(NULL) == expected, "%s", wsgemm_last_error());
+  CHECK(lstat(user_file, &after) == 0 && before.st_ino == after.st_ino && before.st_mode == after.st_mode, "it was replaced");
 }
 
 static void warnings(void) {
   static const struct damage damages[] = {
-      {"", NULL},
-      {"# wsgemm tuning 1\n", NULL},
-      {"# wsgemm tuning 1\n# a comment\n\n", NULL},
-      {"# wsgemm tuning 1\ngemm device=\"x\" crc=00000000\nnonsense\n", "2 damaged lines are ignored"},
-      {"Dear diary,\n", "not a tuning file"},
-      {"# wsgemm tuning 1\nx crc=8cdc1683\n", "1 lines of other versions are ignored"},
-      {NULL, "not a tuning file"},
+      {"", NULL, NULL},
+      {"# wsgemm tuning 1\n", NULL, NULL},
+      {"# wsgemm tuning 1\n# a comment\n\n", NULL, NULL},
+      {"# wsgemm tuning 1\ngemm device=\"x\" crc=00000000\nnonsense\n", "2 damaged lines are ignored", NULL},
+      {"Dear diary,\n", "not a tuning file", NULL},
+      {"# wsgemm tuning 1\nx crc=8cdc1683\n", "1 lines of other versions are ignored", NULL},
+      {NULL, "not a tuning file", NULL},
+      {NULL, "not a tuning file", ""},
+      {NULL, "not a tuning file", "/dev/zero"},
+      {NULL, "not a tuning file", "/proc"},
+      {NULL, "symbolic links", "tuning"},
+      {NULL, NULL, "made_by_tuning"},
   };
   for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
     struct damage damage = damages[i];
-    in_child(damage.text ? damage.text : "a folder", damage_child, &damage);
+    in_child(damage.text ? damage.text : damage.link ? damage.link : "a folder", damage_child, &damage);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -93,6 +94,12 @@ static void strange_files(void) {
   check_file(path, "just short enough", large, MOST_BYTES, 1, 0);
   check_file(path, "too long", large, MOST_BYTES + 1, -1, 0);
   free(large);
+  /* As long as a disk, and as little. */
+  file_write(path, "", 0);
+  REQUIRE(truncate(path, INT64_C(1) << 32) == 0, "truncate: %s", strerror(errno));
+  errno = 0;
+  CHECK(!ws_tuning_file_read(path, &list) && errno == EINVAL && !tuning_merge(path, &first), "a sparse file: errno is %d", errno);
+  REQUIRE(unlink(path) == 0, "unlink");
   for (int is_pipe = 0; is_pipe < 2; is_pipe++) { /* a pipe without a writer must not keep anyone waiting */
     REQUIRE((is_pipe ? mkfifo(path, 0666) : mkdir(path, 0777)) == 0, "%s", path);
     errno = 0;
@@ -102,6 +109,33 @@ static void strange_files(void) {
     CHECK((is_pipe ? unlink(path) : rmdir(path)) == 0, "pipe %d: gone", is_pipe);
   }
   CHECK(folder_count(folder, "tuning.") == 1, "%d files are left besides the lock", folder_count(folder, "tuning.") - 1);
+  folder_remove(folder);
+}
+
+/* What is no file is not even opened: that may rewind a tape, start a watchdog, or end the wait of a pipe's other end. */
+static void devices(void) {
+  static const char *const never_ending[] = {"/dev/zero", "/dev/full", "/dev/null"};
+  char folder[PATH_BYTES], path[PATH_BYTES], lock[PATH_BYTES], events[4096];
+  const ws_tuning_entry first = tuning_of_writer(1, 1);
+  ws_tuning_list list = {0};
+  folder_make(folder);
+  for (int i = 0; i < 3; i++) {
+    snprintf(lock, sizeof lock, "%s.lock", never_ending[i]);
+    REQUIRE(symlink(never_ending[i], folder_path(path, folder, "link")) == 0, "link");
+    errno = 0;
+    CHECK(!ws_tuning_file_read(path, &list) && errno == EINVAL, "%s: errno is %d", never_ending[i], errno);
+    errno = 0;
+    CHECK(!tuning_merge(path, &first) && errno == EINVAL, "%s: errno is %d", never_ending[i], errno);
+    CHECK(access(lock, F_OK) != 0, "%s was made", lock);
+    REQUIRE(unlink(path) == 0, "unlink");
+  }
+  REQUIRE(mkfifo(folder_path(path, folder, "pipe"), 0666) == 0, "%s", strerror(errno));
+  const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  REQUIRE(watch >= 0 && inotify_add_watch(watch, path, IN_OPEN) >= 0, "inotify: %s", strerror(errno));
+  CHECK(!ws_tuning_file_read(path, &list) && errno == EINVAL && !tuning_merge(path, &first), "a pipe was read");
+  CHECK(read(watch, events, sizeof events) < 0 && errno == EAGAIN, "a pipe was opened");
+  close(watch);
+  CHECK(folder_count(folder, "") == 3, "%d entries", folder_count(folder, "")); /* with . and .. */
   folder_remove(folder);
 }
 
@@ -306,12 +340,6 @@ static void folders_and_links(void) {
   REQUIRE(symlink("a/b", inner) == 0, "link");
   CHECK(tuning_merge(folder_path(inner, folder, "outer/c/tuning"), &third) && tuning_file_count(path) == 3, "a link to a folder");
   CHECK(folder_count(folder_path(inner, folder, "a/b/c"), "") == 4, "temporary files are left");
-  folder_path(link, folder, "dangling");
-  REQUIRE(symlink("nowhere", link) == 0, "link");
-  CHECK(tuning_file_count(link) == 0 && tuning_merge(link, &first) && tuning_file_count(link) == 1, "a dangling link");
-  folder_path(link, folder, "loop");
-  REQUIRE(symlink("loop", link) == 0, "link");
-  CHECK(tuning_file_count(link) == -1 && !tuning_merge(link, &first), "a link to itself");
   CHECK(!tuning_merge(folder_path(inner, folder, "a/b/c/tuning/below"), &first) && tuning_file_count(path) == 3,
         "a file as a folder");
   CHECK(tuning_file_count(inner) == 0, "below a file there is none");
@@ -325,6 +353,82 @@ static void folders_and_links(void) {
   for (int i = 0; i < 5900; i++) longer[i] = i % 10 ? 'x' : '/';
   CHECK(!tuning_merge(longer, &first), "a name of 5900 bytes");
   free(longer);
+  folder_remove(folder);
+}
+
+/* The links stay, and the file is made where the last one says. */
+static void dangling_links(void) {
+  static const struct {
+    const char *name, *target, *file; /* file: where it is made */
+  } links[] = {{"beside", "file_1", "file_1"},
+               {"down", "inner/file_2", "inner/file_2"},
+               {"inner/up", "../file_3", "file_3"},
+               {"inner/of_inner", "../inner/./file_4", "inner/file_4"},
+               {"to_up", "inner/to_up", NULL},
+               {"inner/to_up", "../to_file_5", NULL},
+               {"to_file_5", "%/inner/file_5", "inner/file_5"},
+               {"through_folder", "outer/file_6", "inner/file_6"}};
+  enum { N_LINKS = sizeof links / sizeof links[0] };
+  char folder[PATH_BYTES], link[PATH_BYTES], path[PATH_BYTES], target[2 * PATH_BYTES];
+  const ws_tuning_entry first = tuning_of_writer(1, 1), second = tuning_of_writer(1, 2);
+  struct stat s;
+  folder_make(folder);
+  REQUIRE(mkdir(folder_path(path, folder, "inner"), 0777) == 0 && symlink("inner", folder_path(path, folder, "outer")) == 0, "%s",
+          strerror(errno));
+  for (int i = 0; i < N_LINKS; i++) {
+    snprintf(target, sizeof target, "%s%s", links[i].target[0] == '%' ? folder : "",
+             links[i].target + (links[i].target[0] == '%'));
+    REQUIRE(symlink(target, folder_path(link, folder, links[i].name)) == 0, "%s", links[i].name);
+  }
+  for (int i = 0; i < N_LINKS; i++) {
+    const bool is_chain = !links[i].file; /* to_up > inner/to_up > to_file_5 > inner/file_5 */
+    folder_path(link, folder, links[i].name), folder_path(path, folder, is_chain ? "inner/file_5" : links[i].file);
+    const int n_before = tuning_file_count(link);
+    CHECK(tuning_merge(link, &first), "%s: %s", links[i].name, strerror(errno));
+    CHECK(lstat(link, &s) == 0 && S_ISLNK(s.st_mode), "%s is no link any more", links[i].name);
+    CHECK(lstat(path, &s) == 0 && S_ISREG(s.st_mode) && tuning_file_count(path) == 1 && n_before <= 1, "%s is not made by %s",
+          path, links[i].name);
+    CHECK(tuning_merge(link, &second) && lstat(link, &s) == 0 && S_ISLNK(s.st_mode) && tuning_file_count(path) == 2,
+          "%s, now to a file", links[i].name);
+    CHECK(ws_tuning_file_merge(link, NULL) && tuning_file_count(path) == 0 && tuning_merge(path, &first), "%s: emptied",
+          links[i].name);
+  }
+  const int n_outer = folder_count(folder, ""), n_inner = folder_count(folder_path(path, folder, "inner"), "");
+  CHECK(n_outer == 2 + 2 * 2 + 5 + 2 && n_inner == 2 + 2 * 4 + 3, "%d and %d entries", n_outer,
+        n_inner); /* files with locks, links */
+  folder_remove(folder);
+}
+
+/* Refused, with an errno, and nothing is made. */
+static void links_to_nowhere(void) {
+  char folder[PATH_BYTES], link[PATH_BYTES], target[PATH_BYTES];
+  const ws_tuning_entry first = tuning_of_writer(1, 1);
+  ws_tuning_list list = {0};
+  struct stat s;
+  folder_make(folder);
+  REQUIRE(symlink("there", folder_path(link, folder, "back")) == 0, "link");
+#define REFUSED(name, target, expected)                                                                   \
+  do {                                                                                                    \
+    REQUIRE(symlink(target, folder_path(link, folder, name)) == 0, "link");                               \
+    errno = 0;                                                                                            \
+    CHECK(!tuning_merge(link, &first) && errno == (expected), "%s: merged, or errno is %d", name, errno); \
+    CHECK(lstat(link, &s) == 0 && S_ISLNK(s.st_mode), "%s is no link any more", name);                    \
+  } while (0)
+  REFUSED("loop", "loop", ELOOP);
+  CHECK(!ws_tuning_file_read(link, &list) && errno == ELOOP, "a loop is read");
+  REFUSED("there", "back", ELOOP);
+  REFUSED("no_folder", "missing/file", ENOENT);
+  file_write(folder_path(target, folder, "file"), "", 0);
+  REFUSED("below_a_file", "file/below", ENOTDIR);
+  REFUSED("to_folder", ".", EINVAL);
+  for (int i = 1; i <= 60; i++) { /* longer than the system follows */
+    char name[32], next[32];
+    snprintf(name, sizeof name, "chain_%d", i), snprintf(next, sizeof next, "chain_%d", i + 1);
+    REQUIRE(symlink(next, folder_path(link, folder, name)) == 0, "link");
+  }
+  CHECK(!tuning_merge(folder_path(link, folder, "chain_1"), &first) && errno == ELOOP, "a chain of 60: errno is %d", errno);
+#undef REFUSED
+  CHECK(folder_count(folder, "") == 2 + 7 + 60, "%d entries", folder_count(folder, ""));
   folder_remove(folder);
 }
 
@@ -343,7 +447,7 @@ static void two_names(void) {
   pthread_t thread;
   folder_make(folder);
   folder_path(path, folder, "tuning"), folder_path(link, folder, "the_link");
-  CHECK(ws_tuning_file_merge(path, NULL) && symlink("tuning", link) == 0, "%s", strerror(errno));
+  CHECK(symlink("tuning", link) == 0, "%s", strerror(errno)); /* to a file that both want to make */
   REQUIRE(pthread_create(&thread, NULL, merge_many, link) == 0, "thread");
   merge_many(path);
   pthread_join(thread, NULL);
@@ -385,6 +489,56 @@ static void permissions(void) {
   CHECK(chmod(folder_path(path, folder, "closed"), 0555) == 0, "chmod");
   check_in_child("an ordinary user", permissions_child, folder);
   CHECK(chmod(path, 0755) == 0, "chmod");
+  folder_remove(folder);
+}
+
+static mode_t mode_of(const char *folder, const char *name) {
+  char path[PATH_BYTES];
+  struct stat s;
+  return stat(folder_path(path, folder, name), &s) == 0 ? s.st_mode & 0777 : 0;
+}
+
+static void open_lock_child(void *argument) {
+  char path[PATH_BYTES];
+  if (process_become_ordinary())
+    CHECK(open(folder_path(path, argument, "b.lock"), O_RDONLY) < 0 && errno == EACCES, "anyone may hold the lock");
+  else
+    CHECK(true, "root stays root");
+}
+
+/* Who may write the file may hold its lock; who may only read it may not. */
+static void lock_modes(void) {
+  static const struct {
+    const char *name;
+    mode_t umask, of_file, of_lock;
+  } files[] = {
+      {"a", 077, 0600, 0600}, {"b", 022, 0644, 0600}, {"c", 027, 0640, 0600}, {"d", 002, 0664, 0660}, {"e", 0, 0666, 0666}};
+  char folder[PATH_BYTES], path[PATH_BYTES], lock[32];
+  const ws_tuning_entry e = tuning_of_writer(1, 1);
+  folder_make(folder);
+  for (int i = 0; i < 5; i++) {
+    snprintf(lock, sizeof lock, "%s.lock", files[i].name);
+    for (int turn = 0; turn < 3; turn++) {
+      const mode_t old = umask(files[i].umask);
+      CHECK(tuning_merge(folder_path(path, folder, files[i].name), &e), "%s", strerror(errno));
+      umask(old);
+      CHECK(mode_of(folder, files[i].name) == files[i].of_file && mode_of(folder, lock) == files[i].of_lock,
+            "turn %d, umask %03o: file %03o, lock %03o", turn, (unsigned)files[i].umask, (unsigned)mode_of(folder, files[i].name),
+            (unsigned)mode_of(folder, lock));
+      if (turn == 0) CHECK(chmod(folder_path(path, folder, lock), 0644) == 0, "chmod");      /* as earlier versions made it */
+      if (turn == 1) CHECK(unlink(folder_path(path, folder, files[i].name)) == 0, "unlink"); /* the lock stays */
+    }
+  }
+  CHECK(chmod(folder_path(path, folder, "b"), 0664) == 0 && tuning_merge(path, &e) && mode_of(folder, "b.lock") == 0660,
+        "shared later: lock %03o", (unsigned)mode_of(folder, "b.lock"));
+  CHECK(chmod(path, 0644) == 0 && tuning_merge(path, &e) && mode_of(folder, "b.lock") == 0600, "no longer shared: lock %03o",
+        (unsigned)mode_of(folder, "b.lock"));
+  check_in_child("an ordinary user", open_lock_child, folder);
+  if (geteuid() == 0) { /* another user's lock is his */
+    CHECK(chown(folder_path(path, folder, "b.lock"), 65534, 65534) == 0 && chmod(path, 0640) == 0, "chown");
+    CHECK(tuning_merge(folder_path(path, folder, "b"), &e) && mode_of(folder, "b.lock") == 0640, "lock %03o",
+          (unsigned)mode_of(folder, "b.lock"));
+  }
   folder_remove(folder);
 }
 
@@ -430,12 +584,16 @@ static void forked_beside_a_writer(void) {
 }
 
 static const struct check_case cases[] = {{"strange_files", strange_files},
+                                          {"devices", devices},
                                           {"foreign_lines", foreign_lines},
                                           {"merging", merging},
                                           {"writers_at_once", writers_at_once},
                                           {"killed_at_random", killed_at_random},
                                           {"folders_and_links", folders_and_links},
+                                          {"dangling_links", dangling_links},
+                                          {"links_to_nowhere", links_to_nowhere},
                                           {"two_names", two_names},
+                                          {"lock_modes", lock_modes},
                                           {"permissions", permissions},
                                           {"forked_beside_a_writer", forked_beside_a_writer}};
 CHECK_MAIN("tuning_file", cases)

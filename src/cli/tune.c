@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct request {
   const char *file; /* as given; NULL: the user's */
@@ -172,11 +173,18 @@ static void print_json(const row *rows, int n_rows) {
   printf("\n]\n");
 }
 
+/* NULL, with errno. A device may have no end: texts are far shorter than 64 MiB. */
 static char *read_stream(FILE *f, size_t *length) {
+  enum { MOST_BYTES = 64 << 20 };
   char *text = NULL;
   size_t room = 0;
   *length = 0;
   for (;;) {
+    if (*length > MOST_BYTES) {
+      free(text);
+      errno = EFBIG;
+      return NULL;
+    }
     if (room - *length < 4096) {
       char *more = realloc(text, room = 2 * room + 8192);
       if (!more) break;
@@ -200,9 +208,8 @@ static char *read_file(const char *path) {
   size_t length;
   errno = 0;
   char *text = read_stream(f, &length);
-  const int why = ferror(f) ? errno ? errno : EIO : 0;
+  const int why = !text ? errno : ferror(f) ? errno ? errno : EIO : 0;
   if (f != stdin) fclose(f);
-  if (!text) return NULL;
   if (why) {
     free(text);
     errno = why;
@@ -213,9 +220,17 @@ static char *read_file(const char *path) {
   return text;
 }
 
+/* NULL with errno; EINVAL: it is no file. A pipe is not waited for. */
+static char *read_tuning_file(const request *r) {
+  struct stat s;
+  if (stat(r->path, &s) != 0 || S_ISREG(s.st_mode)) return read_file(r->path);
+  errno = EINVAL;
+  return NULL;
+}
+
 /* Of the file, whether the library takes them or not. */
 static int count_lines(const request *r) {
-  char *text = *r->path ? read_file(r->path) : NULL;
+  char *text = *r->path ? read_tuning_file(r) : NULL;
   const int n = text ? ws_tuning_count_lines(text) : 0;
   free(text);
   return n;
@@ -225,10 +240,11 @@ static int count_lines(const request *r) {
 static int check_readable(const request *r) {
   if (r->of_table) return WS_EXIT_OK;
   if (!*r->path) return ws_cli_fail("there is no tuning file: WSGEMM_TUNE=off, or no home folder");
-  FILE *f = fopen(r->path, "re");
-  if (f) fclose(f);
-  if (f || (errno == ENOENT && !r->file)) return WS_EXIT_OK;
-  return ws_cli_fail("%s: %s", r->path, strerror(errno));
+  char *text = read_tuning_file(r);
+  const bool is_read = text;
+  free(text);
+  if (is_read || (errno == ENOENT && !r->file)) return WS_EXIT_OK;
+  return ws_cli_fail("%s: %s", r->path, errno == EINVAL ? "not a file" : strerror(errno));
 }
 
 /* The lines to show or export; NULL, told: there are none to be had. An empty file has none, but one without a valid line is not ours. */

@@ -43,7 +43,7 @@ static int limit_of(wsgemm_handle *h, ws_plan *plan) {
 }
 
 static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work_per_thread) {
-  const int tuned = plan->tuned.tuning->threads;
+  const int tuned = plan->tuned.tuning.threads;
   if (tuned == 1 || (tuned == 0 && work < 2 * work_per_thread)) return 1;
   const int limit = limit_of(h, plan);
   if (tuned > 0) return tuned < limit ? tuned : limit;
@@ -57,7 +57,7 @@ double ws_float_products(wsgemm_type type) { return ws_types[type].n_real * ws_t
 static int coarse_for(wsgemm_handle *h, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
   const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed), n_threads = plan->n_threads;
   if (forced > 0) return forced;
-  if (plan->tuned.tuning->coarse > 0) return plan->tuned.tuning->coarse;
+  if (plan->tuned.tuning.coarse > 0) return plan->tuned.tuning.coarse;
   if (n_threads == 1) return (int)most;
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
@@ -109,7 +109,7 @@ static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_p
 
 static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
-  const ws_tuning *tuning = plan->tuned.tuning;
+  const ws_tuning *tuning = &plan->tuned.tuning;
   const ws_machine *machine = ws_machine_get();
   const int bytes = ws_types[p->type].bytes;
   plan->path = WS_PATH_PACKED;
@@ -140,7 +140,7 @@ static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_pla
   const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
   if (plan->n_threads > 1 && p->batch_count == 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
-  const int mc = plan->tuned.tuning->mc;
+  const int mc = plan->tuned.tuning.mc;
   plan->bm = round_up(mc > 0 ? ws_min(mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
   plan->coarse = coarse_for(h, plan, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
@@ -176,7 +176,7 @@ void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
                     .policy = cpu_policy(h, &ws_tuning_of_model),
                     .coarse = 1,
                     .n_products = 1,
-                    .tuned = {.tuning = &ws_tuning_of_model}};
+                    .tuned = ws_tuned_model()};
   plan->n_threads = threads_for(h, plan, n_elements, WALK_PER_THREAD);
   plan->bm = ws_min(p->m, LONGEST_LINE);
   plan->bn = TILE / plan->bm;
@@ -195,18 +195,19 @@ ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) { retur
 
 /* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
 static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, double work) {
-  ws_tuned tuned = {p->tuning, WS_TUNED_BY_SEARCH, true};
-  if (!p->tuning && work * (double)p->batch_count >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
+  ws_tuned tuned = ws_tuned_model();
+  if (p->tuning) {
+    tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
+  } else if (work * (double)p->batch_count >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
     const ws_tuning_kind kind = kind_of(p, limit_of(h, plan));
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
   }
-  if (tuned.tuning && (tuned.tuning->row == 0 || ws_row(tuned.tuning->row - 1) == plan->row)) return tuned;
-  return (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false};
+  return tuned.tuning.row == 0 || ws_row(tuned.tuning.row - 1) == plan->row ? tuned : ws_tuned_model();
 }
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
-  if (plan->tuned.tuning->path != 0) return plan->tuned.tuning->path == WS_TUNING_DIRECT;
+  if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
   return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4;
 }
 
@@ -230,8 +231,8 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   plan->n_threads = 1;
   plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? (ws_tuned){&ws_tuning_of_model, WS_TUNED_BY_MODEL, false} : tuned_for(h, given, plan, work);
-  plan->policy = cpu_policy(h, plan->tuned.tuning);
+  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(h, given, plan, work);
+  plan->policy = cpu_policy(h, &plan->tuned.tuning);
   if (ws_is_half(p->type))
     plan_half(h, p, work * (double)p->batch_count, plan);
   else if (ws_is_one_panel(p, plan->row))

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import struct
@@ -512,6 +513,37 @@ def test_show_of_what_is_no_tuning_file(tmp_path, env):
     (tmp_path / "notes.txt").write_text("Dear diary\n")
     refuse(1, "notes.txt", arguments=["tune", "show", "--file", "notes.txt"], cwd=tmp_path, env=env)
     refuse(1, "notes.txt", arguments=["tune", "export", "--file", "notes.txt"], cwd=tmp_path, env=env)
+
+
+def little_memory():
+    """So that what reads a file without an end is stopped by its own greed. (A sanitizer has more address space.)"""
+    with open(COMMAND[-1], "rb") as file:
+        if b"san_init" not in file.read():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "endless", "loop", "sparse"])
+def test_what_is_no_file(tmp_path, env, kind):
+    """Neither waited for nor read without an end, and not said to have no shapes; a text to be imported may come from a pipe."""
+    path = tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 1 << 40)
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else kind)
+    for action in "show", "export":
+        result = run("tune", action, "--file", path, env=env, preexec_fn=little_memory)
+        assert (result.returncode, result.stdout) == (1, "") and str(path) in result.stderr, result
+    assert run("tune", "clear", "--yes", "--file", path, env=env).returncode == 1
+    if kind != "pipe":
+        result = run("tune", "import", path, env=env, preexec_fn=little_memory)
+        reason = {"folder": "Is a directory", "loop": "symbolic links"}.get(kind, "File too large")
+        assert result.returncode == 1 and reason in result.stderr, result
+
 
 
 def test_places_that_cannot_be_written(tmp_path, env, tuned):
