@@ -18,6 +18,7 @@
   X(cuDevicePrimaryCtxRetain, 7000)                    \
   X(cuCtxGetCurrent, 4000)                             \
   X(cuCtxGetDevice, 2000)                              \
+  X(cuCtxGetId, 12000)                                 \
   X(cuCtxPushCurrent, 4000)                            \
   X(cuCtxPopCurrent, 4000)                             \
   X(cuPointerGetAttributes, 7000)                      \
@@ -29,10 +30,15 @@
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
   X(cuLaunchKernelEx, 11060)                           \
   X(cuStreamIsCapturing, 10000)                        \
+  X(cuStreamGetCaptureInfo, 11030)                     \
   X(cuStreamGetId, 12000)                              \
   X(cuStreamWaitEvent, 3020)                           \
   X(cuEventCreate, 2000)                               \
+  X(cuEventQuery, 2000)                                \
   X(cuEventRecord, 2000)                               \
+  X(cuUserObjectCreate, 11030)                         \
+  X(cuUserObjectRelease, 11030)                        \
+  X(cuGraphRetainUserObject, 11030)                    \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuTensorMapEncodeTiled, 12000)                     \
   X(cuMemcpyDtoH, 3020)                                \

@@ -343,6 +343,34 @@ CHILD_CASE(fork_after_host_calls) {
   check_in_child("a child of a process that used CUDA", forked_child, NULL);
 }
 
+/* The parent has used CUDA, but not this library, which cannot know more than the driver says in the child: that nobody has initialised it. */
+static void first_user(void *unused) {
+  (void)unused;
+  static float host[3][64];
+  char text[1024];
+  size_t bytes;
+  fake.is_initialised = false;
+  for (int operands = 1; operands < 8; operands++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, operands % 2);
+    if (!(operands & 1)) d.a = host[0];
+    if (!(operands & 2)) d.b = host[1];
+    if (!(operands & 4)) d.c = host[2];
+    expect_failure(NULL, &d, WSGEMM_NO_DEVICE, "fork()");
+    wsgemm_explain(NULL, &d, text, sizeof text);
+    CHECK(strstr(text, "error: ") && strstr(text, "fork()"), "explained: %s", text);
+    CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_NO_DEVICE, "%s", wsgemm_last_error());
+  }
+  CHECK(wsgemm_set_workspace(NULL, device_memory(0), 4096) == WSGEMM_NO_DEVICE, "workspace: %s", wsgemm_last_error());
+  expect_cpu_works("a child of a process that used CUDA");
+  expect_page_ends_work("a child of a process that used CUDA");
+}
+
+CHILD_CASE(fork_before_first_use) {
+  (void)unused;
+  device_memory(0), device_memory(1);
+  check_in_child("a child that is first to use the library", first_user, NULL);
+}
+
 /* Nobody had: the child is free to, and so is the parent. */
 static void child_uses_gpu(void *unused) {
   (void)unused;
@@ -402,6 +430,7 @@ static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_h
                                           {"everything_fails", everything_fails},
                                           {"fork_after_use", fork_after_use},
                                           {"fork_after_host_calls", fork_after_host_calls},
+                                          {"fork_before_first_use", fork_before_first_use},
                                           {"fork_before_use", fork_before_use},
                                           {"fork_beside_loading", fork_beside_loading}};
 CHECK_MAIN("backend_faults", cases)
