@@ -82,6 +82,10 @@ const char *ws_driver_load_tools(void);
 void ws_driver_note_use(void);
 bool ws_driver_is_lost(void);
 
+/* Whether this process may be the child of one that used the driver before this library was asked for anything: there the driver says that
+ * nobody has initialised it, and yet pointers to device memory may have come along. */
+bool ws_driver_may_be_inherited(void);
+
 /* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
 bool ws_is_readable(const void *pointer);
 #endif

@@ -364,8 +364,8 @@ typedef struct wsgemm_gemm_desc {
  * F32 or F64: such a product keeps a copy of C meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
-/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing
- * is read through them. Returns what wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
+/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device, or if all
+ * are NULL the calling thread's CUDA context, if it has one; nothing is read through them. Returns what wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
 /* ---- Packed operands: the form that the matrix units take an operand in, made once for many products ----------------------------
@@ -487,7 +487,8 @@ WSGEMM_API wsgemm_status wsgemm_tuning_clear(const char *file);
  * its NUL, as snprintf does; (NULL, 0) asks for it. */
 
 /* Which kernel row, tile, blocking, COARSE_FACTOR, policy and thread count the call would use, one "key: value" a line. The
- * pointers in desc tell which backend it would be; nothing is read through them. For a bad desc: the one line "error: ...". */
+ * pointers in desc tell which backend it would be, or if all are NULL the calling thread's CUDA context, if it has one; nothing is read
+ * through them. For a bad desc: the one line "error: ...". */
 WSGEMM_API size_t wsgemm_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc, char *text, size_t bytes);
 
 /* How this library was built: version, compiler, backends, kernel families; one "key: value" a line. */

@@ -150,6 +150,7 @@ struct wsgemm_handle {
   _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
   _Atomic size_t workspace_bytes;
   _Atomic int workspace_device;
+  _Atomic unsigned workspace_count; /* odd while the three are being set */
   _Atomic(wsgemm_logger) logger;
   _Atomic(void *) logger_user;
   _Atomic unsigned logger_count; /* odd while the two are being set */
