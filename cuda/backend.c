@@ -88,6 +88,10 @@ static wsgemm_status find_memory(gpu_call *call, ws_memory which, char **found, 
   *bytes = w->bytes, *found = NULL;
   if (!w->memory) {
     const CUresult result = ws_lend_memory(call->device, &call->loan, which, &memory);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+      return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
+                     "no room on device %d for memory for operands: %lld bytes (wsgemm_set_workspace)", call->device->ordinal,
+                     (long long)WS_N_COPIES * WS_COPIES_BYTES);
     if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "memory of another stream", result);
     *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
     if (which == WS_MEMORY_SUMS) n_taken = 0;
@@ -390,7 +394,7 @@ static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work,
   call.device = ws_device_enter(h, ordinal, &is_pushed, &status);
   if (!call.device) return status;
   call.stream = call.loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
-  ws_lending_begin(call.device);
+  ws_lending_begin(call.device, &call.loan);
   status = work(&call, what);
   ws_lending_end(call.device, &call.loan);
   ws_device_leave(is_pushed);

@@ -24,8 +24,7 @@ wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) 
                  text ? text : "?");
 }
 
-/* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
-static bool device_lacks(CUresult result) {
+bool ws_device_lacks(CUresult result) {
   switch (result) {
   case CUDA_ERROR_NO_BINARY_FOR_GPU:
   case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
@@ -43,7 +42,7 @@ static bool device_lacks(CUresult result) {
 }
 
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
-  if (!device_lacks(result)) return ws_fail_cuda(h, name, result);
+  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
   return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
                  device->ordinal, device->name, device->cc / 10, device->cc % 10);
 }
@@ -112,13 +111,13 @@ const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *sta
   }
   device_record *r = &devices[ordinal];
   if (atomic_load_explicit(&r->is_ready, memory_order_acquire)) return &r->device;
-  pthread_mutex_lock(&r->lock);
+  const int lock = ws_lock(&r->lock);
   CUresult result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS) {
     name_for_tuning(&r->device);
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
   }
-  pthread_mutex_unlock(&r->lock);
+  ws_unlock(&r->lock, lock);
   if (result == CUDA_SUCCESS) return &r->device;
   char what[32];
   snprintf(what, sizeof what, "device %d", ordinal);
@@ -154,7 +153,7 @@ static context_record *find_context(const device_record *r, unsigned long long i
 static context_record *context_of(device_record *r, unsigned long long id) {
   context_record *c = find_context(r, id);
   if (c) return c;
-  pthread_mutex_lock(&r->lock);
+  const int lock = ws_lock(&r->lock);
   c = find_context(r, id);
   if (!c && (c = calloc(1, sizeof *c))) {
     c->device = r->device, c->id = id;
@@ -163,7 +162,7 @@ static context_record *context_of(device_record *r, unsigned long long id) {
     pthread_mutex_init(&c->lending.lock, NULL);
     atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
   }
-  pthread_mutex_unlock(&r->lock);
+  ws_unlock(&r->lock, lock);
   return c;
 }
 
@@ -236,7 +235,7 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
   const int bytes = row->shared_bytes;
   if (entry == WS_ENTRY_SPLIT) {
     const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
-    if (!device_lacks(result)) return result;
+    if (!ws_device_lacks(result)) return result;
   }
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
@@ -275,11 +274,11 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
-    pthread_mutex_lock(&r->lock);
+    const int lock = ws_lock(&r->lock);
     if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
-    if (*result == CUDA_SUCCESS || device_lacks(*result))
+    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
       atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
-    pthread_mutex_unlock(&r->lock);
+    ws_unlock(&r->lock, lock);
     if (*result != CUDA_SUCCESS) return NULL;
   }
   if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
@@ -309,33 +308,33 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) 
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
-    pthread_mutex_lock(&r->lock);
+    const int lock = ws_lock(&r->lock);
     if (!r->plain[which]) *result = find_plain(r, which);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
-    pthread_mutex_unlock(&r->lock);
+    ws_unlock(&r->lock, lock);
   }
   return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
 
 /* ---- variables -------------------------------------------------------------------------------------------------------------- */
 
-void *ws_device_global(ws_device *device, int image_idx, const char *name) {
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at) {
   context_record *r = record_of(device);
-  CUdeviceptr address;
+  CUdeviceptr address = 0;
   size_t bytes;
-  pthread_mutex_lock(&r->lock);
-  const CUresult result = load_image(r, image_idx);
-  pthread_mutex_unlock(&r->lock);
-  if (result != CUDA_SUCCESS || ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name) != CUDA_SUCCESS)
-    return NULL;
-  return (void *)(uintptr_t)address;
+  const int lock = ws_lock(&r->lock);
+  CUresult result = load_image(r, image_idx);
+  ws_unlock(&r->lock, lock);
+  if (!result) result = ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name);
+  *at = (void *)(uintptr_t)address;
+  return result;
 }
 
 /* An image that is not loaded has not run. */
 static bool is_loaded(context_record *r, int image_idx) {
-  pthread_mutex_lock(&r->lock);
+  const int lock = ws_lock(&r->lock);
   const bool is_there = r->library[image_idx] != NULL;
-  pthread_mutex_unlock(&r->lock);
+  ws_unlock(&r->lock, lock);
   return is_there;
 }
 
@@ -347,9 +346,11 @@ wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_mark
   ws_device *device = ws_device_enter(h, ordinal, &is_pushed, &status);
   if (!device) return status;
   CUresult result = CUDA_SUCCESS;
-  const void *const at =
-      is_loaded(record_of(device), WS_IMAGE_SLICED) ? ws_device_global(device, WS_IMAGE_SLICED, "ws_n_marked_ever") : NULL;
-  if (at) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
+  if (is_loaded(record_of(device), WS_IMAGE_SLICED)) {
+    void *at;
+    result = ws_device_global(device, WS_IMAGE_SLICED, "ws_n_marked_ever", &at);
+    if (!result) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
+  }
   ws_device_leave(is_pushed);
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "fallback count", result);
 }

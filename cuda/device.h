@@ -85,8 +85,10 @@ typedef enum ws_plain_kernel {
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
 
-/* A variable of an image; NULL: it cannot be had now. */
-void *ws_device_global(ws_device *device, int image_idx, const char *name);
+/* Where a variable of an image is. */
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at);
+/* Whether the reason of a failure is the device, which has no such kernel or image and never will; else the same may work later. */
+bool ws_device_lacks(CUresult result);
 ws_lending *ws_device_lending(ws_device *device);
 
 /* How many rows and columns products of slices have marked so far in the context that ws_device_enter would enter, 0 if the library has not

@@ -4,12 +4,12 @@
 #include "device.h"
 #include "image.h"
 
-void ws_lending_begin(ws_device *device) { pthread_mutex_lock(&ws_device_lending(device)->lock); }
+void ws_lending_begin(ws_device *device, ws_loan *loan) { loan->lock = ws_lock(&ws_device_lending(device)->lock); }
 
 void ws_lending_end(ws_device *device, ws_loan *loan) {
   for (int i = 0; i < loan->n_passed; i++)
     if (ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) != CUDA_SUCCESS) loan->passed[i]->tenure = WS_TENURE_KEPT;
-  pthread_mutex_unlock(&ws_device_lending(device)->lock);
+  ws_unlock(&ws_device_lending(device)->lock, loan->lock);
 }
 
 static CUresult identify(ws_loan *loan) {
@@ -145,7 +145,9 @@ static CUresult find_state(ws_device *device, ws_loan *loan) {
   ws_lending *lending = ws_device_lending(device);
   CUresult result = identify(loan);
   if (result != CUDA_SUCCESS || loan->has_asked) return result;
-  if (!lending->first_state) lending->first_state = ws_device_global(device, WS_IMAGE_STATES, "ws_launch_states");
+  void *first = lending->first_state;
+  if (!first && ws_device_global(device, WS_IMAGE_STATES, "ws_launch_states", &first) == CUDA_SUCCESS)
+    lending->first_state = first;
   loan->state_idx = !lending->first_state ? -1
                     : loan->is_captured   ? state_of_capture(lending, loan, &result)
                                           : state_of_stream(lending, loan, &result);
@@ -201,10 +203,13 @@ static CUresult find_memory(ws_device *device, ws_loan *loan, ws_memory which) {
   CUresult result = identify(loan);
   if (!result && loan->is_captured) result = find_state(device, loan); /* with which it is given back */
   if (result != CUDA_SUCCESS || (loan->is_captured && loan->state_idx < 0)) return result;
-  if (!*first)
-    *first =
-        ws_device_global(device, is_sums ? WS_IMAGE_SUMS : WS_IMAGE_COPIES, is_sums ? "ws_partial_sums" : "ws_operand_copies");
-  if (!*first) return CUDA_SUCCESS; /* an image that did not load is tried again */
+  if (!*first) { /* an image that did not load is tried again */
+    void *at = NULL;
+    result = ws_device_global(device, is_sums ? WS_IMAGE_SUMS : WS_IMAGE_COPIES,
+                              is_sums ? "ws_partial_sums" : "ws_operand_copies", &at);
+    if (result != CUDA_SUCCESS) return is_sums || ws_device_lacks(result) ? CUDA_SUCCESS : result;
+    *first = at;
+  }
   const int piece = is_sums ? sums_of(lending, loan, &result) : copies_of(lending, loan, &result);
   if (piece >= 0) loan->memory[which] = *first + (int64_t)piece * (is_sums ? WS_SUMS_BYTES : WS_COPIES_BYTES);
   return result;

@@ -15,6 +15,20 @@
 #include "driver.h"
 #include "launch_state.h"
 
+/* For a lock that is held over calls of the driver: a thread is not cancelled in them while it has it. Returns what ws_unlock is to be given. */
+static inline int ws_lock(pthread_mutex_t *lock) {
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  pthread_mutex_lock(lock);
+  return before;
+}
+
+static inline void ws_unlock(pthread_mutex_t *lock, int before) {
+  int unused;
+  pthread_mutex_unlock(lock);
+  pthread_setcancelstate(before, &unused);
+}
+
 typedef enum ws_tenure {
   WS_TENURE_FREE,
   WS_TENURE_KEPT,    /* one stream's for ever: nothing tells when its last call has ended */
@@ -56,6 +70,7 @@ typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_me
 /* What a call has been lent so far. Zero but for the stream at first. */
 typedef struct ws_loan {
   CUstream stream;
+  int lock;                   /* of ws_lock */
   bool is_known, is_captured; /* known: captured, and stream_id or graph, are */
   uint64_t stream_id;
   CUgraph graph;
@@ -70,14 +85,14 @@ typedef struct ws_device ws_device;
 
 /* Launches of a call that share memory stay together, whatever other threads launch in this context. ws_lending_end tells what else the
  * call has taken that it is over. */
-void ws_lending_begin(ws_device *device);
+void ws_lending_begin(ws_device *device, ws_loan *loan);
 void ws_lending_end(ws_device *device, ws_loan *loan);
 
 /* A state (in device memory) that no other launch uses which may run at the same time. NULL: there is none; the call has the same bits
  * without. */
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state);
 
-/* WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is none. Copies: what is launched onto the stream from now on begins when the last call with
+/* WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is none. OUT_OF_MEMORY: copies, on which bits depend, that there is no room for. Copies: what is launched onto the stream from now on begins when the last call with
  * that memory has ended. */
 CUresult ws_lend_memory(ws_device *device, ws_loan *loan, ws_memory which, char **memory);
 #endif

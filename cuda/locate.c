@@ -40,7 +40,9 @@ wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown) {
 /* Of a problem without pointers: the device of the thread's context, if it has one. */
 static ws_place place_of_thread(int *device) {
   *device = ws_cuda.missing || ws_driver_is_lost() ? -1 : ws_device_current();
-  return *device < 0 ? WS_PLACE_HOST : WS_PLACE_DEVICE;
+  if (*device < 0) return WS_PLACE_HOST;
+  ws_driver_note_use();
+  return WS_PLACE_DEVICE;
 }
 
 /* Managed memory goes where the others are; on its own, to the GPU. */

@@ -389,10 +389,12 @@ CHILD_CASE(fork_before_use) {
   child_uses_gpu(NULL);
 }
 
-/* A thread is in the middle of loading kernels, and holds the lock for that, while another forks. A child that hangs is ended by CTest. */
+/* A thread is in the middle of loading kernels, or of a launch, and holds the lock for that, while another forks. A child that hangs is ended by
+ * CTest. */
 static atomic_bool is_held, may_go_on;
-static void hold_loading(fake_function function) {
-  if (function != FAKE_cuLibraryLoadData) return;
+static fake_function held_in;
+static void hold(fake_function function) {
+  if (function != held_in) return;
   atomic_store(&is_held, true);
   while (!atomic_load(&may_go_on)) usleep(1000);
 }
@@ -404,17 +406,27 @@ static void *first_caller(void *unused) {
   return NULL;
 }
 
-CHILD_CASE(fork_beside_loading) {
-  (void)unused;
+static void fork_beside(fake_function function) {
   pthread_t thread;
   device_memory(0), device_memory(1);
-  fake.before_call = hold_loading;
+  held_in = function;
+  fake.before_call = hold;
   REQUIRE(pthread_create(&thread, NULL, first_caller, NULL) == 0, "thread");
   while (!atomic_load(&is_held)) usleep(1000);
-  check_in_child("a child forked beside loading", forked_child, NULL);
+  check_in_child("a child forked beside a call", forked_child, NULL);
   atomic_store(&may_go_on, true);
   pthread_join(thread, NULL);
   first_caller(NULL);
+}
+
+CHILD_CASE(fork_beside_loading) {
+  (void)unused;
+  fork_beside(FAKE_cuLibraryLoadData);
+}
+
+CHILD_CASE(fork_beside_a_launch) {
+  (void)unused;
+  fork_beside(FAKE_cuLaunchKernelEx);
 }
 
 static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_has_initialised_it},
@@ -432,5 +444,6 @@ static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_h
                                           {"fork_after_host_calls", fork_after_host_calls},
                                           {"fork_before_first_use", fork_before_first_use},
                                           {"fork_before_use", fork_before_use},
-                                          {"fork_beside_loading", fork_beside_loading}};
+                                          {"fork_beside_loading", fork_beside_loading},
+                                          {"fork_beside_a_launch", fork_beside_a_launch}};
 CHECK_MAIN("backend_faults", cases)

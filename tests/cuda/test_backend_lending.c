@@ -191,6 +191,30 @@ CHILD_CASE(graphs_that_retain_nothing) {
   wsgemm_destroy(h);
 }
 
+/* The device is full: without that memory the bits would be others, so there is no product; with room there is. Its sums it can do without. */
+CHILD_CASE(no_room) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0), split = device_desc(WSGEMM_F32, 64, 64, 100000, 0);
+  size_t bytes = 0;
+  CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, bytes), bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake_fail(FAKE_cuLibraryLoadData, 1, 2, CUDA_ERROR_OUT_OF_MEMORY);
+  for (int i = 0; i < 2; i++) expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "no room on device 0");
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "with room: %s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS &&
+              wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 32 << 20), 32 << 20) == WSGEMM_SUCCESS,
+          "%s", wsgemm_last_error());
+  CHECK(launch_of(h, &split)->args.split.sums, "no sums in the workspace"); /* loads all but the library's own sums */
+  REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake_fail(FAKE_cuLibraryLoadData, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(!launch_of(h, &split)->args.split.sums && fake.n_watched == 1, "sums that there is no room for");
+  CHECK(launch_of(h, &split)->args.split.sums, "no sums with room");
+  wsgemm_destroy(h);
+}
+
 /* ---- contexts -------------------------------------------------------------------------------------------------------------------- */
 
 /* Work of all kinds, each with memory of the library's; the fake driver sees whose. */
@@ -318,6 +342,27 @@ CHILD_CASE(loading_beside_another_device) {
   pthread_join(thread, NULL);
 }
 
+/* A thread that is cancelled within the driver leaves no lock behind: it ends when its call has. */
+static fake_function cancels_in;
+static void cancel_in(fake_function function) {
+  if (waits_in_launch && function == cancels_in) pthread_cancel(pthread_self()), pthread_testcancel();
+}
+
+CHILD_CASE(cancelled_calls) {
+  (void)unused;
+  static const fake_function functions[] = {FAKE_cuDevicePrimaryCtxRetain, FAKE_cuLibraryLoadData, FAKE_cuLaunchKernelEx};
+  device_memory(0);
+  fake.before_call = cancel_in;
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    pthread_t thread;
+    cancels_in = functions[i];
+    REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+    pthread_join(thread, NULL);
+  }
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 64, 0);
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+}
+
 /* ---- the caller's workspace ------------------------------------------------------------------------------------------------------ */
 
 static wsgemm_handle *flipped;
@@ -386,6 +431,8 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"graphs_that_end", graphs_that_end},
                                           {"captured_residual_in_c", captured_residual_in_c},
                                           {"graphs_that_retain_nothing", graphs_that_retain_nothing},
+                                          {"no_room", no_room},
+                                          {"cancelled_calls", cancelled_calls},
                                           {"contexts", contexts},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
