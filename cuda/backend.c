@@ -86,7 +86,9 @@ static wsgemm_status find_memory(gpu_call *call, ws_memory which, char **found, 
   char *memory = w->device == call->device->ordinal ? w->memory : NULL;
   int64_t n_taken = call->n_taken;
   *bytes = w->bytes, *found = NULL;
-  if (!w->memory) {
+  if (w->memory) {
+    ws_lending_hold(call->device, &call->loan); /* another thread's call may use it, too, on the same stream */
+  } else {
     const CUresult result = ws_lend_memory(call->device, &call->loan, which, &memory);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
       return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
@@ -394,7 +396,6 @@ static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work,
   call.device = ws_device_enter(h, ordinal, &is_pushed, &status);
   if (!call.device) return status;
   call.stream = call.loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
-  ws_lending_begin(call.device, &call.loan);
   status = work(&call, what);
   ws_lending_end(call.device, &call.loan);
   ws_device_leave(is_pushed);

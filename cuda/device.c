@@ -53,7 +53,8 @@ wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device
  * in common, share a variable. */
 typedef struct context_record {
   ws_device device;
-  unsigned long long id;
+  CUcontext handle;      /* of those that there are no two have one handle, */
+  unsigned long long id; /* of those that there ever were no two one id */
   struct context_record *next;
   pthread_mutex_t lock; /* over what is loaded */
   CUlibrary library[WS_N_IMAGES];
@@ -143,20 +144,20 @@ int ws_device_current(void) {
   return device_of_thread(&current);
 }
 
-static context_record *find_context(const device_record *r, unsigned long long id) {
+static context_record *find_context(const device_record *r, CUcontext handle, unsigned long long id) {
   context_record *c = atomic_load_explicit(&r->contexts, memory_order_acquire);
-  while (c && c->id != id) c = c->next;
+  while (c && (c->handle != handle || c->id != id)) c = c->next;
   return c;
 }
 
 /* NULL: out of memory. */
-static context_record *context_of(device_record *r, unsigned long long id) {
-  context_record *c = find_context(r, id);
+static context_record *context_of(device_record *r, CUcontext handle, unsigned long long id) {
+  context_record *c = find_context(r, handle, id);
   if (c) return c;
   const int lock = ws_lock(&r->lock);
-  c = find_context(r, id);
+  c = find_context(r, handle, id);
   if (!c && (c = calloc(1, sizeof *c))) {
-    c->device = r->device, c->id = id;
+    c->device = r->device, c->handle = handle, c->id = id;
     c->next = atomic_load_explicit(&r->contexts, memory_order_relaxed);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lending.lock, NULL);
@@ -169,12 +170,13 @@ static context_record *context_of(device_record *r, unsigned long long id) {
 static bool is_gone(CUresult result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
 
 /* After a reset of the device (cudaDeviceReset) its primary context is there again when it is retained again. */
-static CUresult push_primary(device_record *r, unsigned long long *id) {
+static CUresult push_primary(device_record *r, CUcontext *pushed, unsigned long long *id) {
   CUcontext primary = atomic_load_explicit(&r->primary, memory_order_relaxed), popped;
   for (bool is_again = false;; is_again = true) {
     CUresult result = ws_cuda.cuCtxPushCurrent(primary);
     if (result == CUDA_SUCCESS) {
       result = ws_cuda.cuCtxGetId(primary, id);
+      *pushed = primary;
       if (result == CUDA_SUCCESS) return result;
       ws_cuda.cuCtxPopCurrent(&popped);
     }
@@ -192,12 +194,12 @@ ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, bool *is_pushed, wsgem
   if (!ws_device_get(h, ordinal, status)) return NULL;
   device_record *r = &devices[ordinal];
   const bool pushes = device_of_thread(&current) != ordinal;
-  const CUresult result = pushes ? push_primary(r, &id) : ws_cuda.cuCtxGetId(current, &id);
+  const CUresult result = pushes ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
   if (result != CUDA_SUCCESS) {
     *status = ws_fail_cuda(h, "context", result);
     return NULL;
   }
-  context_record *c = context_of(r, id);
+  context_record *c = context_of(r, current, id);
   *is_pushed = pushes;
   if (c) return &c->device;
   ws_device_leave(pushes);

@@ -4,12 +4,30 @@
 #include "device.h"
 #include "image.h"
 
-void ws_lending_begin(ws_device *device, ws_loan *loan) { loan->lock = ws_lock(&ws_device_lending(device)->lock); }
+/* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
+
+static void lock(ws_lending *lending, ws_loan *loan) {
+  if (!loan->is_locked) loan->lock = ws_lock(&lending->lock);
+  loan->is_locked = true;
+}
+
+/* Unless the call holds it, or has taken what its next user must not find before the call's end is recorded. */
+static void unlock(ws_lending *lending, ws_loan *loan) {
+  if (!loan->is_locked || loan->is_held || loan->n_passed > 0) return;
+  ws_unlock(&lending->lock, loan->lock);
+  loan->is_locked = false;
+}
+
+void ws_lending_hold(ws_device *device, ws_loan *loan) {
+  lock(ws_device_lending(device), loan);
+  loan->is_held = true;
+}
 
 void ws_lending_end(ws_device *device, ws_loan *loan) {
   for (int i = 0; i < loan->n_passed; i++)
     if (ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) != CUDA_SUCCESS) loan->passed[i]->tenure = WS_TENURE_KEPT;
-  ws_unlock(&ws_device_lending(device)->lock, loan->lock);
+  loan->n_passed = 0, loan->is_held = false;
+  unlock(ws_device_lending(device), loan);
 }
 
 static CUresult identify(ws_loan *loan) {
@@ -156,8 +174,11 @@ static CUresult find_state(ws_device *device, ws_loan *loan) {
 }
 
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state) {
+  ws_lending *lending = ws_device_lending(device);
+  lock(lending, loan);
   const CUresult result = find_state(device, loan);
-  *state = result == CUDA_SUCCESS && loan->state_idx >= 0 ? ws_device_lending(device)->first_state + loan->state_idx : NULL;
+  *state = result == CUDA_SUCCESS && loan->state_idx >= 0 ? lending->first_state + loan->state_idx : NULL;
+  unlock(lending, loan);
   return result;
 }
 
@@ -190,7 +211,10 @@ static int sums_of(ws_lending *lending, ws_loan *loan, CUresult *result) {
 }
 
 static int copies_of(ws_lending *lending, ws_loan *loan, CUresult *result) {
-  if (!loan->is_captured) return take_passed(&lending->copies[0], loan, true, result) ? 0 : -1;
+  if (!loan->is_captured) {
+    loan->is_held = true; /* also over a piece that is kept, as calls launch several times with it */
+    return take_passed(&lending->copies[0], loan, true, result) ? 0 : -1;
+  }
   free_of_ended(lending, lending->copies + 1, WS_N_COPIES - 1);
   const int kept = find_kept(lending->copies + 1, WS_N_COPIES - 1, WS_TENURE_CAPTURED, (uint64_t)loan->state_idx);
   return kept < 0 ? -1 : kept + 1;
@@ -216,7 +240,12 @@ static CUresult find_memory(ws_device *device, ws_loan *loan, ws_memory which) {
 }
 
 CUresult ws_lend_memory(ws_device *device, ws_loan *loan, ws_memory which, char **memory) {
-  const CUresult result = loan->has_asked_for[which] ? CUDA_SUCCESS : find_memory(device, loan, which);
+  CUresult result = CUDA_SUCCESS;
+  if (!loan->has_asked_for[which]) {
+    lock(ws_device_lending(device), loan);
+    result = find_memory(device, loan, which);
+    unlock(ws_device_lending(device), loan);
+  }
   loan->has_asked_for[which] = true;
   *memory = loan->memory[which];
   return result;

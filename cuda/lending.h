@@ -52,7 +52,7 @@ enum {
   WS_N_HINTS = 64
 };
 
-/* By one thread at a time, between ws_lending_begin and ws_lending_end. Zero but for the lock at first. */
+/* Zero but for the lock at first. */
 typedef struct ws_lending {
   pthread_mutex_t lock;
   ws_launch_state *first_state; /* NULL: not looked for yet, or not to be had */
@@ -70,6 +70,7 @@ typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_me
 /* What a call has been lent so far. Zero but for the stream at first. */
 typedef struct ws_loan {
   CUstream stream;
+  bool is_locked, is_held;    /* held: to the end of the call */
   int lock;                   /* of ws_lock */
   bool is_known, is_captured; /* known: captured, and stream_id or graph, are */
   uint64_t stream_id;
@@ -83,16 +84,16 @@ typedef struct ws_loan {
 
 typedef struct ws_device ws_device;
 
-/* Launches of a call that share memory stay together, whatever other threads launch in this context. ws_lending_end tells what else the
- * call has taken that it is over. */
-void ws_lending_begin(ws_device *device, ws_loan *loan);
+/* Launches of a call that share memory with other calls stay together: from here, or from the lending of what is passed on, to ws_lending_end,
+ * which tells what the call has taken that it is over. Other calls launch without a lock: a full queue of one stream stops no other. */
+void ws_lending_hold(ws_device *device, ws_loan *loan);
 void ws_lending_end(ws_device *device, ws_loan *loan);
 
 /* A state (in device memory) that no other launch uses which may run at the same time. NULL: there is none; the call has the same bits
  * without. */
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state);
 
-/* WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is none. OUT_OF_MEMORY: copies, on which bits depend, that there is no room for. Copies: what is launched onto the stream from now on begins when the last call with
- * that memory has ended. */
+/* WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is none. Copies: what is launched onto the stream from now on begins when the last call with
+ * that memory has ended; where the device has no room for it, which must not change bits, the call cannot be made: OUT_OF_MEMORY. */
 CUresult ws_lend_memory(ws_device *device, ws_loan *loan, ws_memory which, char **memory);
 #endif

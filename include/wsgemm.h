@@ -182,12 +182,12 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * captured launches that need it, and 32 MiB that any other stream takes whose call begins when the one before with it has ended. On
  * compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that do not begin at whole 16
  * bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for
- * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams take
- * turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other (where one waits for
- * what the other does later) need a workspace each. Other captured launches go without. With less memory than operands need, the product
- * goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are multiplied as by
- * PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for operands, calls that need
- * it return ALLOC_FAILED.
+ * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams
+ * take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other
+ * (where one waits for what the other does later) need a workspace each. Other captured launches go without. With less memory than operands
+ * need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are
+ * multiplied as by PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for
+ * operands, calls that need it return ALLOC_FAILED.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 

@@ -298,7 +298,7 @@ static void hold_launch(fake_function function) {
 
 static void *call_and_wait(void *unused) {
   (void)unused;
-  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 64, 0);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 3000, 3000, 10, 0); /* with a state */
   waits_in_launch = true;
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   return NULL;
@@ -320,6 +320,24 @@ CHILD_CASE(devices_beside_each_other) {
   atomic_store(&other_is_done, true);
   pthread_join(thread, NULL);
   CHECK(fake.n_launches == N_TYPES + 1, "%d launches", fake.n_launches);
+}
+
+/* The same for two streams of one device: what they share, a launch that waits does not keep. */
+CHILD_CASE(streams_beside_each_other) {
+  (void)unused;
+  pthread_t thread;
+  wsgemm_handle *h = stealing_handle();
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0), split = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  CHECK(wsgemm_set_policy(NULL, WSGEMM_POLICY_STEAL) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  wsgemm_set_stream(h, &fake.stream[1]);
+  fake.before_call = hold_launch;
+  REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS && wsgemm_gemm(h, &split) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+  CHECK(fake.n_launches == 3, "%d launches", fake.n_launches);
+  wsgemm_destroy(h);
 }
 
 /* The same while the first is loading its kernels. */
@@ -412,7 +430,7 @@ CHILD_CASE(workspace_beside_setting) {
   REQUIRE(launch_of(flipped, &d)->args.split.sums == large, "no sums in the workspace");
   REQUIRE(pthread_create(&thread, NULL, flip, NULL) == 0, "thread");
   int n_beyond = 0, n_large = 0;
-  for (int i = 0; i < 200000 / check_scale(); i++) {
+  for (int i = 0; i < 20000 / check_scale(); i++) {
     fake_forget();
     wsgemm_gemm(flipped, &d);
     n_beyond += fake.launch[0].args.split.sums == small, n_large += fake.launch[0].args.split.sums == large;
@@ -438,6 +456,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"reset_from_another_device", reset_from_another_device},
                                           {"few_multiprocessors", few_multiprocessors},
                                           {"devices_beside_each_other", devices_beside_each_other},
+                                          {"streams_beside_each_other", streams_beside_each_other},
                                           {"loading_beside_another_device", loading_beside_another_device},
                                           {"workspace_of_the_call", workspace_of_the_call},
                                           {"workspace_beside_setting", workspace_beside_setting}};
