@@ -381,6 +381,44 @@ CHILD_CASE(cancelled_calls) {
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
 }
 
+/* Two threads, one stream: the launches of a call that share memory follow each other. */
+enum { N_CALLS = 100 };
+static atomic_int last_thread, n_between;
+static _Thread_local int number, n_launched;
+static void watch_order(fake_function function) {
+  if (function != FAKE_cuLaunchKernelEx) return;
+  const int last = atomic_exchange(&last_thread, number);
+  if (n_launched++ % N_CUT != 0 && last != number) atomic_fetch_add(&n_between, 1);
+  usleep(1);
+}
+
+static void *cut_many(void *handle) {
+  static atomic_int n_threads;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  number = 1 + atomic_fetch_add(&n_threads, 1);
+  for (int i = 0; i < N_CALLS; i++) CHECK(wsgemm_gemm(handle, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+CHILD_CASE(calls_stay_together) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  device_memory(0);
+  fake.before_call = watch_order;
+  for (int given = 0; given < 2; given++) {
+    pthread_t thread[2];
+    if (given)
+      REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 8 << 20), 8 << 20) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    fake_forget();
+    for (int t = 0; t < 2; t++) REQUIRE(pthread_create(&thread[t], NULL, cut_many, h) == 0, "thread");
+    for (int t = 0; t < 2; t++) pthread_join(thread[t], NULL);
+    CHECK(fake.n_launches == 2 * N_CALLS * N_CUT, "%d launches", fake.n_launches);
+    CHECK(atomic_load(&n_between) == 0, "given %d: %d launches came between those of another call", given,
+          atomic_load(&n_between));
+  }
+  wsgemm_destroy(h);
+}
+
 /* ---- the caller's workspace ------------------------------------------------------------------------------------------------------ */
 
 static wsgemm_handle *flipped;
@@ -451,6 +489,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"graphs_that_retain_nothing", graphs_that_retain_nothing},
                                           {"no_room", no_room},
                                           {"cancelled_calls", cancelled_calls},
+                                          {"calls_stay_together", calls_stay_together},
                                           {"contexts", contexts},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
