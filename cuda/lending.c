@@ -38,6 +38,7 @@ static CUresult identify(ws_loan *loan) {
   if (!result && capturing == CU_STREAM_CAPTURE_STATUS_NONE) result = ws_cuda.cuStreamGetId(loan->stream, &id);
   if (result != CUDA_SUCCESS) return result;
   loan->is_captured = capturing != CU_STREAM_CAPTURE_STATUS_NONE;
+  if (capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE) loan->graph = NULL; /* a capture that has failed has none */
   loan->stream_id = id;
   loan->is_known = true;
   return CUDA_SUCCESS;
