@@ -76,19 +76,10 @@ static wsgemm_status open_device(ws_arena *arena) {
   wsgemm_status status = checked(arena, "driver", ws_cuda.cuInit(0));
   if (status) return status;
   ws_driver_note_use();
-  own->device = ws_device_get(arena->h, arena->device, &status);
+  own->device = ws_device_enter(arena->h, arena->device, &own->is_pushed, &status);
   if (!own->device) return status;
-  CUcontext current = NULL;
-  CUdevice current_device = -1;
-  if (ws_cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) ws_cuda.cuCtxGetDevice(&current_device);
-  CUresult result = CUDA_SUCCESS;
-  if (current_device != own->device->ordinal) { /* as calls have it */
-    result = ws_cuda.cuCtxPushCurrent(own->device->context);
-    own->is_pushed = result == CUDA_SUCCESS;
-    if (!own->is_pushed) return checked(arena, "context", result);
-  }
   own->capture = CU_STREAM_CAPTURE_MODE_RELAXED; /* what is allocated here is none of the captures' of other streams */
-  result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
+  CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
   if (result != CUDA_SUCCESS) return checked(arena, "capture mode", result);
   own->is_open = true;
   own->stream = (CUstream)atomic_load_explicit(&arena->h->stream, memory_order_relaxed);
@@ -125,7 +116,6 @@ static wsgemm_status open_arena(ws_arena *arena) {
 
 static void close_arena(ws_arena *arena) {
   cuda_arena *own = arena->own;
-  CUcontext popped;
   if (!own) return;
   const CUdeviceptr memory[] = {own->a, own->b, own->c, own->expected, own->cache, own->n_different};
   if (own->a) ws_cuda.cuStreamSynchronize(own->stream); /* not one that is being captured */
@@ -134,7 +124,7 @@ static void close_arena(ws_arena *arena) {
   if (own->is_open) ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
   if (own->begin) ws_cuda.cuEventDestroy(own->begin);
   if (own->end) ws_cuda.cuEventDestroy(own->end);
-  if (own->is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+  ws_device_leave(own->is_pushed);
   free(own);
 }
 

@@ -4,10 +4,8 @@
  * is device.c's business; rows, schedulers and grids are plan.c's. */
 #include "backend.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "device.h"
 #include "launch.h"
@@ -22,6 +20,7 @@ bool ws_cuda_may_have_devices;
 
 void ws_cuda_init(void) {
   ws_driver_load();
+  ws_device_init();
   ws_cuda_may_have_devices = ws_cuda.is_loaded;
 }
 
@@ -37,28 +36,39 @@ int ws_cuda_kernel_find(const char *name) {
 
 /* ---- launch ------------------------------------------------------------------------------------------------------------------ */
 
-/* The state of this launch in device memory; NULL: all are taken, or none can be had. */
-static wsgemm_status find_state(wsgemm_handle *h, ws_device *device, CUstream stream, ws_launch_state **state) {
-  CUstreamCaptureStatus capturing;
-  const CUresult result = ws_cuda.cuStreamIsCapturing(stream, &capturing);
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "stream", result);
-  *state = ws_device_launch_state(device, stream, capturing != CU_STREAM_CAPTURE_STATUS_NONE);
-  return WSGEMM_SUCCESS;
+/* A call on its way: where to, and with which memory. What of the handle may change meanwhile it has from its beginning. */
+typedef struct gpu_call {
+  wsgemm_handle *h;
+  ws_device *device;
+  CUstream stream;
+  ws_caller_workspace workspace;
+  ws_loan loan;
+  int64_t n_taken; /* the first bytes of the workspace, or of the memory for copies, that are in use */
+} gpu_call;
+
+/* The state of this call in device memory; NULL: all are taken, or none can be had. */
+static wsgemm_status find_state(gpu_call *call, ws_launch_state **state) {
+  const CUresult result = ws_lend_state(call->device, &call->loan, state);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "stream", result);
 }
 
-/* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already: the first n_taken bytes, of the
- * workspace or of the memory for copies. *bytes: how much is left. *found = NULL: there is none. */
-static wsgemm_status find_memory(wsgemm_handle *h, ws_device *device, CUstream stream, ws_memory which,
-                                 const ws_launch_state *state, int64_t n_taken, char **found, int64_t *bytes) {
-  char *memory = atomic_load_explicit(&h->workspace, memory_order_relaxed);
-  if (memory) {
-    *bytes = (int64_t)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed);
-    if (atomic_load_explicit(&h->workspace_device, memory_order_relaxed) != device->ordinal) memory = NULL;
+/* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already. *bytes: how much is left.
+ * *found = NULL: there is none. */
+static wsgemm_status find_memory(gpu_call *call, ws_memory which, char **found, int64_t *bytes) {
+  const ws_caller_workspace *w = &call->workspace;
+  char *memory = w->device == call->device->ordinal ? w->memory : NULL;
+  int64_t n_taken = call->n_taken;
+  *bytes = w->bytes, *found = NULL;
+  if (w->memory) {
+    ws_lending_hold(call->device, &call->loan); /* another thread's call may use it, too, on the same stream */
   } else {
-    CUresult result = CUDA_SUCCESS;
+    const CUresult result = ws_lend_memory(call->device, &call->loan, which, &memory);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+      return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
+                     "no room on device %d for memory for operands: %lld bytes (wsgemm_set_workspace)", call->device->ordinal,
+                     (long long)WS_N_COPIES * WS_COPIES_BYTES);
+    if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "memory of another stream", result);
     *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
-    if (state) memory = ws_device_memory(device, which, state, stream, &result);
-    if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "memory of another stream", result);
     if (which == WS_MEMORY_SUMS) n_taken = 0;
   }
   *bytes -= n_taken;
@@ -74,18 +84,19 @@ static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
 }
 
 /* Who works on what, and how many workers (blocks, or clusters of them) there are. */
-static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream stream, ws_gpu_plan *plan, ws_sched_args *args,
-                               int64_t *n_workers) {
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
+static wsgemm_status set_sched(gpu_call *call, ws_gpu_plan *plan, ws_sched_args *args, int64_t *n_workers) {
+  const int n_sms = call->device->n_sms;
+  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
   if (plan->sched == WS_SCHED_QUEUE) {
-    if (plan->n_items > n_resident && !plan->state) { /* else every worker has one item, and there is nothing to steal */
-      const wsgemm_status status = find_state(h, device, stream, &plan->state);
+    ws_launch_state *state = NULL;
+    if (plan->n_items > n_resident) { /* else every worker has one item, and there is nothing to steal */
+      const wsgemm_status status = find_state(call, &state);
       if (status) return status;
     }
-    if (plan->n_items > n_resident && plan->state) {
-      args->queue = &plan->state->queue;
+    if (state) {
+      args->queue = &state->queue;
       args->quantum = plan->quantum;
-      ws_sched_spread_last(args, n_resident, device->n_sms);
+      ws_sched_spread_last(args, n_resident, n_sms);
     } else { /* the same items in the same way, unstolen */
       plan->sched = WS_SCHED_STATIC;
     }
@@ -94,128 +105,134 @@ static wsgemm_status set_sched(wsgemm_handle *h, ws_device *device, CUstream str
   return WSGEMM_SUCCESS;
 }
 
-static wsgemm_status launch_tiled(wsgemm_handle *h, ws_device *device, CUstream stream, ws_gpu_plan *plan) {
+static wsgemm_status launch_tiled(gpu_call *call, ws_gpu_plan *plan) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   ws_gemm_args args = args_of_plan(plan);
   int64_t n_blocks;
-  const wsgemm_status status = set_sched(h, device, stream, plan, &args.sched, &n_blocks);
+  const wsgemm_status status = set_sched(call, plan, &args.sched, &n_blocks);
   if (status) return status;
-  return ws_launch(h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, WS_BEGIN_AFTER, stream, &args);
+  return ws_launch(call->h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, WS_BEGIN_AFTER, call->stream,
+                   &args);
 }
 
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
- * streams cannot each hold half of it. Who may steal what is no question then. */
-static wsgemm_status launch_split(wsgemm_handle *h, ws_device *device, CUstream stream, int64_t n_taken, ws_gpu_plan *plan) {
+ * streams cannot each hold half of it. Who may steal what is no question then. *done: whether there is memory for that, and room: a context
+ * may have a few of the device's multiprocessors. */
+static wsgemm_status launch_together(gpu_call *call, const ws_gpu_plan *plan, ws_gemm_args *args, bool *done) {
   ws_launch_state *state = NULL;
-  wsgemm_status status = find_state(h, device, stream, &state);
-  if (status) return status;
-  const ws_split *split = &plan->split;
-  ws_gemm_args args = args_of_plan(plan);
-  args.split = (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
-  int64_t bytes;
-  char *sums;
-  status = find_memory(h, device, stream, WS_MEMORY_SUMS, state, n_taken, &sums, &bytes);
-  if (status) return status;
-  args.split.sums = state && bytes >= split->bytes ? sums : NULL;
+  int64_t bytes = 0;
+  char *sums = NULL;
+  wsgemm_status status = find_state(call, &state);
+  if (!status && state) status = find_memory(call, WS_MEMORY_SUMS, &sums, &bytes);
+  *done = status || (sums && bytes >= plan->split.bytes);
+  if (status || !*done) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
-  if (args.split.sums) {
-    args.split.barrier = &state->barrier;
-    return ws_launch(h, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads, row->shared_bytes, 1,
-                     WS_BEGIN_TOGETHER, stream, &args);
-  }
+  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * call->device->n_sms;
+  args->split.sums = sums, args->split.barrier = &state->barrier;
+  const CUresult result = ws_try_launch(plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads,
+                                        row->shared_bytes, 1, WS_BEGIN_TOGETHER, call->stream, args);
+  *done = result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return result == CUDA_SUCCESS || !*done ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "launch", result);
+}
+
+/* Without memory for the sums every block works on all parts of its tile, one after the other: the same sums in the same order. */
+static wsgemm_status launch_split(gpu_call *call, ws_gpu_plan *plan) {
+  const ws_split *split = &plan->split;
+  const ws_split_args parts = {.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
+  ws_gemm_args args = args_of_plan(plan);
+  bool done;
+  args.split = parts;
+  const wsgemm_status status = launch_together(call, plan, &args, &done);
+  if (done) return status;
   const int row_idx = ws_gpu_plan_smallest_row(plan);
-  row = ws_cuda_row_at(row_idx);
+  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   CUresult result;
-  plan->kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
-  if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
+  plan->kernel = ws_device_kernel_get(call->device, row_idx, WS_ENTRY_SPLIT, &result);
+  if (!plan->kernel) return ws_fail_kernel(call->h, row->name, call->device, result);
+  args.split = parts;
   args.grid = ws_gpu_plan_grid(plan->problem, row, 1);
   args.sched.n_items = (uint32_t)ws_tile_items(&args.grid);
-  return ws_launch(h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1,
-                   WS_BEGIN_AFTER, stream, &args);
+  return ws_launch(call->h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1,
+                   WS_BEGIN_AFTER, call->stream, &args);
 }
 
 /* ---- launch: rows that take their operands in a form of their own ---------------------------------------------------------------- */
 
 /* With A and B where the copy engine takes them; scales: of slices, or NULL. */
-static wsgemm_status launch_wgmma(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_lines *a, const ws_lines *b,
-                                  const ws_wgmma_scales *scales, ws_device *device, CUstream stream, ws_launch_state *state) {
+static wsgemm_status launch_wgmma(gpu_call *call, const ws_problem *p, int n_slices, const ws_lines *a, const ws_lines *b,
+                                  const ws_wgmma_scales *scales) {
   ws_gpu_plan plan;
-  wsgemm_status status = ws_gpu_plan_make(h, p, device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
+  wsgemm_status status = ws_gpu_plan_make(call->h, p, call->device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
   if (status) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
   int64_t n_clusters;
-  plan.state = state;
   if (scales) args.scales = *scales;
   const CUresult result = ws_wgmma_args_make(p, a, b, row, &args);
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "tensor map", result);
-  status = set_sched(h, device, stream, &plan, &args.sched, &n_clusters);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "tensor map", result);
+  status = set_sched(call, &plan, &args.sched, &n_clusters);
   if (status) return status;
-  return ws_launch(h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster,
-                   scales ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, stream, &args);
+  return ws_launch(call->h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster,
+                   scales ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, call->stream, &args);
 }
 
 /* What the pieces of a product share: memory for their operands, used by one piece after the other, as the stream keeps their order. */
 typedef struct pieces_call {
-  wsgemm_handle *h;
-  ws_device *device;
-  CUstream stream;
-  ws_launch_state *state;
+  gpu_call *call;
   char *memory_a, *memory_b;
   int n_slices;
 } pieces_call;
 
 static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
-  const pieces_call *call = context;
+  const pieces_call *pieces = context;
   ws_lines a = ws_lines_of_a(piece), b = ws_lines_of_b(piece);
   ws_pitch_args copies = {0};
   ws_pitch_operand unneeded;
-  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, call->memory_a, place->new_a ? &copies.operand[0] : &unneeded);
-  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, call->memory_b, place->new_b ? &copies.operand[1] : &unneeded);
+  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, pieces->memory_a, place->new_a ? &copies.operand[0] : &unneeded);
+  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, pieces->memory_b, place->new_b ? &copies.operand[1] : &unneeded);
   wsgemm_status status = WSGEMM_SUCCESS;
   if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0)
-    status = ws_launch_pitch(call->h, &copies, call->device, call->stream);
+    status = ws_launch_pitch(pieces->call->h, &copies, pieces->call->device, pieces->call->stream);
   if (status) return status;
-  return launch_wgmma(call->h, piece, 0, &a, &b, NULL, call->device, call->stream, call->state);
+  return launch_wgmma(pieces->call, piece, 0, &a, &b, NULL);
 }
 
 /* Both passes that cut; or of three slices, whose scales are known, the second. */
-static wsgemm_status cut(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream) {
-  const wsgemm_status status = args->n_slices < 3 ? ws_launch_maxima(h, args, device, stream) : WSGEMM_SUCCESS;
-  return status ? status : ws_launch_slices(h, args, device, stream);
+static wsgemm_status cut(const gpu_call *call, ws_slice_args *args) {
+  const wsgemm_status status = args->n_slices < 3 ? ws_launch_maxima(call->h, args, call->device, call->stream) : WSGEMM_SUCCESS;
+  return status ? status : ws_launch_slices(call->h, args, call->device, call->stream);
 }
 
-static wsgemm_status multiply_slices(const pieces_call *call, const ws_problem *piece, const ws_sliced *sliced) {
+static wsgemm_status multiply_slices(gpu_call *call, const ws_problem *piece, const ws_sliced *sliced) {
   ws_slice_args args = sliced->args;
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (ws_slice_parts(&args) > 0) status = cut(call->h, &args, call->device, call->stream);
+  if (ws_slice_parts(&args) > 0) status = cut(call, &args);
   if (status) return status;
-  return launch_wgmma(call->h, piece, args.n_slices, &sliced->a, &sliced->b, &sliced->scales, call->device, call->stream,
-                      call->state);
+  return launch_wgmma(call, piece, args.n_slices, &sliced->a, &sliced->b, &sliced->scales);
 }
 
 /* All kernels of a product of slices, before the first of them writes to C. ARCH_MISMATCH: this build has none of them. */
-static wsgemm_status find_kernels(const pieces_call *call, const ws_problem *piece) {
+static wsgemm_status find_kernels(const gpu_call *call, const ws_problem *piece, int n_slices) {
   const int is_complex = piece->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
-  const int plain[] = {WS_KERNEL_MAXIMA, slices + call->n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
+  const int plain[] = {WS_KERNEL_MAXIMA, slices + n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
   ws_gpu_plan plan;
   for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
     CUresult result;
     if (!ws_device_plain_kernel(call->device, plain[i], &result)) return ws_fail_kernel(call->h, "slices", call->device, result);
   }
-  const wsgemm_status status = ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, call->n_slices, &plan);
-  return status || call->n_slices < 2 ? status : ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, 3, &plan);
+  const wsgemm_status status = ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, n_slices, &plan);
+  return status || n_slices < 2 ? status : ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, 3, &plan);
 }
 
 /* What the later launches have to do, if anything, only the device knows. */
 static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
-  const pieces_call *call = context;
-  const int n_first = call->n_slices;
-  const ws_sliced sliced = ws_sliced_make(piece, place, n_first, n_first, call->memory_a, call->memory_b);
+  const pieces_call *pieces = context;
+  gpu_call *call = pieces->call;
+  const int n_first = pieces->n_slices;
+  const ws_sliced sliced = ws_sliced_make(piece, place, n_first, n_first, pieces->memory_a, pieces->memory_b);
   wsgemm_status status = multiply_slices(call, piece, &sliced);
   if (!status && n_first == 2) {
-    const ws_sliced in_three = ws_sliced_make(piece, place, n_first, 3, call->memory_a, call->memory_b);
+    const ws_sliced in_three = ws_sliced_make(piece, place, n_first, 3, pieces->memory_a, pieces->memory_b);
     status = multiply_slices(call, piece, &in_three);
   }
   if (status) return status;
@@ -241,48 +258,46 @@ static ws_problem with_tuning_of_whole(wsgemm_handle *h, const ws_problem *p, co
 }
 
 /* *done: whether there was memory enough for the operands' other form, if they need one. */
-static wsgemm_status launch_in_pieces(wsgemm_handle *h, const ws_problem *p, int n_slices, ws_device *device, CUstream stream,
-                                      int64_t n_taken, bool *done) {
+static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n_slices, bool *done) {
   const bool is_sliced = n_slices > 0;
-  pieces_call call = {.h = h, .device = device, .stream = stream, .n_slices = n_slices};
+  pieces_call context = {.call = call, .n_slices = n_slices};
   ws_piece_bytes *const bytes_of = bytes_of_form(n_slices);
   double of_a, of_b;
   ws_pieces pieces = {p->m, p->n, p->batch_count};
   *done = true;
   if (is_sliced) {
-    const wsgemm_status status = find_kernels(&call, p);
+    const wsgemm_status status = find_kernels(call, p, n_slices);
     *done = status != WSGEMM_ARCH_MISMATCH;
     if (status) return *done ? status : WSGEMM_SUCCESS;
   }
   if (bytes_of(p, &of_a, &of_b) > 0) {
     int64_t bytes;
     char *memory;
-    wsgemm_status status = find_state(h, device, stream, &call.state);
-    if (!status) status = find_memory(h, device, stream, WS_MEMORY_COPIES, call.state, n_taken, &memory, &bytes);
+    const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
     if (status) return status;
     *done = memory && ws_pieces_for(p, bytes_of, (double)bytes, &pieces);
     if (!*done) return WSGEMM_SUCCESS;
     const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
     bytes_of(&largest, &of_a, &of_b);
-    call.memory_a = memory, call.memory_b = memory + (int64_t)of_a;
+    context.memory_a = memory, context.memory_b = memory + (int64_t)of_a;
   }
   ws_tuning tuning;
-  const ws_problem whole = with_tuning_of_whole(h, p, &pieces, n_slices, device, &tuning);
-  return ws_for_each_piece(&whole, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &call);
+  const ws_problem whole = with_tuning_of_whole(call->h, p, &pieces, n_slices, call->device, &tuning);
+  return ws_for_each_piece(&whole, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &context);
 }
 
-static wsgemm_status launch_product(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream, int64_t n_taken) {
+static wsgemm_status launch_product(gpu_call *call, const ws_problem *p) {
   ws_gpu_plan plan;
   int n_slices;
-  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &n_slices);
+  const ws_row_kind kind = ws_gpu_kind_for(call->h, p, call->device, &n_slices);
   if (ws_is_by_map(kind)) {
     bool done;
-    const wsgemm_status status = launch_in_pieces(h, p, n_slices, device, stream, n_taken, &done);
+    const wsgemm_status status = launch_in_pieces(call, p, n_slices, &done);
     if (status || done) return status;
   }
-  const wsgemm_status status = ws_gpu_plan_make(h, p, device, ws_gpu_plain_kind(h, p), 0, &plan);
+  const wsgemm_status status = ws_gpu_plan_make(call->h, p, call->device, ws_gpu_plain_kind(call->h, p), 0, &plan);
   if (status) return status;
-  return plan.split.n_parts > 1 ? launch_split(h, device, stream, n_taken, &plan) : launch_tiled(h, device, stream, &plan);
+  return plan.split.n_parts > 1 ? launch_split(call, &plan) : launch_tiled(call, &plan);
 }
 
 static size_t size_of(double bytes) { return bytes < 0x1p63 ? (size_t)bytes : SIZE_MAX; }
@@ -298,48 +313,42 @@ static void keep_c(ws_problem *p) {
     p->scale.beta.s[0] = 1;
 }
 
-/* Copies C, its own residual, to where the product does not write. *n_taken: bytes of that memory. */
-static wsgemm_status keep_residual(wsgemm_handle *h, ws_problem *p, ws_device *device, CUstream stream, int64_t *n_taken) {
-  ws_launch_state *state = NULL;
+/* Copies C, its own residual, to where the product does not write. */
+static wsgemm_status keep_residual(gpu_call *call, ws_problem *p) {
   int64_t bytes;
   char *memory;
-  wsgemm_status status = find_state(h, device, stream, &state);
-  if (!status) status = find_memory(h, device, stream, WS_MEMORY_COPIES, state, 0, &memory, &bytes);
+  const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
   if (status) return status;
   ws_pitch_args args = {0};
   const double needed = ws_copy_c(p, memory, &args.operand[0]);
   if (!memory || needed > (double)bytes)
-    return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)",
+    return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)",
                    needed);
-  *n_taken = (int64_t)needed;
-  return ws_launch_pitch(h, &args, device, stream);
+  call->n_taken = (int64_t)needed;
+  return ws_launch_pitch(call->h, &args, call->device, call->stream);
 }
 
 /* The product, then the steps of its epilogue over C; which are one rounding each anyway, where C is of the type of the sums. */
-static wsgemm_status launch_apart(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream) {
+static wsgemm_status launch_apart(gpu_call *call, const ws_problem *p) {
   ws_problem product = *p, steps = *p;
-  int64_t n_taken = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
   product.has_epilogue = false;
   keep_c(&steps);
-  if (ws_residual_is_c(p)) status = keep_residual(h, &steps, device, stream, &n_taken);
-  if (!status) status = launch_product(h, &product, device, stream, n_taken);
-  return status ? status : ws_launch_scale(h, &steps, device, stream);
+  if (ws_residual_is_c(p)) status = keep_residual(call, &steps);
+  if (!status) status = launch_product(call, &product);
+  return status ? status : ws_launch_scale(call->h, &steps, call->device, call->stream);
 }
 
-/* Launches of a call that share memory of their stream stay together, whatever other threads launch onto it. */
-static pthread_mutex_t together = PTHREAD_MUTEX_INITIALIZER;
-
-static wsgemm_status launch_all(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream) {
+static wsgemm_status launch_all(gpu_call *call, const void *what) {
   const ws_problem *p = what;
   wsgemm_status status = WSGEMM_SUCCESS;
   if (ws_product_is_zero(p)) {
-    if (!p->scale.beta_one || ws_has_steps(p)) status = ws_launch_scale(h, p, device, stream);
+    if (!p->scale.beta_one || ws_has_steps(p)) status = ws_launch_scale(call->h, p, call->device, call->stream);
   } else {
-    status =
-        ws_has_steps(p) && !ws_is_half(p->type) ? launch_apart(h, p, device, stream) : launch_product(h, p, device, stream, 0);
+    status = ws_has_steps(p) && !ws_is_half(p->type) ? launch_apart(call, p) : launch_product(call, p);
   }
-  if (!status && p->has_epilogue && p->epilogue.column_sums) status = ws_launch_column_sums(h, p, device, stream);
+  if (!status && p->has_epilogue && p->epilogue.column_sums)
+    status = ws_launch_column_sums(call->h, p, call->device, call->stream);
   return status;
 }
 
@@ -354,25 +363,19 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
   return here;
 }
 
-/* Launches onto the handle's stream, with the device's context current. */
-typedef wsgemm_status launch_work(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream);
+/* Launches onto the handle's stream, with a context of the device's current. */
+typedef wsgemm_status launch_work(gpu_call *call, const void *what);
 
 static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work, const void *what) {
   wsgemm_status status;
-  ws_device *device = ws_device_get(h, ordinal, &status);
-  if (!device) return status;
-  CUcontext current = NULL;
-  CUdevice current_device = -1;
-  if (ws_cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) ws_cuda.cuCtxGetDevice(&current_device);
-  const bool pushes = current_device != device->ordinal;
-  CUresult result = pushes ? ws_cuda.cuCtxPushCurrent(device->context) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "context", result);
-  CUstream stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
-  pthread_mutex_lock(&together);
-  status = work(h, what, device, stream);
-  ws_device_give_back(device, stream);
-  pthread_mutex_unlock(&together);
-  if (pushes) ws_cuda.cuCtxPopCurrent(&current);
+  bool is_pushed;
+  gpu_call call = {.h = h, .workspace = ws_caller_workspace_get(h)};
+  call.device = ws_device_enter(h, ordinal, &is_pushed, &status);
+  if (!call.device) return status;
+  call.stream = call.loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
+  status = work(&call, what);
+  ws_lending_end(call.device, &call.loan);
+  ws_device_leave(is_pushed);
   return status;
 }
 
@@ -384,13 +387,13 @@ wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) {
 
 /* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
 
-static wsgemm_status launch_packing(wsgemm_handle *h, const void *what, ws_device *device, CUstream stream) {
+static wsgemm_status launch_packing(gpu_call *call, const void *what) {
   const wsgemm_packed *packed = what;
   ws_slice_args args = ws_packing_args(packed, packed->n_slices);
-  const wsgemm_status status = cut(h, &args, device, stream);
+  const wsgemm_status status = cut(call, &args);
   if (status || packed->n_slices != 2) return status;
   args = ws_packing_args(packed, 3); /* marks what three slices would not do for */
-  return cut(h, &args, device, stream);
+  return cut(call, &args);
 }
 
 wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device_ordinal, int *n_slices,
@@ -429,7 +432,7 @@ static double bytes_for_operands(const ws_problem *p, ws_row_kind kind, int n_sl
 
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
-  ws_device *device = ws_device_get(h, device_ordinal, &status);
+  const ws_device *device = ws_device_get(h, device_ordinal, &status);
   if (!device) return status;
   int n_slices;
   const ws_problem here = on_this_device(p, device_ordinal);
@@ -441,34 +444,32 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
   uint64_t n_marked;
   if (ws_driver_is_lost()) return ws_fail(h, WSGEMM_NO_DEVICE, "the GPU is lost by fork(); only the parent can use it");
-  const CUresult result = ws_device_n_marked(device, &n_marked);
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(h, "fallback count", result);
+  const wsgemm_status status = ws_device_n_marked(h, device, &n_marked);
+  if (status) return status;
   *count = (int64_t)n_marked;
   return WSGEMM_SUCCESS;
 }
 
-wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes) {
   enum { ALIGN = 256 };
   int device = -1;
-  if (workspace) {
-    const ws_location l = ws_locate(workspace);
+  if (memory) {
+    const ws_location l = ws_locate(memory);
     if (l.unknown) return ws_fail_unknown(h, l.unknown);
     if (!l.is_device) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is not device memory");
-    if ((uintptr_t)workspace % ALIGN != 0)
+    if ((uintptr_t)memory % ALIGN != 0)
       return ws_fail(h, WSGEMM_INVALID_VALUE, "workspace is aligned to less than %d bytes", ALIGN);
     device = l.device;
   }
-  atomic_store(&h->workspace, workspace);
-  atomic_store(&h->workspace_bytes, bytes);
-  atomic_store(&h->workspace_device, device);
+  ws_caller_workspace_set(h, &(ws_caller_workspace){memory, (int64_t)(bytes < INT64_MAX ? bytes : INT64_MAX), device});
   return WSGEMM_SUCCESS;
 }
 
 ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
   if (!ws_is_by_map(kind)) return kind;
-  const bool is_given = atomic_load_explicit(&h->workspace, memory_order_relaxed) != NULL;
-  const double bytes = is_given ? (double)atomic_load_explicit(&h->workspace_bytes, memory_order_relaxed) : WS_COPIES_BYTES;
+  const ws_caller_workspace w = ws_caller_workspace_get(h);
+  const double given = w.device == device->ordinal ? (double)w.bytes : 0, bytes = w.memory ? given : WS_COPIES_BYTES;
   ws_pieces pieces;
   if (ws_pieces_for(p, bytes_of_form(*n_slices), bytes - bytes_for_residual(p), &pieces)) return kind;
   *n_slices = 0;
@@ -480,16 +481,14 @@ ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, cons
 void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordinal, ws_text *t) {
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
-  ws_device *device = ws_device_get(h, device_ordinal, &status);
+  bool is_pushed;
+  ws_device *device = ws_device_enter(h, device_ordinal, &is_pushed, &status);
   ws_gpu_plan plan;
-  CUcontext popped;
   int n_slices = 0;
-  if (device && ws_cuda.cuCtxPushCurrent(device->context) == CUDA_SUCCESS) {
+  if (device) {
     const ws_row_kind kind = ws_gpu_kind_in_workspace(h, p, device, &n_slices);
     status = ws_gpu_plan_make(h, p, device, kind, n_slices, &plan);
-    ws_cuda.cuCtxPopCurrent(&popped);
-  } else if (device) {
-    status = ws_fail(h, WSGEMM_DEVICE_ERROR, "the context of device %d cannot be used", device_ordinal);
+    ws_device_leave(is_pushed);
   }
   if (status) {
     ws_text_add(t, "error: %s\n", wsgemm_last_error());

@@ -1,9 +1,11 @@
-/* device.c - devices, their kernels and their launch states. Making them is behind one lock; what is made never changes. */
+/* device.c - devices, the contexts on them, and the kernels there. What is made never changes. Each device has a lock, and each context:
+ * whoever holds one may have to wait for that device, and for no other. */
 #include "device.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "image.h"
@@ -17,12 +19,12 @@ wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) 
   const char *name = NULL, *text = NULL;
   ws_cuda.cuGetErrorName(result, &name);
   ws_cuda.cuGetErrorString(result, &text);
-  return ws_fail(h, result == CUDA_ERROR_NO_DEVICE ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what,
-                 name ? name : "unknown CUDA error", text ? text : "?");
+  const bool is_absent = result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_NOT_INITIALIZED;
+  return ws_fail(h, is_absent ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error",
+                 text ? text : "?");
 }
 
-/* Whether the reason is the device, which has no such kernel and never will; else the same may work later. */
-static bool device_lacks(CUresult result) {
+bool ws_device_lacks(CUresult result) {
   switch (result) {
   case CUDA_ERROR_NO_BINARY_FOR_GPU:
   case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
@@ -40,52 +42,55 @@ static bool device_lacks(CUresult result) {
 }
 
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
-  if (!device_lacks(result)) return ws_fail_cuda(h, name, result);
+  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
   return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
                  device->ordinal, device->name, device->cc / 10, device->cc % 10);
 }
 
 /* ---- records ---------------------------------------------------------------------------------------------------------------- */
 
-typedef struct device_record {
+/* Of a context. Images are loaded for each anew: no library outlives the context that it was made in, and no two contexts, whatever they have
+ * in common, share a variable. */
+typedef struct context_record {
   ws_device device;
-  _Atomic bool is_ready;
+  CUcontext handle;      /* of those that there are no two have one handle, */
+  unsigned long long id; /* of those that there ever were no two one id */
+  struct context_record *next;
+  pthread_mutex_t lock; /* over what is loaded */
   CUlibrary library[WS_N_IMAGES];
   ws_device_kernel kernel[WS_N_CUDA_ROWS][WS_N_ENTRIES];
   _Atomic bool is_looked_up[WS_N_CUDA_ROWS][WS_N_ENTRIES];
   CUkernel plain[WS_N_PLAIN_KERNELS];
   _Atomic bool plain_is_looked_up[WS_N_PLAIN_KERNELS];
-  /* States: stream ids in order of their first call, read without the lock up to n_streams; captured launches from the end down. */
-  ws_launch_state *states;
-  uint64_t stream_id[WS_N_STATES];
-  _Atomic int n_streams, n_captured;
-  struct {
-    char *first;
-    int n_given;
-    _Atomic int16_t given_to[WS_N_STATES]; /* 0: not asked for yet; -1: none; else which + 1 */
-  } memory[WS_N_MEMORIES];
-  /* Memory for copies: who had it last, the end of that call, and whether it is his alone. */
-  struct {
-    const ws_launch_state *owner;
-    CUevent ended;
-    bool is_kept;
-  } copies[WS_N_COPIES];
-  int taken; /* by the call that is being launched, which + 1; 0: none */
+  ws_lending lending;
+} context_record;
+
+typedef struct device_record {
+  ws_device device;
+  pthread_mutex_t lock; /* over the making of all here */
+  _Atomic bool is_ready;
+  CUdevice handle;
+  _Atomic(CUcontext) primary;
+  _Atomic(context_record *) contexts; /* the last first; those that are no more stay, as graphs may still give back to them */
 } device_record;
 
-static device_record records[WS_MAX_DEVICES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static device_record devices[WS_MAX_DEVICES];
+
+void ws_device_init(void) {
+  for (int i = 0; i < WS_MAX_DEVICES; i++) pthread_mutex_init(&devices[i].lock, NULL);
+}
 
 /* The context last, so that a failure leaves nothing to give back. */
 static CUresult make_record(device_record *r, int ordinal) {
   int major = 0, minor = 0;
-  CUdevice device;
-  CUresult result = ws_cuda.cuDeviceGet(&device, ordinal);
-  if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, device);
-  if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-  if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-  if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-  if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&r->device.context, device);
+  CUcontext primary = NULL;
+  CUresult result = ws_cuda.cuDeviceGet(&r->handle, ordinal);
+  if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, r->handle);
+  if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
+  atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
   r->device.ordinal = ordinal;
   r->device.cc = 10 * major + minor;
   return result;
@@ -99,21 +104,21 @@ static void name_for_tuning(const ws_device *device) {
   ws_tune_set_device(1 + device->ordinal, &named);
 }
 
-ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
+const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
   *status = WSGEMM_SUCCESS;
   if (ordinal < 0 || ordinal >= WS_MAX_DEVICES) {
     *status = ws_fail(h, WSGEMM_NOT_SUPPORTED, "device %d; this library knows devices 0 .. %d", ordinal, WS_MAX_DEVICES - 1);
     return NULL;
   }
-  device_record *r = &records[ordinal];
+  device_record *r = &devices[ordinal];
   if (atomic_load_explicit(&r->is_ready, memory_order_acquire)) return &r->device;
-  pthread_mutex_lock(&lock);
+  const int lock = ws_lock(&r->lock);
   CUresult result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS) {
     name_for_tuning(&r->device);
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
   }
-  pthread_mutex_unlock(&lock);
+  ws_unlock(&r->lock, lock);
   if (result == CUDA_SUCCESS) return &r->device;
   char what[32];
   snprintf(what, sizeof what, "device %d", ordinal);
@@ -121,12 +126,96 @@ ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
   return NULL;
 }
 
-static device_record *record_of(ws_device *device) { return (device_record *)device; } /* its first member */
+/* ---- contexts --------------------------------------------------------------------------------------------------------------- */
+
+static context_record *record_of(ws_device *device) { return (context_record *)device; } /* its first member */
+
+ws_lending *ws_device_lending(ws_device *device) { return &record_of(device)->lending; }
+
+static int device_of_thread(CUcontext *current) {
+  CUdevice device;
+  *current = NULL;
+  if (ws_cuda.cuCtxGetCurrent(current) != CUDA_SUCCESS || !*current) return -1;
+  return ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+int ws_device_current(void) {
+  CUcontext current;
+  return device_of_thread(&current);
+}
+
+static context_record *find_context(const device_record *r, CUcontext handle, unsigned long long id) {
+  context_record *c = atomic_load_explicit(&r->contexts, memory_order_acquire);
+  while (c && (c->handle != handle || c->id != id)) c = c->next;
+  return c;
+}
+
+/* NULL: out of memory. */
+static context_record *context_of(device_record *r, CUcontext handle, unsigned long long id) {
+  context_record *c = find_context(r, handle, id);
+  if (c) return c;
+  const int lock = ws_lock(&r->lock);
+  c = find_context(r, handle, id);
+  if (!c && (c = calloc(1, sizeof *c))) {
+    c->device = r->device, c->handle = handle, c->id = id;
+    c->next = atomic_load_explicit(&r->contexts, memory_order_relaxed);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->lending.lock, NULL);
+    atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
+  }
+  ws_unlock(&r->lock, lock);
+  return c;
+}
+
+static bool is_gone(CUresult result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
+
+/* After a reset of the device (cudaDeviceReset) its primary context is there again when it is retained again. */
+static CUresult push_primary(device_record *r, CUcontext *pushed, unsigned long long *id) {
+  CUcontext primary = atomic_load_explicit(&r->primary, memory_order_relaxed), popped;
+  for (bool is_again = false;; is_again = true) {
+    CUresult result = ws_cuda.cuCtxPushCurrent(primary);
+    if (result == CUDA_SUCCESS) {
+      result = ws_cuda.cuCtxGetId(primary, id);
+      *pushed = primary;
+      if (result == CUDA_SUCCESS) return result;
+      ws_cuda.cuCtxPopCurrent(&popped);
+    }
+    if (is_again || !is_gone(result)) return result;
+    result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
+    if (result != CUDA_SUCCESS) return result;
+    atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
+  }
+}
+
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, bool *is_pushed, wsgemm_status *status) {
+  CUcontext current;
+  unsigned long long id = 0;
+  *is_pushed = false;
+  if (!ws_device_get(h, ordinal, status)) return NULL;
+  device_record *r = &devices[ordinal];
+  const bool pushes = device_of_thread(&current) != ordinal;
+  const CUresult result = pushes ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
+  if (result != CUDA_SUCCESS) {
+    *status = ws_fail_cuda(h, "context", result);
+    return NULL;
+  }
+  context_record *c = context_of(r, current, id);
+  *is_pushed = pushes;
+  if (c) return &c->device;
+  ws_device_leave(pushes);
+  *status = ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for the record of a context of device %d", ordinal);
+  return NULL;
+}
+
+void ws_device_leave(bool is_pushed) {
+  CUcontext popped;
+  if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+}
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------------- */
 
 /* Loading may happen while this thread's stream is being captured; the relaxed mode lets it, and touches no stream. */
-static CUresult load_image(device_record *r, int image_idx) {
+static CUresult load_image(context_record *r, int image_idx) {
   if (r->library[image_idx]) return CUDA_SUCCESS;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
@@ -137,7 +226,7 @@ static CUresult load_image(device_record *r, int image_idx) {
   return result;
 }
 
-static CUresult find_kernel(device_record *r, int image_idx, const char *name, CUkernel *kernel) {
+static CUresult find_kernel(context_record *r, int image_idx, const char *name, CUkernel *kernel) {
   const CUresult result = load_image(r, image_idx);
   return result == CUDA_SUCCESS ? ws_cuda.cuLibraryGetKernel(kernel, r->library[image_idx], name) : result;
 }
@@ -148,7 +237,7 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
   const int bytes = row->shared_bytes;
   if (entry == WS_ENTRY_SPLIT) {
     const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
-    if (!device_lacks(result)) return result;
+    if (!ws_device_lacks(result)) return result;
   }
   return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
 }
@@ -157,7 +246,7 @@ static int image_of(const ws_cuda_row *row) {
   return row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : row->kind == WS_ROW_SLICED ? WS_IMAGE_SLICED : (int)row->type;
 }
 
-static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
+static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
   static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
@@ -165,9 +254,8 @@ static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
   ws_device_kernel *found = &r->kernel[row_idx][entry];
   CUkernel kernel;
   CUfunction function;
-  CUdevice device;
+  const CUdevice device = devices[r->device.ordinal].handle;
   CUresult result = find_kernel(r, image_of(row), name, &kernel);
-  if (!result) result = ws_cuda.cuDeviceGet(&device, r->device.ordinal);
   if (!result) result = allow_shared(kernel, device, row, entry);
   if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
   if (!result)
@@ -185,14 +273,14 @@ static CUresult look_up(device_record *r, int row_idx, ws_entry entry) {
 
 /* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result) {
-  device_record *r = record_of(device);
+  context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
-    pthread_mutex_lock(&lock);
+    const int lock = ws_lock(&r->lock);
     if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
-    if (*result == CUDA_SUCCESS || device_lacks(*result))
+    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
       atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
-    pthread_mutex_unlock(&lock);
+    ws_unlock(&r->lock, lock);
     if (*result != CUDA_SUCCESS) return NULL;
   }
   if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
@@ -200,7 +288,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
-static CUresult find_plain(device_record *r, int which) {
+static CUresult find_plain(context_record *r, int which) {
   char name[32];
   if (which >= WS_KERNEL_MAXIMA) {
     static const char *const names[] = {"maxima",    "sslices_1", "sslices_2", "sslices_3", "cslices_1",
@@ -219,144 +307,52 @@ static CUresult find_plain(device_record *r, int which) {
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {
-  device_record *r = record_of(device);
+  context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
-    pthread_mutex_lock(&lock);
+    const int lock = ws_lock(&r->lock);
     if (!r->plain[which]) *result = find_plain(r, which);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
-    pthread_mutex_unlock(&lock);
+    ws_unlock(&r->lock, lock);
   }
   return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
 
-/* ---- launch states ------------------------------------------------------------------------------------------------------------ */
+/* ---- variables -------------------------------------------------------------------------------------------------------------- */
 
-static void *find_global(device_record *r, int image_idx, const char *name) {
-  CUdeviceptr address;
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at) {
+  context_record *r = record_of(device);
+  CUdeviceptr address = 0;
   size_t bytes;
-  if (load_image(r, image_idx) != CUDA_SUCCESS ||
-      ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name) != CUDA_SUCCESS)
-    return NULL;
-  return (void *)(uintptr_t)address;
-}
-
-static ws_launch_state *find_stream(device_record *r, uint64_t id, int n_streams) {
-  for (int i = n_streams - 1; i >= 0; i--)
-    if (r->stream_id[i] == id) return &r->states[i];
-  return NULL;
-}
-
-ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing) {
-  device_record *r = record_of(device);
-  unsigned long long id = 0;
-  if (!is_capturing) {
-    if (ws_cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS) return NULL;
-    const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_acquire);
-    ws_launch_state *state = n_streams > 0 ? find_stream(r, id, n_streams) : NULL;
-    if (state) return state;
-  }
-  ws_launch_state *state = NULL;
-  pthread_mutex_lock(&lock);
-  const int n_streams = atomic_load_explicit(&r->n_streams, memory_order_relaxed);
-  if (!r->states) r->states = find_global(r, WS_IMAGE_STATES, "ws_launch_states");
-  if (r->states) {
-    if (!is_capturing) state = find_stream(r, id, n_streams);
-    if (!state && n_streams + r->n_captured < WS_N_STATES) {
-      if (is_capturing) {
-        state = &r->states[WS_N_STATES - ++r->n_captured];
-      } else {
-        state = &r->states[n_streams];
-        r->stream_id[n_streams] = id;
-        atomic_store_explicit(&r->n_streams, n_streams + 1, memory_order_release);
-      }
-    }
-  }
-  pthread_mutex_unlock(&lock);
-  return state;
-}
-
-CUresult ws_device_n_marked(int ordinal, uint64_t *n_marked) {
-  *n_marked = 0;
-  if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&records[ordinal].is_ready, memory_order_acquire)) return CUDA_SUCCESS;
-  device_record *r = &records[ordinal];
-  CUcontext popped;
-  CUresult result = ws_cuda.cuCtxPushCurrent(r->device.context);
-  if (result != CUDA_SUCCESS) return result;
-  pthread_mutex_lock(&lock); /* an image that is not loaded has not run */
-  const void *const at = r->library[WS_IMAGE_SLICED] ? find_global(r, WS_IMAGE_SLICED, "ws_n_marked_ever") : NULL;
-  pthread_mutex_unlock(&lock);
-  if (at) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
-  ws_cuda.cuCtxPopCurrent(&popped);
+  const int lock = ws_lock(&r->lock);
+  CUresult result = load_image(r, image_idx);
+  ws_unlock(&r->lock, lock);
+  if (!result) result = ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name);
+  *at = (void *)(uintptr_t)address;
   return result;
 }
 
-static bool is_captured(device_record *r, const ws_launch_state *state) {
-  return state - r->states >= WS_N_STATES - atomic_load_explicit(&r->n_captured, memory_order_relaxed);
+/* An image that is not loaded has not run. */
+static bool is_loaded(context_record *r, int image_idx) {
+  const int lock = ws_lock(&r->lock);
+  const bool is_there = r->library[image_idx] != NULL;
+  ws_unlock(&r->lock, lock);
+  return is_there;
 }
 
-/* With the lock. Which of the memory for sums is for a state that has none yet, + 1; -1: none. */
-static int give_sums(device_record *r) {
-  int *n_given = &r->memory[WS_MEMORY_SUMS].n_given;
-  return *n_given < WS_N_SUMS ? ++*n_given : -1;
-}
-
-/* With the lock. Which of the memory for copies is for a state, + 1; -1: none. The last is the first captured launch's, the others are all streams':
- * who gets any does not depend on who comes first, but for captured launches. */
-static int give_copies(device_record *r, const ws_launch_state *state) {
-  enum { OF_STREAMS = WS_N_COPIES - 1 };
-  if (is_captured(r, state)) {
-    if (r->copies[OF_STREAMS].is_kept) return -1;
-    r->copies[OF_STREAMS].owner = state, r->copies[OF_STREAMS].is_kept = true;
-    return OF_STREAMS + 1;
+wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
+  wsgemm_status status;
+  bool is_pushed;
+  *n_marked = 0;
+  if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&devices[ordinal].contexts, memory_order_acquire)) return WSGEMM_SUCCESS;
+  ws_device *device = ws_device_enter(h, ordinal, &is_pushed, &status);
+  if (!device) return status;
+  CUresult result = CUDA_SUCCESS;
+  if (is_loaded(record_of(device), WS_IMAGE_SLICED)) {
+    void *at;
+    result = ws_device_global(device, WS_IMAGE_SLICED, "ws_n_marked_ever", &at);
+    if (!result) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
   }
-  for (int i = 0; i < OF_STREAMS; i++) {
-    const int piece = r->memory[WS_MEMORY_COPIES].n_given++ % OF_STREAMS;
-    if (!r->copies[piece].is_kept) return piece + 1;
-  }
-  return -1;
-}
-
-/* Takes the piece for the call that is being launched, if it may. */
-static bool take(device_record *r, int piece, const ws_launch_state *state, CUstream stream, CUresult *result) {
-  if (r->copies[piece].is_kept) return r->copies[piece].owner == state;
-  if (!r->copies[piece].ended)
-    *result = ws_cuda.cuEventCreate(&r->copies[piece].ended, CU_EVENT_DISABLE_TIMING);
-  else if (r->copies[piece].owner != state)
-    *result = ws_cuda.cuStreamWaitEvent(stream, r->copies[piece].ended, 0);
-  if (*result == CUDA_SUCCESS) r->copies[piece].owner = state, r->taken = piece + 1;
-  return *result == CUDA_SUCCESS;
-}
-
-void ws_device_give_back(ws_device *device, CUstream stream) {
-  device_record *r = record_of(device);
-  if (r->taken == 0) return;
-  const int piece = r->taken - 1;
-  r->taken = 0;
-  if (ws_cuda.cuEventRecord(r->copies[piece].ended, stream) != CUDA_SUCCESS) r->copies[piece].is_kept = true;
-}
-
-void *ws_device_memory(ws_device *device, ws_memory memory, const ws_launch_state *state, CUstream stream, CUresult *result) {
-  static const struct {
-    int image_idx;
-    const char *name;
-    int64_t bytes; /* of a piece */
-  } kinds[WS_N_MEMORIES] = {[WS_MEMORY_SUMS] = {WS_IMAGE_SUMS, "ws_partial_sums", WS_SUMS_BYTES},
-                            [WS_MEMORY_COPIES] = {WS_IMAGE_COPIES, "ws_operand_copies", WS_COPIES_BYTES}};
-  device_record *r = record_of(device);
-  *result = CUDA_SUCCESS;
-  _Atomic int16_t *which = &r->memory[memory].given_to[state - r->states];
-  if (atomic_load_explicit(which, memory_order_acquire) == 0) {
-    pthread_mutex_lock(&lock);
-    char **first = &r->memory[memory].first;
-    if (!*first) *first = find_global(r, kinds[memory].image_idx, kinds[memory].name);
-    if (*first && atomic_load_explicit(which, memory_order_relaxed) == 0) /* an image that did not load is tried again */
-      atomic_store_explicit(which, (int16_t)(memory == WS_MEMORY_COPIES ? give_copies(r, state) : give_sums(r)),
-                            memory_order_release);
-    pthread_mutex_unlock(&lock);
-  }
-  const int found = atomic_load_explicit(which, memory_order_relaxed);
-  if (found <= 0) return NULL;
-  if (memory == WS_MEMORY_COPIES && !take(r, found - 1, state, stream, result)) return NULL;
-  return r->memory[memory].first + (int64_t)(found - 1) * kinds[memory].bytes;
+  ws_device_leave(is_pushed);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "fallback count", result);
 }

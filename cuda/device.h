@@ -1,12 +1,12 @@
-/* device.h - what the library keeps for each GPU: its limits, its kernels, and the ticket queues of its streams. All of it is made on
- * first need, kept to the end of the process, and read without a lock afterwards. */
+/* device.h - what the library keeps for each GPU, its limits, and for each context on it: its kernels, and what is lent to calls (lending.h).
+ * All of it is made on first need, kept to the end of the process, and read without a lock afterwards. */
 #ifndef WS_CUDA_DEVICE_H
 #define WS_CUDA_DEVICE_H
 #include <stdint.h>
 
 #include "driver.h"
 #include "internal.h"
-#include "launch_state.h"
+#include "lending.h"
 #include "sched.h"
 
 typedef enum ws_row_kind {
@@ -48,16 +48,28 @@ typedef struct ws_device_kernel {
   int blocks_per_sm;
 } ws_device_kernel;
 
-typedef struct ws_device {
+struct ws_device {
   int ordinal, n_sms, cc; /* cc: 10 * major + minor */
   char name[64];
-  CUcontext context; /* the primary one */
-} ws_device;
+};
 
-/* The record of a device, made on the first call. On failure NULL, with the status and its words recorded. */
-ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
+/* Once, before all else. */
+void ws_device_init(void);
 
-/* An entry point of a row, loaded on the first call; the device's context must be current. NULL: there is none, for the given reason. */
+/* What is known of a device in any context; the driver is asked on the first call. On failure NULL, with the status and its words recorded. */
+const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
+
+/* The device of the thread's context; -1: it has none. */
+int ws_device_current(void);
+
+/* The device in the thread's context, if that is one of its own, else in its primary one, which is current until ws_device_leave. Contexts
+ * are told apart by their ids, as later ones may get their handles and addresses. On failure NULL, likewise, and nothing is to be left. */
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, bool *is_pushed, wsgemm_status *status);
+void ws_device_leave(bool is_pushed);
+
+/* All below: of a device that was entered. */
+
+/* An entry point of a row, loaded on the first call. NULL: there is none, for the given reason. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
 /* Kernels that are no rows. */
 typedef enum ws_plain_kernel {
@@ -73,21 +85,17 @@ typedef enum ws_plain_kernel {
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
 
-/* A state (in device memory) that no other launch uses which may run at the same time: one for each stream, and one for each launch that is
- * being captured into a graph. NULL: all are taken. */
-ws_launch_state *ws_device_launch_state(ws_device *device, CUstream stream, bool is_capturing);
-/* Memory for such a state: WS_SUMS_BYTES, WS_COPIES_BYTES. NULL, with SUCCESS: there is none. Streams share that for copies: what is
- * launched onto `stream` from now on begins when the last call with that memory has ended. A captured launch has its own or none. By one
- * thread at a time, which afterwards gives back what its call has taken. */
-typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_memory;
-void *ws_device_memory(ws_device *device, ws_memory which, const ws_launch_state *state, CUstream stream, CUresult *result);
-void ws_device_give_back(ws_device *device, CUstream stream);
+/* Where a variable of an image is. */
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at);
+/* Whether the reason of a failure is the device, which has no such kernel or image and never will; else the same may work later. */
+bool ws_device_lacks(CUresult result);
+ws_lending *ws_device_lending(ws_device *device);
 
-/* How many rows and columns products of slices have marked on the device so far, 0 if the library has not used it; waits for the device's
- * default stream. */
-CUresult ws_device_n_marked(int ordinal, uint64_t *n_marked);
+/* How many rows and columns products of slices have marked so far in the context that ws_device_enter would enter, 0 if the library has not
+ * used the device; waits for its default stream. */
+wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
 
-/* Records a failed call of the driver, with the error's name. NO_DEVICE, or else DEVICE_ERROR. */
+/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()), or else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 /* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);

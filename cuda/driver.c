@@ -4,10 +4,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ typedef struct entry {
 static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
 #undef WS_DRIVER_ROW
 
-static _Atomic bool is_used, is_lost;
+static _Atomic bool is_used, is_lost, may_be_inherited;
 
 void ws_driver_note_use(void) {
   if (!atomic_load_explicit(&is_used, memory_order_relaxed)) atomic_store_explicit(&is_used, true, memory_order_relaxed);
@@ -34,7 +36,28 @@ void ws_driver_note_use(void) {
 
 bool ws_driver_is_lost(void) { return atomic_load_explicit(&is_lost, memory_order_relaxed); }
 
-static void after_fork_child(void) { atomic_store_explicit(&is_lost, atomic_load(&is_used), memory_order_relaxed); }
+bool ws_driver_may_be_inherited(void) { return atomic_load_explicit(&may_be_inherited, memory_order_relaxed); }
+
+static void after_fork_child(void) {
+  atomic_store_explicit(&is_lost, atomic_load(&is_used), memory_order_relaxed);
+  atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
+}
+
+/* Whether all that ever ran in this process's memory ran in this process: the kernel's flag PF_FORKNOEXEC (proc(5), stat) is set from fork to
+ * exec. No flags at all, which other systems show that imitate Linux, say nothing. */
+static bool has_begun_by_exec(void) {
+  const unsigned long fork_no_exec = 0x40;
+  char text[512];
+  unsigned long flags = 0;
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  text[length > 0 ? length : 0] = '\0';
+  const char *after_name = strrchr(text, ')'); /* which may hold anything else */
+  if (!after_name || sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %lu", &flags) != 1) return false;
+  return flags != 0 && (flags & fork_no_exec) == 0;
+}
 
 /* rt_sigprocmask copies the new mask in before it looks at `how`: with a `how` that does not exist it answers EFAULT or EINVAL, and
  * changes nothing. The mask is aligned down, so that it lies in the pointer's page. */
@@ -67,6 +90,7 @@ void ws_driver_load(void) {
   void *symbol = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
   if (!library) return;
   ws_cuda.is_loaded = true;
+  if (!has_begun_by_exec()) atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
   pthread_atfork(NULL, NULL, after_fork_child);
   if (!symbol) {
     ws_cuda.missing = "cuGetProcAddress_v2";

@@ -18,6 +18,7 @@
   X(cuDevicePrimaryCtxRetain, 7000)                    \
   X(cuCtxGetCurrent, 4000)                             \
   X(cuCtxGetDevice, 2000)                              \
+  X(cuCtxGetId, 12000)                                 \
   X(cuCtxPushCurrent, 4000)                            \
   X(cuCtxPopCurrent, 4000)                             \
   X(cuPointerGetAttributes, 7000)                      \
@@ -29,10 +30,15 @@
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
   X(cuLaunchKernelEx, 11060)                           \
   X(cuStreamIsCapturing, 10000)                        \
+  X(cuStreamGetCaptureInfo, 11030)                     \
   X(cuStreamGetId, 12000)                              \
   X(cuStreamWaitEvent, 3020)                           \
   X(cuEventCreate, 2000)                               \
+  X(cuEventQuery, 2000)                                \
   X(cuEventRecord, 2000)                               \
+  X(cuUserObjectCreate, 11030)                         \
+  X(cuUserObjectRelease, 11030)                        \
+  X(cuGraphRetainUserObject, 11030)                    \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuTensorMapEncodeTiled, 12000)                     \
   X(cuMemcpyDtoH, 3020)                                \
@@ -75,6 +81,10 @@ const char *ws_driver_load_tools(void);
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
 void ws_driver_note_use(void);
 bool ws_driver_is_lost(void);
+
+/* Whether this process may be the child of one that used the driver before this library was asked for anything: there the driver says that
+ * nobody has initialised it, and yet pointers to device memory may have come along. */
+bool ws_driver_may_be_inherited(void);
 
 /* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
 bool ws_is_readable(const void *pointer);

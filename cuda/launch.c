@@ -4,8 +4,8 @@
 #include "problem_args.h"
 #include "rows.h"
 
-wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
-                        ws_begin begin, CUstream stream, void *args) {
+CUresult ws_try_launch(CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster, ws_begin begin,
+                       CUstream stream, void *args) {
   CUlaunchAttribute attributes[2];
   unsigned n_attributes = 0;
   if (begin == WS_BEGIN_TOGETHER)
@@ -27,7 +27,12 @@ wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int
                            .attrs = attributes,
                            .numAttrs = n_attributes};
   void *parameters[] = {args};
-  const CUresult result = ws_cuda.cuLaunchKernelEx(&config, (CUfunction)kernel, parameters, NULL);
+  return ws_cuda.cuLaunchKernelEx(&config, (CUfunction)kernel, parameters, NULL);
+}
+
+wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
+                        ws_begin begin, CUstream stream, void *args) {
+  const CUresult result = ws_try_launch(kernel, n_blocks, n_threads, shared_bytes, cluster, begin, stream, args);
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "launch", result);
 }
 

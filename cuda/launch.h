@@ -9,9 +9,11 @@
  * the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
 typedef enum ws_begin { WS_BEGIN_AFTER, WS_BEGIN_TOGETHER, WS_BEGIN_EARLY } ws_begin;
 
-/* cluster: blocks that are placed together. */
+/* cluster: blocks that are placed together. The second records no failure. */
 wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
                         ws_begin begin, CUstream stream, void *args);
+CUresult ws_try_launch(CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster, ws_begin begin,
+                       CUstream stream, void *args);
 
 /* Those of elementwise_kernels.cuh: C = beta C and the steps of its epilogue; the sums of its columns; copies of operands. */
 wsgemm_status ws_launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream);

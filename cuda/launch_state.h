@@ -10,8 +10,7 @@ typedef struct ws_launch_state {
   ws_grid_barrier barrier;
 } ws_launch_state;
 
-/* States of a device: for so many streams and captured launches together (1.5 MiB). The first of them with a split product also get memory
- * for its partial sums (128 MiB in all), the others do without. Memory for operands in another form (800 MiB, cc 9.0) is all streams' but for
- * the last of it, the first captured launch's (device.c). */
+/* In each context: states (1.5 MiB), memory for partial sums (128 MiB), and for operands in another form (800 MiB, cc 9.0). Who is lent which:
+ * lending.h. */
 enum { WS_N_STATES = 4096, WS_N_SUMS = 4, WS_SUMS_BYTES = 32 << 20, WS_N_COPIES = 2, WS_COPIES_BYTES = 400 << 20 };
 #endif

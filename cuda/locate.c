@@ -13,7 +13,10 @@ ws_location ws_locate(const void *pointer) {
   const bool can_ask = !ws_cuda.missing && !ws_driver_is_lost();
   const CUresult result =
       can_ask ? ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) : CUDA_ERROR_NOT_PERMITTED;
-  if (can_ask && result == CUDA_ERROR_NOT_INITIALIZED) return l;
+  if (can_ask && result == CUDA_ERROR_NOT_INITIALIZED) {
+    if (ws_driver_may_be_inherited() && !ws_is_readable(pointer)) l.unknown = result;
+    return l;
+  }
   if (can_ask) ws_driver_note_use();
   if (result != CUDA_SUCCESS) {
     if (!ws_is_readable(pointer)) l.unknown = result;
@@ -29,9 +32,17 @@ wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown) {
   if (ws_cuda.missing)
     return ws_fail(h, WSGEMM_INSUFFICIENT_DRIVER, "not host memory, and the GPU driver is too old: it has no %s",
                    ws_cuda.missing);
-  if (ws_driver_is_lost())
+  if (ws_driver_is_lost() || unknown == CUDA_ERROR_NOT_INITIALIZED)
     return ws_fail(h, WSGEMM_NO_DEVICE, "not host memory, and no GPU can be used after fork(): CUDA stayed with the parent");
   return ws_fail_cuda(h, "not host memory, and the GPU driver cannot say whose", unknown);
+}
+
+/* Of a problem without pointers: the device of the thread's context, if it has one. */
+static ws_place place_of_thread(int *device) {
+  *device = ws_cuda.missing || ws_driver_is_lost() ? -1 : ws_device_current();
+  if (*device < 0) return WS_PLACE_HOST;
+  ws_driver_note_use();
+  return WS_PLACE_DEVICE;
 }
 
 /* Managed memory goes where the others are; on its own, to the GPU. */
@@ -40,7 +51,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
   const bool reads_ab = !ws_product_is_zero(p);
   const void *pointers[MOST] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
   if (p->has_epilogue) pointers[3] = p->epilogue.bias, pointers[4] = p->epilogue.residual, pointers[5] = p->epilogue.column_sums;
-  int n_device_only = 0, n_host = 0;
+  int n_device_only = 0, n_host = 0, n_managed = 0;
   *device = -1;
   for (int i = 0; i < (p->has_epilogue ? MOST : 3); i++) {
     if (!pointers[i]) continue;
@@ -52,6 +63,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
     if (!l.is_device) {
       n_host++;
     } else if (l.is_managed) {
+      n_managed++;
       if (*device < 0) *device = l.device;
     } else {
       if (n_device_only++ > 0 && l.device != *device) {
@@ -61,6 +73,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       *device = l.device;
     }
   }
+  if (n_host + n_device_only + n_managed == 0) return place_of_thread(device);
   if (n_host == 0) return WS_PLACE_DEVICE;
   if (n_device_only == 0) return WS_PLACE_HOST;
   *status =

@@ -21,7 +21,6 @@ typedef struct ws_gpu_plan {
   uint32_t quantum;
   ws_tile_grid grid;
   int64_t n_items;
-  ws_launch_state *state; /* of the call, once it has been asked for */
 } ws_gpu_plan;
 
 /* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to them, else those of ws_gpu_plain_kind.

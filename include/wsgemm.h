@@ -181,20 +181,22 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
 /* Device memory for the calls of this handle, `bytes` from `workspace` on, aligned to 256 bytes, in place of the library's own; NULL and
  * 0: back to the library's own. The caller keeps it alive, and sees to it that no two calls that may run at the same time (on two streams,
  * in two graphs) share it. Products of few tiles and a long k keep partial sums there; one that finds it too small, or on another device,
- * runs without, slower and with the same bits. The library's own is 32 MiB for each of the first 4 streams and captured launches of a
- * device that need it. On compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that
- * do not begin at whole 16 bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on
- * all; the library's own for that is 400 MiB for all streams, and 400 MiB for the first captured launch. Streams take turns: a call begins
- * on the device when the one before, of whichever stream, has ended; streams that must not wait for each other (where one waits for what
- * the other does later) need a workspace each. Other captured launches go without. With less memory than operands need, the product goes
- * piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are multiplied as by
- * PEDANTIC: within the same bound, with other bits.
+ * runs without, slower and with the same bits. The library's own is, in each CUDA context, 32 MiB for each of the first 3 streams and
+ * captured launches that need it, and 32 MiB that any other stream takes whose call begins when the one before with it has ended. On
+ * compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that do not begin at whole 16
+ * bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for
+ * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams
+ * take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other
+ * (where one waits for what the other does later) need a workspace each. Other captured launches go without. With less memory than operands
+ * need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are
+ * multiplied as by PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for
+ * operands, calls that need it return ALLOC_FAILED.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
 /* How many rows of A and columns of B the F32 and C32 products on a device had so far for which two slices (of TF32 one) would not do
- * (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the device's first product; waits
- * for its default stream, so that streams whose products are to be counted must have ended.
+ * (wsgemm_math): those with NaN or infinity, or with elements too far below their largest. Counts from the first product in the context
+ * that wsgemm_gemm would use; waits for its default stream, so that streams whose products are to be counted must have ended.
  * device: an ordinal of the CUDA driver's; 0 is counted where there is none, or no GPU. count: host memory. INVALID_POINTER: count is
  * NULL; INVALID_VALUE: device < 0; NO_DEVICE: after fork(); DEVICE_ERROR: it cannot be asked. */
 WSGEMM_API wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count);
@@ -230,13 +232,14 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  *
  * The pointers decide who works. Host memory: the CPU, and the call is done when it returns; small products neither allocate nor
  * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
- * handle's stream, and the call returns at once; it can be captured into a CUDA graph. Two graphs captured from one handle may run at
- * the same time; two instances of the same captured graph may not. alpha and beta are always host values.
+ * handle's stream, in the thread's CUDA context if that is on this GPU, else in the GPU's primary one, and the call returns at once; it
+ * can be captured into a CUDA graph. Two graphs captured from one handle may run at the same time; two instances of the same captured
+ * graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER (NULL, or
- * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, DEVICE_ERROR, and
- * NO_DEVICE (also in a process forked from one that used CUDA: there only host memory can be worked on). Only after SUCCESS has C been
- * written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
+ * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, ALLOC_FAILED
+ * (wsgemm_set_workspace), DEVICE_ERROR, and NO_DEVICE (also in a process forked from one that used CUDA: there only host memory can be
+ * worked on). Only after SUCCESS has C been written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -370,8 +373,9 @@ typedef struct wsgemm_gemm_desc {
  * F32 or F64: such a product keeps a copy of C meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
-/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device; nothing
- * is read through them. Returns what wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
+/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device, or if all
+ * are NULL the calling thread's CUDA context, if it has one; nothing is read through them. Returns what wsgemm_gemm does for a bad desc;
+ * INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
 /* ---- Packed operands: the form that the matrix units take an operand in, made once for many products ----------------------------
@@ -494,7 +498,8 @@ WSGEMM_API wsgemm_status wsgemm_tuning_clear(const char *file);
  * its NUL, as snprintf does; (NULL, 0) asks for it. */
 
 /* Which kernel row, tile, blocking, COARSE_FACTOR, policy and thread count the call would use, one "key: value" a line. The
- * pointers in desc tell which backend it would be; nothing is read through them. For a bad desc: the one line "error: ...". */
+ * pointers in desc tell which backend it would be, or if all are NULL the calling thread's CUDA context, if it has one; nothing is read
+ * through them. For a bad desc: the one line "error: ...". */
 WSGEMM_API size_t wsgemm_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc, char *text, size_t bytes);
 
 /* How this library was built: version, compiler, backends, kernel families; one "key: value" a line. */

@@ -35,22 +35,34 @@ const ws_machine *ws_machine_get(void) { return &machine; }
 
 const char *wsgemm_last_error(void) { return last_error; }
 
-/* Of all handles' loggers and their users. Taken before a fork, as its owner may not be in the child. */
-static pthread_mutex_t logger_lock = PTHREAD_MUTEX_INITIALIZER;
-static void lock_loggers(void) { pthread_mutex_lock(&logger_lock); }
-static void unlock_loggers(void) { pthread_mutex_unlock(&logger_lock); }
+/* Of what is set together, of all handles. Held over a fork, as its owner may not be in the child. */
+static pthread_mutex_t settings_lock = PTHREAD_MUTEX_INITIALIZER;
+void ws_settings_lock(void) { pthread_mutex_lock(&settings_lock); }
+void ws_settings_unlock(void) { pthread_mutex_unlock(&settings_lock); }
 
-void ws_logger_get(const wsgemm_handle *h, wsgemm_logger *logger, void **user) {
-  lock_loggers();
-  *logger = h->logger, *user = h->logger_user;
-  unlock_loggers();
+ws_caller_workspace ws_caller_workspace_get(const wsgemm_handle *h) {
+  ws_settings_lock();
+  const ws_caller_workspace workspace = h->workspace;
+  ws_settings_unlock();
+  return workspace;
+}
+
+void ws_caller_workspace_set(wsgemm_handle *h, const ws_caller_workspace *workspace) {
+  ws_settings_lock();
+  h->workspace = *workspace;
+  ws_settings_unlock();
+}
+
+ws_logger ws_logger_get(const wsgemm_handle *h) {
+  ws_settings_lock();
+  const ws_logger logger = h->logger;
+  ws_settings_unlock();
+  return logger;
 }
 
 static void log_line(wsgemm_handle *h, wsgemm_status status) {
-  wsgemm_logger logger;
-  void *user;
-  ws_logger_get(h, &logger, &user);
-  if (logger) logger(user, status, last_error);
+  const ws_logger logger = ws_logger_get(h);
+  if (logger.log) logger.log(logger.user, status, last_error);
 }
 
 wsgemm_status ws_fail(wsgemm_handle *h, wsgemm_status status, const char *format, ...) {
@@ -251,7 +263,7 @@ static void init_tuning(void) {
 
 static void init(void) {
   ws_pool_watch_forks();
-  pthread_atfork(lock_loggers, unlock_loggers, unlock_loggers);
+  pthread_atfork(ws_settings_lock, ws_settings_unlock, ws_settings_unlock);
   ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
@@ -455,8 +467,8 @@ wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled) {
 
 wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {
   if (!(h = ws_handle(h))) return ws_fail_handle();
-  lock_loggers();
-  h->logger = logger, h->logger_user = user;
-  unlock_loggers();
+  ws_settings_lock();
+  h->logger = (ws_logger){logger, user};
+  ws_settings_unlock();
   return WSGEMM_SUCCESS;
 }

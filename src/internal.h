@@ -164,16 +164,26 @@ double ws_cgroup_least(const char *file, double (*value)(const char *text)); /* 
 /* ---- handle: context.c ---------------------------------------------------------------------------------------------------- */
 
 enum { WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
+/* Device memory of the caller's. */
+typedef struct ws_caller_workspace {
+  char *memory; /* NULL: the library's own */
+  int64_t bytes;
+  int device;
+} ws_caller_workspace;
+
+typedef struct ws_logger {
+  wsgemm_logger log; /* NULL: none */
+  void *user;
+} ws_logger;
+
 struct wsgemm_handle {
   _Atomic uint64_t magic;
   _Atomic int n_threads, policy, coarse_factor, quantum, math, check, invariant; /* 0: automatic, or off */
   _Atomic int kernel[WS_N_TYPES], cuda_kernel[WS_N_TYPES]; /* forced row + 1 of each backend; 0: automatic */
   _Atomic(void *) stream;
-  _Atomic(void *) workspace; /* device memory of the caller's; NULL: the library's own */
-  _Atomic size_t workspace_bytes;
-  _Atomic int workspace_device;
-  wsgemm_logger logger; /* these two only by ws_logger_get and wsgemm_set_logger */
-  void *logger_user;
+  /* What belongs together, by the functions below alone. */
+  ws_caller_workspace workspace;
+  ws_logger logger;
 };
 
 #define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
@@ -185,8 +195,13 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
   if (!h) return &ws_default_handle;
   return atomic_load_explicit(&h->magic, memory_order_relaxed) == WS_HANDLE_MAGIC ? h : NULL;
 }
-/* Logger and user, as they were set together. */
-void ws_logger_get(const wsgemm_handle *h, wsgemm_logger *logger, void **user);
+/* As they were set. */
+ws_caller_workspace ws_caller_workspace_get(const wsgemm_handle *h);
+void ws_caller_workspace_set(wsgemm_handle *h, const ws_caller_workspace *workspace);
+ws_logger ws_logger_get(const wsgemm_handle *h);
+/* For fork handlers: of what is set together. */
+void ws_settings_lock(void);
+void ws_settings_unlock(void);
 /* Threads that a call on this handle by this thread may use. */
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */

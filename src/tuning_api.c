@@ -43,10 +43,10 @@ static void copy_settings(wsgemm_handle *to, wsgemm_handle *from) {
 #define COPY(field) \
   atomic_store_explicit(&to->field, atomic_load_explicit(&from->field, memory_order_relaxed), memory_order_relaxed)
   COPY(magic), COPY(n_threads), COPY(policy), COPY(coarse_factor), COPY(quantum), COPY(math), COPY(check), COPY(invariant);
-  COPY(stream), COPY(workspace), COPY(workspace_bytes), COPY(workspace_device);
+  COPY(stream);
   for (int type = 0; type < WS_N_TYPES; type++) COPY(kernel[type]), COPY(cuda_kernel[type]);
 #undef COPY
-  ws_logger_get(from, &to->logger, &to->logger_user);
+  to->workspace = ws_caller_workspace_get(from), to->logger = ws_logger_get(from);
 }
 
 /* What the handle forces is no finding, and others are not to have it. */

@@ -16,6 +16,8 @@ const char *const fake_function_names[FAKE_N_FUNCTIONS] = {WS_DRIVER_ENTRIES(NAM
 
 struct CUctx_st {
   int device;
+  unsigned long long id;
+  int n_sms; /* 0: all */
 };
 typedef struct fake_library {
   const void *image;
@@ -26,18 +28,51 @@ typedef struct fake_kernel {
   int max_shared[FAKE_N_DEVICES];
   int planned_threads, planned_shared;
 } fake_kernel;
+/* A variable of an image, in one context. */
+typedef struct fake_global {
+  const fake_library *library;
+  unsigned long long context_id;
+  char name[32];
+  char *address;
+  size_t bytes;
+} fake_global;
+typedef struct fake_object {
+  void *payload;
+  CUhostFn destroy;
+  int n_references;
+  CUgraph graph;
+} fake_object;
+struct CUgraph_st {
+  int unused;
+};
 typedef struct fake_range {
   uintptr_t low, high;
   fake_memory kind;
   int device;
 } fake_range;
 
-enum { N_LIBRARIES = 64, N_KERNELS = 512, N_RANGES = 256, MAX_DEPTH = 16, PLAIN_SHARED = 48 << 10 };
+enum {
+  N_LIBRARIES = 256,
+  N_KERNELS = 512,
+  N_RANGES = 256,
+  N_GLOBALS = 256,
+  N_OBJECTS = 16384,
+  N_GRAPHS = 16384,
+  MAX_DEPTH = 16,
+  PLAIN_SHARED = 48 << 10
+};
+static fake_global globals[N_GLOBALS];
+static fake_object objects[N_OBJECTS];
+static struct CUgraph_st graphs[N_GRAPHS];
+static int n_globals, n_objects, n_graphs;
 static fake_library libraries[N_LIBRARIES];
 static fake_kernel kernels[N_KERNELS];
 static fake_range ranges[N_RANGES];
 static int n_libraries, n_kernels, n_ranges;
-static struct CUctx_st primary[FAKE_N_DEVICES] = {{0}, {1}, {2}}, other[FAKE_N_DEVICES] = {{0}, {1}, {2}};
+static struct CUctx_st primary[FAKE_N_DEVICES] = {{0, 11, 0}, {1, 12, 0}, {2, 13, 0}},
+                       other[FAKE_N_DEVICES] = {{0, 21, 0}, {1, 22, 0}, {2, 23, 0}};
+static unsigned long long last_context_id = 100;
+static _Thread_local bool in_destructor;
 static _Thread_local CUcontext stack[MAX_DEPTH];
 static _Thread_local int depth;
 static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -86,6 +121,72 @@ void fake_set_current(CUcontext context) {
   stack[0] = context;
 }
 
+/* ---- contexts, streams and graphs that end --------------------------------------------------------------------------------------- */
+
+void fake_end_context(CUcontext context) {
+  pthread_mutex_lock(&lock);
+  context->id = ++last_context_id;
+  pthread_mutex_unlock(&lock);
+}
+
+void fake_limit_sms(CUcontext context, int n_sms) { context->n_sms = n_sms; }
+
+void fake_end_stream(int stream) {
+  pthread_mutex_lock(&lock);
+  fake.stream[stream].generation++;
+  pthread_mutex_unlock(&lock);
+}
+
+static bool is_alive(unsigned long long context_id) {
+  for (int device = 0; device < FAKE_N_DEVICES; device++)
+    if (primary[device].id == context_id || other[device].id == context_id) return true;
+  return false;
+}
+
+/* With the lock. */
+static CUgraph graph_of(fake_stream *stream) {
+  if (!stream->graph && n_graphs < N_GRAPHS) stream->graph = &graphs[n_graphs++];
+  return stream->graph;
+}
+
+void fake_begin_capture(int stream) {
+  fake.stream[stream].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  fake.stream[stream].graph = NULL;
+}
+
+CUgraph fake_end_capture(int stream) {
+  pthread_mutex_lock(&lock);
+  CUgraph graph = graph_of(&fake.stream[stream]);
+  fake.stream[stream].capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  fake.stream[stream].graph = NULL;
+  pthread_mutex_unlock(&lock);
+  return graph;
+}
+
+static void *end_object(void *argument) {
+  fake_object *object = argument;
+  in_destructor = true;
+  object->destroy(object->payload);
+  in_destructor = false;
+  return NULL;
+}
+
+/* By the driver's own thread, in which none of its functions may be called. */
+static void release(fake_object *object, int n_references) {
+  pthread_t thread;
+  object->n_references -= n_references;
+  if (object->n_references > 0) return;
+  fake.n_user_objects--;
+  object->graph = NULL;
+  if (pthread_create(&thread, NULL, end_object, object) != 0 || pthread_join(thread, NULL) != 0)
+    fake.misuse = "no thread for a destructor";
+}
+
+void fake_destroy_graph(CUgraph graph) {
+  for (int i = 0; i < n_objects; i++)
+    if (objects[i].graph == graph) release(&objects[i], objects[i].n_references);
+}
+
 /* ---- every call comes through here ---------------------------------------------------------------------------------------------- */
 
 static CUresult enter(fake_function function) {
@@ -94,6 +195,7 @@ static CUresult enter(fake_function function) {
     fprintf(stderr, "the driver was called: %s\n", fake_function_names[function]);
     _exit(FAKE_EXIT_FORBIDDEN);
   }
+  if (in_destructor) fake.misuse = "a destructor called the driver";
   if (fake.before_call) fake.before_call(function);
   pthread_mutex_lock(&lock);
   if (fake.n_calls < FAKE_N_CALLS) fake.calls[fake.n_calls] = function;
@@ -187,6 +289,14 @@ static CUresult fake_cuCtxGetDevice(CUdevice *device) {
   return leave(result);
 }
 
+static CUresult fake_cuCtxGetId(CUcontext context, unsigned long long *id) {
+  ENTER(cuCtxGetId);
+  if (!context) context = fake_current();
+  if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *id = context->id;
+  return leave(result);
+}
+
 static CUresult fake_cuCtxPushCurrent(CUcontext context) {
   ENTER(cuCtxPushCurrent);
   if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
@@ -261,30 +371,45 @@ static CUresult fake_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, con
   return leave(result);
 }
 
+/* Of each library in each context one. */
+static void *global_of(const fake_library *library, CUcontext context, const char *name, size_t bytes) {
+  for (int i = 0; i < n_globals; i++)
+    if (globals[i].library == library && globals[i].context_id == context->id && strcmp(globals[i].name, name) == 0)
+      return globals[i].address;
+  if (n_globals == N_GLOBALS) return NULL;
+  fake_global *global = &globals[n_globals++];
+  *global = (fake_global){library, context->id, "", fake_alloc(FAKE_DEVICE, context->device, bytes), bytes};
+  snprintf(global->name, sizeof global->name, "%s", name);
+  return global->address;
+}
+
 static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name) {
   ENTER(cuLibraryGetGlobal);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
-  const int device = fake_current()->device;
-  if (strcmp(name, "ws_launch_states") == 0) {
-    *bytes = WS_N_STATES * sizeof(ws_launch_state);
-    if (!fake.states[device]) fake.states[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
-    *address = (CUdeviceptr)(uintptr_t)fake.states[device];
-  } else if (strcmp(name, "ws_partial_sums") == 0) {
-    *bytes = (size_t)WS_N_SUMS * WS_SUMS_BYTES;
-    if (!fake.sums[device]) fake.sums[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
-    *address = (CUdeviceptr)(uintptr_t)fake.sums[device];
-  } else if (strcmp(name, "ws_operand_copies") == 0) {
-    *bytes = (size_t)WS_N_COPIES * WS_COPIES_BYTES;
-    if (!fake.copies[device]) fake.copies[device] = fake_alloc(FAKE_DEVICE, device, *bytes);
-    *address = (CUdeviceptr)(uintptr_t)fake.copies[device];
-  } else if (strcmp(name, "ws_n_marked_ever") == 0) {
+  const CUcontext context = fake_current();
+  const int device = context->device;
+  const struct {
+    const char *name;
+    size_t bytes;
+    void **shown; /* those of the primary context */
+  } known[] = {{"ws_launch_states", WS_N_STATES * sizeof(ws_launch_state), (void **)&fake.states[device]},
+               {"ws_partial_sums", (size_t)WS_N_SUMS * WS_SUMS_BYTES, (void **)&fake.sums[device]},
+               {"ws_operand_copies", (size_t)WS_N_COPIES * WS_COPIES_BYTES, (void **)&fake.copies[device]}};
+  if (strcmp(name, "ws_n_marked_ever") == 0) {
     *bytes = sizeof fake.n_marked[device];
     *address = (CUdeviceptr)(uintptr_t)&fake.n_marked[device];
-  } else {
-    result = CUDA_ERROR_NOT_FOUND;
+    return leave(result);
   }
-  return leave(result);
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    if (strcmp(name, known[i].name) != 0) continue;
+    *bytes = known[i].bytes;
+    void *at = global_of((const fake_library *)library, context, name, *bytes);
+    if (context == &primary[device]) *known[i].shown = at;
+    *address = (CUdeviceptr)(uintptr_t)at;
+    return leave(at ? result : CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  return leave(CUDA_ERROR_NOT_FOUND);
 }
 
 static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
@@ -371,6 +496,19 @@ static void copy_args(fake_launch *l, const void *parameter) {
   l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
 }
 
+/* A variable that is another context's, or was that of one that is no more. */
+static void check_memory(const void *pointer) {
+  for (int i = 0; i < n_globals; i++)
+    if ((const char *)pointer >= globals[i].address && (const char *)pointer < globals[i].address + globals[i].bytes &&
+        globals[i].context_id != fake_current()->id)
+      fake.misuse = "memory of another context";
+}
+
+static void check_launch(const fake_launch *l) {
+  check_memory(l->args.sched.queue), check_memory(l->args.split.sums), check_memory(l->args.split.barrier);
+  for (int i = 0; i < 2; i++) check_memory(l->slices.operand[i].state), check_memory(l->pitch.operand[i].to);
+}
+
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   ENTER(cuLaunchKernelEx);
   const fake_kernel *kernel = (const fake_kernel *)function;
@@ -379,7 +517,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   const int device = fake_current()->device;
   if (!is_launch_good(config, kernel, device) || !parameters || extra || config->gridDimX % cluster_of(config) != 0)
     return leave(CUDA_ERROR_INVALID_VALUE);
-  if (is_cooperative(config) && config->gridDimX > (unsigned)(fake.device[device].n_sms * fake.device[device].blocks_per_sm))
+  const int n_sms = fake_current()->n_sms > 0 ? fake_current()->n_sms : fake.device[device].n_sms;
+  if (is_cooperative(config) && config->gridDimX > (unsigned)(n_sms * fake.device[device].blocks_per_sm))
     return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
   *l = (fake_launch){.device = device,
@@ -394,6 +533,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .planned_shared = kernel->planned_shared};
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
   copy_args(l, parameters[0]);
+  check_launch(l);
   return leave(result);
 }
 
@@ -428,6 +568,17 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
 
 static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
 
+static CUresult fake_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                            const CUgraphNode **dependencies, size_t *n_dependencies) {
+  (void)dependencies, (void)n_dependencies;
+  ENTER(cuStreamGetCaptureInfo);
+  fake_stream *s = &fake.stream[stream_of(stream) - fake.stream];
+  *status = s->capture;
+  if (s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE && id) *id = (cuuint64_t)(graph_of(s) - graphs) + 1000;
+  if (s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE && graph) *graph = graph_of(s);
+  return leave(result);
+}
+
 static CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   ENTER(cuStreamIsCapturing);
   *status = stream_of(stream)->capture;
@@ -437,13 +588,16 @@ static CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus 
 /* Numbers that are neither the place in the table nor small. */
 static CUresult fake_cuStreamGetId(CUstream stream, unsigned long long *id) {
   ENTER(cuStreamGetId);
-  *id = (1ull << 40) + 3 * (unsigned long long)(stream_of(stream) - fake.stream);
+  const fake_stream *s = stream_of(stream);
+  *id = (1ull << 40) + 3 * (unsigned long long)(s - fake.stream) + (unsigned long long)s->generation * (1 << 20);
   return leave(result);
 }
 
 static CUresult fake_cuEventCreate(CUevent *event, unsigned flags) {
   ENTER(cuEventCreate);
   if (flags != CU_EVENT_DISABLE_TIMING || fake.n_events == FAKE_N_EVENTS) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  fake.event[fake.n_events].context_id = fake_current()->id;
   *event = (CUevent)&fake.event[fake.n_events++];
   return leave(result);
 }
@@ -451,15 +605,66 @@ static CUresult fake_cuEventCreate(CUevent *event, unsigned flags) {
 static CUresult fake_cuEventRecord(CUevent event, CUstream stream) {
   ENTER(cuEventRecord);
   fake_event *e = (fake_event *)event;
+  if (!fake_current() || e->context_id != fake_current()->id) {
+    fake.misuse = "an event of another context is recorded";
+    return leave(CUDA_ERROR_INVALID_HANDLE);
+  }
   if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE) return leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   e->n_records++, e->n_launches = fake.n_launches, e->stream = stream;
   return leave(result);
 }
 
+static CUresult fake_cuEventQuery(CUevent event) {
+  ENTER(cuEventQuery);
+  const fake_event *e = (const fake_event *)event;
+  for (int i = 0; i < FAKE_N_STREAMS && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; i++)
+    if (fake.stream[i].capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+      fake.is_capture_broken = true;
+      return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+  if (!is_alive(e->context_id)) {
+    fake.misuse = "an event of a context that is no more";
+    return leave(CUDA_ERROR_INVALID_HANDLE);
+  }
+  return leave(e->n_records > 0 && stream_of(e->stream)->is_busy ? CUDA_ERROR_NOT_READY : result);
+}
+
 static CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   ENTER(cuStreamWaitEvent);
   if (flags != 0 || fake.n_waits == FAKE_N_WAITS) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (!is_alive(((const fake_event *)event)->context_id)) {
+    fake.misuse = "an event of a context that is no more";
+    return leave(CUDA_ERROR_INVALID_HANDLE);
+  }
   fake.wait[fake.n_waits++] = (fake_wait){stream, *(const fake_event *)event, fake.n_launches};
+  return leave(result);
+}
+
+/* ---- user objects --------------------------------------------------------------------------------------------------------------------- */
+
+static CUresult fake_cuUserObjectCreate(CUuserObject *object, void *payload, CUhostFn destroy, unsigned n_references,
+                                        unsigned flags) {
+  ENTER(cuUserObjectCreate);
+  if (!destroy || n_references < 1 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (n_objects == N_OBJECTS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  objects[n_objects] = (fake_object){payload, destroy, (int)n_references, NULL};
+  *object = (CUuserObject)&objects[n_objects++];
+  fake.n_user_objects++;
+  return leave(result);
+}
+
+/* The last reference may be a graph's, which has it until it ends. */
+static CUresult fake_cuUserObjectRelease(CUuserObject object, unsigned n_references) {
+  ENTER(cuUserObjectRelease);
+  release((fake_object *)object, (int)n_references);
+  return leave(result);
+}
+
+static CUresult fake_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned n_references, unsigned flags) {
+  ENTER(cuGraphRetainUserObject);
+  if (graph < graphs || graph >= graphs + n_graphs || n_references != 1 || flags != CU_GRAPH_USER_OBJECT_MOVE)
+    return leave(CUDA_ERROR_INVALID_VALUE);
+  ((fake_object *)object)->graph = graph;
   return leave(result);
 }
 
@@ -485,6 +690,8 @@ static const char *error_name(CUresult error) {
     return "CUDA_ERROR_INVALID_DEVICE";
   case CUDA_ERROR_NO_DEVICE:
     return "CUDA_ERROR_NO_DEVICE";
+  case CUDA_ERROR_NOT_INITIALIZED:
+    return "CUDA_ERROR_NOT_INITIALIZED";
   default:
     return NULL; /* as the real one for a number that it does not know */
   }

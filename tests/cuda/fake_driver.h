@@ -30,6 +30,9 @@ typedef struct fake_device {
 
 typedef struct fake_stream {
   CUstreamCaptureStatus capture;
+  bool is_busy;   /* what was launched onto it is not over: no event recorded in it is */
+  int generation; /* how many streams have had this handle before */
+  CUgraph graph;  /* of the capture, once somebody asked for it */
 } fake_stream;
 
 /* A launch as the device would have seen it. */
@@ -58,10 +61,11 @@ typedef struct fake_map {
 } fake_map;
 
 /* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */
-enum { FAKE_N_EVENTS = 16, FAKE_N_WAITS = 64 };
+enum { FAKE_N_EVENTS = 8192, FAKE_N_WAITS = 64 };
 typedef struct fake_event {
   int n_records, n_launches;
   CUstream stream;
+  unsigned long long context_id; /* of the context that it was made in */
 } fake_event;
 typedef struct fake_wait {
   CUstream stream;
@@ -99,6 +103,8 @@ typedef struct fake_driver {
   char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   const char *trapped;    /* a function that the library has no business with was looked for or called */
+  const char *misuse;     /* something was used that is no more, or belongs to another context; NULL: nothing was */
+  int n_user_objects;     /* alive */
   char last_wanted[64];   /* the last name that was looked for in vain */
 } fake_driver;
 extern fake_driver fake;
@@ -121,4 +127,18 @@ CUcontext fake_current(void);
 int fake_depth(void);
 void fake_set_current(CUcontext context); /* NULL: none */
 CUstreamCaptureMode fake_capture_mode(void);
+
+/* Ends a context, with its events and the globals in it; another with the same handle takes its place: cudaDeviceReset, or cuCtxDestroy and
+ * cuCtxCreate. */
+void fake_end_context(CUcontext context);
+/* A green context, say: of the device's multiprocessors it has so many. 0: all. */
+void fake_limit_sms(CUcontext context, int n_sms);
+
+/* The stream is destroyed; with the same handle another one is made, as real drivers do. */
+void fake_end_stream(int stream);
+
+/* Captures of their own, unlike streams that are just set to be captured: what the graph retains goes with it, in another thread. */
+void fake_begin_capture(int stream);
+CUgraph fake_end_capture(int stream);
+void fake_destroy_graph(CUgraph graph);
 #endif

@@ -343,6 +343,34 @@ CHILD_CASE(fork_after_host_calls) {
   check_in_child("a child of a process that used CUDA", forked_child, NULL);
 }
 
+/* The parent has used CUDA, but not this library, which cannot know more than the driver says in the child: that nobody has initialised it. */
+static void first_user(void *unused) {
+  (void)unused;
+  static float host[3][64];
+  char text[1024];
+  size_t bytes;
+  fake.is_initialised = false;
+  for (int operands = 1; operands < 8; operands++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 8, 8, 8, operands % 2);
+    if (!(operands & 1)) d.a = host[0];
+    if (!(operands & 2)) d.b = host[1];
+    if (!(operands & 4)) d.c = host[2];
+    expect_failure(NULL, &d, WSGEMM_NO_DEVICE, "fork()");
+    wsgemm_explain(NULL, &d, text, sizeof text);
+    CHECK(strstr(text, "error: ") && strstr(text, "fork()"), "explained: %s", text);
+    CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_NO_DEVICE, "%s", wsgemm_last_error());
+  }
+  CHECK(wsgemm_set_workspace(NULL, device_memory(0), 4096) == WSGEMM_NO_DEVICE, "workspace: %s", wsgemm_last_error());
+  expect_cpu_works("a child of a process that used CUDA");
+  expect_page_ends_work("a child of a process that used CUDA");
+}
+
+CHILD_CASE(fork_before_first_use) {
+  (void)unused;
+  device_memory(0), device_memory(1);
+  check_in_child("a child that is first to use the library", first_user, NULL);
+}
+
 /* Nobody had: the child is free to, and so is the parent. */
 static void child_uses_gpu(void *unused) {
   (void)unused;
@@ -361,10 +389,12 @@ CHILD_CASE(fork_before_use) {
   child_uses_gpu(NULL);
 }
 
-/* A thread is in the middle of loading kernels, and holds the lock for that, while another forks. A child that hangs is ended by CTest. */
+/* A thread is in the middle of loading kernels, or of a launch, and holds the lock for that, while another forks. A child that hangs is ended by
+ * CTest. */
 static atomic_bool is_held, may_go_on;
-static void hold_loading(fake_function function) {
-  if (function != FAKE_cuLibraryLoadData) return;
+static fake_function held_in;
+static void hold(fake_function function) {
+  if (function != held_in) return;
   atomic_store(&is_held, true);
   while (!atomic_load(&may_go_on)) usleep(1000);
 }
@@ -376,17 +406,27 @@ static void *first_caller(void *unused) {
   return NULL;
 }
 
-CHILD_CASE(fork_beside_loading) {
-  (void)unused;
+static void fork_beside(fake_function function) {
   pthread_t thread;
   device_memory(0), device_memory(1);
-  fake.before_call = hold_loading;
+  held_in = function;
+  fake.before_call = hold;
   REQUIRE(pthread_create(&thread, NULL, first_caller, NULL) == 0, "thread");
   while (!atomic_load(&is_held)) usleep(1000);
-  check_in_child("a child forked beside loading", forked_child, NULL);
+  check_in_child("a child forked beside a call", forked_child, NULL);
   atomic_store(&may_go_on, true);
   pthread_join(thread, NULL);
   first_caller(NULL);
+}
+
+CHILD_CASE(fork_beside_loading) {
+  (void)unused;
+  fork_beside(FAKE_cuLibraryLoadData);
+}
+
+CHILD_CASE(fork_beside_a_launch) {
+  (void)unused;
+  fork_beside(FAKE_cuLaunchKernelEx);
 }
 
 static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_has_initialised_it},
@@ -402,6 +442,8 @@ static const struct check_case cases[] = {{"nobody_has_initialised_it", nobody_h
                                           {"everything_fails", everything_fails},
                                           {"fork_after_use", fork_after_use},
                                           {"fork_after_host_calls", fork_after_host_calls},
+                                          {"fork_before_first_use", fork_before_first_use},
                                           {"fork_before_use", fork_before_use},
-                                          {"fork_beside_loading", fork_beside_loading}};
+                                          {"fork_beside_loading", fork_beside_loading},
+                                          {"fork_beside_a_launch", fork_beside_a_launch}};
 CHECK_MAIN("backend_faults", cases)

@@ -90,6 +90,28 @@ CHILD_CASE(unread_operands) {
     }
 }
 
+/* Sizes alone: the device that is the thread's, if any; else nothing says that it is a GPU's call. */
+CHILD_CASE(no_pointers) {
+  (void)unused;
+  const int current[] = {-1, 0, 1};
+  char expected[1024], text[1024];
+  for (size_t i = 0; i < sizeof current / sizeof current[0]; i++) {
+    const int device = current[i];
+    size_t bytes = 7, expected_bytes = 0;
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 8192, device < 0 ? 0 : device);
+    fake_set_current(device < 0 ? NULL : fake_primary(device));
+    wsgemm_explain(NULL, &d, expected, sizeof expected);
+    CHECK(wsgemm_get_workspace_size(NULL, &d, &expected_bytes) == WSGEMM_SUCCESS && expected_bytes > 0, "%s",
+          wsgemm_last_error());
+    d.a = d.b = d.c = NULL;
+    wsgemm_explain(NULL, &d, text, sizeof text);
+    CHECK(device < 0 ? strstr(text, "backend: cpu") != NULL : strcmp(text, expected) == 0, "device %d: %s", device, text);
+    CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_SUCCESS && bytes == (device < 0 ? 0 : expected_bytes),
+          "device %d: %zu bytes: %s", device, bytes, wsgemm_last_error());
+  }
+  fake_set_current(NULL);
+}
+
 /* ---- contexts and streams ---------------------------------------------------------------------------------------------------------- */
 
 /* Whatever is current stays current (watched_gemm looks); a context of the device's own is used as it is. */
@@ -416,6 +438,7 @@ static const struct check_case cases[] = {{"one_element", one_element},
                                           {"mixes_of_memory", mixes_of_memory},
                                           {"two_devices", two_devices},
                                           {"unread_operands", unread_operands},
+                                          {"no_pointers", no_pointers},
                                           {"contexts", contexts},
                                           {"streams", streams},
                                           {"operands", operands},

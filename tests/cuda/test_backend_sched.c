@@ -206,13 +206,14 @@ CHILD_CASE(queues) {
   wsgemm_destroy(h);
 }
 
-/* All are taken, by streams and captured launches: the static form with the same items; who has a queue keeps it. */
+/* All are taken, by captured launches and streams with something in flight: the static form with the same items; who has a queue keeps it. */
 static void take_all(int n_captured) {
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 6400, 640, 10, 0); /* 2000 items */
   static bool is_taken[WS_N_STATES];
   for (int i = 0; i < FAKE_N_STREAMS - 1; i++) {
     const int stream = i < n_captured ? FAKE_N_STREAMS - 1 : i - n_captured;
+    fake.stream[stream].is_busy = true;
     fake.stream[FAKE_N_STREAMS - 1].capture = i < n_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     const int queue = queue_on(h, &d, stream);
     if (i < WS_N_STATES) {
@@ -278,6 +279,7 @@ CHILD_CASE(split_products) {
       size_t bytes = 0;
       wsgemm_set_stream(h, &fake.stream[turn]);
       fake.stream[turn].capture = CU_STREAM_CAPTURE_STATUS_NONE;
+      fake.stream[turn].is_busy = true;
       CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes > 0, "no workspace is wanted: %zu", bytes);
       REQUIRE(wsgemm_set_workspace(h, is_own || is_short ? own : NULL,
                                    is_own     ? bytes

@@ -1,0 +1,502 @@
+/* test_backend_lending.c - what the library lends to calls on device memory, launch states, memory for partial sums and for operands: that
+ * any number of streams and captured launches, one after the other, get the same arithmetic; that no two which may run at once share any of
+ * it; that nothing is used of a context that is no more. And that calls do not wait for calls on other devices. Seen by a fake driver. */
+#define _GNU_SOURCE
+#include "fake_slices.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N_CUT = 6 }; /* launches of a product of slices */
+static const char *const sliced_row = "sgemm_f16x3_128x64x64_c2_x1";
+
+/* More items than blocks that fit, so that they are stolen. */
+static wsgemm_handle *stealing_handle(void) {
+  wsgemm_handle *h = handle_of_row(gpu_row_with(WSGEMM_F32, 64, 32, 1));
+  REQUIRE(wsgemm_set_policy(h, WSGEMM_POLICY_STEAL) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return h;
+}
+
+/* The state of a product on this stream; -1: none. */
+static int state_on(wsgemm_handle *h, int stream, int device) {
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, device);
+  wsgemm_set_stream(h, stream > 0 ? &fake.stream[stream] : NULL);
+  const fake_launch *l = launch_of(h, &d);
+  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue; /* its first member */
+  if (!state) return -1;
+  CHECK(state >= fake.states[device] && state < fake.states[device] + WS_N_STATES, "a state that is none");
+  return (int)(state - fake.states[device]);
+}
+
+/* ---- streams that come and go ---------------------------------------------------------------------------------------------------- */
+
+/* More streams than there are states, all with something in flight: none shares, none waits; those beyond work without. */
+CHILD_CASE(busy_streams) {
+  (void)unused;
+  static bool is_taken[WS_N_STATES];
+  wsgemm_handle *h = stealing_handle();
+  int n_without = 0;
+  for (int s = 0; s < FAKE_N_STREAMS; s++) {
+    fake.stream[s].is_busy = true;
+    const int state = state_on(h, s, 0);
+    n_without += state < 0;
+    if (state < 0) continue;
+    if (!CHECK(!is_taken[state], "stream %d shares state %d", s, state)) return;
+    is_taken[state] = true;
+  }
+  CHECK(n_without == FAKE_N_STREAMS - WS_N_STATES && fake.n_waits == 0, "%d streams without a state, %d waits", n_without,
+        fake.n_waits);
+  for (int s = 0; s < FAKE_N_STREAMS; s++) fake.stream[s].is_busy = false;
+  const int mine = state_on(h, FAKE_N_STREAMS - 1, 0);
+  CHECK(mine >= 0, "none, though most streams have nothing in flight");
+  CHECK(state_on(h, FAKE_N_STREAMS - 1, 0) == mine, "it has another one in the next call");
+  wsgemm_destroy(h);
+}
+
+/* A stream a request: each is as good as the first. */
+CHILD_CASE(streams_that_end) {
+  (void)unused;
+  wsgemm_handle *h = stealing_handle();
+  for (int i = 0; i < 3 * WS_N_STATES; i++) {
+    if (!CHECK(state_on(h, 7, 0) >= 0, "stream %d works without a state", i)) break;
+    fake_end_stream(7);
+  }
+  CHECK(fake.n_waits == 0, "%d waits", fake.n_waits);
+  wsgemm_destroy(h);
+}
+
+/* While another thread captures: what asks whether a stream is done may not break that. */
+CHILD_CASE(streams_that_end_beside_a_capture) {
+  (void)unused;
+  wsgemm_handle *h = stealing_handle();
+  fake_begin_capture(9);
+  for (int i = 0; i < 2 * WS_N_STATES; i++) {
+    if (!CHECK(state_on(h, 7, 0) >= 0, "stream %d works without a state", i)) break;
+    fake_end_stream(7);
+  }
+  wsgemm_destroy(h);
+}
+
+/* The arithmetic of a product of slices, which needs memory, is the same on any stream: its kernels are. */
+CHILD_CASE(same_arithmetic_on_all_streams) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  for (int i = 0; i < FAKE_N_STREAMS + 100; i++) {
+    const int s = i % FAKE_N_STREAMS;
+    fake.stream[s].is_busy = true;
+    wsgemm_set_stream(h, &fake.stream[s]);
+    fake.n_waits = 0;
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    if (!CHECK(fake.n_launches == N_CUT, "stream %d: %s", i, fake.launch[0].kernel)) break;
+    CHECK(fake.n_waits == (i > 0), "stream %d: %d waits", i, fake.n_waits);
+  }
+  wsgemm_destroy(h);
+}
+
+/* Memory for partial sums: the last of it goes from stream to stream, without a wait. */
+CHILD_CASE(sums_are_passed_on) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  wsgemm_handle *h = NULL;
+  char *last = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int s = 1; s <= WS_N_SUMS + 3; s++) {
+    fake.stream[s].is_busy = true;
+    wsgemm_set_stream(h, &fake.stream[s]);
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(strstr(l->kernel, "_split") && (l->args.split.sums != NULL) == (s <= WS_N_SUMS), "stream %d: sums at %p", s,
+          l->args.split.sums);
+    if (s == WS_N_SUMS) last = l->args.split.sums;
+  }
+  fake.stream[WS_N_SUMS].is_busy = false;
+  const fake_launch *l = launch_of(h, &d); /* the last stream */
+  CHECK(l->is_cooperative && (char *)l->args.split.sums == last, "sums at %p, not %p", l->args.split.sums, (void *)last);
+  wsgemm_set_stream(h, &fake.stream[WS_N_SUMS]);
+  CHECK(launch_of(h, &d)->args.split.sums == NULL, "two streams have the same sums");
+  wsgemm_set_stream(h, &fake.stream[1]);
+  CHECK(launch_of(h, &d)->args.split.sums == fake.sums[0] && fake.n_waits == 0, "the first stream has lost its own");
+  wsgemm_destroy(h);
+}
+
+/* ---- captured calls -------------------------------------------------------------------------------------------------------------- */
+
+/* A graph that is no more gives back what its calls had: the next is as good as the first. Those that are alive share nothing. */
+CHILD_CASE(graphs_that_end) {
+  (void)unused;
+  enum { N_ALIVE = 3 };
+  wsgemm_handle *h = stealing_handle(), *cutting = forced(sliced_row);
+  const wsgemm_gemm_desc cut = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  CUgraph alive[N_ALIVE] = {NULL};
+  int state_of[N_ALIVE] = {-1, -1, -1};
+  wsgemm_set_stream(cutting, &fake.stream[8]);
+  for (int i = 0; i < 2 * WS_N_STATES; i++) {
+    const int which = i % N_ALIVE;
+    if (alive[which]) fake_destroy_graph(alive[which]);
+    state_of[which] = -1;
+    fake_begin_capture(7);
+    const int state = state_on(h, 7, 0);
+    if (!CHECK(state >= 0, "captured call %d works without a state", i)) return;
+    for (int other = 0; other < N_ALIVE; other++) CHECK(state_of[other] != state, "graphs that are alive share state %d", state);
+    state_of[which] = state, alive[which] = fake_end_capture(7);
+    CHECK(fake.n_user_objects == (i < N_ALIVE ? i + 1 : N_ALIVE), "%d objects are alive", fake.n_user_objects);
+    if (i % 1024 != 0) continue;
+    fake_begin_capture(8);
+    REQUIRE(watched_gemm(cutting, &cut) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(fake.n_launches == N_CUT, "captured call %d has other arithmetic: %s", i, fake.launch[0].kernel);
+    fake_destroy_graph(fake_end_capture(8));
+  }
+  wsgemm_destroy(h), wsgemm_destroy(cutting);
+}
+
+/* One state serves all of a call: a captured one has the launches of any other. */
+CHILD_CASE(captured_residual_in_c) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  d.residual = d.c, d.ld_residual = d.ldc, d.epilogue = WSGEMM_EPILOGUE_RELU;
+  for (int captured = 0; captured < 2; captured++) {
+    wsgemm_set_stream(h, &fake.stream[1 + captured]);
+    if (captured) fake_begin_capture(2);
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(fake.n_launches == 1 + N_CUT + 1, "captured %d: %d launches, the second of %s", captured, fake.n_launches,
+          fake.launch[1].kernel);
+    CHECK(fake.n_user_objects == captured, "captured %d: %d objects", captured, fake.n_user_objects);
+  }
+  wsgemm_destroy(h);
+}
+
+/* A graph that cannot be told to give it back is given none. */
+CHILD_CASE(graphs_that_retain_nothing) {
+  (void)unused;
+  static const fake_function functions[] = {FAKE_cuUserObjectCreate, FAKE_cuGraphRetainUserObject};
+  wsgemm_handle *h = stealing_handle();
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0);
+  for (int f = 0; f < 2; f++)
+    for (int i = 0; i < WS_N_STATES; i++) {
+      fake_begin_capture(7);
+      wsgemm_set_stream(h, &fake.stream[7]);
+      fake_fail(functions[f], 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+      fake_forget();
+      if (!CHECK(wsgemm_gemm(h, &d) == WSGEMM_DEVICE_ERROR && fake.n_launches == 0, "call %d: %s", i, wsgemm_last_error()))
+        return;
+      CHECK(fake.n_user_objects == 0, "%d objects", fake.n_user_objects);
+      fake_destroy_graph(fake_end_capture(7));
+    }
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  fake_begin_capture(7);
+  CHECK(state_on(h, 7, 0) >= 0, "failed calls have kept all states");
+  wsgemm_destroy(h);
+}
+
+/* The device is full: without that memory the bits would be others, so there is no product; with room there is. Its sums it can do without. */
+CHILD_CASE(no_room) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0), split = device_desc(WSGEMM_F32, 64, 64, 100000, 0);
+  size_t bytes = 0;
+  CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, bytes), bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake_fail(FAKE_cuLibraryLoadData, 1, 2, CUDA_ERROR_OUT_OF_MEMORY);
+  for (int i = 0; i < 2; i++) expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "no room on device 0");
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "with room: %s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS &&
+              wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 32 << 20), 32 << 20) == WSGEMM_SUCCESS,
+          "%s", wsgemm_last_error());
+  CHECK(launch_of(h, &split)->args.split.sums, "no sums in the workspace"); /* loads all but the library's own sums */
+  REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake_fail(FAKE_cuLibraryLoadData, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(!launch_of(h, &split)->args.split.sums && fake.n_watched == 1, "sums that there is no room for");
+  CHECK(launch_of(h, &split)->args.split.sums, "no sums with room");
+  wsgemm_destroy(h);
+}
+
+/* ---- contexts -------------------------------------------------------------------------------------------------------------------- */
+
+/* Work of all kinds, each with memory of the library's; the fake driver sees whose. */
+static void work_of_all_kinds(const char *where) {
+  wsgemm_handle *stealing = stealing_handle(), *cutting = forced(sliced_row);
+  for (int s = 1; s <= 3; s++) {
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0), cut = device_desc(WSGEMM_F32, 64, 64, 128, 0),
+                           split = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+    wsgemm_set_stream(stealing, &fake.stream[s]), wsgemm_set_stream(cutting, &fake.stream[s]);
+    CHECK(launch_of(stealing, &d)->args.sched.queue, "%s, stream %d: no state", where, s);
+    CHECK(watched_gemm(cutting, &cut) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s, stream %d: %s", where, s,
+          wsgemm_last_error());
+    CHECK(launch_of(stealing, &split)->args.split.sums, "%s, stream %d: no sums", where, s);
+  }
+  wsgemm_destroy(stealing), wsgemm_destroy(cutting);
+}
+
+CHILD_CASE(contexts) {
+  (void)unused;
+  work_of_all_kinds("no context is current");
+  fake_set_current(fake_other(0));
+  work_of_all_kinds("a context of the program's own");
+  fake_set_current(fake_primary(0));
+  work_of_all_kinds("the primary one");
+  fake_set_current(fake_other(0));
+  work_of_all_kinds("the own one again");
+}
+
+/* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first, but what the next call does not use. */
+CHILD_CASE(contexts_that_end) {
+  (void)unused;
+  int64_t count = 0;
+  for (int turn = 0; turn < 4; turn++) {
+    const CUcontext context = turn % 2 ? fake_other(0) : fake_primary(0);
+    fake_set_current(turn < 3 ? context : NULL);
+    work_of_all_kinds("a first context");
+    fake_end_context(turn < 3 ? context : fake_primary(0));
+    work_of_all_kinds("its successor");
+    CHECK(wsgemm_get_fallback_count(NULL, 0, &count) == WSGEMM_SUCCESS && !fake.misuse, "count: %s", wsgemm_last_error());
+  }
+}
+
+/* A primary context that must be retained again before it can be made current. */
+CHILD_CASE(reset_from_another_device) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0);
+  fake_set_current(fake_primary(1));
+  launch_of(NULL, &d);
+  fake_end_context(fake_primary(0));
+  fake_fail(FAKE_cuCtxPushCurrent, 1, 1, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  const fake_launch *l = launch_of(NULL, &d);
+  CHECK(l->device == 0 && l->context == fake_primary(0), "launched on device %d", l->device);
+}
+
+/* Of the device's multiprocessors the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
+ * same parts. */
+CHILD_CASE(few_multiprocessors) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 256, 256, 8192, 0);
+  const ws_split_args all = launch_of(NULL, &d)->args.split;
+  CHECK(all.sums && fake.launch[0].grid[0] > 16, "%u blocks", fake.launch[0].grid[0]);
+  fake_limit_sms(fake_other(0), 8);
+  fake_set_current(fake_other(0));
+  const fake_launch *l = launch_of(NULL, &d);
+  CHECK(!l->is_cooperative && !l->args.split.sums && strstr(l->kernel, "_split"), "%s", l->kernel);
+  CHECK(l->args.split.n_parts == all.n_parts && l->args.split.part_k == all.part_k, "%d parts, not %d", l->args.split.n_parts,
+        all.n_parts);
+}
+
+/* ---- locks ------------------------------------------------------------------------------------------------------------------------ */
+
+static atomic_bool is_launching, other_is_done;
+static _Thread_local bool waits_in_launch;
+
+/* A launch that waits, as on a full queue, until the call on the other device has returned. */
+static void hold_launch(fake_function function) {
+  if (!waits_in_launch || function != FAKE_cuLaunchKernelEx) return;
+  atomic_store(&is_launching, true);
+  while (!atomic_load(&other_is_done)) usleep(1000);
+}
+
+static void *call_and_wait(void *unused) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 3000, 3000, 10, 0); /* with a state */
+  waits_in_launch = true;
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+/* Known and unknown kernels: neither the lock of launches nor that of what is found out once is held over. A call that waits for the other is
+ * ended by CTest. */
+CHILD_CASE(devices_beside_each_other) {
+  (void)unused;
+  pthread_t thread;
+  device_memory(0), device_memory(1);
+  fake.before_call = hold_launch;
+  REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  for (int type = 0; type < N_TYPES; type++) {
+    const wsgemm_gemm_desc d = device_desc((wsgemm_type)type, 64, 64, 64, 1);
+    CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  }
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+  CHECK(fake.n_launches == N_TYPES + 1, "%d launches", fake.n_launches);
+}
+
+/* The same for two streams of one device: what they share, a launch that waits does not keep. */
+CHILD_CASE(streams_beside_each_other) {
+  (void)unused;
+  pthread_t thread;
+  wsgemm_handle *h = stealing_handle();
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0), split = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  CHECK(wsgemm_set_policy(NULL, WSGEMM_POLICY_STEAL) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  wsgemm_set_stream(h, &fake.stream[1]);
+  fake.before_call = hold_launch;
+  REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS && wsgemm_gemm(h, &split) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+  CHECK(fake.n_launches == 3, "%d launches", fake.n_launches);
+  wsgemm_destroy(h);
+}
+
+/* The same while the first is loading its kernels. */
+static void hold_loading(fake_function function) {
+  if (!waits_in_launch || function != FAKE_cuLibraryLoadData) return;
+  atomic_store(&is_launching, true);
+  while (!atomic_load(&other_is_done)) usleep(1000);
+}
+
+CHILD_CASE(loading_beside_another_device) {
+  (void)unused;
+  pthread_t thread;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 64, 1);
+  device_memory(0);
+  fake.before_call = hold_loading;
+  REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+}
+
+/* A thread that is cancelled within the driver leaves no lock behind: it ends when its call has. */
+static fake_function cancels_in;
+static void cancel_in(fake_function function) {
+  if (waits_in_launch && function == cancels_in) pthread_cancel(pthread_self()), pthread_testcancel();
+}
+
+CHILD_CASE(cancelled_calls) {
+  (void)unused;
+  static const fake_function functions[] = {FAKE_cuDevicePrimaryCtxRetain, FAKE_cuLibraryLoadData, FAKE_cuLaunchKernelEx};
+  device_memory(0);
+  fake.before_call = cancel_in;
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    pthread_t thread;
+    cancels_in = functions[i];
+    REQUIRE(pthread_create(&thread, NULL, call_and_wait, NULL) == 0, "thread");
+    pthread_join(thread, NULL);
+  }
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 64, 0);
+  CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+}
+
+/* Two threads, one stream: the launches of a call that share memory follow each other. */
+enum { N_CALLS = 100 };
+static atomic_int last_thread, n_between;
+static _Thread_local int number, n_launched;
+static void watch_order(fake_function function) {
+  if (function != FAKE_cuLaunchKernelEx) return;
+  const int last = atomic_exchange(&last_thread, number);
+  if (n_launched++ % N_CUT != 0 && last != number) atomic_fetch_add(&n_between, 1);
+  usleep(1);
+}
+
+static void *cut_many(void *handle) {
+  static atomic_int n_threads;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  number = 1 + atomic_fetch_add(&n_threads, 1);
+  for (int i = 0; i < N_CALLS; i++) CHECK(wsgemm_gemm(handle, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+CHILD_CASE(calls_stay_together) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  device_memory(0);
+  fake.before_call = watch_order;
+  for (int given = 0; given < 2; given++) {
+    pthread_t thread[2];
+    if (given)
+      REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 8 << 20), 8 << 20) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    fake_forget();
+    for (int t = 0; t < 2; t++) REQUIRE(pthread_create(&thread[t], NULL, cut_many, h) == 0, "thread");
+    for (int t = 0; t < 2; t++) pthread_join(thread[t], NULL);
+    CHECK(fake.n_launches == 2 * N_CALLS * N_CUT, "%d launches", fake.n_launches);
+    CHECK(atomic_load(&n_between) == 0, "given %d: %d launches came between those of another call", given,
+          atomic_load(&n_between));
+  }
+  wsgemm_destroy(h);
+}
+
+/* ---- the caller's workspace ------------------------------------------------------------------------------------------------------ */
+
+static wsgemm_handle *flipped;
+static char *large, *small;
+enum { LARGE = 64 << 20, SMALL = 4096 };
+
+static void set_small(fake_function function) {
+  if (function == FAKE_cuLaunchKernelEx) wsgemm_set_workspace(flipped, small, SMALL);
+}
+
+/* Another thread sets another workspace in the middle of a call, which goes on with the one that it began with. */
+CHILD_CASE(workspace_of_the_call) {
+  (void)unused;
+  large = fake_alloc(FAKE_DEVICE, 0, LARGE), small = fake_alloc(FAKE_DEVICE, 0, 1 << 20);
+  REQUIRE(large && small && wsgemm_create(&flipped) == WSGEMM_SUCCESS, "memory");
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  d.residual = d.c, d.ld_residual = d.ldc, d.epilogue = WSGEMM_EPILOGUE_RELU;
+  REQUIRE(wsgemm_set_workspace(flipped, large, LARGE) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake.before_call = set_small;
+  CHECK(wsgemm_gemm(flipped, &d) == WSGEMM_SUCCESS && fake.n_launches == 3, "%d launches: %s", fake.n_launches,
+        wsgemm_last_error());
+  fake.before_call = NULL;
+  const char *sums = fake.launch[1].args.split.sums;
+  CHECK(fake.launch[0].pitch.operand[0].to == large && sums > large && sums < large + LARGE, "sums at %p, not in %p",
+        (const void *)sums, (void *)large);
+  wsgemm_destroy(flipped);
+}
+
+static atomic_bool is_over;
+static void *flip(void *unused) {
+  (void)unused;
+  while (!atomic_load(&is_over)) {
+    wsgemm_set_workspace(flipped, large, LARGE);
+    wsgemm_set_workspace(flipped, small, SMALL);
+  }
+  return NULL;
+}
+
+/* Pointer, size and device belong together, whenever they are read. */
+CHILD_CASE(workspace_beside_setting) {
+  (void)unused;
+  pthread_t thread;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 100000, 0);
+  large = fake_alloc(FAKE_DEVICE, 0, LARGE), small = fake_alloc(FAKE_DEVICE, 0, 1 << 20);
+  REQUIRE(large && small && wsgemm_create(&flipped) == WSGEMM_SUCCESS, "memory");
+  REQUIRE(wsgemm_set_workspace(flipped, large, LARGE) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(launch_of(flipped, &d)->args.split.sums == large, "no sums in the workspace");
+  REQUIRE(pthread_create(&thread, NULL, flip, NULL) == 0, "thread");
+  int n_beyond = 0, n_large = 0;
+  for (int i = 0; i < 20000 / check_scale(); i++) {
+    fake_forget();
+    wsgemm_gemm(flipped, &d);
+    n_beyond += fake.launch[0].args.split.sums == small, n_large += fake.launch[0].args.split.sums == large;
+  }
+  atomic_store(&is_over, true);
+  pthread_join(thread, NULL);
+  CHECK(n_beyond == 0, "%d products wrote beyond a workspace of %d bytes, %d used the large one", n_beyond, SMALL, n_large);
+  wsgemm_destroy(flipped);
+}
+
+static const struct check_case cases[] = {{"busy_streams", busy_streams},
+                                          {"streams_that_end", streams_that_end},
+                                          {"streams_that_end_beside_a_capture", streams_that_end_beside_a_capture},
+                                          {"same_arithmetic_on_all_streams", same_arithmetic_on_all_streams},
+                                          {"sums_are_passed_on", sums_are_passed_on},
+                                          {"graphs_that_end", graphs_that_end},
+                                          {"captured_residual_in_c", captured_residual_in_c},
+                                          {"graphs_that_retain_nothing", graphs_that_retain_nothing},
+                                          {"no_room", no_room},
+                                          {"cancelled_calls", cancelled_calls},
+                                          {"calls_stay_together", calls_stay_together},
+                                          {"contexts", contexts},
+                                          {"contexts_that_end", contexts_that_end},
+                                          {"reset_from_another_device", reset_from_another_device},
+                                          {"few_multiprocessors", few_multiprocessors},
+                                          {"devices_beside_each_other", devices_beside_each_other},
+                                          {"streams_beside_each_other", streams_beside_each_other},
+                                          {"loading_beside_another_device", loading_beside_another_device},
+                                          {"workspace_of_the_call", workspace_of_the_call},
+                                          {"workspace_beside_setting", workspace_beside_setting}};
+CHECK_MAIN("backend_lending", cases)
