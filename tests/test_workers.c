@@ -91,7 +91,8 @@ static void environments_child(void *argument) {
 }
 
 static void environments(void) {
-  for (int first = 0; first < N_ENVIRONMENTS; first++) check_in_child("environments", environments_child, &first);
+  for (int first = check_scale() > 1 ? 3 : 0; first<N_ENVIRONMENTS; first += check_scale()> 1 ? 4 : 1)
+    check_in_child("environments", environments_child, &first);
 }
 
 /* x times a row of ones: which rows of C overflow is x's doing. Returns the flags that the call raised. */
@@ -307,7 +308,72 @@ static void default_follows_caller(void) {
     check_in_child("the default", default_child, NULL);
 }
 
-static const struct check_case cases[] = {
-    {"environments", environments}, {"flags", flags},           {"faults_are_repaired", faults_are_repaired},
-    {"signal_masks", signal_masks}, {"processors", processors}, {"default_follows_caller", default_follows_caller}};
+/* ---- Priority and name ---------------------------------------------------------------------------------------------------------------- */
+
+static bool take_policy(int policy, int priority) {
+  const struct sched_param param = {.sched_priority = priority};
+  return sched_setscheduler(0, policy, &param) == 0;
+}
+
+static void priorities_child(void *argument) {
+  static const struct {
+    int policy, priority;
+  } callers[] = {{SCHED_OTHER, 0}, {SCHED_FIFO, 1}, {SCHED_OTHER, 0}, {SCHED_RR, 2}, {SCHED_FIFO, 2}};
+  enum { N = sizeof callers / sizeof callers[0] };
+  const int first = *(const int *)argument;
+  wsgemm_handle *h = handle_for(N_THREADS);
+  for (int turn = 0; turn < N; turn++) {
+    const int i = (first + turn) % N;
+    REQUIRE(take_policy(callers[i].policy, callers[i].priority), "policy");
+    multiply_with(h);
+    REQUIRE(take_policy(SCHED_OTHER, 0), "policy");
+    pid_t workers[16];
+    const int n_workers = other_threads(workers, 16);
+    CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+    for (int w = 0; w < n_workers; w++) {
+      struct sched_param param = {-1};
+      const int policy = sched_getscheduler(workers[w]);
+      CHECK(policy == callers[i].policy && sched_getparam(workers[w], &param) == 0 && param.sched_priority == callers[i].priority,
+            "a caller of policy %d, priority %d has a worker of policy %d, priority %d", callers[i].policy, callers[i].priority,
+            policy, param.sched_priority);
+    }
+  }
+  wsgemm_destroy(h);
+}
+
+static void priorities(void) {
+  if (!take_policy(SCHED_FIFO, 1) || !take_policy(SCHED_OTHER, 0)) {
+    check_skip("no real-time priority for this process");
+    return;
+  }
+  for (int first = 0; first < 2; first++) check_in_child("priorities", priorities_child, &first);
+}
+
+/* Tools that list threads tell whose they are. */
+static void names_child(void *unused) {
+  char path[64], name[32] = "";
+  pid_t workers[16];
+  (void)unused;
+  wsgemm_handle *h = handle_for(N_THREADS);
+  multiply_with(h);
+  const int n_workers = other_threads(workers, 16);
+  CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+  for (int i = 0; i < n_workers; i++) {
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)workers[i]);
+    FILE *comm = fopen(path, "re");
+    CHECK(comm && fgets(name, sizeof name, comm) && strcmp(name, "wsgemm\n") == 0, "a worker is called %s", name);
+    if (comm) fclose(comm);
+  }
+  wsgemm_destroy(h);
+}
+static void names(void) { check_in_child("names", names_child, NULL); }
+
+static const struct check_case cases[] = {{"environments", environments},
+                                          {"flags", flags},
+                                          {"faults_are_repaired", faults_are_repaired},
+                                          {"signal_masks", signal_masks},
+                                          {"processors", processors},
+                                          {"default_follows_caller", default_follows_caller},
+                                          {"priorities", priorities},
+                                          {"names", names}};
 CHECK_MAIN("workers", cases)

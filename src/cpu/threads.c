@@ -5,12 +5,13 @@
  * closed already, so the caller never waits for a worker that is slow to wake. Workers spin for a short time after a job, then
  * sleep. After fork() the child starts with an empty pool.
  *
- * A worker computes as the caller would: each job carries the caller's floating-point environment and affinity, and the exception flags
- * that a worker raises become the caller's. What a thread inherits of the one that makes it counts for nothing; priority (nice and
- * scheduling policy) alone stays that of the first caller.
+ * A worker computes as the caller would: each job carries the caller's floating-point environment, affinity and real-time priority, and the
+ * exception flags that a worker raises become the caller's. What a thread inherits of the one that makes it counts for nothing, but for
+ * what the system does not let it change back: nice, policies below SCHED_OTHER, filters of system calls.
  *
  * Invariant: `entry` counts the workers inside the job, plus CLOSED once the caller is through; job fields are written only
  * while it is CLOSED with nobody inside. */
+#define _GNU_SOURCE
 #include "cpu/threads.h"
 
 #include <pthread.h>
@@ -33,6 +34,11 @@
 /* How long a worker looks for the next job before it sleeps: some times the cost of waking it (about 50 us). */
 #define SPIN_NS INT64_C(200000)
 
+/* Real-time policy and priority of a thread; SCHED_OTHER and 0 for all that has none. */
+typedef struct schedule {
+  int policy, priority;
+} schedule;
+
 static struct {
   pthread_mutex_t lock; /* guards sleeping and waking, and thread creation */
   pthread_cond_t wake;
@@ -50,6 +56,7 @@ static struct {
   _Atomic unsigned fp_raised; /* flags of all workers but the caller */
   ws_affinity affinity;
   unsigned affinity_count; /* how often it has changed; 0: it is not known */
+  schedule schedule;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .entry = CLOSED};
 
 static int64_t now_ns(void) {
@@ -102,10 +109,41 @@ static void introduce_worker(void) {
 #endif
 }
 
-/* The caller's part of the job, for a worker whose affinity was last set when pool.affinity_count was *followed. */
-static void work_as_caller(int worker, unsigned *followed) {
-  if (*followed != pool.affinity_count) ws_affinity_set(&pool.affinity);
-  *followed = pool.affinity_count;
+static schedule own_schedule(void) {
+  schedule s = {SCHED_OTHER, 0};
+#if defined(__linux__)
+  struct sched_param param;
+  const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if ((policy == SCHED_FIFO || policy == SCHED_RR) && sched_getparam(0, &param) == 0)
+    s = (schedule){policy, param.sched_priority};
+#endif
+  return s;
+}
+
+/* What a worker has taken from callers so far. */
+typedef struct followed {
+  unsigned affinity_count;
+  schedule schedule;
+} followed;
+
+/* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the question may end the process. */
+static void follow_caller(followed *f) {
+  if (f->affinity_count != pool.affinity_count) {
+    ws_affinity own;
+    ws_affinity_get(&own);
+    if (!ws_affinity_equal(&own, &pool.affinity)) ws_affinity_set(&pool.affinity);
+  }
+  f->affinity_count = pool.affinity_count;
+#if defined(__linux__)
+  const struct sched_param param = {.sched_priority = pool.schedule.priority};
+  if (f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority)
+    (void)!sched_setscheduler(0, pool.schedule.policy, &param);
+#endif
+  f->schedule = pool.schedule;
+}
+
+static void work_as_caller(int worker, followed *f) {
+  follow_caller(f);
   ws_places_claim(&pool.places);
   ws_fp_enter(&pool.fp_control);
   pool.fn(pool.context, worker);
@@ -116,7 +154,7 @@ static void work_as_caller(int worker, unsigned *followed) {
 static void *worker_main(void *arg) {
   const int worker = (int)(intptr_t)arg;
   uint32_t seen = 0;
-  unsigned followed = 0;
+  followed f = {0, own_schedule()};
   introduce_worker();
   for (;;) {
     wait_for_job(seen);
@@ -124,7 +162,7 @@ static void *worker_main(void *arg) {
     if (!enter_job()) continue;
     /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can start before we leave. */
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
-    if (worker < pool.n_workers) work_as_caller(worker, &followed);
+    if (worker < pool.n_workers) work_as_caller(worker, &f);
     atomic_fetch_sub_explicit(&pool.entry, 1, memory_order_release);
   }
   return NULL;
@@ -174,6 +212,7 @@ static void publish_caller(void) {
   ws_affinity now;
   ws_affinity_get(&now);
   if (now.bytes > 0 && !ws_affinity_equal(&now, &pool.affinity)) pool.affinity = now, pool.affinity_count++;
+  pool.schedule = own_schedule();
   pool.fp_control = ws_fp_control_of_caller();
   atomic_store_explicit(&pool.fp_raised, 0, memory_order_relaxed);
 }
