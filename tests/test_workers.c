@@ -31,15 +31,37 @@ static wsgemm_handle *handle_for(int n_threads) {
   return h;
 }
 
-/* The threads of this process but the caller; the library's own, as nobody else makes any. */
-static int other_threads(pid_t threads[], int most) {
+enum { MOST_OTHERS = 16 };
+static pid_t helpers[MOST_OTHERS];
+static int n_helpers;
+
+/* The threads of this process but the caller and `helpers`. */
+static int other_threads(pid_t threads[MOST_OTHERS]) {
   DIR *tasks = opendir("/proc/self/task");
   int n = 0;
   REQUIRE(tasks, "/proc/self/task");
-  for (const struct dirent *task = readdir(tasks); task && n < most; task = readdir(tasks))
-    if (task->d_name[0] != '.' && atoi(task->d_name) != (int)syscall(SYS_gettid)) threads[n++] = (pid_t)atoi(task->d_name);
+  for (const struct dirent *task = readdir(tasks); task && n < MOST_OTHERS; task = readdir(tasks)) {
+    const pid_t thread = (pid_t)atoi(task->d_name);
+    bool is_known = task->d_name[0] == '.' || thread == (pid_t)syscall(SYS_gettid);
+    for (int i = 0; i < n_helpers; i++) is_known |= helpers[i] == thread;
+    if (!is_known) threads[n++] = thread;
+  }
   closedir(tasks);
   return n;
+}
+
+/* The pool's, once the library has been used. */
+static int workers_of_library(pid_t workers[MOST_OTHERS]) {
+  const int n = other_threads(workers);
+  CHECK(n == N_THREADS - 1, "%d workers", n);
+  return n;
+}
+
+/* What the library's own threads are not to be mistaken for: a sanitizer's. */
+static void note_helpers(void) {
+  process_start_first_thread();
+  n_helpers = 0;
+  n_helpers = other_threads(helpers);
 }
 
 /* ---- Floating-point environment ------------------------------------------------------------------------------------------------ */
@@ -191,6 +213,7 @@ static void multiply_with(wsgemm_handle *h) {
 static void mask_child(void *argument) {
   const bool blocks_all = *(const bool *)argument;
   sigset_t set, old;
+  note_helpers();
   sigfillset(&set);
   REQUIRE(pthread_sigmask(blocks_all ? SIG_SETMASK : SIG_UNBLOCK, &set, &old) == 0, "mask");
   wsgemm_handle *h = handle_for(N_THREADS);
@@ -198,9 +221,8 @@ static void mask_child(void *argument) {
   sigset_t now;
   REQUIRE(pthread_sigmask(SIG_SETMASK, &old, &now) == 0, "mask");
   CHECK(sigismember(&now, SIGUSR1) == blocks_all && sigismember(&now, SIGSEGV) == blocks_all, "the caller's mask has changed");
-  pid_t workers[16];
-  const int n_workers = other_threads(workers, 16);
-  CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+  pid_t workers[MOST_OTHERS];
+  const int n_workers = workers_of_library(workers);
   for (int i = 0; i < n_workers; i++) {
     const unsigned long long mask = blocked_signals(workers[i]);
     for (size_t f = 0; f < sizeof faults / sizeof faults[0]; f++)
@@ -221,9 +243,8 @@ static void signal_masks(void) {
 /* ---- Processors ------------------------------------------------------------------------------------------------------------------- */
 
 static void expect_workers_on(const cpu_set_t *expected, const char *when) {
-  pid_t workers[16];
-  const int n_workers = other_threads(workers, 16);
-  CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+  pid_t workers[MOST_OTHERS];
+  const int n_workers = workers_of_library(workers);
   for (int i = 0; i < n_workers; i++) {
     cpu_set_t set;
     CHECK(sched_getaffinity(workers[i], sizeof set, &set) == 0 && CPU_EQUAL(&set, expected),
@@ -243,6 +264,7 @@ static int nth_processor(const cpu_set_t *set, int n) {
 static void processors_child(void *argument) {
   const bool pinned_first = *(const bool *)argument;
   cpu_set_t all, one[2];
+  note_helpers();
   REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0, "affinity");
   for (int i = 0; i < 2; i++) {
     CPU_ZERO(&one[i]);
@@ -321,15 +343,15 @@ static void priorities_child(void *argument) {
   } callers[] = {{SCHED_OTHER, 0}, {SCHED_FIFO, 1}, {SCHED_OTHER, 0}, {SCHED_RR, 2}, {SCHED_FIFO, 2}};
   enum { N = sizeof callers / sizeof callers[0] };
   const int first = *(const int *)argument;
+  note_helpers();
   wsgemm_handle *h = handle_for(N_THREADS);
   for (int turn = 0; turn < N; turn++) {
     const int i = (first + turn) % N;
     REQUIRE(take_policy(callers[i].policy, callers[i].priority), "policy");
     multiply_with(h);
     REQUIRE(take_policy(SCHED_OTHER, 0), "policy");
-    pid_t workers[16];
-    const int n_workers = other_threads(workers, 16);
-    CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+    pid_t workers[MOST_OTHERS];
+    const int n_workers = workers_of_library(workers);
     for (int w = 0; w < n_workers; w++) {
       struct sched_param param = {-1};
       const int policy = sched_getscheduler(workers[w]);
@@ -352,12 +374,12 @@ static void priorities(void) {
 /* Tools that list threads tell whose they are. */
 static void names_child(void *unused) {
   char path[64], name[32] = "";
-  pid_t workers[16];
+  pid_t workers[MOST_OTHERS];
   (void)unused;
+  note_helpers();
   wsgemm_handle *h = handle_for(N_THREADS);
   multiply_with(h);
-  const int n_workers = other_threads(workers, 16);
-  CHECK(n_workers == N_THREADS - 1, "%d workers", n_workers);
+  const int n_workers = workers_of_library(workers);
   for (int i = 0; i < n_workers; i++) {
     snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)workers[i]);
     FILE *comm = fopen(path, "re");
