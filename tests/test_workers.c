@@ -67,7 +67,7 @@ static void note_helpers(void) {
 /* ---- Floating-point environment ------------------------------------------------------------------------------------------------ */
 
 static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-enum { N_ENVIRONMENTS = 2 * (int)(sizeof roundings / sizeof roundings[0]), SIDE = 260 };
+enum { N_ENVIRONMENTS = 2 * (int)(sizeof roundings / sizeof roundings[0]), SIDE = 160 };
 
 static void enter_environment(int number) {
   REQUIRE(fesetround(roundings[number / 2]) == 0, "fesetround");
