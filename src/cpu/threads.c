@@ -241,7 +241,7 @@ void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *con
     fn(context, 0);
     return;
   }
-  WS_UNCANCELLED; /* the pool must be given back, whatever kind of cancellation this thread allows */
+  WS_UNCANCELLED; /* also in a handler that repairs a fault of this thread's: others are at work for it */
   create_threads(n_workers - 1);
   if (n_workers > pool.n_created + 1) n_workers = pool.n_created + 1;
   begin(context, n_workers);
