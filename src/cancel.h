@@ -19,6 +19,6 @@ static inline void ws_cancel_as_before(const int *old) {
   pthread_setcancelstate(*old, &unused);
 }
 
-#define WS_UNCANCELLED __attribute__((cleanup(ws_cancel_as_before))) const int ws_cancel_state = ws_cancel_put_off()
+#define WS_UNCANCELLED __attribute__((cleanup(ws_cancel_as_before), unused)) const int ws_cancel_state = ws_cancel_put_off()
 
 #endif
