@@ -24,6 +24,8 @@ void ws_cuda_init(void) {
   ws_cuda_may_have_devices = ws_cuda.is_loaded;
 }
 
+void ws_cuda_forked(void) { ws_driver_forked(); }
+
 int ws_cuda_kernel_count(void) { return ws_cuda_row_count(); }
 const char *ws_cuda_kernel_name(int row_idx) { return ws_cuda_row_at(row_idx)->name; }
 wsgemm_type ws_cuda_kernel_type(int row_idx) { return ws_cuda_row_at(row_idx)->type; }

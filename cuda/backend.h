@@ -10,6 +10,8 @@ typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
 extern const struct ws_arena_class *const ws_cuda_arena;
 /* Looks for a driver, initialises nothing. Once. */
 void ws_cuda_init(void);
+/* To be told in a forked child, which has no GPU if this process has used one. */
+void ws_cuda_forked(void);
 extern bool ws_cuda_may_have_devices; /* no: every pointer is host memory, and nothing else here is called */
 /* Where the matrices lie that the problem reads or writes; on BAD the status says what is wrong. */
 ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status);
@@ -35,6 +37,7 @@ int ws_cuda_kernel_find(const char *name); /* -1: unknown */
 enum { ws_cuda_may_have_devices = 0 };
 #define ws_cuda_arena NULL
 static inline void ws_cuda_init(void) {}
+static inline void ws_cuda_forked(void) {}
 static inline ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
   (void)h, (void)p, (void)device, (void)status;
   return WS_PLACE_HOST;

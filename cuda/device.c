@@ -112,13 +112,13 @@ const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *sta
   }
   device_record *r = &devices[ordinal];
   if (atomic_load_explicit(&r->is_ready, memory_order_acquire)) return &r->device;
-  const int lock = ws_lock(&r->lock);
+  pthread_mutex_lock(&r->lock);
   CUresult result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS) {
     name_for_tuning(&r->device);
     atomic_store_explicit(&r->is_ready, true, memory_order_release);
   }
-  ws_unlock(&r->lock, lock);
+  pthread_mutex_unlock(&r->lock);
   if (result == CUDA_SUCCESS) return &r->device;
   char what[32];
   snprintf(what, sizeof what, "device %d", ordinal);
@@ -154,7 +154,7 @@ static context_record *find_context(const device_record *r, CUcontext handle, un
 static context_record *context_of(device_record *r, CUcontext handle, unsigned long long id) {
   context_record *c = find_context(r, handle, id);
   if (c) return c;
-  const int lock = ws_lock(&r->lock);
+  pthread_mutex_lock(&r->lock);
   c = find_context(r, handle, id);
   if (!c && (c = calloc(1, sizeof *c))) {
     c->device = r->device, c->handle = handle, c->id = id;
@@ -163,7 +163,7 @@ static context_record *context_of(device_record *r, CUcontext handle, unsigned l
     pthread_mutex_init(&c->lending.lock, NULL);
     atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
   }
-  ws_unlock(&r->lock, lock);
+  pthread_mutex_unlock(&r->lock);
   return c;
 }
 
@@ -276,11 +276,11 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
-    const int lock = ws_lock(&r->lock);
+    pthread_mutex_lock(&r->lock);
     if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
     if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
       atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
-    ws_unlock(&r->lock, lock);
+    pthread_mutex_unlock(&r->lock);
     if (*result != CUDA_SUCCESS) return NULL;
   }
   if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
@@ -310,10 +310,10 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) 
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
-    const int lock = ws_lock(&r->lock);
+    pthread_mutex_lock(&r->lock);
     if (!r->plain[which]) *result = find_plain(r, which);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
-    ws_unlock(&r->lock, lock);
+    pthread_mutex_unlock(&r->lock);
   }
   return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
@@ -324,9 +324,9 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
   context_record *r = record_of(device);
   CUdeviceptr address = 0;
   size_t bytes;
-  const int lock = ws_lock(&r->lock);
+  pthread_mutex_lock(&r->lock);
   CUresult result = load_image(r, image_idx);
-  ws_unlock(&r->lock, lock);
+  pthread_mutex_unlock(&r->lock);
   if (!result) result = ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name);
   *at = (void *)(uintptr_t)address;
   return result;
@@ -334,9 +334,9 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
 
 /* An image that is not loaded has not run. */
 static bool is_loaded(context_record *r, int image_idx) {
-  const int lock = ws_lock(&r->lock);
+  pthread_mutex_lock(&r->lock);
   const bool is_there = r->library[image_idx] != NULL;
-  ws_unlock(&r->lock, lock);
+  pthread_mutex_unlock(&r->lock);
   return is_there;
 }
 

@@ -38,7 +38,7 @@ bool ws_driver_is_lost(void) { return atomic_load_explicit(&is_lost, memory_orde
 
 bool ws_driver_may_be_inherited(void) { return atomic_load_explicit(&may_be_inherited, memory_order_relaxed); }
 
-static void after_fork_child(void) {
+void ws_driver_forked(void) {
   atomic_store_explicit(&is_lost, atomic_load(&is_used), memory_order_relaxed);
   atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
 }
@@ -91,7 +91,6 @@ void ws_driver_load(void) {
   if (!library) return;
   ws_cuda.is_loaded = true;
   if (!has_begun_by_exec()) atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
-  pthread_atfork(NULL, NULL, after_fork_child);
   if (!symbol) {
     ws_cuda.missing = "cuGetProcAddress_v2";
     return;

@@ -80,6 +80,7 @@ const char *ws_driver_load_tools(void);
 
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
 void ws_driver_note_use(void);
+void ws_driver_forked(void); /* to be told in that child */
 bool ws_driver_is_lost(void);
 
 /* Whether this process may be the child of one that used the driver before this library was asked for anything: there the driver says that

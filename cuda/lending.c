@@ -7,14 +7,14 @@
 /* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
 
 static void lock(ws_lending *lending, ws_loan *loan) {
-  if (!loan->is_locked) loan->lock = ws_lock(&lending->lock);
+  if (!loan->is_locked) pthread_mutex_lock(&lending->lock);
   loan->is_locked = true;
 }
 
 /* Unless the call holds it, or has taken what its next user must not find before the call's end is recorded. */
 static void unlock(ws_lending *lending, ws_loan *loan) {
   if (!loan->is_locked || loan->is_held || loan->n_passed > 0) return;
-  ws_unlock(&lending->lock, loan->lock);
+  pthread_mutex_unlock(&lending->lock);
   loan->is_locked = false;
 }
 

@@ -15,20 +15,6 @@
 #include "driver.h"
 #include "launch_state.h"
 
-/* For a lock that is held over calls of the driver: a thread is not cancelled in them while it has it. Returns what ws_unlock is to be given. */
-static inline int ws_lock(pthread_mutex_t *lock) {
-  int before;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  pthread_mutex_lock(lock);
-  return before;
-}
-
-static inline void ws_unlock(pthread_mutex_t *lock, int before) {
-  int unused;
-  pthread_mutex_unlock(lock);
-  pthread_setcancelstate(before, &unused);
-}
-
 typedef enum ws_tenure {
   WS_TENURE_FREE,
   WS_TENURE_KEPT,    /* one stream's for ever: nothing tells when its last call has ended */
@@ -71,7 +57,6 @@ typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_me
 typedef struct ws_loan {
   CUstream stream;
   bool is_locked, is_held;    /* held: to the end of the call */
-  int lock;                   /* of ws_lock */
   bool is_known, is_captured; /* known: captured, and stream_id or graph, are */
   uint64_t stream_id;
   CUgraph graph;

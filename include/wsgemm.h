@@ -130,6 +130,25 @@ typedef enum wsgemm_policy {
   WSGEMM_POLICY_FOREACH = 5       /* the same through cuda::for_each_canceled_block; elsewhere as STEAL */
 } wsgemm_policy;
 
+/* ---- Threads, fork, signals ---------------------------------------------------------------------------------------------------
+ *
+ * The library makes threads on the first call that can use some, and keeps them. They work as the calling thread would: in its floating-point
+ * environment (rounding mode, FTZ and DAZ, exception masks), on processors that it may run on, and with its real-time priority; and the
+ * floating-point exceptions that they meet raise the flags of the calling thread. So bits and flags are those of a call with one thread. What
+ * the system does not let a thread take back they have from the thread that made them: nice, SCHED_IDLE, memory policy, filters of system
+ * calls. They block all signals but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS: a handler that repairs faults also gets theirs.
+ *
+ * Inside a parallel region of OpenMP a call uses one thread. That is seen if the runtime (omp_in_parallel) is in the process's global scope
+ * when this library is loaded: linked with the program, or loaded before with RTLD_GLOBAL.
+ *
+ * fork(): parent and child both go on; a fork waits for another thread's first call of the library. pthread_cancel(): no call is broken off by a
+ * cancel that is pending; it acts afterwards. (Asynchronous cancellation, which POSIX allows in no function such as these, is not provided for.)
+ *
+ * Where GPU support is built in, the library's first call looks for a driver by dlopen; no later call on host memory takes the loader's lock.
+ * So the constructor of a library may wait for a thread that multiplies, once the library has been called.
+ *
+ * A call on host memory needs 96 KiB of the calling thread's stack, of half precision 128 KiB. */
+
 /* ---- Handle ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct wsgemm_handle wsgemm_handle;
@@ -151,7 +170,8 @@ WSGEMM_API wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads
 /* Limit for calls made by this thread, on top of the handle's; 0: none. Returns the old limit (negative n: only asks). */
 WSGEMM_API int wsgemm_set_num_threads_local(int n_threads);
 
-/* min(affinity mask, cgroup cpu quota rounded up, WSGEMM_NUM_THREADS), read once; at least 1. */
+/* min(processors that the calling thread may run on, cgroup cpu quota rounded up, WSGEMM_NUM_THREADS), at least 1. The first of them is asked
+ * for on each call, the others once. */
 WSGEMM_API int wsgemm_default_num_threads(void);
 
 WSGEMM_API wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy);

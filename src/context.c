@@ -1,22 +1,21 @@
 /* context.c - handles, their settings, the environment, and what went wrong last.
  *
- * Everything that the library takes from outside a call comes through here: every WSGEMM_* variable (one table), the affinity
- * mask, the cgroup quota. It is read once, on the first call. A setting in the environment that makes no sense is ignored with
- * one warning in last_error. */
+ * Everything that the library takes from outside a call comes through here: every WSGEMM_* variable (one table), the cgroup quota, the
+ * number of processors, read once, on the first call; and the calling thread's affinity, read whenever it counts. A setting in the
+ * environment that makes no sense is ignored with one warning in last_error. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cancel.h"
+#include "cpu/place.h"
 #include "cpu/queue.h"
-#include "cpu/threads.h"
 #include "cuda/backend.h"
 #include "internal.h"
 #include "tuning.h"
@@ -25,7 +24,8 @@ _Atomic bool ws_context_ready;
 wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
 
 static ws_machine machine;
-static int affinity_threads, quota_threads, env_threads, default_threads; /* 0: no such limit */
+static int quota_threads, env_threads; /* 0: no such limit */
+static int process_threads;            /* most that a call uses by default, whatever its thread's affinity */
 static int env_policy, env_coarse, env_quantum, env_check, env_invariant;
 static char env_report[512]; /* lines for wsgemm_machine */
 static _Thread_local char last_error[256];
@@ -171,19 +171,16 @@ static void read_environment(void) {
 
 /* ---- threads ---------------------------------------------------------------------------------------------------------------- */
 
-static int count_affinity(void) {
-#ifdef __linux__
-  for (int n_cpus = 1024; n_cpus <= 1 << 18; n_cpus *= 4) {
-    cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-    if (!set) return 0;
-    const size_t bytes = CPU_ALLOC_SIZE((size_t)n_cpus);
-    const int n = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (n > 0) return n;
-  }
-#endif
+static int count_online(void) {
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? (int)online : 0;
+  return online > 0 && online < INT_MAX ? (int)online : 0;
+}
+
+/* Of the calling thread: not of the process, as another thread's may differ, nor remembered, as it may change. */
+static int count_affinity(void) {
+  ws_affinity affinity;
+  ws_affinity_get(&affinity);
+  return ws_affinity_count(&affinity);
 }
 
 /* Whole processors, rounded up, of cpu.max: "QUOTA PERIOD", or "max PERIOD". */
@@ -203,27 +200,21 @@ static int tighter(int limit, int other) { return other > 0 && other < limit ? o
 
 int wsgemm_default_num_threads(void) {
   ws_context_init();
-  return default_threads;
+  return process_threads > 1 ? tighter(process_threads, count_affinity()) : process_threads;
 }
 
-/* Inside a parallel region of OpenMP every thread of the team may call us at once: then each works alone. The runtime is looked
- * up by name, so that we need not link it; it may be loaded after us. */
-static bool in_openmp_parallel(void) {
-  static _Atomic(void *) found;
-  void *symbol = atomic_load_explicit(&found, memory_order_relaxed);
-  if (!symbol) {
-    symbol = dlsym(RTLD_DEFAULT, "omp_in_parallel");
-    if (!symbol) return false;
-    atomic_store_explicit(&found, symbol, memory_order_relaxed);
-  }
-  int (*in_parallel)(void);
-  memcpy(&in_parallel, &symbol, sizeof in_parallel);
-  return in_parallel() != 0;
-}
+/* Inside a parallel region of OpenMP every thread of the team may call us at once: then each works alone. We need not be linked with the
+ * runtime: it is found if it is in the global scope (the program's own libraries, and what was loaded with RTLD_GLOBAL) as we are loaded. To
+ * look for it on each call, for one that is loaded later, would take the loader's lock: a call would wait for any dlopen in another
+ * thread, for ever if that one's constructor waits for the call. */
+extern int omp_in_parallel(void) __attribute__((weak));
+
+static bool in_openmp_parallel(void) { return omp_in_parallel && omp_in_parallel() != 0; }
 
 int ws_thread_limit(wsgemm_handle *h) {
   const int own = atomic_load_explicit(&h->n_threads, memory_order_relaxed);
-  const int limit = tighter(own > 0 ? own : default_threads, thread_limit);
+  int limit = tighter(own > 0 ? own : process_threads, thread_limit);
+  if (limit > 1 && own == 0) limit = tighter(limit, count_affinity());
   return limit > 1 && in_openmp_parallel() ? 1 : limit;
 }
 
@@ -257,32 +248,47 @@ static void settle_tiles(void) {
 static void init_tuning(void) {
   ws_tuning_device cpu;
   ws_tune_init(env_tune);
-  ws_cpu_tuning_device(default_threads, &cpu);
+  ws_cpu_tuning_device(process_threads, &cpu);
   ws_tune_set_device(WS_TUNE_CPU, &cpu);
 }
 
 static void init(void) {
-  ws_pool_watch_forks();
-  pthread_atfork(ws_settings_lock, ws_settings_unlock, ws_settings_unlock);
+  ws_watch_forks();
   ws_cuda_init();
   ws_cpu_detect(&machine);
   read_environment();
   settle_tiles();
   ws_registry_init(env_isa, env_kernel);
-  affinity_threads = count_affinity();
   quota_threads = count_quota();
-  default_threads = tighter(tighter(tighter(WS_MAX_WORKERS, affinity_threads), quota_threads), env_threads);
+  process_threads = tighter(tighter(tighter(WS_MAX_WORKERS, count_online()), quota_threads), env_threads);
   set_defaults(&ws_default_handle);
   init_tuning();
   atomic_store_explicit(&ws_context_ready, true, memory_order_release);
 }
 
+/* Not pthread_once: a child that was forked in the middle of it would do all again, beside what the parent had done by then. */
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool is_initialising; /* this thread; a driver that it loads may fork */
+
+void ws_context_lock(void) {
+  if (!is_initialising) pthread_mutex_lock(&init_lock);
+}
+
+void ws_context_unlock(void) {
+  if (!is_initialising) pthread_mutex_unlock(&init_lock);
+}
+
 void ws_context_init_once(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, init);
+  WS_UNCANCELLED;
+  pthread_mutex_lock(&init_lock);
+  is_initialising = true;
+  if (!atomic_load_explicit(&ws_context_ready, memory_order_relaxed)) init();
+  is_initialising = false;
+  pthread_mutex_unlock(&init_lock);
 }
 
 size_t wsgemm_machine(char *text, size_t bytes) {
+  WS_UNCANCELLED;
   ws_context_init();
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';
@@ -291,13 +297,14 @@ size_t wsgemm_machine(char *text, size_t bytes) {
   ws_text_add(&t, "caches: L1d %lld KiB, L2 %lld KiB, L3 %lld KiB (%s)\n", (long long)machine.l1d_bytes >> 10,
               (long long)machine.l2_bytes >> 10, (long long)machine.l3_bytes >> 10,
               machine.caches_measured ? "from the system" : "assumed");
-  ws_text_add(&t, "affinity: %d processors\n", affinity_threads);
+  ws_text_add(&t, "affinity: %d processors\n", count_affinity());
   if (quota_threads > 0)
     ws_text_add(&t, "cgroup quota: %d processors\n", quota_threads);
   else
     ws_text_add(&t, "cgroup quota: none\n");
-  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", default_threads, quota_threads > 0 ? ", cgroup quota" : "",
-              env_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
+  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", wsgemm_default_num_threads(),
+              quota_threads > 0 ? ", cgroup quota" : "", env_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
+  ws_text_add(&t, "units: %d (of tuning; affinity apart)\n", process_threads);
   ws_cuda_describe(&t);
   ws_text_add(&t, "%s", env_report);
   return t.length;
@@ -431,6 +438,7 @@ wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream) {
 }
 
 wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes) {
+  WS_UNCANCELLED;
   if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!workspace && bytes > 0) return ws_fail(h, WSGEMM_INVALID_POINTER, "workspace is NULL, but bytes is %zu", bytes);
   if (!ws_cuda_may_have_devices) return workspace ? ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver") : WSGEMM_SUCCESS;
@@ -438,6 +446,7 @@ wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t byt
 }
 
 wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
+  WS_UNCANCELLED;
   if (!(h = ws_handle(h))) return ws_fail_handle();
   if (!count) return ws_fail(h, WSGEMM_INVALID_POINTER, "count is NULL");
   if (device < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be at least 0", device);

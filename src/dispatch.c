@@ -1,4 +1,5 @@
 /* dispatch.c - the only way from a checked problem to a kernel, and the words for the way it takes. */
+#include "cancel.h"
 #include "cuda/backend.h"
 #include "internal.h"
 #include "tile.h"
@@ -22,6 +23,7 @@ static wsgemm_status run_on_cpu(wsgemm_handle *h, const ws_problem *p) {
 
 wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
   if (ws_cuda_may_have_devices) {
+    WS_UNCANCELLED;
     int device;
     wsgemm_status status = WSGEMM_SUCCESS;
     const ws_place place = ws_cuda_place(h, p, &device, &status);
@@ -32,6 +34,7 @@ wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
 }
 
 wsgemm_status ws_workspace_bytes(wsgemm_handle *h, const ws_problem *p, size_t *bytes) {
+  WS_UNCANCELLED;
   *bytes = 0;
   if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p)) return WSGEMM_SUCCESS;
   int device;
@@ -58,6 +61,7 @@ static void explain_epilogue(const ws_problem *p, ws_text *t) {
 }
 
 void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
+  WS_UNCANCELLED;
   ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->type].letter, p->a_trans ? 't' : 'n',
               p->b_trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);
   int device = 0;

@@ -152,6 +152,11 @@ void ws_cpu_ask_for_tiles(ws_machine *machine);
 const ws_machine *ws_machine_get(void);
 /* Detects the machine and reads the environment, once; every WSGEMM_* variable is known to context.c alone. */
 void ws_context_init_once(void);
+/* For fork handlers: a fork waits for a first call to end. */
+void ws_context_lock(void);
+void ws_context_unlock(void);
+/* Registers those handlers, once (fork.c). */
+void ws_watch_forks(void);
 extern _Atomic bool ws_context_ready;
 static inline void ws_context_init(void) {
   if (!atomic_load_explicit(&ws_context_ready, memory_order_acquire)) ws_context_init_once();

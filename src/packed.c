@@ -1,6 +1,7 @@
 /* packed.c - operands in a form made once for many products: the records of them. What that form is, the backend knows. */
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "cuda/backend.h"
 #include "internal.h"
 #include "tile.h"
@@ -102,6 +103,7 @@ static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is
 }
 
 wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, size_t *bytes) {
+  WS_UNCANCELLED;
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
@@ -114,6 +116,7 @@ wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_de
 
 wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, void *memory,
                              size_t bytes, wsgemm_packed **packed) {
+  WS_UNCANCELLED;
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
   if (!packed) return ws_fail(h, WSGEMM_INVALID_POINTER, "packed is NULL");

@@ -386,11 +386,10 @@ static void find_path(const char *setting) {
           sizeof user_path - 1);
 }
 
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
+void ws_tune_lock(void) { pthread_mutex_lock(&lock); }
+void ws_tune_unlock(void) { pthread_mutex_unlock(&lock); }
 
 void ws_tune_init(const char *setting) {
-  pthread_atfork(before_fork, after_fork, after_fork); /* so that a child does not find it locked by a thread that it has not */
   pthread_mutex_lock(&lock);
   is_off = setting && strcmp(setting, "off") == 0;
   if (!is_off) {

@@ -136,6 +136,9 @@ void ws_tune_reload(void);
 bool ws_tune_put(const ws_tuning_entry *e);
 /* Forgets what was found in this process, and reads the user's file again. */
 void ws_tune_forget(void);
+/* For fork handlers (fork.c). */
+void ws_tune_lock(void);
+void ws_tune_unlock(void);
 
 /* Which tables a device's calls look into: slot 0 is the CPU's, 1 + i that of GPU i. */
 enum { WS_TUNE_CPU = 0, WS_N_TUNE_SLOTS = 65 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cancel.h"
 #include "cuda/backend.h"
 #include "internal.h"
 #include "tuning.h"
@@ -85,6 +86,7 @@ static wsgemm_status keep(wsgemm_handle *h, const ws_tuning_entry *e, const char
 }
 
 wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *given) {
+  WS_UNCANCELLED;
   enum { GPU_MS = 80, CPU_MS = 1000 };
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
@@ -136,6 +138,7 @@ size_t wsgemm_tuning_table(char *text, size_t bytes) {
 }
 
 size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes) {
+  WS_UNCANCELLED;
   ws_context_init();
   ws_text t = {text, bytes, 0};
   ws_tuning_list list = {0};
@@ -161,6 +164,7 @@ static wsgemm_status merge(const char *file, const ws_tuning_list *list) {
 }
 
 wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines) {
+  WS_UNCANCELLED;
   ws_context_init();
   if (!text) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "text is NULL");
   ws_tuning_list list = {0};
@@ -178,6 +182,7 @@ wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_li
 }
 
 wsgemm_status wsgemm_tuning_clear(const char *file) {
+  WS_UNCANCELLED;
   ws_context_init();
   const char *path = file ? file : ws_tune_path();
   const bool is_there = path[0] && !(access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR));

@@ -220,7 +220,7 @@ static void small_products_child(void *unused) {
 }
 static void small_products(void) { check_in_child("small products", small_products_child, NULL); }
 
-/* ... and the counting works: a large product is seen to lock and to map. */
+/* ... and the counting works: a large product is seen to lock and to map; but not to take the loader's lock. */
 static void large_products_are_seen_child(void *unused) {
   (void)unused;
   struct check_random dice = check_random_from(112);
@@ -233,6 +233,7 @@ static void large_products_are_seen_child(void *unused) {
   atomic_store(&is_watching, true);
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   atomic_store(&is_watching, false);
+  CHECK(atomic_load(&n_calls[KIND_DLSYM]) == 0, "%d calls of dlsym", atomic_load(&n_calls[KIND_DLSYM]));
   CHECK(atomic_load(&n_calls[KIND_LOCK]) > 0 && atomic_load(&n_calls[KIND_MMAP]) > 0 && atomic_load(&n_calls[KIND_THREAD]) == 2,
         "%d locks, %d mappings, %d threads made", atomic_load(&n_calls[KIND_LOCK]), atomic_load(&n_calls[KIND_MMAP]),
         atomic_load(&n_calls[KIND_THREAD]));

@@ -242,7 +242,7 @@ typedef struct known {
   char *lines; /* NULL: nothing is left out */
   const char *gpu_name;
   char processor[96], isa[16];
-  int n_workers;
+  int n_units, n_workers;
 } known;
 
 static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
@@ -255,6 +255,7 @@ static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
   while (ws_cli_next_line(&rest, &key, &value)) {
     if (strcmp(key, "processor") == 0) snprintf(k->processor, sizeof k->processor, "%s", value);
     if (strcmp(key, "isa") == 0) snprintf(k->isa, sizeof k->isa, "%s", value);
+    if (strcmp(key, "units") == 0) k->n_units = atoi(value);
   }
   free(machine);
   for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */
@@ -271,7 +272,7 @@ static bool is_device(const known *k, const char *line) {
   if (k->gpu_name) return strncmp(arch, "sm_", 3) == 0 && strcmp(name, k->gpu_name) == 0;
   const size_t length = strlen(k->isa);
   return strncmp(arch, k->isa, length) == 0 && arch[length] == '/' && strcmp(name, k->processor) == 0 &&
-         ws_tuning_number(line, "units") == wsgemm_default_num_threads() && ws_tuning_number(line, "workers") == k->n_workers;
+         ws_tuning_number(line, "units") == k->n_units && ws_tuning_number(line, "workers") == k->n_workers;
 }
 
 /* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics wgmma and wgmma_k2. */

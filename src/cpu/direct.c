@@ -6,8 +6,7 @@
 #include "cpu/team.h"
 #include "tile.h"
 
-/* Bytes of one packed panel of A on the stack: mr * kc elements of the widest row. */
-enum { PANEL_BYTES = 64 * 1024 };
+enum { PANEL_ALIGN_BITS = 64 * 8 };
 
 typedef struct direct_run {
   const ws_problem *p;
@@ -53,9 +52,9 @@ static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >>
 
 static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r,
                                                const ws_scale *scale, int64_t k0, int64_t kb) {
-  _Alignas(64) char panel[PANEL_BYTES];
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->type].bytes;
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS); /* at most 64 KiB */
   for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
     ukr->pack(m, kb, ws_a_at(p, r->batch, i, k0, bytes), p->lda, p->a_trans, panel, ukr->mr);

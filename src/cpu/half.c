@@ -13,7 +13,7 @@
  *    +---+ +-----------+                  kc
  *
  * Nothing is shared, and each sum is made in the same order whoever makes it: kc alone decides where it is cut. Items that need little
- * memory, and all items when there is none to be had, keep it on the stack. */
+ * memory, and all items when there is none to be had, keep it on the stack: as much of it as they need, as a thread may have little. */
 #include <string.h>
 
 #include "cpu/epilogue.h"
@@ -24,9 +24,8 @@
 #include "cpu/workspace.h"
 #include "tile.h"
 
-/* STACK_FLOATS holds one register tile with the longest kc, of every row; what needs less than SMALL_FLOATS leaves the stack of a thread that
- * has little of it alone. */
-enum { STACK_FLOATS = 24 * 1024, SMALL_FLOATS = 4 * 1024, ALIGN_FLOATS = 32, K_STRIP = 64, WIDEST_PANEL = 32 };
+/* STACK_FLOATS holds one register tile with the longest kc, of every row. */
+enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 64, WIDEST_PANEL = 32 };
 
 #define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
   _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL && \
@@ -199,13 +198,7 @@ static void multiply_tiles(const half_run *run, float *memory, int64_t item_idx)
 }
 
 static __attribute__((noinline)) void item_on_stack(const half_run *run, int64_t item_idx) {
-  _Alignas(64) float memory[STACK_FLOATS];
-  multiply_tiles(run, memory, item_idx);
-}
-
-static __attribute__((noinline)) void small_item_on_stack(const half_run *run, int64_t item_idx) {
-  _Alignas(64) float memory[SMALL_FLOATS];
-  multiply_tiles(run, memory, item_idx);
+  multiply_tiles(run, __builtin_alloca_with_align((size_t)run->n_floats * sizeof(float), STACK_ALIGN_BITS), item_idx);
 }
 
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
@@ -222,8 +215,6 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   if (unit) unit->begin();
   if (run->memory)
     multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
-  else if (run->n_floats <= SMALL_FLOATS)
-    small_item_on_stack(run, item_idx);
   else
     item_on_stack(run, item_idx);
   if (unit) unit->end();

@@ -36,7 +36,7 @@ static int64_t k_block(int64_t k, int64_t longest) {
   return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
 }
 
-/* Asked once for a plan: it costs 0.1 us where no OpenMP is loaded. */
+/* Asked once for a plan: by default it is a question to the system, of 0.12 us (Zen 5). */
 static int limit_of(wsgemm_handle *h, ws_plan *plan) {
   if (plan->thread_limit == 0) plan->thread_limit = ws_thread_limit(h);
   return plan->thread_limit;

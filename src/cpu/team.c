@@ -13,9 +13,11 @@
 #include "cpu/queue.h"
 #include "cpu/threads.h"
 
+/* Those of the team that has the pool, the only one of several workers; 32 KiB that no caller needs to have on its stack. */
+static ws_queue queues[WS_N_KINDS];
+
 typedef struct team {
   const ws_team_job *job;
-  ws_queue queue[WS_N_KINDS];
   _Alignas(64) _Atomic int64_t opened; /* steps opened so far; n_steps + 1: all is done */
   _Alignas(64) _Atomic int64_t left;
   _Atomic int64_t step;
@@ -38,7 +40,7 @@ static void open_steps(team *t, int64_t step) {
     atomic_store_explicit(&t->step, step, memory_order_relaxed);
     atomic_store_explicit(&t->left, is_end ? 0 : n_items[0] + n_items[1] + 1, memory_order_relaxed);
     if (!is_end)
-      for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&t->queue[kind], n_items[kind]);
+      for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&queues[kind], n_items[kind]);
     atomic_store_explicit(&t->opened, ++step, memory_order_release); /* pairs with the acquire in work */
     if (is_end) return;
   } while (one_done(t));
@@ -49,7 +51,7 @@ static void begin(void *context, int n_workers) {
   t->n_workers = n_workers;
   if (t->job->begin) t->job->begin(t->job->context, n_workers);
   if (n_workers == 1) return;
-  for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_init(&t->queue[kind], t->job->policy, n_workers);
+  for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_init(&queues[kind], t->job->policy, n_workers);
   open_steps(t, 0);
 }
 
@@ -77,7 +79,7 @@ static void work(void *context, int worker) {
     seen = opened;
     for (int kind = 0; kind < WS_N_KINDS; kind++) {
       int64_t item_idx;
-      while (ws_queue_take(&t->queue[kind], worker, &item_idx)) {
+      while (ws_queue_take(&queues[kind], worker, &item_idx)) {
         const int64_t step = atomic_load_explicit(&t->step, memory_order_relaxed);
         job->item(job->context, worker, step, kind, item_idx);
         if (one_done(t)) open_steps(t, step + 1);

@@ -5,8 +5,13 @@
  * closed already, so the caller never waits for a worker that is slow to wake. Workers spin for a short time after a job, then
  * sleep. After fork() the child starts with an empty pool.
  *
+ * A worker computes as the caller would: each job carries the caller's floating-point environment, affinity and real-time priority, and the
+ * exception flags that a worker raises become the caller's. What a thread inherits of the one that makes it counts for nothing, but for
+ * what the system does not let it change back: nice, policies below SCHED_OTHER, filters of system calls.
+ *
  * Invariant: `entry` counts the workers inside the job, plus CLOSED once the caller is through; job fields are written only
  * while it is CLOSED with nobody inside. */
+#define _GNU_SOURCE
 #include "cpu/threads.h"
 
 #include <pthread.h>
@@ -15,7 +20,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
+#include "cancel.h"
+#include "cpu/fp_state.h"
 #include "cpu/place.h"
 #include "cpu/queue.h"
 #include "cpu/workspace.h"
@@ -23,6 +33,11 @@
 #define CLOSED UINT32_C(0x80000000)
 /* How long a worker looks for the next job before it sleeps: some times the cost of waking it (about 50 us). */
 #define SPIN_NS INT64_C(200000)
+
+/* Real-time policy and priority of a thread; SCHED_OTHER and 0 for all that has none. */
+typedef struct schedule {
+  int policy, priority;
+} schedule;
 
 static struct {
   pthread_mutex_t lock; /* guards sleeping and waking, and thread creation */
@@ -37,6 +52,11 @@ static struct {
   ws_worker_fn *fn;
   void *context;
   ws_places places;
+  ws_fp_control fp_control;
+  _Atomic unsigned fp_raised; /* flags of all workers but the caller */
+  ws_affinity affinity;
+  unsigned affinity_count; /* how often it has changed; 0: it is not known */
+  schedule schedule;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .entry = CLOSED};
 
 static int64_t now_ns(void) {
@@ -82,37 +102,77 @@ static bool enter_job(void) {
   return false;
 }
 
+/* Its place in the process: a name of its own, not that of the thread that made it. */
+static void introduce_worker(void) {
+#if defined(__linux__)
+  prctl(PR_SET_NAME, "wsgemm");
+#endif
+}
+
+static schedule own_schedule(void) {
+  schedule s = {SCHED_OTHER, 0};
+#if defined(__linux__)
+  struct sched_param param;
+  const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if ((policy == SCHED_FIFO || policy == SCHED_RR) && sched_getparam(0, &param) == 0)
+    s = (schedule){policy, param.sched_priority};
+#endif
+  return s;
+}
+
+/* What a worker has taken from callers so far. */
+typedef struct followed {
+  unsigned affinity_count;
+  schedule schedule;
+} followed;
+
+/* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the question may end the process. */
+static void follow_caller(followed *f) {
+  if (f->affinity_count != pool.affinity_count) {
+    ws_affinity own;
+    ws_affinity_get(&own);
+    if (!ws_affinity_equal(&own, &pool.affinity)) ws_affinity_set(&pool.affinity);
+  }
+  f->affinity_count = pool.affinity_count;
+#if defined(__linux__)
+  const struct sched_param param = {.sched_priority = pool.schedule.priority};
+  if (f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority)
+    (void)!sched_setscheduler(0, pool.schedule.policy, &param);
+#endif
+  f->schedule = pool.schedule;
+}
+
+static void work_as_caller(int worker, followed *f) {
+  follow_caller(f);
+  ws_places_claim(&pool.places);
+  ws_fp_enter(&pool.fp_control);
+  pool.fn(pool.context, worker);
+  const unsigned raised = ws_fp_raised();
+  if (raised) atomic_fetch_or_explicit(&pool.fp_raised, raised, memory_order_relaxed); /* handed over by the release of `entry` */
+}
+
 static void *worker_main(void *arg) {
   const int worker = (int)(intptr_t)arg;
   uint32_t seen = 0;
+  followed f = {0, own_schedule()};
+  introduce_worker();
   for (;;) {
     wait_for_job(seen);
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
     if (!enter_job()) continue;
     /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can start before we leave. */
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
-    if (worker < pool.n_workers) {
-      ws_places_claim(&pool.places);
-      pool.fn(pool.context, worker);
-    }
+    if (worker < pool.n_workers) work_as_caller(worker, &f);
     atomic_fetch_sub_explicit(&pool.entry, 1, memory_order_release);
   }
   return NULL;
 }
 
-static void before_fork(void) {
-  pthread_mutex_lock(&pool.lock);
-  ws_workspace_lock();
-}
-
-static void after_fork_parent(void) {
-  ws_workspace_unlock();
-  pthread_mutex_unlock(&pool.lock);
-}
+void ws_pool_lock(void) { pthread_mutex_lock(&pool.lock); }
+void ws_pool_unlock(void) { pthread_mutex_unlock(&pool.lock); }
 
 /* Only the forking thread lives on here: no workers, nobody in a job. */
-static void after_fork_child(void) {
-  ws_workspace_unlock();
+void ws_pool_unlock_in_child(void) {
   pthread_mutex_unlock(&pool.lock);
   pthread_cond_init(&pool.wake, NULL);
   atomic_store(&pool.taken, false);
@@ -122,15 +182,20 @@ static void after_fork_child(void) {
   pool.n_created = 0;
 }
 
-void ws_pool_watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+/* Signals that no worker takes: all but those that tell a thread of a fault of its own, which must reach the program's handler as they would
+ * from the caller. */
+static void mask_of_workers(sigset_t *mask) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  sigfillset(mask);
+  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(mask, faults[i]);
+}
 
-/* Makes threads until there are n besides the caller; fewer if the system gives no more. They take no signals: those are the
- * program's own threads' business. */
+/* Makes threads until there are n besides the caller; fewer if the system gives no more. */
 static void create_threads(int n) {
   if (pool.n_created >= n) return;
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  sigset_t mask, old;
+  mask_of_workers(&mask);
+  pthread_sigmask(SIG_SETMASK, &mask, &old);
   pthread_attr_t attr;
   if (pthread_attr_init(&attr) == 0) {
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -142,10 +207,21 @@ static void create_threads(int n) {
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+/* What the workers take from the calling thread. */
+static void publish_caller(void) {
+  ws_affinity now;
+  ws_affinity_get(&now);
+  if (now.bytes > 0 && !ws_affinity_equal(&now, &pool.affinity)) pool.affinity = now, pool.affinity_count++;
+  pool.schedule = own_schedule();
+  pool.fp_control = ws_fp_control_of_caller();
+  atomic_store_explicit(&pool.fp_raised, 0, memory_order_relaxed);
+}
+
 static void publish(int n_workers, ws_worker_fn *fn, void *context) {
   pool.n_workers = n_workers;
   pool.fn = fn;
   pool.context = context;
+  publish_caller();
   ws_places_clear(&pool.places);
   ws_places_claim(&pool.places);
   atomic_store_explicit(&pool.entry, 0, memory_order_release); /* pairs with the acquire in enter_job */
@@ -165,6 +241,7 @@ void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *con
     fn(context, 0);
     return;
   }
+  WS_UNCANCELLED; /* also in a handler that repairs a fault of this thread's: others are at work for it */
   create_threads(n_workers - 1);
   if (n_workers > pool.n_created + 1) n_workers = pool.n_created + 1;
   begin(context, n_workers);
@@ -174,6 +251,8 @@ void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *con
   if (n_workers > 1) {
     atomic_fetch_or_explicit(&pool.entry, CLOSED, memory_order_acq_rel);
     while (atomic_load_explicit(&pool.entry, memory_order_acquire) != CLOSED) ws_relax(&round);
+    const unsigned raised = atomic_load_explicit(&pool.fp_raised, memory_order_relaxed);
+    if (raised) ws_fp_raise(raised);
   }
   atomic_store_explicit(&pool.taken, false, memory_order_release);
 }

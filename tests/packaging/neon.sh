@@ -21,4 +21,4 @@ fi
 # and huge mappings would show nothing new, at twenty times the cost (and the huge mappings take all memory); nor would what tests
 # the command's handling of files and options.
 exec ctest --test-dir "$scratch" --output-on-failure --no-tests=error \
-  --exclude-regex '^(bits|faults|fork|huge|load|openmp|threads|cli_files|cli_commands)([.]|$)'
+  --exclude-regex '^(bits|cancel|faults|first_use|fork|huge|load|loader|openmp|stack|threads|cli_files|cli_commands)([.]|$)'
