@@ -164,6 +164,10 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
   if (!h) return &ws_default_handle;
   return atomic_load_explicit(&h->magic, memory_order_relaxed) == WS_HANDLE_MAGIC ? h : NULL;
 }
+/* The problem's numerics class: its own, or the handle's. */
+static inline wsgemm_math ws_math_of(wsgemm_handle *h, const ws_problem *p) {
+  return p->math != WSGEMM_MATH_INHERIT ? p->math : (wsgemm_math)atomic_load_explicit(&h->math, memory_order_relaxed);
+}
 /* Threads that a call on this handle by this thread may use. */
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */
