@@ -107,7 +107,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_fma16 {
     store_tile16<Config>::finish(out, shared, n_m, n_n, [this](float *sums) { put_sums(sums); });
   }
 
-  /* Neighbours along m that belong to a thread go together. */
+  /* Neighbours along m that belong to a thread go together. A sum of -0, which only underflow makes, becomes 0 like that of a row whose k
+   * blocks have zeros left to add: all rows give the same bits. */
   __device__ __forceinline__ void put_sums(float *sums) const {
     using vector = sum_vector<Config>;
     constexpr int width = A_K ? 1 : vector::length;
@@ -123,9 +124,9 @@ template <class Config, bool A_K, bool B_K> struct mainloop_fma16 {
               store_tile16<Config>::sum_at(sums, fragment_a::place(own.m, i), c * Config::bn + fragment_b::place(own.n, j));
           const float *from = &sum[c][j][i];
           if constexpr (A_K)
-            *to = *from;
+            *to = *from + 0;
           else
-            *reinterpret_cast<vector *>(to) = {{from[0], from[1], from[2], from[3]}};
+            *reinterpret_cast<vector *>(to) = {{from[0] + 0, from[1] + 0, from[2] + 0, from[3] + 0}};
         }
   }
 
