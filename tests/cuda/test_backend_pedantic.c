@@ -133,6 +133,7 @@ CHILD_CASE(parts_of_k) {
     CHECK(is_fma16(l->kernel) && strstr(l->kernel, "_split") && !l->args.split.sums && l->args.split.part_k == split.part_k,
           "in 256 bytes: %s", l->kernel);
     REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes == 0, "invariant: %zu bytes of workspace", bytes);
     CHECK(is_fma16(launch_of(h, &d)->kernel) && strstr(fake.launch[0].kernel, "_queue"), "invariant: %s", fake.launch[0].kernel);
     wsgemm_gemm_desc thin = device_desc(halves[t], 1, 512, 4096, 0);
     CHECK(is_fma16(launch_of(h, &thin)->kernel), "invariant, m = 1: %s", fake.launch[0].kernel);
