@@ -71,7 +71,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_fma16 {
 
   /* More k for fewer sums, so that there is work for the time of a read. */
   static constexpr int n_sums = coarse * tm * tn, step_k = n_sums >= 64 ? 2 : 4, n_steps = Config::bk / step_k;
-  static_assert(n_sums <= 96, "with more sums and two sets of fragments ptxas spills");
+  static_assert(n_sums <= 64, "with 64 sums a limit of 168 registers just does: kernels.def, blocks");
 
   using fragment_a = fragment16<typename Config::type, A_K, tm, threads_m, step_k>;
   using fragment_b = fragment16<typename Config::type, B_K, tn, threads_n, step_k>;
