@@ -4,8 +4,8 @@
  *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N] [--budget MS] [--threads N]
  *                 [--beta X] [--name TEXT] [--json FILE] [--dump FILE]
  *
- * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b. m, n, k are log-uniform in 16 .. 8192, rounded
- * up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
+ * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b, i and j (hgemm and bgemm in PEDANTIC). m, n, k are log-uniform in
+ * 16 .. 8192, rounded up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
  * measured twice, with other operands and in another order: the first pass names the best, the second one (several, of short products)
  * times it, the model's choice and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other
  * arithmetic (slices, multiply-adds), its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
@@ -39,10 +39,11 @@ static const struct routine {
   wsgemm_type type;
   wsgemm_math math;
 } routines[] = {
-    {'s', "sgemm", "default", WSGEMM_F32, WSGEMM_MATH_DEFAULT}, {'p', "sgemm", "pedantic", WSGEMM_F32, WSGEMM_MATH_PEDANTIC},
-    {'t', "sgemm", "tf32", WSGEMM_F32, WSGEMM_MATH_TF32},       {'d', "dgemm", "default", WSGEMM_F64, WSGEMM_MATH_DEFAULT},
-    {'c', "cgemm", "default", WSGEMM_C32, WSGEMM_MATH_DEFAULT}, {'z', "zgemm", "default", WSGEMM_C64, WSGEMM_MATH_DEFAULT},
-    {'h', "hgemm", "default", WSGEMM_F16, WSGEMM_MATH_DEFAULT}, {'b', "bgemm", "default", WSGEMM_BF16, WSGEMM_MATH_DEFAULT}};
+    {'s', "sgemm", "default", WSGEMM_F32, WSGEMM_MATH_DEFAULT},   {'p', "sgemm", "pedantic", WSGEMM_F32, WSGEMM_MATH_PEDANTIC},
+    {'t', "sgemm", "tf32", WSGEMM_F32, WSGEMM_MATH_TF32},         {'d', "dgemm", "default", WSGEMM_F64, WSGEMM_MATH_DEFAULT},
+    {'c', "cgemm", "default", WSGEMM_C32, WSGEMM_MATH_DEFAULT},   {'z', "zgemm", "default", WSGEMM_C64, WSGEMM_MATH_DEFAULT},
+    {'h', "hgemm", "default", WSGEMM_F16, WSGEMM_MATH_DEFAULT},   {'b', "bgemm", "default", WSGEMM_BF16, WSGEMM_MATH_DEFAULT},
+    {'i', "hgemm", "pedantic", WSGEMM_F16, WSGEMM_MATH_PEDANTIC}, {'j', "bgemm", "pedantic", WSGEMM_BF16, WSGEMM_MATH_PEDANTIC}};
 
 static struct {
   int device, count, n_threads, multiple;

@@ -427,9 +427,9 @@ static double bytes_for_residual(const ws_problem *p) {
 }
 
 /* For another form of operands, or for partial sums. */
-static double bytes_for_operands(const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
+static double bytes_for_operands(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;
-  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_split_for(p, device->n_sms).bytes;
+  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(h, p, device, kind).bytes;
 }
 
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
@@ -439,7 +439,7 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
   int n_slices;
   const ws_problem here = on_this_device(p, device_ordinal);
   const ws_row_kind kind = ws_gpu_kind_for(h, &here, device, &n_slices);
-  *bytes = size_of(bytes_for_operands(&here, kind, n_slices, device) + bytes_for_residual(p));
+  *bytes = size_of(bytes_for_operands(h, &here, kind, n_slices, device) + bytes_for_residual(p));
   return status;
 }
 
@@ -508,7 +508,8 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
     ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
                 (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
-    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster, bytes_for_operands(p, row->kind, n_slices, device));
+    ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
+                bytes_for_operands(h, p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED && p->has_packed) {
     const bool swap = p->packed.swapped;
     ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !swap, n_slices) ? " a" : "", ws_is_packed(p, swap, n_slices) ? " b" : "");
@@ -521,7 +522,9 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
         row->n_slices == 2 ? "two" : "one", p->type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
         row->n_slices == 2 ? "three slices of BF16, or " : "");
   else if (ws_is_half(p->type))
-    ws_text_add(t, "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
+    ws_text_add(t,
+                row->is_fma ? "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n"
+                            : "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
                 ws_types[p->type].name, ws_types[p->type_c].name);
   else
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");

@@ -52,7 +52,7 @@ struct type_b {
 constexpr int copy_bytes = 16; /* of one wide copy */
 
 /* A work item is BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of BK. TM x TN of each tile
- * belong to one owner: a thread (simt) or a warp (mma, mma16). */
+ * belong to one owner: a thread (simt, fma16) or a warp (mma, mma16). */
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES, int OWNER_THREADS, int PAD, bool KEEPS_K>
 struct row_config {
   using type = Type;

@@ -110,7 +110,7 @@ private:
 
   __device__ __forceinline__ void copy_singles(uint32_t to, int n_k) const {
     using place = places<2>;
-    constexpr int most = n_sums < 128 ? 8 : 4, at_once = place::n_steps < most ? place::n_steps : most; /* pairs on their way */
+    constexpr int most = n_sums < 64 ? 8 : 4, at_once = place::n_steps < most ? place::n_steps : most; /* pairs on their way */
     static_assert(place::n_steps % at_once == 0);
     const element *row = from;
     const int n_rows_here = n_rows_left<2>(n_k), n_here = n_inside<2>(n_k);

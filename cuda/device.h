@@ -26,6 +26,7 @@ typedef struct ws_cuda_row {
   int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;
+  bool is_fma;   /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
   int cluster;   /* blocks that work together, each on an item of its own */
   bool splits;   /* has an entry point for split products */
   bool is_plain; /* no beta, no epilogue, C of 16 bits */

@@ -2,6 +2,7 @@
  * WS_CUDA_ENTRIES_OF_ROW for its own letter, and then includes instantiate_rows.cuh. An entry point is called <row's name>_queue, _clc,
  * _foreach (its scheduler) or _split, and is found by that name. The two of Cluster Launch Control are made for devices that have it. */
 #include "gemm_kernel.cuh"
+#include "mainloop_fma16.cuh"
 #include "mainloop_mma.cuh"
 #include "mainloop_mma16.cuh"
 #include "mainloop_simt.cuh"
@@ -21,11 +22,14 @@ using config_mma = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
 using config_mma16 = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_mma16, WS_PAD_mma16, WS_KEEPS_K_mma16>;
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
+using config_fma16 = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_fma16, WS_PAD_fma16, WS_KEEPS_K_fma16>;
+template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES>
 using config_vec = row_config<Type, BM, BN, BK, TM, TN, COARSE, STAGES, WS_OWNER_vec, WS_PAD_vec, WS_KEEPS_K_vec>;
 
 template <class Config> using product_simt = tiled_product<Config, mainloop_simt>;
 template <class Config> using product_mma = tiled_product<Config, mainloop_mma>;
 template <class Config> using product_mma16 = tiled_product<Config, mainloop_mma16>;
+template <class Config> using product_fma16 = tiled_product<Config, mainloop_fma16>;
 template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws

@@ -11,14 +11,12 @@
  * Rows in shared memory are an odd number of 16 bytes long (the pad), so that the 8 rows of a matrix, 16 bytes each, are in different banks.
  * One instruction adds up 16 of k, and it is the same ones in the same order in all rows of kernels.def; zeros fill up the last.
  *
- * In the end the sums go to C by way of shared memory, where the stages are no longer needed, so that C is written along its columns and
- * its type (half_c.cuh) is asked for in one small loop. Registers: the sums, two sets of A's fragments, one
- * of B's. */
+ * In the end the sums go to C by store_tile16.cuh. Registers: the sums, two sets of A's fragments, one of B's. */
 #ifndef WS_CUDA_MAINLOOP_MMA16_CUH
 #define WS_CUDA_MAINLOOP_MMA16_CUH
 #include "copy_tile16.cuh"
-#include "epilogue.cuh"
 #include "ptx_mma16.cuh"
+#include "store_tile16.cuh"
 
 namespace ws {
 
@@ -104,12 +102,6 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
 
   /* ---- The sums, to C ------------------------------------------------------------------------------------------------------------ */
 
-  /* Column n of the item in shared memory. 8 beyond a multiple of 32 floats: the four columns that half a warp writes at a time, 8 floats
-   * each, are in different banks. */
-  static constexpr int sums_pitch = Config::bm + 8;
-  static_assert(Config::bm % 32 == 0, "see the banks");
-  static_assert(sums_pitch * Config::item_n * int(sizeof(float)) <= Config::shared_bytes, "the sums find room");
-
   __device__ __forceinline__ void put_sums(float *sums) const {
 #pragma unroll
     for (int c = 0; c < coarse; c++)
@@ -124,77 +116,13 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
               const int n = c * Config::bn + n_first() + j * 16 + r * 8 + group(),
                         m = m_first() + i * 16 + half * 8 + 2 * member();
               const float(&from)[4] = sum[c][j][i][half];
-              *reinterpret_cast<float2 *>(sums + n * sums_pitch + m) = {from[2 * r], from[2 * r + 1]};
+              *reinterpret_cast<float2 *>(store_tile16<Config>::sum_at(sums, m, n)) = {from[2 * r], from[2 * r + 1]};
             }
   }
 
-  /* Some rows of the item, from i_begin up to n_i, WIDTH neighbours to a thread, in n_j columns. Loads of some columns are under way at
-   * once. */
-  template <int WIDTH, class Output>
-  static __device__ __forceinline__ void finish_rows(const Output &out, const float *sums, int i_begin, int n_i, int n_j) {
-    using vector = sum_vector<Config>;
-    static_assert(WIDTH == 1 || WIDTH == vector::length);
-    constexpr int along = Config::bm / WIDTH, step_j = Config::n_threads / along, n_turns = Config::item_n / step_j;
-    constexpr int at_once = n_turns < 4 ? n_turns : 4;
-    static_assert(Config::n_threads % along == 0 && Config::item_n % (step_j * at_once) == 0,
-                  "the threads step over whole items");
-    const int i = i_begin + int(threadIdx.x) % along * WIDTH;
-    if (i + WIDTH > n_i) return;
-#pragma unroll 1
-    for (int j = int(threadIdx.x) / along; j < n_j; j += at_once * step_j) {
-      vector x[at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; u++) {
-        x[u] = {};
-        if (!out.reads_old() || j + u * step_j >= n_j) continue;
-        const auto at = out.first + i + (j + u * step_j) * out.ld;
-        if constexpr (WIDTH == 1)
-          x[u].e[0] = load_element<Config>(at);
-        else
-          x[u] = load_vector<Config>(at);
-      }
-#pragma unroll
-      for (int u = 0; u < at_once; u++) {
-        if (j + u * step_j >= n_j) continue;
-        const auto at = out.first + i + (j + u * step_j) * out.ld;
-        const float *from = sums + (j + u * step_j) * sums_pitch + i;
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++) x[u].e[e] = out(products<Config>{from[e]}, x[u].e[e]);
-        if constexpr (WIDTH == 1)
-          store_element<Config>(at, x[u].e[0]);
-        else
-          store_vector<Config>(at, x[u]);
-      }
-    }
-  }
-
-  /* With the steps of the epilogue. */
-  static __device__ __forceinline__ void finish_by_elements(const output_scaled<Config> &out, const float *sums, int n_i,
-                                                            int n_j) {
-#pragma unroll 1
-    for (int e = int(threadIdx.x); e < Config::bm * n_j; e += Config::n_threads) {
-      const int i = e % Config::bm, j = e / Config::bm;
-      if (i < n_i) finish_sum<Config>(out.args, out.scale, out.batch, out.m_first + i, out.n_first + j, sums[j * sums_pitch + i]);
-    }
-  }
-
-  /* n_m x n_n elements of the item exist. */
   template <class Output>
   __device__ __forceinline__ void finish(const Output &out, element *shared, int64_t n_m, int64_t n_n) const {
-    constexpr int length = sum_vector<Config>::length;
-    const int n_i = int(ws_min(Config::bm, n_m)), n_j = int(ws_min(Config::item_n, n_n)),
-              n_by_vectors = out.vectors ? n_i / length * length : 0;
-    float *const sums = reinterpret_cast<float *>(shared);
-    __syncthreads(); /* nobody reads a stage any more */
-    put_sums(sums);
-    __syncthreads();
-    if constexpr (std::is_same_v<Output, output_scaled<Config>>)
-      if (out.args.epilogue.is_any) {
-        finish_by_elements(out, sums, n_i, n_j);
-        return;
-      }
-    if (n_by_vectors > 0) finish_rows<length>(out, sums, 0, n_by_vectors, n_j);
-    if (n_by_vectors < n_i) finish_rows<1>(out, sums, n_by_vectors, n_i, n_j);
+    store_tile16<Config>::finish(out, shared, n_m, n_n, [this](float *sums) { put_sums(sums); });
   }
 };
 

@@ -1,9 +1,8 @@
 /* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
  *
- * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A warp is 8 threads along m
- * times 4 along n, the bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads at once if neighbouring
- * lanes (for A), or lanes two apart (for B), read the same. A thread owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n)
- * elements that lie threads_m * vec_m (threads_n * vec_n) apart, so that neighbouring threads read neighbouring vectors:
+ * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A thread (thread_place.cuh)
+ * owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n) elements that lie threads_m * vec_m
+ * (threads_n * vec_n) apart, so that neighbouring threads read neighbouring vectors:
  *
  *            tile 0          tile 1                 A fragment: TM elements, read once for each p,
  *        |n0 n1 ..|n0 n1 ..|n0 n1 ..|n0 n1 ..|      used against COARSE B fragments of TN elements
@@ -16,6 +15,7 @@
 #define WS_CUDA_MAINLOOP_SIMT_CUH
 #include "copy_tile.cuh"
 #include "epilogue.cuh"
+#include "thread_place.cuh"
 
 namespace ws {
 
@@ -30,7 +30,6 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   static constexpr int a_pitch = Config::a_pitch, b_pitch = Config::b_pitch;
   static constexpr int threads_m = Config::bm / tm, threads_n = Config::bn / tn;
   static_assert(!A_K && !B_K, "fragments are vectors along m and n");
-  static_assert(threads_m % 8 == 0 && threads_n % 4 == 0, "a warp is 8 threads along m times 4 along n");
   static_assert(tm % vec_m == 0 && tn % vec_n == 0, "a fragment is whole vectors");
 
   template <int VEC> struct alignas(VEC * sizeof(element)) vector { element e[VEC]; };
@@ -45,11 +44,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
   part_sums<real, unit> sum[coarse][tm][tn];
 
   __device__ mainloop_simt() {
-    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-    constexpr int warps_m = threads_m / 8;
-    const int lane_m = (lane >> 1 & 3) | (lane >> 4 & 1) << 2, lane_n = (lane & 1) | (lane >> 3 & 1) << 1;
-    m_first = (warp % warps_m * 8 + lane_m) * vec_m;
-    n_first = (warp / warps_m * 4 + lane_n) * vec_n;
+    const thread_place own = own_thread_place<threads_m, threads_n, vec_m, vec_n>();
+    m_first = own.m, n_first = own.n;
 #pragma unroll
     for (int c = 0; c < coarse; c++)
 #pragma unroll

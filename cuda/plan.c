@@ -36,6 +36,11 @@ static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0
                                               [WSGEMM_F16] = {0, 0, 2, 0, 0, 0, 0},
                                               [WSGEMM_BF16] = {0, 0, 2, 0, 0, 0, 0}};
 
+static bool is_fma16(const ws_cuda_row *row) { return row->kind == WS_ROW_TILED && row->is_fma && ws_is_half(row->type); }
+
+/* Rows of multiply-adds of half precision are made like those of floats; nobody has measured them yet. */
+static const tiled_model *model_of(const ws_cuda_row *row) { return &tiled[is_fma16(row) ? WSGEMM_F32 : row->type]; }
+
 static double share_of_speed(double warps, double half) { return warps / (warps + half); }
 
 static double copy_cost(const tiled_model *model, int32_t mode) {
@@ -53,7 +58,7 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 
 /* Rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
-  const tiled_model *model = &tiled[row->type];
+  const tiled_model *model = model_of(row);
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, width = (double)row->bn * row->coarse;
@@ -90,7 +95,7 @@ static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms)
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
-  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits)) return false;
+  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
@@ -104,11 +109,11 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   }
 }
 
-/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them. Of the two kinds for vectors,
- * which sum in ways of their own, a product of one row and one column always has the same. */
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them, and under PEDANTIC. Of the two
+ * kinds for vectors, which sum in ways of their own, a product of one row and one column always has the same. */
 static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
-  return can_run(row, plan) && row->kind == plan->kind && !is_other_vector;
+  return can_run(row, plan) && row->kind == plan->kind && !is_other_vector && (plan->takes_fma || !is_fma16(row));
 }
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
@@ -182,6 +187,7 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_TILED:
     break;
   }
+  if (is_fma16(row)) return plan->split.n_parts > 1 ? WS_NUMERICS_FMA16_PARTS : WS_NUMERICS_FMA16;
   return plan->split.n_parts > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
@@ -237,13 +243,24 @@ ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
+/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
+ * without. So do the rows for vectors, in any class: chains of lanes and a tree of their sums round no term more often than one chain of k. */
+static bool takes_fma(wsgemm_handle *h, const ws_problem *p) {
+  return !ws_is_half(p->type) || ws_math_of(h, p) == WSGEMM_MATH_PEDANTIC;
+}
+
 /* What the problem's plan says before its row is chosen. */
 static ws_gpu_plan plan_without_row(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(h)};
-  plan.split = !ws_is_by_map(kind) && !plan.is_invariant ? ws_split_for(p, device->n_sms) : ws_split_into(p, 1);
+  plan.takes_fma = !ws_is_by_map(kind) && takes_fma(h, p);
+  plan.split = ws_is_by_map(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
   return plan;
+}
+
+ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  return plan_without_row(h, p, device, kind, 0).split;
 }
 
 /* By multiply-adds, with the launch. */
@@ -286,7 +303,7 @@ ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_devi
     return WS_ROW_SLICED;
   }
   const bool wants_wgmma =
-      ws_is_half(p->type) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
+      !takes_fma(h, p) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 

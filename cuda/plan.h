@@ -12,6 +12,7 @@ typedef struct ws_gpu_plan {
   int n_slices;           /* WS_ROW_SLICED */
   int32_t mode_a, mode_b; /* ws_copy_mode */
   bool is_invariant;
+  bool takes_fma; /* tiled rows: of those by IEEE multiply-adds; so all but half precision, and that under PEDANTIC */
   ws_split split;
   int row_idx;
   const ws_device_kernel *kernel;
@@ -27,6 +28,9 @@ typedef struct ws_gpu_plan {
  * *n_slices: of SLICED, else 0. Both from one look at the handle, which another thread may change. */
 ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
+
+/* Into how many parts k is cut for rows of that kind. */
+ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 
 /* How many slices a packed operand of such products has; 0: they use none. */
 int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device);

@@ -4,6 +4,7 @@
 #define WS_CUDA_PTX_TMA_CUH
 #include <cstdint>
 
+#include "ptx_clc.cuh"
 #include "ptx_copy.cuh"
 
 namespace ws {
@@ -13,11 +14,13 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* The same at a barrier in the shared memory of another block of the cluster (mapa). */
+/* The same at a barrier in the shared memory of a block of the cluster (mapa), for its threads. By a fence that orders accesses to shared memory
+ * only: of an arrive.release.cluster nvcc 13.0 makes a MEMBAR.ALL.GPU, which waits for global memory, too. */
 __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t rank) {
   asm volatile("{\n\t.reg .b32 there;\n\t"
                "mapa.shared::cluster.u32 there, %0, %1;\n\t"
-               "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
+               "fence.release.sync_restrict::shared::cta.cluster;\n\t"
+               "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
                "r"(rank)
                : "memory");
 }
@@ -27,14 +30,24 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
 }
 
-/* mbarrier.try_wait.parity, acquire, until the phase of that parity is complete. */
-__device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
-  asm volatile("{\n\t.reg .pred p;\n"
-               "again:\n\t"
-               "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%0], %1;\n\t"
-               "@!p bra again;\n\t}" ::"r"(barrier),
-               "r"(parity)
-               : "memory");
+/* mbarrier.try_wait.parity, acquire, until the phase of that parity is complete. cluster: also by another block's arrivals and copies; then of
+ * accesses to shared memory only (acquire.cluster would empty the L1 each time). */
+template <barrier_scope SCOPE> __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
+  if constexpr (SCOPE == barrier_scope::cluster)
+    asm volatile("{\n\t.reg .pred p;\n"
+                 "again:\n\t"
+                 "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 p, [%0], %1;\n\t"
+                 "@!p bra again;\n\t"
+                 "fence.acquire.sync_restrict::shared::cluster.cluster;\n\t}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+  else
+    asm volatile("{\n\t.reg .pred p;\n"
+                 "again:\n\t"
+                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%0], %1;\n\t"
+                 "@!p bra again;\n\t}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
 }
 
 /* st.async of 16 bytes to the shared memory of a block of the cluster; completes as many on its barrier. */

@@ -17,6 +17,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    blocks,                                                                                 \
    WS_ROW_TOTAL_BYTES(WS_ROW_SUM_BYTES_##t, bm, bn, coarse),                               \
    #mainloop[0] == 'v' ? WS_ROW_VECTOR : WS_ROW_TILED,                                     \
+   WS_IS_FMA_##mainloop,                                                                   \
    1,                                                                                      \
    splits,                                                                                 \
    0,                                                                                      \
@@ -35,6 +36,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                 \
    0,                                                                                 \
    WS_ROW_WGMMA,                                                                      \
+   0,                                                                                 \
    WS_WGMMA_BLOCKS_##cluster,                                                         \
    0,                                                                                 \
    WS_WGMMA_IS_PLAIN(consumers),                                                      \
@@ -53,6 +55,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                        \
    0,                                                                                        \
    WS_ROW_SLICED,                                                                            \
+   0,                                                                                        \
    WS_WGMMA_BLOCKS_##cluster,                                                                \
    0,                                                                                        \
    0,                                                                                        \

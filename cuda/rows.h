@@ -28,16 +28,26 @@
 #define WS_OWNER_simt 1
 #define WS_OWNER_mma 32
 #define WS_OWNER_mma16 32
+#define WS_OWNER_fma16 1
 #define WS_OWNER_vec 8
 #define WS_PAD_simt 4
 #define WS_PAD_mma 4
 #define WS_PAD_mma16 8
+#define WS_PAD_fma16 8
 #define WS_PAD_vec 8
 /* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of k. */
 #define WS_KEEPS_K_simt 0
 #define WS_KEEPS_K_mma 1
 #define WS_KEEPS_K_mma16 1
+#define WS_KEEPS_K_fma16 1
 #define WS_KEEPS_K_vec 0
+/* Whether each product and its addition are rounded once, as by IEEE's fused multiply-add; the tensor cores for 16-bit elements align
+ * and cut. */
+#define WS_IS_FMA_simt 1
+#define WS_IS_FMA_mma 1
+#define WS_IS_FMA_mma16 0
+#define WS_IS_FMA_fma16 1
+#define WS_IS_FMA_vec 1
 /* From plane to plane (mma; tiles are multiples of 16 words): half of the banks on. */
 #define WS_PAD_PLANE 8
 

@@ -5,10 +5,8 @@
  * lines along k (a warp each). */
 #ifndef WS_CUDA_SLICE_KERNELS_CUH
 #define WS_CUDA_SLICE_KERNELS_CUH
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "power_of_two.cuh"
+#include "ptx_convert.cuh"
 #include "ptx_memory.cuh"
 #include "slice_args.h"
 
@@ -160,16 +158,15 @@ __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t p
   if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
 }
 
-/* Two numbers as 16 bits each, and these as floats again. */
-__device__ __forceinline__ uint32_t rounded_pair(__half, const float (&x)[2], float (&rounded)[2]) {
-  const __half2 pair = __floats2half2_rn(x[0], x[1]);
-  rounded[0] = __low2float(pair), rounded[1] = __high2float(pair);
-  return *reinterpret_cast<const uint32_t *>(&pair);
-}
-__device__ __forceinline__ uint32_t rounded_pair(__nv_bfloat16, const float (&x)[2], float (&rounded)[2]) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(x[0], x[1]);
-  rounded[0] = __low2float(pair), rounded[1] = __high2float(pair);
-  return *reinterpret_cast<const uint32_t *>(&pair);
+/* Two numbers as 16 bits each, the first in the lower half, and these as floats again. */
+template <bool BF16> __device__ __forceinline__ uint32_t rounded_pair(const float (&x)[2], float (&rounded)[2]) {
+  const uint32_t pair = BF16 ? bf16x2_of(x[0], x[1]) : f16x2_of(x[0], x[1]);
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const uint16_t bits = uint16_t(pair >> 16 * i);
+    rounded[i] = BF16 ? float_of_bf16(bits) : float_of_f16(bits);
+  }
+  return pair;
 }
 
 /* Slices of two neighbours, scaled, in the lower and upper half of each word. All differences are exact. */
@@ -178,10 +175,10 @@ template <int SLICES> __device__ __forceinline__ void cut_two(const float *y, ui
 #pragma unroll
   for (int s = 0; s < SLICES; s++) {
     if constexpr (SLICES == 3) {
-      slice[s] = rounded_pair(__nv_bfloat16(), rest, rounded);
+      slice[s] = rounded_pair<true>(rest, rounded);
       rest[0] -= rounded[0], rest[1] -= rounded[1];
     } else {
-      slice[s] = rounded_pair(__half(), rest, rounded);
+      slice[s] = rounded_pair<false>(rest, rounded);
       rest[0] = (rest[0] - rounded[0]) * 2048, rest[1] = (rest[1] - rounded[1]) * 2048;
     }
   }

@@ -1,6 +1,6 @@
-/* split.h - into how many parts k is cut (split_kernel.cuh). A function of the problem's sizes, its type and the number of
- * multiprocessors alone: the parts decide the order of summation, so neither policy, COARSE_FACTOR, row nor workspace may change them.
- * For the same reason the numbers below are part of what a result is. */
+/* split.h - into how many parts k is cut (split_kernel.cuh). A function of the problem's sizes, its type, of half
+ * precision whether PEDANTIC, and the number of multiprocessors alone: the parts decide the order of summation, so neither policy,
+ * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
 #define WS_CUDA_SPLIT_H
 #include "internal.h"
@@ -57,7 +57,8 @@ static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
   return (double)((int64_t)items + (items > (double)(int64_t)items)) / (double)n_parts;
 }
 
-static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
+/* takes_fma: 16-bit elements are multiplied as floats are. */
+static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_fma) {
   /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200;
    * those of h and b are estimates). */
   static const struct {
@@ -67,11 +68,11 @@ static inline ws_split ws_split_for(const ws_problem *p, int n_sms) {
                              {32, 32, 3, 45e3},   {128, 128, 2, 1700e3}, {128, 128, 2, 1700e3}}; /* s d c z h b */
   const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
   if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
+  const wsgemm_type as = takes_fma && ws_is_half(p->type) ? WSGEMM_F32 : p->type;
   const bool is_double = p->type == WSGEMM_F64 || p->type == WSGEMM_C64;
-  const double round_us =
-      (double)reference[p->type].bm * reference[p->type].bn * reference[p->type].per_sm / reference[p->type].rate * (double)p->k;
-  const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[p->type].bm) *
-                       (double)ws_ceil_div(p->n, reference[p->type].bn) / ((double)n_sms * reference[p->type].per_sm);
+  const double round_us = (double)reference[as].bm * reference[as].bn * reference[as].per_sm / reference[as].rate * (double)p->k;
+  const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[as].bm) *
+                       (double)ws_ceil_div(p->n, reference[as].bn) / ((double)n_sms * reference[as].per_sm);
   ws_split best = ws_split_into(p, 1);
   if (tiles >= 1) return best;
   double best_time = ws_time_whole(tiles, is_double);

@@ -114,7 +114,7 @@ template <class Config> struct wgmma_kernel {
   }
 
   static __device__ __forceinline__ void wait(const uint64_t &barrier, uint32_t parity) {
-    mbarrier_wait(shared_address(&barrier), parity);
+    mbarrier_wait<cluster == 1 ? barrier_scope::cta : barrier_scope::cluster>(shared_address(&barrier), parity);
   }
 
   /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */

@@ -207,6 +207,10 @@ ws_logger ws_logger_get(const wsgemm_handle *h);
 /* For fork handlers: of what is set together. */
 void ws_settings_lock(void);
 void ws_settings_unlock(void);
+/* The problem's numerics class: its own, or the handle's. */
+static inline wsgemm_math ws_math_of(wsgemm_handle *h, const ws_problem *p) {
+  return p->math != WSGEMM_MATH_INHERIT ? p->math : (wsgemm_math)atomic_load_explicit(&h->math, memory_order_relaxed);
+}
 /* Threads that a call on this handle by this thread may use. */
 int ws_thread_limit(wsgemm_handle *h);
 /* Records and logs a failure for this thread; returns status. */

@@ -14,14 +14,16 @@
 /* ---- of which numerics (what is chosen: ws_tuning in internal.h) ---------------------------------------------------------- */
 
 /* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
-#define WS_NUMERICS_MAP(X)                                                    \
-  X(CHAIN, "chain")       /* multiply-adds in one chain, on CPUs cut by kc */ \
-  X(PARTS, "parts")       /* k in parts, by their number (split.h) */         \
-  X(VECTOR, "vector")     /* kernels of matrix-vector products */             \
-  X(WGMMA, "wgmma")       /* matrix units of cc 9.0 */                        \
-  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                      \
-  X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */                    \
-  X(F16X3, "f16x3")                                                           \
+#define WS_NUMERICS_MAP(X)                                              \
+  X(CHAIN, "chain") /* multiply-adds in one chain, on CPUs cut by kc */ \
+  X(PARTS, "parts") /* k in parts, by their number (split.h) */         \
+  X(FMA16, "fma16") /* half precision under PEDANTIC, in one chain */   \
+  X(FMA16_PARTS, "fma16_parts")                                         \
+  X(VECTOR, "vector")     /* kernels of matrix-vector products */       \
+  X(WGMMA, "wgmma")       /* matrix units of cc 9.0 */                  \
+  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                \
+  X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */              \
+  X(F16X3, "f16x3")                                                     \
   X(BF16X6, "bf16x6")
 
 typedef enum ws_numerics {

@@ -566,8 +566,8 @@ int main(int argc, char **argv) {
     if (strstr(options.suites, "odd") && is_half(type)) run_against_cublas("odd", type, LIST(half_odd));
     if (strstr(options.suites, "demo"))
       has_peer ? run_against_cublas("demo", type, LIST(demo)) : run_alone("demo", type, LIST(demo));
-    if (strstr(options.suites, "pedantic") && type == WSGEMM_F32)
-      run_in_class("pedantic", type, LIST(square), WSGEMM_MATH_PEDANTIC);
+    if (strstr(options.suites, "pedantic") && (type == WSGEMM_F32 || is_half(type)))
+      run_in_class("pedantic", type, is_half(type) ? LIST(half_square) : LIST(square), WSGEMM_MATH_PEDANTIC);
     if (strstr(options.suites, "sliced") && type == WSGEMM_F32) run_against_cublas("sliced", type, LIST(sliced));
     if (strstr(options.suites, "spread") && type == WSGEMM_F32) run_against_cublas("spread", type, LIST(spread));
     if (strstr(options.suites, "packed") && !is_wide(type) && !is_half(type)) run_packed(type);

@@ -290,10 +290,19 @@ static bool is_product(const char *line, const request *r, const autotune_case *
          ws_tuning_number(line, "n") == (double)c->shape.n && ws_tuning_number(line, "k") == (double)c->shape.k;
 }
 
+/* Of half precision, what a GPU is not to take for it; matrix-vector products are the same under PEDANTIC. */
+static bool is_numerics_of_half(const char *line, const request *r) {
+  char numerics[16];
+  if (!ws_tuning_value(line, "numerics", numerics, sizeof numerics)) return false;
+  return strcmp(numerics, "vector") == 0 || (strncmp(numerics, "fma16", 5) == 0) == (r->math == WSGEMM_MATH_PEDANTIC);
+}
+
 /* Which arithmetic a GPU takes for F32 and C32 depends on the numerics class and the shape; only then `numerics` tells them apart. */
 static bool is_numerics(const char *line, wsgemm_handle *h, const request *r, const autotune_case *c) {
   char why[WS_GPU_WHY_BYTES];
-  if (r->device < 0 || (c->type != WSGEMM_F32 && c->type != WSGEMM_C32)) return true;
+  if (r->device < 0) return true;
+  if (c->type == WSGEMM_F16 || c->type == WSGEMM_BF16) return is_numerics_of_half(line, r);
+  if (c->type != WSGEMM_F32 && c->type != WSGEMM_C32) return true;
   const wsgemm_gemm_desc d = describe(r, c);
   char *text = ws_gpu_explain(h, &d, why);
   if (!text) return false;

@@ -277,6 +277,23 @@ def test_resume_beside_products_with_a_beta(tmp_path, on_a_gpu, numerics):
     assert "1 shape left out" not in check("autotune", *words, env=on_a_gpu)
 
 
+@needs_fake_cuda
+@pytest.mark.parametrize("numerics, left_out", [("wgmma", ["default"]), ("chain", ["default"]), ("fma16", ["pedantic"]),
+                                                ("fma16_parts", ["pedantic"]), ("vector", ["default", "pedantic"])])
+def test_resume_of_half_precision_by_class(tmp_path, on_a_gpu, numerics, left_out):
+    # Lines of tensor cores and of multiply-adds are apart.
+    version = json.loads(check("info", "--json"))["version"]
+    text = (
+        f'gemm device="Fake GPU" arch=sm_90 units=40 version={version} type=h type_c=h numerics={numerics} ops=nn access=vv'
+        " m=1024 n=1024 k=1024 batch=1 row=hgemm_fma16_64x64x32_c1 policy=steal order=1 before_us=9.000 after_us=8.000"
+    )
+    (tmp_path / "tuning").write_text(f"# wsgemm tuning 1\n{text} crc={zlib.crc32(text.encode()):08x}\n")
+    assert numerics in check("tune", "show", env=on_a_gpu)
+    for math in ("default", "pedantic"):
+        words = ["--device", "0", "--shapes", "1024", "--routine", "h", "--math", math, "--dry-run", "--resume"]
+        assert ("1 shape left out" in check("autotune", *words, env=on_a_gpu)) == (math in left_out)
+
+
 def test_beta_on_the_cpu(tmp_path, env):
     # One line for products with a beta and those without.
     _, stderr = autotune(env, "--shapes", SHAPE, "--beta", "0.5", *QUICK)

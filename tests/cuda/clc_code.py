@@ -49,7 +49,7 @@ failures = []
 def check(condition, text):
     if not condition:
         failures.append(text)
-        print(f"clc_code: {text}", file=sys.stderr)
+        print(f"{pathlib.Path(sys.argv[0]).stem}: {text}", file=sys.stderr)
 
 
 def find_nvcc(given):

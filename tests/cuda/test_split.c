@@ -9,8 +9,8 @@ static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t bat
   return (ws_problem){.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
 }
 
-static void check_split(const ws_problem *p, int n_sms) {
-  const ws_split split = ws_split_for(p, n_sms);
+static void check_split(const ws_problem *p, int n_sms, bool takes_fma) {
+  const ws_split split = ws_split_for(p, n_sms, takes_fma);
   const long long m = p->m, n = p->n, k = p->k;
   if (split.n_parts == 1) {
     CHECK(split.part_k == k && split.bytes == 0, "%lld x %lld x %lld, whole: a part of %lld, %lld bytes", m, n, k,
@@ -36,8 +36,8 @@ static void drawn(void) {
     if (i % 7 == 0) p.m = 1;
     if (i % 11 == 0) p.n = 1;
     p.a_trans = i % 13 < 6, p.b_trans = i % 17 < 8;
-    check_split(&p, n_sms[i % 5]);
-    n_cut += ws_split_for(&p, n_sms[i % 5]).n_parts > 1;
+    for (int takes_fma = 0; takes_fma < 2; takes_fma++) check_split(&p, n_sms[i % 5], takes_fma);
+    n_cut += ws_split_for(&p, n_sms[i % 5], false).n_parts > 1;
   }
   CHECK(n_cut > 4000 / check_scale(), "only %d were cut", n_cut);
 }
@@ -50,13 +50,32 @@ static void known(void) {
     bool is_cut;
   } known[] = {{64, 64, 65536, true},     {16, 4096, 4096, true},    {64, 64, 4096, true},  {64, 64, 511, false},
                {4096, 4096, 4096, false}, {2304, 2304, 2304, false}, {1, 1, 1 << 20, true}, {256, 256, 256, false}};
-  for (int type = 0; type < N_SPLIT_TYPES; type++)
+  for (int way = 0; way < 2 * N_SPLIT_TYPES; way++)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+      const int type = way / 2;
+      const bool takes_fma = way % 2;
       const ws_problem p = problem(type, known[i].m, known[i].n, known[i].k, 1);
-      CHECK((ws_split_for(&p, 132).n_parts > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",
-            (long long)known[i].m, (long long)known[i].n, (long long)known[i].k, type, (long long)ws_split_for(&p, 132).n_parts);
+      CHECK((ws_split_for(&p, 132, takes_fma).n_parts > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",
+            (long long)known[i].m, (long long)known[i].n, (long long)known[i].k, type,
+            (long long)ws_split_for(&p, 132, takes_fma).n_parts);
     }
 }
 
-static const struct check_case cases[] = {{"drawn", drawn}, {"known", known}};
+/* Multiply-adds of 16-bit elements take as long as those of floats: what keeps tensor cores busy enough whole, is cut for them; and only
+ * of 16 bits there is a difference. */
+static void by_multiply_adds(void) {
+  for (int type = 0; type < N_SPLIT_TYPES; type++) {
+    const ws_problem p = problem(type, 512, 512, 4096, 1), of_floats = problem(WSGEMM_F32, 512, 512, 4096, 1);
+    const ws_split split = ws_split_for(&p, 132, true), whole = ws_split_for(&p, 132, false),
+                   s = ws_split_for(&of_floats, 132, false);
+    if (type == WSGEMM_F16 || type == WSGEMM_BF16)
+      CHECK(split.n_parts == s.n_parts && split.bytes == s.bytes && split.n_parts > whole.n_parts,
+            "type %d: %lld parts, not %lld", type, (long long)split.n_parts, (long long)s.n_parts);
+    else
+      CHECK(split.n_parts == whole.n_parts, "type %d: %lld parts, not %lld", type, (long long)split.n_parts,
+            (long long)whole.n_parts);
+  }
+}
+
+static const struct check_case cases[] = {{"drawn", drawn}, {"known", known}, {"by_multiply_adds", by_multiply_adds}};
 CHECK_MAIN("split", cases)

@@ -164,8 +164,9 @@ static void spreading(void) {
 
 /* Those of three slices come after those of two, where one is forced. */
 static bool is_sliced(const char *name) { return strstr(name, "_f16x3") || strstr(name, "_bf16x6"); }
-/* Rows that stand next to each other and sum in the same order: all of a type, but those of slices. */
-static bool sums_like(const char *name, const char *other) { return is_sliced(name) == is_sliced(other); }
+/* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds beside tensor cores. */
+enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, N_SUMS };
+static int sums_of(const char *name) { return is_sliced(name) ? SUMS_SLICED : strstr(name, "_fma16_") ? SUMS_FMA16 : SUMS_PLAIN; }
 
 /* One digest for all rows that sum in the same order, whatever policy, quantum, run. */
 static void bits(void) {
@@ -177,10 +178,10 @@ static void bits(void) {
     for (int s = 0; s < 3; s++) {
       const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
       struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
-      unsigned long long first = 0;
-      int n_calls = 0;
+      unsigned long long first[N_SUMS] = {0};
+      int n_calls[N_SUMS] = {0};
       for (int i = 0; i < rows.n_rows; i++) {
-        if (i > 0 && !sums_like(rows.row[i - 1].name, rows.row[i].name)) n_calls = 0;
+        const int sums = sums_of(rows.row[i].name);
         for (int policy = 0; policy < N_POLICIES; policy++)
           for (int turn = 0; turn < 3; turn++) {
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
@@ -191,9 +192,9 @@ static void bits(void) {
             wsgemm_set_quantum(rows.handle[i], turn);
             CHECK(call_on_device(&stage, rows.handle[i], &d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
             const unsigned long long digest = matrix_digest(&stage.stored[2]);
-            if (n_calls++ == 0) first = digest;
-            CHECK(digest == first, "%s, policy %d, quantum %d: other bits than %s", rows.row[i].name, (int)policies[policy], turn,
-                  rows.row[0].name);
+            if (n_calls[sums]++ == 0) first[sums] = digest;
+            CHECK(digest == first[sums], "%s, policy %d, quantum %d: other bits than those before it", rows.row[i].name,
+                  (int)policies[policy], turn);
           }
       }
       stage_free(&stage);

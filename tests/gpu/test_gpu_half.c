@@ -1,7 +1,7 @@
 /* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the number that it stands for, in each layout and
  * alignment; every sum is rounded once to C's type, to nearest even; batches with lds and strides that are odd, zero or negative, at every
  * alignment of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges, bounds and special values are
- * tested where those of the other types are. */
+ * tested where those of the other types are. Under PEDANTIC sums keep the bound where tensor cores lose it. */
 #include "gpu.h"
 
 #include <math.h>
@@ -245,12 +245,81 @@ static void few_k_blocks_from_memory(void) {
   free(host);
 }
 
+/* ---- subnormal numbers beside large partners -------------------------------------------------------------------------------------- */
+
+/* Elements of one k: of A, and of B; a subnormal number times a large one is not large, but tensor cores align all products to what it would
+ * be if it were normal (2^-14, or of bfloat16 2^-126). The others lie where that costs them their last bits, or all. */
+enum pair_kind { TINY_LARGE, LARGE_TINY, MODERATE, N_PAIR_KINDS };
+
+static double drawn_of_kind(wsgemm_type type, bool is_tiny, bool is_large) {
+  const bool is_f16 = type == WSGEMM_F16;
+  const double sign = check_random_in(&dice, 0, 1) ? 1 : -1;
+  if (is_tiny) return sign * (double)check_random_in(&dice, 1, 7) * (is_f16 ? 0x1p-24 : 0x1p-133);
+  const double fraction = 1 + (double)check_random_in(&dice, 0, is_f16 ? 1023 : 127) / (is_f16 ? 1024 : 128);
+  const int exponent =
+      is_large ? (int)check_random_in(&dice, is_f16 ? 12 : 123, is_f16 ? 14 : 125) : (int)check_random_in(&dice, -14, -12);
+  return sign * ldexp(fraction, exponent);
+}
+
+/* A and B of the stage: the products of each k are of one kind. */
+static void fill_with_pairs(struct stage *stage, wsgemm_type type, int64_t k) {
+  for (int64_t p = 0; p < k; p++) {
+    const int64_t turn = check_random_in(&dice, 0, 15);
+    const enum pair_kind kind = turn == 0 || p == 0 ? TINY_LARGE : turn == 1 ? LARGE_TINY : MODERATE;
+    for (int64_t i = 0; i < stage->a.rows; i++)
+      stage->a.re[i * stage->a.cols + p] = drawn_of_kind(type, kind == TINY_LARGE, kind == LARGE_TINY);
+    for (int64_t j = 0; j < stage->b.cols; j++)
+      stage->b.re[p * stage->b.cols + j] = drawn_of_kind(type, kind == LARGE_TINY, kind == TINY_LARGE);
+  }
+}
+
+static wsgemm_gemm_desc drawn_shape(const struct stage *stage, wsgemm_type type, int64_t k) {
+  wsgemm_gemm_desc d =
+      gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), stage->a.rows, stage->b.cols, k);
+  d.type_c = types_c[check_random_in(&dice, 0, 2)];
+  return d;
+}
+
+/* Every row, and none by name, within the bound of C of each type; by default at least some products are not, or nothing here tests
+ * anything. k short, long, and cut into parts. */
+static void pedantic(void) {
+  static const int64_t shapes[][3] = {{130, 70, 16}, {300, 257, 64}, {64, 64, 6000}, {1, 300, 500},
+                                      {300, 1, 900}, {33, 65, 2000}, {1, 1, 6000},   {257, 129, 128}};
+  enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+  int n_beyond = 0;
+  dice = check_random_from(164);
+  for (int t = 0; t < 2; t++) {
+    rows_open(&rows, halves[t]);
+    for (int s = 0; s < N_SHAPES; s++) {
+      const int64_t k = shapes[s][2];
+      struct stage stage = stage_new(halves[t], shapes[s][0], shapes[s][1], k, FILL_UNIFORM, &dice);
+      fill_with_pairs(&stage, halves[t], k);
+      product_extend(&stage.product, &stage.a, &stage.b, k);
+      for (int i = -1; i < rows.n_rows; i++) {
+        wsgemm_gemm_desc d = drawn_shape(&stage, halves[t], k);
+        const struct layout_of_case where = layout_drawn(&dice);
+        wsgemm_handle *h = i < 0 ? NULL : rows.handle[i];
+        d.math = WSGEMM_MATH_PEDANTIC;
+        run_case(&stage, h, &d, &where, false, JUDGE_BOUND, i < 0 ? "pedantic" : rows.row[i].name);
+        d.math = WSGEMM_MATH_DEFAULT, d.type_c = WSGEMM_F32;
+        case_store(&stage, &d, &where);
+        CHECK(call_on_device(&stage, h, &d, false) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        n_beyond += !reference_judge(&d, &stage.product, &stage.c, &stage.stored[2]).passed;
+      }
+      stage_free(&stage);
+    }
+    rows_close(&rows);
+  }
+  CHECK(n_beyond > 0, "tensor cores keep the bound, too");
+}
+
 int main(int argc, char **argv) {
   static const struct check_case cases[] = {{"conversions", conversions},
                                             {"one_rounding", one_rounding},
                                             {"batches", batches},
                                             {"ways_of_copying", ways_of_copying},
-                                            {"few_k_blocks_from_memory", few_k_blocks_from_memory}};
+                                            {"few_k_blocks_from_memory", few_k_blocks_from_memory},
+                                            {"pedantic", pedantic}};
   gpu_open();
   return check_main("gpu_half", cases, sizeof cases / sizeof cases[0], argc, argv);
 }
