@@ -259,6 +259,14 @@ static ws_problem with_tuning_of_whole(wsgemm_handle *h, const ws_problem *p, co
   return whole;
 }
 
+/* The pieces that fit what a call has for operands after the first n_taken bytes: the caller's workspace, else the library's own memory.
+ * false: none does. */
+static bool pieces_that_fit(const ws_caller_workspace *w, const ws_device *device, const ws_problem *p, int n_slices,
+                            double n_taken, ws_pieces *pieces) {
+  const double given = w->device == device->ordinal ? (double)w->bytes : 0, bytes = w->memory ? given : WS_COPIES_BYTES;
+  return ws_pieces_for(p, bytes_of_form(n_slices), bytes - n_taken, pieces);
+}
+
 /* *done: whether there was memory enough for the operands' other form, if they need one. */
 static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n_slices, bool *done) {
   const bool is_sliced = n_slices > 0;
@@ -274,11 +282,12 @@ static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n
   }
   if (bytes_of(p, &of_a, &of_b) > 0) {
     int64_t bytes;
-    char *memory;
-    const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
-    if (status) return status;
-    *done = memory && ws_pieces_for(p, bytes_of, (double)bytes, &pieces);
+    char *memory = NULL;
+    *done = pieces_that_fit(&call->workspace, call->device, p, n_slices, (double)call->n_taken, &pieces);
     if (!*done) return WSGEMM_SUCCESS;
+    const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
+    *done = memory != NULL;
+    if (status || !*done) return status;
     const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
     bytes_of(&largest, &of_a, &of_b);
     context.memory_a = memory, context.memory_b = memory + (int64_t)of_a;
@@ -471,9 +480,8 @@ ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, cons
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
   if (!ws_is_by_map(kind)) return kind;
   const ws_caller_workspace w = ws_caller_workspace_get(h);
-  const double given = w.device == device->ordinal ? (double)w.bytes : 0, bytes = w.memory ? given : WS_COPIES_BYTES;
   ws_pieces pieces;
-  if (ws_pieces_for(p, bytes_of_form(*n_slices), bytes - bytes_for_residual(p), &pieces)) return kind;
+  if (pieces_that_fit(&w, device, p, *n_slices, bytes_for_residual(p), &pieces)) return kind;
   *n_slices = 0;
   return ws_gpu_plain_kind(h, p);
 }

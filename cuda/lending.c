@@ -25,7 +25,7 @@ void ws_lending_hold(ws_device *device, ws_loan *loan) {
 
 void ws_lending_end(ws_device *device, ws_loan *loan) {
   for (int i = 0; i < loan->n_passed; i++)
-    if (ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) != CUDA_SUCCESS) loan->passed[i]->tenure = WS_TENURE_KEPT;
+    loan->passed[i]->is_unknown = ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) != CUDA_SUCCESS;
   loan->n_passed = 0, loan->is_held = false;
   unlock(ws_device_lending(device), loan);
 }
@@ -49,7 +49,7 @@ static CUresult identify(ws_loan *loan) {
 /* Whether the last call with it has ended. While another thread captures, only the relaxed mode lets that be asked. */
 static bool has_ended(const ws_piece *piece) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  if (ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
+  if (piece->is_unknown || ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
   const bool ended = ws_cuda.cuEventQuery(piece->ended) == CUDA_SUCCESS;
   ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
   return ended;
@@ -58,8 +58,8 @@ static bool has_ended(const ws_piece *piece) {
 /* waits: if the last call with it has not ended, the stream does so; else the piece is not to be had. */
 static bool take_passed(ws_piece *piece, ws_loan *loan, bool waits, CUresult *result) {
   const bool is_others = piece->tenure == WS_TENURE_PASSED && piece->owner != loan->stream_id;
-  if (piece->tenure == WS_TENURE_KEPT) return piece->owner == loan->stream_id;
-  if (is_others && waits) *result = ws_cuda.cuStreamWaitEvent(loan->stream, piece->ended, 0);
+  if (is_others && waits && piece->is_unknown) *result = CUDA_ERROR_NOT_READY; /* without it the call would have other bits */
+  if (is_others && waits && *result == CUDA_SUCCESS) *result = ws_cuda.cuStreamWaitEvent(loan->stream, piece->ended, 0);
   if (is_others && !waits && !has_ended(piece)) return false;
   if (*result == CUDA_SUCCESS && !piece->ended) *result = ws_cuda.cuEventCreate(&piece->ended, CU_EVENT_DISABLE_TIMING);
   if (*result != CUDA_SUCCESS) return false;
@@ -148,7 +148,7 @@ static int state_of_stream(ws_lending *lending, ws_loan *loan, CUresult *result)
   int state_idx = find_own(lending, loan->stream_id);
   if (state_idx < 0 && lending->n_kept < WS_N_KEPT_STATES) {
     state_idx = lending->n_kept++;
-    lending->state[state_idx].piece = (ws_piece){WS_TENURE_KEPT, loan->stream_id, NULL};
+    lending->state[state_idx].piece = (ws_piece){.tenure = WS_TENURE_KEPT, .owner = loan->stream_id};
   }
   if (state_idx < 0) state_idx = find_other(lending);
   if (state_idx < 0) return -1;

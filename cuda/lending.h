@@ -24,8 +24,9 @@ typedef enum ws_tenure {
 
 typedef struct ws_piece {
   ws_tenure tenure;
-  uint64_t owner; /* KEPT, PASSED: the stream's id; CAPTURED: the number of the call's state */
-  CUevent ended;  /* of PASSED */
+  uint64_t owner;  /* KEPT, PASSED: the stream's id; CAPTURED: the number of the call's state */
+  CUevent ended;   /* of PASSED */
+  bool is_unknown; /* the owner's last call could not be recorded: nobody else can tell when it has ended */
 } ws_piece;
 
 typedef struct ws_lent_state {
@@ -70,7 +71,8 @@ typedef struct ws_loan {
 typedef struct ws_device ws_device;
 
 /* Launches of a call that share memory with other calls stay together: from here, or from the lending of what is passed on, to ws_lending_end,
- * which tells what the call has taken that it is over. Other calls launch without a lock: a full queue of one stream stops no other. */
+ * which tells what the call has taken that it is over. Calls that share nothing launch without a lock. Those of one context that do, and
+ * those that must first find a state, wait for each other over their launches, also where each has a workspace of its own. */
 void ws_lending_hold(ws_device *device, ws_loan *loan);
 void ws_lending_end(ws_device *device, ws_loan *loan);
 

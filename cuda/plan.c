@@ -335,6 +335,7 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
                                ws_gpu_plan *plan) {
   *plan = plan_without_row(h, p, device, kind, n_slices);
   const int model_row_idx = plan->row_idx = choose_row(h, plan, device);
+  plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx)); /* by name: what takes its place without memory has the same bits */
   plan->tuned = tuned_for(h, plan, device);
   const wsgemm_status status = settle(h, device, model_row_idx, plan);
   if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;

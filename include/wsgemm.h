@@ -207,7 +207,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for
  * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams
  * take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other
- * (where one waits for what the other does later) need a workspace each. Other captured launches go without. With less memory than operands
+ * (where one waits for what the other does later) need a workspace each. On the host, calls of one context that use any such memory launch one
+ * after the other. Other captured launches go without. With less memory than operands
  * need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are
  * multiplied as by PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for
  * operands, calls that need it return ALLOC_FAILED.
