@@ -203,6 +203,12 @@ CHILD_CASE(no_room) {
   REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   fake_fail(FAKE_cuLibraryLoadData, 1, 2, CUDA_ERROR_OUT_OF_MEMORY);
   for (int i = 0; i < 2; i++) expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "no room on device 0");
+  /* No piece of this one would fit that memory, so it is not asked for. */
+  const wsgemm_gemm_desc long_k = device_desc(WSGEMM_F32, 300, 300, 300000, 0);
+  fake_fail(FAKE_cuLibraryLoadData, 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(wsgemm_gemm(h, &long_k) == WSGEMM_SUCCESS || !strstr(wsgemm_last_error(), "no room on device 0"), "%s",
+        wsgemm_last_error());
+  fake_fail(FAKE_cuLibraryLoadData, 0, 0, CUDA_SUCCESS);
   CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "with room: %s", wsgemm_last_error());
   REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS &&
               wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 32 << 20), 32 << 20) == WSGEMM_SUCCESS,

@@ -110,6 +110,25 @@ CHILD_CASE(forced_rows) {
   CHECK(n_seen >= 4, "%d rows of multiply-adds", n_seen);
 }
 
+/* Also where a product in parts finds no memory for its sums. */
+CHILD_CASE(forced_without_memory) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  char *workspace = fake_alloc(FAKE_DEVICE, 0, 4096);
+  int n_seen = 0;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    if (!is_fma16(gpu_rows[r].name) || !gpu_rows[r].splits) continue;
+    wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
+    const wsgemm_gemm_desc d = row_desc(&gpu_rows[r], 64, 64, 8192, 0);
+    REQUIRE(wsgemm_set_workspace(h, workspace, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(is_fma16(l->kernel) && !l->args.split.sums, "%s was forced, %s launched", gpu_rows[r].name, l->kernel);
+    n_seen++;
+    wsgemm_destroy(h);
+  }
+  CHECK(n_seen >= 4, "%d rows", n_seen);
+}
+
 /* Few tiles and a long k: the workspace that is asked for is used, and what a small one cannot hold is summed tile by tile. */
 CHILD_CASE(parts_of_k) {
   (void)unused;
@@ -224,7 +243,11 @@ CHILD_CASE(tuning) {
   unlink(path);
 }
 
-static const struct check_case cases[] = {
-    {"rows", rows},    {"forced_rows", forced_rows}, {"parts_of_k", parts_of_k}, {"epilogue", epilogue}, {"words", words},
-    {"tuning", tuning}};
+static const struct check_case cases[] = {{"rows", rows},
+                                          {"forced_rows", forced_rows},
+                                          {"forced_without_memory", forced_without_memory},
+                                          {"parts_of_k", parts_of_k},
+                                          {"epilogue", epilogue},
+                                          {"words", words},
+                                          {"tuning", tuning}};
 CHECK_MAIN("backend_pedantic", cases)
