@@ -76,7 +76,7 @@ static wsgemm_status open_device(ws_arena *arena) {
   wsgemm_status status = checked(arena, "driver", ws_cuda.cuInit(0));
   if (status) return status;
   ws_driver_note_use();
-  own->device = ws_device_enter(arena->h, arena->device, &own->is_pushed, &status);
+  own->device = ws_device_enter(arena->h, arena->device, NULL, &own->is_pushed, &status);
   if (!own->device) return status;
   own->capture = CU_STREAM_CAPTURE_MODE_RELAXED; /* what is allocated here is none of the captures' of other streams */
   CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);

@@ -374,16 +374,16 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
   return here;
 }
 
-/* Launches onto the handle's stream, with a context of the device's current. */
+/* Launches onto the handle's stream, with its context current. */
 typedef wsgemm_status launch_work(gpu_call *call, const void *what);
 
 static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work, const void *what) {
   wsgemm_status status;
   bool is_pushed;
   gpu_call call = {.h = h, .workspace = ws_caller_workspace_get(h)};
-  call.device = ws_device_enter(h, ordinal, &is_pushed, &status);
-  if (!call.device) return status;
   call.stream = call.loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
+  call.device = ws_device_enter(h, ordinal, call.stream, &is_pushed, &status);
+  if (!call.device) return status;
   status = work(&call, what);
   ws_lending_end(call.device, &call.loan);
   ws_device_leave(is_pushed);
@@ -492,7 +492,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   bool is_pushed;
-  ws_device *device = ws_device_enter(h, device_ordinal, &is_pushed, &status);
+  ws_device *device = ws_device_enter(h, device_ordinal, NULL, &is_pushed, &status);
   ws_gpu_plan plan;
   int n_slices = 0;
   if (device) {

@@ -187,22 +187,45 @@ static CUresult push_primary(device_record *r, CUcontext *pushed, unsigned long 
   }
 }
 
-ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, bool *is_pushed, wsgemm_status *status) {
+/* NULL: it does not say. */
+static CUcontext context_of_stream(CUstream stream) {
+  CUcontext context = NULL;
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return NULL;
+  return ws_cuda.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Makes the stream's context current, unless it is already, or is of another device: then the driver will refuse the stream. */
+static bool push_context_of(CUstream stream, int ordinal, CUcontext *current) {
+  CUcontext popped;
+  CUdevice device;
+  const CUcontext context = context_of_stream(stream);
+  if (!context || context == *current || ws_cuda.cuCtxPushCurrent(context) != CUDA_SUCCESS) return false;
+  if (ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS && device == ordinal) {
+    *current = context;
+    return true;
+  }
+  ws_cuda.cuCtxPopCurrent(&popped);
+  return false;
+}
+
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool *is_pushed, wsgemm_status *status) {
   CUcontext current;
   unsigned long long id = 0;
   *is_pushed = false;
   if (!ws_device_get(h, ordinal, status)) return NULL;
   device_record *r = &devices[ordinal];
-  const bool pushes = device_of_thread(&current) != ordinal;
-  const CUresult result = pushes ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
+  const bool is_others = device_of_thread(&current) != ordinal, is_of_stream = push_context_of(stream, ordinal, &current);
+  const bool pushes_primary = is_others && !is_of_stream;
+  const CUresult result = pushes_primary ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
   if (result != CUDA_SUCCESS) {
+    ws_device_leave(is_of_stream);
     *status = ws_fail_cuda(h, "context", result);
     return NULL;
   }
   context_record *c = context_of(r, current, id);
-  *is_pushed = pushes;
+  *is_pushed = pushes_primary || is_of_stream;
   if (c) return &c->device;
-  ws_device_leave(pushes);
+  ws_device_leave(*is_pushed);
   *status = ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for the record of a context of device %d", ordinal);
   return NULL;
 }
@@ -345,7 +368,7 @@ wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_mark
   bool is_pushed;
   *n_marked = 0;
   if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&devices[ordinal].contexts, memory_order_acquire)) return WSGEMM_SUCCESS;
-  ws_device *device = ws_device_enter(h, ordinal, &is_pushed, &status);
+  ws_device *device = ws_device_enter(h, ordinal, NULL, &is_pushed, &status);
   if (!device) return status;
   CUresult result = CUDA_SUCCESS;
   if (is_loaded(record_of(device), WS_IMAGE_SLICED)) {

@@ -63,9 +63,10 @@ const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *sta
 /* The device of the thread's context; -1: it has none. */
 int ws_device_current(void);
 
-/* The device in the thread's context, if that is one of its own, else in its primary one, which is current until ws_device_leave. Contexts
- * are told apart by their ids, as later ones may get their handles and addresses. On failure NULL, likewise, and nothing is to be left. */
-ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, bool *is_pushed, wsgemm_status *status);
+/* The device in the context of the stream, if it says which (NULL, and streams of green contexts do not), else in the thread's, if that is
+ * one of its own, else in its primary one; it is current until ws_device_leave. Contexts are told apart by their ids, as later ones may get
+ * their handles and addresses. On failure NULL, likewise, and nothing is to be left. */
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool *is_pushed, wsgemm_status *status);
 void ws_device_leave(bool is_pushed);
 
 /* All below: of a device that was entered. */

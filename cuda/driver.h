@@ -31,6 +31,7 @@
   X(cuLaunchKernelEx, 11060)                           \
   X(cuStreamIsCapturing, 10000)                        \
   X(cuStreamGetCaptureInfo, 11030)                     \
+  X(cuStreamGetCtx, 9020)                              \
   X(cuStreamGetId, 12000)                              \
   X(cuStreamWaitEvent, 3020)                           \
   X(cuEventCreate, 2000)                               \

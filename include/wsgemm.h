@@ -253,7 +253,8 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  *
  * The pointers decide who works. Host memory: the CPU, and the call is done when it returns; small products neither allocate nor
  * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
- * handle's stream, in the thread's CUDA context if that is on this GPU, else in the GPU's primary one, and the call returns at once; it
+ * handle's stream and in its CUDA context (of the NULL stream, and those of green contexts: the thread's if that is on this GPU, else the GPU's
+ * primary one), and the call returns at once; it
  * can be captured into a CUDA graph. Two graphs captured from one handle may run at the same time; two instances of the same captured
  * graph may not. alpha and beta are always host values.
  *

@@ -509,6 +509,8 @@ static void check_launch(const fake_launch *l) {
   for (int i = 0; i < 2; i++) check_memory(l->slices.operand[i].state), check_memory(l->pitch.operand[i].to);
 }
 
+static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
+
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   ENTER(cuLaunchKernelEx);
   const fake_kernel *kernel = (const fake_kernel *)function;
@@ -520,6 +522,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   const int n_sms = fake_current()->n_sms > 0 ? fake_current()->n_sms : fake.device[device].n_sms;
   if (is_cooperative(config) && config->gridDimX > (unsigned)(n_sms * fake.device[device].blocks_per_sm))
     return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  const CUcontext of_stream = stream_of(config->hStream)->context;
+  if (of_stream && of_stream != (CUcontext)fake_current()) fake.misuse = "a launch whose stream is of another context";
   fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
   *l = (fake_launch){.device = device,
                      .context = fake_current(),
@@ -566,8 +570,6 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
 
 /* ---- streams --------------------------------------------------------------------------------------------------------------------------- */
 
-static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
-
 static CUresult fake_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                             const CUgraphNode **dependencies, size_t *n_dependencies) {
   (void)dependencies, (void)n_dependencies;
@@ -583,6 +585,12 @@ static CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus 
   ENTER(cuStreamIsCapturing);
   *status = stream_of(stream)->capture;
   return leave(result);
+}
+
+static CUresult fake_cuStreamGetCtx(CUstream stream, CUcontext *context) {
+  ENTER(cuStreamGetCtx);
+  *context = stream_of(stream)->context;
+  return leave(*context ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /* Numbers that are neither the place in the table nor small. */

@@ -30,9 +30,10 @@ typedef struct fake_device {
 
 typedef struct fake_stream {
   CUstreamCaptureStatus capture;
-  bool is_busy;   /* what was launched onto it is not over: no event recorded in it is */
-  int generation; /* how many streams have had this handle before */
-  CUgraph graph;  /* of the capture, once somebody asked for it */
+  bool is_busy;      /* what was launched onto it is not over: no event recorded in it is */
+  int generation;    /* how many streams have had this handle before */
+  CUcontext context; /* NULL: it says nothing of it */
+  CUgraph graph;     /* of the capture, once somebody asked for it */
 } fake_stream;
 
 /* A launch as the device would have seen it. */

@@ -249,6 +249,18 @@ CHILD_CASE(contexts) {
   work_of_all_kinds("the own one again");
 }
 
+/* Streams of a context that is not current, nor the primary one; beside no context, the primary one, and another device's. */
+CHILD_CASE(streams_of_other_contexts) {
+  (void)unused;
+  const CUcontext others[] = {NULL, fake_primary(0), fake_primary(1), fake_other(0)};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    for (int s = 1; s <= 3; s++) fake.stream[s].context = i < 3 ? fake_other(0) : fake_primary(0);
+    fake_set_current(others[i]);
+    work_of_all_kinds("a context of the stream's own");
+    CHECK(!fake.misuse, "%s", fake.misuse);
+  }
+}
+
 /* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first, but what the next call does not use. */
 CHILD_CASE(contexts_that_end) {
   (void)unused;
@@ -497,6 +509,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"cancelled_calls", cancelled_calls},
                                           {"calls_stay_together", calls_stay_together},
                                           {"contexts", contexts},
+                                          {"streams_of_other_contexts", streams_of_other_contexts},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
                                           {"few_multiprocessors", few_multiprocessors},
