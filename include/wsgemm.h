@@ -287,7 +287,8 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  * FP32 may add (2 k |alpha| + 4) 2^-149, and sums may overflow as wsgemm_math says. alpha and beta are floats.
  * On GPUs the sums are those of the tensor cores, which align products by their exponent fields. Where A or B has subnormal elements these may
  * cost the other products of their sum low bits: another k 2^-38 |alpha| max|x| (bfloat16: k 2^-150), x the elements that meet a
- * subnormal one; on compute capability 8.x an eighth of the bound is added at worst. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
+ * subnormal one; on compute capability 8.x an eighth of the
+ * bound is added at worst, by the published model. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
  * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
  * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
  * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does

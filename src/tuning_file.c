@@ -213,7 +213,9 @@ static void set_lock_mode(int lock, const char *path) {
   struct stat file, own;
   mode_t mode = 0600;
   if (stat(path, &file) == 0) mode |= (file.st_mode & S_IWGRP ? 0060 : 0) | (file.st_mode & S_IWOTH ? 0006 : 0);
-  if (fstat(lock, &own) == 0 && own.st_uid == geteuid() && (own.st_mode & 0777) != mode) (void)fchmod(lock, mode);
+  if (fstat(lock, &own) != 0 || own.st_uid != geteuid() || (own.st_mode & 0777) == mode) return;
+  /* A file of that name that holds something, or has another name too, is none of ours. */
+  if (S_ISREG(own.st_mode) && own.st_size == 0 && own.st_nlink == 1) (void)fchmod(lock, mode);
 }
 
 static double now_s(void) {

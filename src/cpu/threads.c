@@ -128,18 +128,19 @@ typedef struct followed {
 
 /* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the question may end the process. */
 static void follow_caller(followed *f) {
-  if (f->affinity_count != pool.affinity_count) {
-    ws_affinity own;
-    ws_affinity_get(&own);
-    if (!ws_affinity_equal(&own, &pool.affinity)) ws_affinity_set(&pool.affinity);
-  }
-  f->affinity_count = pool.affinity_count;
+  /* The policy first: on the processor of a real-time caller that waits for it, a worker without would get no time to take it. */
 #if defined(__linux__)
   const struct sched_param param = {.sched_priority = pool.schedule.priority};
   if (f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority)
     (void)!sched_setscheduler(0, pool.schedule.policy, &param);
 #endif
   f->schedule = pool.schedule;
+  if (f->affinity_count != pool.affinity_count) {
+    ws_affinity own;
+    ws_affinity_get(&own);
+    if (!ws_affinity_equal(&own, &pool.affinity)) ws_affinity_set(&pool.affinity);
+  }
+  f->affinity_count = pool.affinity_count;
 }
 
 static void work_as_caller(int worker, followed *f) {
