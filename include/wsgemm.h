@@ -134,18 +134,20 @@ typedef enum wsgemm_policy {
  *
  * The library makes threads on the first call that can use some, and keeps them. They work as the calling thread would: in its floating-point
  * environment (rounding mode, FTZ and DAZ, exception masks), on processors that it may run on, and with its real-time priority; and the
- * floating-point exceptions that they meet raise the flags of the calling thread. So bits and flags are those of a call with one thread. What
- * the system does not let a thread take back they have from the thread that made them: nice, SCHED_IDLE, memory policy, filters of system
- * calls. They block all signals but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS: a handler that repairs faults also gets theirs.
+ * floating-point exceptions that they meet raise the flags of the calling thread. So bits and flags are those of a call with one thread.
+ * Attributes that a thread cannot restore (nice, SCHED_IDLE, SCHED_BATCH, memory policy, system call filters) stay those of the thread that
+ * created the worker. Workers block all signals but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS: a handler that repairs faults also
+ * gets theirs, and must return; one that jumps out of a call may do so only where the call uses one thread.
  *
  * Inside a parallel region of OpenMP a call uses one thread. That is seen if the runtime (omp_in_parallel) is in the process's global scope
  * when this library is loaded: linked with the program, or loaded before with RTLD_GLOBAL.
  *
- * fork(): parent and child both go on; a fork waits for another thread's first call of the library. pthread_cancel(): no call is broken off by a
- * cancel that is pending; it acts afterwards. (Asynchronous cancellation, which POSIX allows in no function such as these, is not provided for.)
+ * fork(): parent and child both go on; a fork waits for another thread's first call of the library. pthread_cancel(): a pending
+ * cancellation does not interrupt a call; it takes effect afterwards. (Asynchronous cancellation, which POSIX allows in no function such as these, is not provided for.)
  *
  * Where GPU support is built in, the library's first call looks for a driver by dlopen; no later call on host memory takes the loader's lock.
- * So the constructor of a library may wait for a thread that multiplies, once the library has been called.
+ * So the constructor of a library may wait for a thread that multiplies, once the library has been called. A constructor that forks while
+ * another thread is in its first call deadlocks with it.
  *
  * A call on host memory needs 96 KiB of the calling thread's stack, of half precision 128 KiB. */
 
@@ -230,7 +232,7 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 /* Invariant mode: an element C(i, j) depends on nothing but row i of op(A), column j of op(B), C(i, j) itself, alpha, beta, k, the types
  * and the kernel row: not on m, n, i, j, the batch, lds, alignment, ops or layout. So a row of a product has the same bits alone (m = 1),
  * in a matrix of any height, and in a batch. (Of complex types only the sign of a zero may depend on the layout.) Costs F32 and C32 the
- * matrix units (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is
+ * tensor cores (wsgemm_math), and time where m = 1 or n = 1, whose faster kernels sum in an order of their own; on a GPU also where C is
  * small and k long, which is then not cut into parts; and for bfloat16 on CPUs with AMX, which is not used. Default 0, or
  * WSGEMM_INVARIANT=1 in the environment. */
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
@@ -401,7 +403,7 @@ WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d
  * INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
-/* ---- Packed operands: the form that the matrix units take an operand in, made once for many products ----------------------------
+/* ---- Packed operands: the form that the tensor cores take an operand in, made once for many products ----------------------------
  *
  * F32 and C32 products on GPUs of compute capability 9.0 first cut their operands into slices (wsgemm_math), which costs as much as reading
  * and writing them again. Of an operand that serves many products, such as the weights of a layer, the slices can be made once and kept:
@@ -449,8 +451,8 @@ WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
  * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none, nor the table. It
  * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged or
  * name an unknown kernel are not used, with one warning (wsgemm_last_error), nor are those of another version of the library. Any number of processes may write to
- * it at once: they take turns by FILE.lock, which is for those who may write FILE, and replace it as a whole; links to it stay links. Who waits
- * for the lock longer than 30 s gets FILE_ERROR. */
+ * it at once: they take turns by FILE.lock, which is for those who may write FILE, and replace it as a whole; links to it stay links. A call
+ * that waits longer than 30 s for the lock returns FILE_ERROR. */
 
 /* What the search is doing, told after each measurement. Texts are valid during the call. */
 typedef struct wsgemm_autotune_step {

@@ -40,7 +40,7 @@ typedef struct schedule {
 } schedule;
 
 static struct {
-  pthread_mutex_t lock; /* guards sleeping and waking, and thread creation */
+  pthread_mutex_t lock; /* guards sleeping and waking; `taken` guards thread creation */
   pthread_cond_t wake;
   _Atomic bool taken; /* a caller owns the pool */
   _Alignas(64) _Atomic uint32_t generation;

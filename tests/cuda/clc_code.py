@@ -60,6 +60,19 @@ def find_nvcc(given):
     return None
 
 
+def nvcc_or_skip(given):
+    """An nvcc that knows all this; without one the program ends as skipped."""
+    nvcc = find_nvcc(given[0] if given else None)
+    if not nvcc:
+        print("skipped: no nvcc")
+        sys.exit(77)
+    release = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout)
+    if not release or tuple(map(int, release.groups())) < LEAST_RELEASE:
+        print(f"skipped: {nvcc} is older than {LEAST_RELEASE}")
+        sys.exit(77)
+    return nvcc
+
+
 def kernels_of(ptx):
     """The instructions of each kernel by its name, one a line, with constants in place of the registers that only ever hold them."""
     bodies = {}
@@ -89,14 +102,7 @@ def check_kernel(target, name, lines):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    nvcc = find_nvcc(sys.argv[2] if len(sys.argv) > 2 else None)
-    if not nvcc:
-        print("skipped: no nvcc")
-        return 77
-    release = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout)
-    if not release or tuple(map(int, release.groups())) < LEAST_RELEASE:
-        print(f"skipped: {nvcc} is older than {LEAST_RELEASE}")
-        return 77
+    nvcc = nvcc_or_skip(sys.argv[2:])
 
     with tempfile.TemporaryDirectory() as scratch:
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from clc_code import LEAST_RELEASE, check, failures, find_nvcc, kernels_of
+from clc_code import check, failures, kernels_of, nvcc_or_skip
 
 OF_BLOCK = ["probe_sliced_x1", "probe_x1"]
 OF_CLUSTER = ["probe_k2", "probe_sliced_x2", "probe_x2", "probe_x2_turns"]
@@ -53,14 +53,7 @@ def check_block(name, lines):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    nvcc = find_nvcc(sys.argv[2] if len(sys.argv) > 2 else None)
-    if not nvcc:
-        print("skipped: no nvcc")
-        return 77
-    release = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout)
-    if not release or tuple(map(int, release.groups())) < LEAST_RELEASE:
-        print(f"skipped: {nvcc} is older than {LEAST_RELEASE}")
-        return 77
+    nvcc = nvcc_or_skip(sys.argv[2:])
     with tempfile.TemporaryDirectory() as scratch:
         output = pathlib.Path(scratch, "ptx")
         command = [nvcc, "-std=c++17", "-arch=sm_90a", f"-I{source}", f"-I{source}/src", f"-I{source}/include", "-Werror",
