@@ -91,9 +91,11 @@ void adversary_of_complex(struct check_random *random, int64_t k, float *a, floa
   put_imaginary(random, k, a + k, a), put_imaginary(random, k, b + k, b);
 }
 
-/* Rounded toward zero to the format: what is below its least subnormal number is that number. */
-static float of_format(float x, int min_exponent, int bits) {
+/* Rounded toward zero to the format: what is below its least subnormal number is that number, what is beyond its range the power of two
+ * that is its largest. */
+static float of_format(float x, int min_exponent, int bits, int largest) {
   if (x == 0) return 0;
+  if (ilogbf(x) > largest + 1) return copysignf(ldexpf(1, largest), x);
   const int e = ilogbf(x) > min_exponent ? ilogbf(x) : min_exponent;
   const double grid = ldexp(1, e - bits + 1), n = trunc((double)x / grid);
   return (float)((n != 0 ? n : x < 0 ? -1 : 1) * grid);
@@ -105,7 +107,7 @@ void adversary_of_elements(struct check_random *random, int min_exponent, int bi
   put_pairs(random, &how, largest, k, a, b);
   const int zero_every = drawn(random, 0, 1) ? 0 : drawn(random, 1, 40);
   for (int64_t p = 0; p < k; p++) {
-    a[p] = of_format(a[p], min_exponent, bits), b[p] = of_format(b[p], min_exponent, bits);
+    a[p] = of_format(a[p], min_exponent, bits, largest), b[p] = of_format(b[p], min_exponent, bits, largest);
     if (zero_every == 0 || drawn(random, 1, zero_every) > 1) continue;
     float *const of_zero = drawn(random, 0, 1) ? a : b, *const other = of_zero == a ? b : a;
     of_zero[p] = 0, other[p] = ldexpf(1, largest);

@@ -107,14 +107,16 @@ static void draw_epilogue(wsgemm_gemm_desc *d, struct operand *bias, struct oper
   }
 }
 
-static void print_call(const char *backend, const struct call_memory *where, unsigned long long seed, int number, int64_t largest) {
+static void print_call(const char *backend, const struct call_memory *where, unsigned long long seed, int number,
+                       int64_t largest) {
   struct check_random random = check_random_from(seed * 1000003ull + (unsigned long long)number);
   const wsgemm_type type = (wsgemm_type)check_random_in(&random, 0, N_TYPES - 1);
   const bool many = check_random_in(&random, 0, 7) == 0, spread = check_random_in(&random, 0, 3) == 0;
   if (many) largest = largest / 4 + 1;
-  wsgemm_gemm_desc d = gemm_desc(type, all_layouts[check_random_in(&random, 0, 1)], all_ops[check_random_in(&random, 0, n_ops(type) - 1)],
-                                 all_ops[check_random_in(&random, 0, n_ops(type) - 1)], drawn_size(&random, largest),
-                                 drawn_size(&random, largest), drawn_size(&random, largest));
+  wsgemm_gemm_desc d =
+      gemm_desc(type, all_layouts[check_random_in(&random, 0, 1)], all_ops[check_random_in(&random, 0, n_ops(type) - 1)],
+                all_ops[check_random_in(&random, 0, n_ops(type) - 1)], drawn_size(&random, largest), drawn_size(&random, largest),
+                drawn_size(&random, largest));
   if (type_is_half(type) && check_random_in(&random, 0, 3) == 0) d.type_c = WSGEMM_F32;
   d.batch_count = many ? check_random_in(&random, 2, 5) : 1;
   static const double scalars[] = {1, 0, -1, 0.75};

@@ -9,7 +9,7 @@
 
 /* Memory that calls read and write. */
 struct call_memory {
-  void *(*copy)(const void *host, size_t bytes);            /* new memory with these bytes */
+  void *(*copy)(const void *host, size_t bytes);              /* new memory with these bytes */
   void (*read)(void *host, const void *memory, size_t bytes); /* waits for all work before */
   void (*release)(void *memory);
 };

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void read_back(void *host, const void *memory, size_t bytes) { GPU(cudaMemcpy(host, memory, bytes, cudaMemcpyDeviceToHost)); }
+static void read_back(void *host, const void *memory, size_t bytes) {
+  GPU(cudaMemcpy(host, memory, bytes, cudaMemcpyDeviceToHost));
+}
 
 int main(int argc, char **argv) {
   if (argc < 3) {
