@@ -60,5 +60,5 @@ if [ $has_gpu = yes ]; then
   title "Speed on the GPU beside cuBLAS, one process, arms in turn"
   cmake --build --preset release --target bench_gpu_gemm
   . tools/cublas_path.sh
-  show build/release/bench/cuda/bench_gpu_gemm --suite demo
+  show build/release/bench/gpu/bench_gpu_gemm --suite demo
 fi

@@ -20,11 +20,11 @@ cmake --build build/gpu >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; e
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 strategies() {
-  build/gpu/bench/cuda/intensity --json "$out/intensity.jsonl" &&
-    python3 tools/intensity_bytes.py build/gpu/bench/cuda/intensity "$out/intensity.jsonl" || echo "intensity: exit $?"
-  build/gpu/bench/cuda/coarsening --json "$out/coarsening.jsonl" >"$out/coarsening.txt" || echo "coarsening: exit $?"
-  build/gpu/bench/cuda/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
-  build/gpu/bench/cuda/bench_gpu_sharing --json "$out/sharing.jsonl" --commit "$commit" || echo "sharing: exit $?"
+  build/gpu/bench/gpu/intensity --json "$out/intensity.jsonl" &&
+    python3 tools/intensity_bytes.py build/gpu/bench/gpu/intensity "$out/intensity.jsonl" || echo "intensity: exit $?"
+  build/gpu/bench/gpu/coarsening --json "$out/coarsening.jsonl" >"$out/coarsening.txt" || echo "coarsening: exit $?"
+  build/gpu/bench/gpu/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
+  build/gpu/bench/gpu/bench_gpu_sharing --json "$out/sharing.jsonl" --commit "$commit" || echo "sharing: exit $?"
 }
 
 case $what in
@@ -39,7 +39,7 @@ bench)
     strategies
     set -- --suite square,skinny,policies
   fi
-  build/gpu/bench/cuda/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$commit" "$@"
+  build/gpu/bench/gpu/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$commit" "$@"
   ;;
 strategies)
   strategies

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adds ncu's measured bytes to the JSON lines of bench/cuda/intensity: operations per byte at each level of the memory.
+"""Adds ncu's measured bytes to the JSON lines of bench/gpu/intensity: operations per byte at each level of the memory.
 
     intensity_bytes.py PROGRAM JSONL
 

@@ -237,7 +237,7 @@ def gpu_intensity_table(records):
     return table(["kernel", "derived", "counted"] + list(measured.values()) + ["TFLOP/s"], rows)
 
 
-FACTORS = (1, 2, 4, 8, 16, 32)  # of bench/cuda/coarsening.cu
+FACTORS = (1, 2, 4, 8, 16, 32)  # of bench/gpu/coarsening.cu
 MOST_ROWS = 8  # of the tables on COARSE_FACTOR
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes src/tuned.def, the table of tuned settings that comes with the library, of files that `wsgemm autotune --out FILE` has written.
+"""Makes src/tune/tuned.def, the table of tuned settings that comes with the library, of files that `wsgemm autotune --out FILE` has written.
 
-    tuned_table.py FILE... > src/tuned.def
+    tuned_table.py FILE... > src/tune/tuned.def
 
 Of the same device, version, kind and shape the line of the last file is taken. Lines are taken as they are, with their checksums.
 """

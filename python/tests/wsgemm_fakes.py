@@ -337,7 +337,7 @@ TRANSPOSES = (_lib.Op.TRANS, _lib.Op.CONJ_TRANS)
 
 
 def operand_of(desc, which):
-    """All that the library compares of a packed operand (src/packed.c), in its own words."""
+    """All that the library compares of a packed operand (src/api/packed.c), in its own words."""
     is_complex = desc.type_a in (_lib.Type.C32, _lib.Type.C64)
     op = getattr(desc, "trans" + which)
     is_a = (which == "b") == (desc.layout == _lib.Layout.ROW_MAJOR)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #ifdef WS_WITH_CUDA
-#include "cuda/driver.h"
+#include "cuda/host/driver.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* gpu.h - a GPU for the commands: finding it, and multiplying matrices of host memory on it.
  *
- * The driver is found at run time, through the library's own table (cuda/driver.h), and initialised here: a command may do that, the
+ * The driver is found at run time, through the library's own table (cuda/host/driver.h), and initialised here: a command may do that, the
  * library never does. The products themselves go through the public API. In builds without the GPU backend everything here says so. */
 #ifndef WSGEMM_CLI_GPU_H
 #define WSGEMM_CLI_GPU_H

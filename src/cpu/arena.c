@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
-#include "tile.h"
-#include "tuning.h"
+#include "core/internal.h"
+#include "core/tile.h"
+#include "tune/tuning.h"
 
 typedef struct cpu_arena {
   void *a, *b, *c, *expected, *cache;

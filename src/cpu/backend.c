@@ -1,6 +1,6 @@
 /* backend.c - the CPU backend's way in: picks the path that the plan names. */
+#include "core/tile.h"
 #include "cpu/paths.h"
-#include "tile.h"
 
 void ws_cpu_gemm(const ws_problem *given, const ws_plan *plan) {
   ws_problem turned;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "core/internal.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"
 #include "cpu/workspace.h"
-#include "tile.h"
 
 /* Elements of C that are converted at a time; partial sums of a column; columns that are summed at a time. */
 enum { BLOCK = 1024, SUM_LANES = 16, SUM_COLUMNS = 64 };

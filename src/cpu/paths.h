@@ -2,7 +2,7 @@
  * alpha != 0 and the plan that plan.c made for it. */
 #ifndef WS_CPU_PATHS_H
 #define WS_CPU_PATHS_H
-#include "internal.h"
+#include "core/internal.h"
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);

@@ -1,8 +1,8 @@
 /* plan.c - how a call on the CPU is cut up: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
  * has found, then the model, whose numbers carry their origin. Only kc is part of the numerics, and it follows from the row and k. */
-#include "internal.h"
-#include "tile.h"
-#include "tuning.h"
+#include "core/internal.h"
+#include "core/tile.h"
+#include "tune/tuning.h"
 
 const char *ws_path_name(ws_path path) {
   static const char *const names[] = {"direct", "vector", "packed", "half"};

@@ -24,7 +24,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include "cancel.h"
+#include "core/cancel.h"
 #include "cpu/fp_state.h"
 #include "cpu/place.h"
 #include "cpu/queue.h"

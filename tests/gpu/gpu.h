@@ -3,7 +3,7 @@
 #define WSGEMM_TESTS_GPU_H
 #include <cuda_runtime_api.h>
 
-#include "../rows.h"
+#include "support/rows.h"
 
 /* Ends the process with 77 (skipped) if there is no GPU. Makes run_case work on device memory and rows_open open GPU rows. */
 void gpu_open(void);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "cuda/grid_barrier.cuh"
+#include "cuda/sched/grid_barrier.cuh"
 
 using ws::barrier_order;
 

@@ -1,4 +1,4 @@
-/* slices.h - what the suites of products by slices (cuda/slice_args.h; compute capability 9.0) share: their rows, numbers of all kinds, the
+/* slices.h - what the suites of products by slices (cuda/shared/slice_args.h; compute capability 9.0) share: their rows, numbers of all kinds, the
  * judge at the ends of the range, and the cases that are the same for F32 and C32, but for the type.
  *
  * A number has one part (re) or two (re, im), which are floats. A suite seeds `dice` and opens rows; all that is drawn and called here is drawn

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../epilogue_case.h"
 #include "gpu.h"
+#include "support/epilogue_case.h"
 
 /* ---- rows and edges ------------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* test_gpu_packed.c - products with operands packed beforehand (compute capability 9.0): the bits that they have without, whatever is packed and
  * marked, in whatever memory, on many streams at once, from graphs and in batches; and that flat products gain. What the kernels are told is the
- * business of tests/cuda/test_backend_packed*.c. */
+ * business of tests/host/test_backend_packed*.c. */
 #include "packing.h"
 
 #include <math.h>

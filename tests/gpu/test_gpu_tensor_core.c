@@ -1,9 +1,9 @@
 /* test_gpu_tensor_core.c - the model of the tensor core (tensor_core.h) and of products by slices (sliced_model.h), bit by bit beside a GPU of
  * compute capability 9.0; and the bound of F32 and C32 on it under operands made to break it (adversary.h). */
-#include "../adversary.h"
-#include "../sliced_model.h"
-#include "../tensor_core.h"
 #include "slices.h"
+#include "support/adversary.h"
+#include "support/sliced_model.h"
+#include "support/tensor_core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,95 @@
+/* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result
+ * is a normal number, then alpha * sum + beta * C. Of marked rows and columns (slice_args.h) two slices leave the elements as they are,
+ * three store those that are not unfit, and nothing else.
+ *
+ * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
+#ifndef WS_CUDA_SLICED_STORE_CUH
+#define WS_CUDA_SLICED_STORE_CUH
+#include "cuda/epilogue/epilogue.cuh"
+#include "cuda/shared/power_of_two.cuh"
+#include "cuda/shared/slice_args.h"
+#include "cuda/shared/wgmma_args.h"
+
+namespace ws {
+
+/* x 2^e, for |x| < 2^64. What underflows has been rounded once: where the first step is inexact, the second makes 0 of it. */
+__device__ __forceinline__ float scaled_back(float x, int e) {
+  e = e < -240 ? -240 : e;
+  const int first = e >> 1, second = e - first;
+  return x * power_of_two(first) * power_of_two(second);
+}
+
+/* Numbers whose parts are two rows. */
+struct complex_sum {
+  using real = float;
+  using sum = float2;
+  static constexpr int unit = 2;
+};
+
+template <class Config> struct sliced_store {
+  static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
+  /* Sums of a row's and a column's scale, of elements that are stored. */
+  static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_MARKED) : 0,
+                       end = Config::n_slices == 3 ? int(WS_SCALE_UNFIT) : int(WS_SCALE_MARKED);
+  const ws_wgmma_args &args;
+
+  /* Columns from n on, rows from m on. */
+  __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch) const {
+    const int t = int(threadIdx.x) % 128, lane = t % 32;
+    const int i_first = m + 2 * (lane % 4), j_first = n + t / 32 * 16 + lane / 4;
+    const int32_t *of_m = args.scales.of_m + batch * args.scales.pitch_m, *of_n = args.scales.of_n + batch * args.scales.pitch_n;
+#pragma unroll
+    for (int p = 0; p < pieces; p++) {
+      const int j = j_first + p * 64;
+      int of_column[2];
+#pragma unroll
+      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_UNFIT;
+      float *const c = static_cast<float *>(args.c_data) + batch * args.stride_c + j * args.ldc;
+#pragma unroll
+      for (int a = 0; a < Config::bm / 8; a++) {
+        const int i = i_first + 8 * a;
+        int of_row[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_UNFIT;
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+          store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_row[0] + of_column[h],
+                    of_row[1] + of_column[h]);
+      }
+    }
+  }
+
+private:
+  /* Rows i and i + 1 of a column, by the sums of their scales. */
+  __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second) const {
+    const bool has_first = of_first >= least && of_first < end, has_second = of_second >= least && of_second < end;
+    first = scaled_back(first, exponent_of(of_first)), second = scaled_back(second, exponent_of(of_second));
+    if constexpr (Config::unit == 2) {
+      if (has_first) store_complex(at, {first, second});
+    } else if (args.c_pairs && has_first && has_second) {
+      float2 *const two = reinterpret_cast<float2 *>(at);
+      const float2 old = args.beta_zero ? float2{} : *two;
+      *two = {finished(first, old.x), finished(second, old.y)};
+    } else {
+      if (has_first) at[0] = finished(first, args.beta_zero ? 0 : at[0]);
+      if (has_second) at[1] = finished(second, args.beta_zero ? 0 : at[1]);
+    }
+  }
+  __device__ __forceinline__ void store_complex(float *at, float2 sum) const {
+    const scaling<complex_sum> scale(args.alpha, args.alpha_im, args.beta, args.beta_im, args.beta_zero);
+    if (args.c_pairs) {
+      float2 *const number = reinterpret_cast<float2 *>(at);
+      *number = scale(sum, args.beta_zero ? float2{} : *number);
+    } else {
+      const float2 number = scale(sum, args.beta_zero ? float2{} : float2{at[0], at[1]});
+      at[0] = number.x, at[1] = number.y;
+    }
+  }
+  static __device__ __forceinline__ int exponent_of(int scales) { return scales % WS_SCALE_MARKED - 2 * WS_SCALE_BIAS; }
+  __device__ __forceinline__ float finished(float x, float old) const {
+    return args.beta_zero ? args.alpha * x : fmaf(args.alpha, x, args.beta * old);
+  }
+};
+
+} // namespace ws
+#endif

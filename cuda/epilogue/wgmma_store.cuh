@@ -1,0 +1,369 @@
+/* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, then the steps of the epilogue, rounded once to C's type.
+ *
+ * A warpgroup holds pieces of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32 / 4, q = t % 4, has in
+ * sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r.
+ * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by the copy engine where it may write, else by lines, a warp one of its 16
+ * columns after the other. Floats, and items of fewer rows, go to C from where they are. */
+#ifndef WS_CUDA_WGMMA_STORE_CUH
+#define WS_CUDA_WGMMA_STORE_CUH
+#include "cuda/epilogue/activations.cuh"
+#include "cuda/epilogue/half_c.cuh"
+#include "cuda/ptx/tma.cuh"
+#include "cuda/shared/wgmma_args.h"
+
+namespace ws {
+
+template <class Config> struct wgmma_store {
+  static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
+  /* What is read and computed for C is in registers beside the sums: so many rows of a piece at a time. */
+  static constexpr int rows = Config::bm < 32 ? Config::bm : 32;
+  static constexpr int n_own = rows / 2; /* elements of a thread */
+  static constexpr bool has_pieces = Config::bm % 64 == 0;
+  const ws_wgmma_args &args;
+
+  /* Asks the L2 for what will be read: columns from n on, rows from m on. */
+  __device__ __forceinline__ void prefetch(int m, int n, int batch) const {
+    if constexpr (Config::is_plain) return;
+    if (!args.beta_zero) prefetch_like_c(args.c_data, args.ldc, args.stride_c, m, n, batch);
+    if (args.epilogue.is_any && args.epilogue.residual)
+      prefetch_like_c(args.epilogue.residual, args.epilogue.ld_residual, args.epilogue.stride_residual, m, n, batch);
+  }
+
+  /* The bias of the item's rows, or of the warpgroup's columns: asked for before the sums are made, in shared memory afterwards. */
+  struct bias_bits {
+    uint32_t bits[2]; /* numbers t and t + 128 */
+  };
+
+  __device__ __forceinline__ bias_bits ask_for_bias(int m, int n, int batch) const {
+    const ws_epilogue_args &e = args.epilogue;
+    bias_bits b = {};
+    if constexpr (!Config::is_plain) {
+      if (!e.is_any || !e.bias) return b;
+      const int64_t first = batch * e.stride_bias, last = (e.bias_per_row ? args.m : args.n) - 1;
+#pragma unroll
+      for (int u = 0; u < 2; u++) {
+        const int64_t at = first + ws_min((e.bias_per_row ? m : n) + thread() + u * 128, last);
+        if (e.type_bias == WS_HALF_C_F32)
+          b.bits[u] = static_cast<const uint32_t *>(e.bias)[at];
+        else
+          b.bits[u] = static_cast<const uint16_t *>(e.bias)[at];
+      }
+    }
+    return b;
+  }
+
+  __device__ __forceinline__ void put_bias(const bias_bits &b, uint32_t to) const {
+    const ws_epilogue_args &e = args.epilogue;
+    if constexpr (!Config::is_plain) {
+      if (!e.is_any || !e.bias) return;
+#pragma unroll
+      for (int u = 0; u < 2; u++)
+        st_shared(to + uint32_t(thread() + u * 128) * 4,
+                  e.type_bias == WS_HALF_C_F32 ? __uint_as_float(b.bits[u]) : half_c{nullptr, e.type_bias}.widened(b.bits[u]));
+      barrier_sync(barrier(), 128);
+    }
+  }
+
+  /* Columns from n on, rows from m on. The warpgroup's shared memory: its bias, n_outputs places; output: which of these is next. */
+  __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
+                                             uint32_t places, int &output) const {
+    if constexpr (has_pieces) {
+      if (Config::is_plain || args.type_c != WS_HALF_C_F32) {
+        if (!Config::is_plain && !args.is_simple)
+          store_pieces(sums, m, n, batch, bias, places, output);
+        else if (args.type_c == WS_HALF_C_F16)
+          store_simply<f16x2_of>(sums, m, n, batch, bias, places, output);
+        else
+          store_simply<bf16x2_of>(sums, m, n, batch, bias, places, output);
+        return;
+      }
+    }
+    if constexpr (!Config::is_plain) store_from_registers(sums, m, n, batch, bias);
+  }
+
+private:
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
+  static __device__ __forceinline__ int barrier() {
+    return int(threadIdx.x) / 128;
+  } /* a number of the warpgroup's own, from 1 on */
+
+  __device__ __forceinline__ half_c at(const void *base, int64_t ld, int64_t stride, int64_t i, int64_t j, int64_t batch) const {
+    return half_c_at(base, args.type_c) + (batch * stride + j * ld + i);
+  }
+
+  __device__ __forceinline__ void prefetch_like_c(const void *base, int64_t ld, int64_t stride, int m, int n, int batch) const {
+    constexpr int line = 64; /* at least so many bytes: one for each 32 rows of 16 bits */
+#pragma unroll
+    for (int p = 0; p < pieces; p++) {
+      const int j = n + p * 64 + thread() / 2;
+      if (j >= args.n) continue;
+#pragma unroll
+      for (int i = m + thread() % 2 * line; i < m + Config::bm; i += 2 * line)
+        if (i < args.m) prefetch_l2(at(base, ld, stride, i, j, batch).at);
+    }
+  }
+
+  /* ---- Steps ---------------------------------------------------------------------------------------------------------------------- */
+
+  /* The thread's elements of some rows of a piece: x[4a + 2h + r] is of row i + 8a + r, column j + 8h; so many rows and columns exist from
+   * there on. is_whole: all of the warp do. */
+  struct part {
+    int i, j, batch, n_i, n_j, s, c;
+    bool is_whole;
+  };
+
+  /* From row s of the item's, which are from m on, and column c of the warpgroup's. */
+  __device__ __forceinline__ part part_at(int m, int s, int n, int c, int batch) const {
+    const int lane = thread() % 32, i = m + s + 2 * (lane % 4), j = n + c + thread() / 32 * 16 + lane / 4;
+    return {i, j, batch, int(args.m - i), int(args.n - j), s, c, m + s + rows <= args.m && n + c + 64 <= args.n};
+  }
+
+  /* Elements of C or of the residual. What does not exist is read as the last that does. */
+  __device__ __forceinline__ void read(const part &p, const half_c &first, int64_t ld, bool pairs, float (&x)[n_own]) const {
+    if (p.is_whole && pairs) {
+      if (first.type == WS_HALF_C_F32) {
+#pragma unroll
+        for (int e = 0; e < n_own; e += 2) {
+          const float2 two = (first + (e / 4 * 8 + e / 2 % 2 * 8 * ld)).template as<float2>();
+          x[e] = two.x, x[e + 1] = two.y;
+        }
+      } else {
+        uint32_t two[n_own / 2];
+#pragma unroll
+        for (int e = 0; e < n_own; e += 2) two[e / 2] = (first + (e / 4 * 8 + e / 2 % 2 * 8 * ld)).template as<uint32_t>();
+#pragma unroll
+        for (int e = 0; e < n_own; e++) x[e] = first.widened(two[e / 2] >> (e % 2 * 16) & 0xffff);
+      }
+    } else {
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const half_c column = first + ws_min(8 * h, p.n_j - 1) * ld;
+#pragma unroll
+        for (int u = 0; u < n_own / 2; u++) x[u / 2 * 4 + 2 * h + u % 2] = (column + ws_min(u / 2 * 8 + u % 2, p.n_i - 1)).load();
+      }
+    }
+  }
+
+  /* Its rows begin with row s of the item, its columns with column c of the warpgroup's. */
+  template <int COUNT> __device__ __forceinline__ void add_bias(uint32_t bias, int s, int c, float (&x)[COUNT]) const {
+    const int lane = thread() % 32;
+    if (args.epilogue.bias_per_row) {
+#pragma unroll
+      for (int a = 0; a < COUNT / 4; a++) {
+        float two[2];
+        ld_shared_two(two, bias + uint32_t(s + 8 * a + 2 * (lane % 4)) * 4);
+#pragma unroll
+        for (int u = 0; u < 4; u++) x[4 * a + u] = __fadd_rn(x[4 * a + u], two[u % 2]);
+      }
+    } else {
+      const uint32_t first = bias + uint32_t(c + thread() / 32 * 16 + lane / 4) * 4;
+      const float of_column[2] = {ld_shared(first), ld_shared(first + 32)};
+#pragma unroll
+      for (int u = 0; u < COUNT; u++) x[u] = __fadd_rn(x[u], of_column[u / 2 % 2]);
+    }
+  }
+
+  /* From sums to what is stored. */
+  __device__ __forceinline__ void finish(const part &p, uint32_t bias, float (&x)[n_own]) const {
+    const ws_epilogue_args &e = args.epilogue;
+    float old[n_own];
+    if (args.beta_zero) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(args.alpha, x[u]);
+    } else {
+      read(p, at(args.c_data, args.ldc, args.stride_c, p.i, p.j, p.batch), args.ldc, args.c_pairs, old);
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = fmaf(args.alpha, x[u], args.beta * old[u]);
+    }
+    if (!e.is_any) return;
+    if (e.residual)
+      read(p, at(e.residual, e.ld_residual, e.stride_residual, p.i, p.j, p.batch), e.ld_residual, args.residual_pairs, old);
+    if (e.bias) add_bias(bias, p.s, p.c, x);
+    fast_activations::apply(e.activation, x);
+    const float out_scale = float(e.out_scale);
+    if (out_scale != 1) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(x[u], out_scale);
+    }
+    if (e.residual) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fadd_rn(x[u], old[u]);
+    }
+  }
+
+  /* Those of args.is_simple. */
+  __device__ __forceinline__ void take_simple_steps(uint32_t bias, int s, int c, float (&x)[8]) const {
+    const ws_epilogue_args &e = args.epilogue;
+    if (e.bias) add_bias(bias, s, c, x);
+    const float out_scale = float(e.out_scale);
+    const bool is_relu = e.activation == WSGEMM_EPILOGUE_RELU;
+#pragma unroll
+    for (int u = 0; u < 8; u++) x[u] = __fmul_rn(is_relu && x[u] < 0 ? 0 : x[u], out_scale);
+  }
+
+  /* Sums of one turn, each of so many rows of a piece; the turn is known only when the loop is there, registers have no numbers then. */
+  static __device__ __forceinline__ void pick(const float (&sums)[pieces][n_sums], int turn, float (&x)[n_own]) {
+    constexpr int per_piece = n_sums / n_own;
+#pragma unroll
+    for (int t = 0; t < pieces * per_piece; t++)
+      if (t == turn) {
+#pragma unroll
+        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_piece][t % per_piece * n_own + u];
+      }
+  }
+
+  /* ---- Out of registers ------------------------------------------------------------------------------------------------------------ */
+
+  __device__ __forceinline__ void store_from_registers(const float (&sums)[pieces][n_sums], int m, int n, int batch,
+                                                       uint32_t bias) const {
+    constexpr int per_piece = Config::bm / rows;
+#pragma unroll 1
+    for (int turn = 0; turn < pieces * per_piece; turn++) {
+      const part p = part_at(m, turn % per_piece * rows, n, turn / per_piece * 64, batch);
+      float x[n_own];
+      pick(sums, turn, x);
+      if (p.n_i <= 0 || p.n_j <= 0) continue;
+      finish(p, bias, x);
+      const half_c first = at(args.c_data, args.ldc, args.stride_c, p.i, p.j, p.batch);
+#pragma unroll
+      for (int u = 0; u < n_own; u += 2) {
+        const int i = u / 4 * 8, j = u / 2 % 2 * 8;
+        const half_c to = first + (i + j * args.ldc);
+        if (args.c_pairs && i + 1 < p.n_i && j < p.n_j) {
+          to.store_two({x[u], x[u + 1]});
+        } else if (i < p.n_i && j < p.n_j) {
+          to.store(x[u]);
+          if (i + 1 < p.n_i) (to + 1).store(x[u + 1]);
+        }
+      }
+    }
+  }
+
+  /* ---- By way of shared memory ------------------------------------------------------------------------------------------------------ */
+
+  template <uint32_t packed(float, float)>
+  __device__ __forceinline__ void store_simply(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
+                                               uint32_t places, int &output) const {
+#pragma unroll
+    for (int p = 0; p < pieces; p++)
+#pragma unroll
+      for (int s = 0; s < Config::bm / 64; s++) {
+        if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
+        const uint32_t place = begin_piece(places, output);
+#pragma unroll
+        for (int q = 0; q < 4; q++) { /* 16 rows */
+          float x[8];
+#pragma unroll
+          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 32 + q * 8 + u]);
+          if constexpr (!Config::is_plain)
+            if (args.epilogue.is_any) take_simple_steps(bias, s * 64 + q * 16, p * 64, x);
+          put_packed<packed>(place, q, x);
+        }
+        end_piece(place, m + s * 64, n + p * 64, batch);
+      }
+  }
+
+  __device__ __forceinline__ void store_pieces(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
+                                               uint32_t places, int &output) const {
+    constexpr int per_piece = Config::bm / 64, turns = 64 / rows;
+#pragma unroll 1
+    for (int piece = 0; piece < pieces * per_piece; piece++) {
+      const int i = m + piece % per_piece * 64, j = n + piece / per_piece * 64;
+      if (i >= args.m || j >= args.n) continue;
+      const uint32_t place = begin_piece(places, output);
+#pragma unroll 1
+      for (int turn = 0; turn < turns; turn++) {
+        const part p = part_at(m, piece % per_piece * 64 + turn * rows, n, piece / per_piece * 64, batch);
+        float x[n_own];
+        pick(sums, piece * turns + turn, x);
+        if (p.n_i > 0 && p.n_j > 0) finish(p, bias, x);
+        __syncwarp();
+        put(place, turn * (rows / 16), x);
+      }
+      end_piece(place, i, j, batch);
+    }
+  }
+
+  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes, swizzled as the copy engine wants it; a warp has
+   * 16 of them. */
+  __device__ __forceinline__ uint32_t begin_piece(uint32_t places, int &output) const {
+    const uint32_t place = places + uint32_t(output * Config::output_bytes);
+    output = (output + 1) % Config::n_outputs;
+    if (args.c_by_map) {
+      if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+      barrier_sync(barrier(), 128);
+    } else {
+      __syncwarp();
+    }
+    return place;
+  }
+
+  __device__ __forceinline__ void end_piece(uint32_t place, int m, int n, int batch) const {
+    if (args.c_by_map) {
+      fence_proxy_async_shared();
+      barrier_sync(barrier(), 128);
+      if (thread() == 0) {
+        cp_async_bulk_tensor_store(&args.c, m, n, batch, place);
+        cp_async_bulk_commit_group();
+      }
+    } else {
+      __syncwarp();
+      store_lines(place, m, n, batch);
+    }
+  }
+
+  /* Rows of the piece, from 16 first on. */
+  template <int COUNT> __device__ __forceinline__ void put(uint32_t place, int first, const float (&x)[COUNT]) const {
+    if (args.type_c == WS_HALF_C_F16)
+      put_packed<f16x2_of>(place, first, x);
+    else
+      put_packed<bf16x2_of>(place, first, x);
+  }
+
+  template <uint32_t packed(float, float), int COUNT>
+  __device__ __forceinline__ void put_packed(uint32_t place, int first, const float (&x)[COUNT]) const {
+    const int lane = thread() % 32;
+    const uint32_t line = uint32_t(thread() / 32 * 16 + lane % 16); /* of those whose address this lane gives */
+#pragma unroll
+    for (int s = 0; s < COUNT / 8; s++) {
+      const float *d = &x[s * 8];
+      const uint32_t two[4] = {packed(d[0], d[1]), packed(d[2], d[3]), packed(d[4], d[5]), packed(d[6], d[7])};
+      stmatrix_x4(place + line * 128 + (uint32_t(2 * (first + s) + lane / 16) ^ line % 8) * 16, two);
+    }
+  }
+
+  /* The warp's lines of a piece, a few at once. */
+  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
+    constexpr int at_once = 4;
+    const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
+    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, 64));
+    uint16_t *column = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(first)) * args.ldc + m;
+#pragma unroll 1
+    for (int c = 0; c < n_columns; c += at_once) {
+      uint32_t two[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; i++) {
+        const uint32_t line = first + uint32_t(c + i);
+        two[i] = ld_shared_32(place + line * 128 + (lane / 4 ^ line % 8) * 16 + lane % 4 * 4);
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; i++, column += args.ldc)
+        if (c + i < n_columns) store_line(column, two[i], n_rows);
+    }
+  }
+
+  /* Rows 2 lane and the next are in `two`; pairs are written where they are aligned, else each with its neighbour's. */
+  static __device__ __forceinline__ void store_line(uint16_t *column, uint32_t two, int n_rows) {
+    const int lane = int(threadIdx.x) % 32, is_odd = int(reinterpret_cast<uintptr_t>(column) >> 1 & 1), row = 2 * lane - is_odd;
+    const uint32_t before = __shfl_up_sync(~0u, two, 1), pair = is_odd ? __byte_perm(before, two, 0x5432) : two;
+    if (row >= 0 && row + 1 < n_rows)
+      *reinterpret_cast<uint32_t *>(column + row) = pair;
+    else if (row >= 0 && row < n_rows)
+      column[row] = uint16_t(pair);
+    if (is_odd && lane == 0) column[0] = uint16_t(two);
+    if (is_odd && lane == 31 && n_rows == 64) column[63] = uint16_t(two >> 16);
+  }
+};
+
+} // namespace ws
+#endif

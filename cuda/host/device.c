@@ -1,0 +1,381 @@
+/* device.c - devices, the contexts on them, and the kernels there. What is made never changes. Each device has a lock, and each context:
+ * whoever holds one may have to wait for that device, and for no other. */
+#include "cuda/host/device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/host/image.h"
+#include "cuda/rows/row_table.h"
+#include "tune/tuning.h"
+
+int ws_cuda_row_count(void) { return WS_N_CUDA_ROWS; }
+const ws_cuda_row *ws_cuda_row_at(int row_idx) { return &ws_cuda_rows[row_idx]; }
+
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) {
+  const char *name = NULL, *text = NULL;
+  ws_cuda.cuGetErrorName(result, &name);
+  ws_cuda.cuGetErrorString(result, &text);
+  const bool is_absent = result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_NOT_INITIALIZED;
+  return ws_fail(h, is_absent ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error",
+                 text ? text : "?");
+}
+
+bool ws_device_lacks(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_NO_BINARY_FOR_GPU:
+  case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+  case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+  case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+  case CUDA_ERROR_INVALID_IMAGE:
+  case CUDA_ERROR_INVALID_PTX:
+  case CUDA_ERROR_NOT_FOUND:
+  case CUDA_ERROR_NOT_SUPPORTED:
+  case CUDA_ERROR_INVALID_VALUE: /* more shared memory than a block of this device can have */
+    return true;
+  default:
+    return false;
+  }
+}
+
+wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result) {
+  if (!ws_device_lacks(result)) return ws_fail_cuda(h, name, result);
+  return ws_fail(h, WSGEMM_ARCH_MISMATCH, "kernel %s does not run on device %d (%s, compute capability %d.%d)", name,
+                 device->ordinal, device->name, device->cc / 10, device->cc % 10);
+}
+
+/* ---- records ---------------------------------------------------------------------------------------------------------------- */
+
+/* Of a context. Images are loaded for each anew: no library outlives the context that it was made in, and no two contexts, whatever they have
+ * in common, share a variable. */
+typedef struct context_record {
+  ws_device device;
+  CUcontext handle;      /* of those that there are no two have one handle, */
+  unsigned long long id; /* of those that there ever were no two one id */
+  struct context_record *next;
+  pthread_mutex_t lock; /* over what is loaded */
+  CUlibrary library[WS_N_IMAGES];
+  ws_device_kernel kernel[WS_N_CUDA_ROWS][WS_N_ENTRIES];
+  _Atomic bool is_looked_up[WS_N_CUDA_ROWS][WS_N_ENTRIES];
+  CUkernel plain[WS_N_PLAIN_KERNELS];
+  _Atomic bool plain_is_looked_up[WS_N_PLAIN_KERNELS];
+  ws_lending lending;
+} context_record;
+
+typedef struct device_record {
+  ws_device device;
+  pthread_mutex_t lock; /* over the making of all here */
+  _Atomic bool is_ready;
+  CUdevice handle;
+  _Atomic(CUcontext) primary;
+  _Atomic(context_record *) contexts; /* the last first; those that are no more stay, as graphs may still give back to them */
+} device_record;
+
+static device_record devices[WS_MAX_DEVICES];
+
+void ws_device_init(void) {
+  for (int i = 0; i < WS_MAX_DEVICES; i++) pthread_mutex_init(&devices[i].lock, NULL);
+}
+
+/* The context last, so that a failure leaves nothing to give back. */
+static CUresult make_record(device_record *r, int ordinal) {
+  int major = 0, minor = 0;
+  CUcontext primary = NULL;
+  CUresult result = ws_cuda.cuDeviceGet(&r->handle, ordinal);
+  if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, r->handle);
+  if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
+  atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
+  r->device.ordinal = ordinal;
+  r->device.cc = 10 * major + minor;
+  return result;
+}
+
+static void name_for_tuning(const ws_device *device) {
+  ws_tuning_device named = {.units = device->n_sms, .is_gpu = true};
+  snprintf(named.name, sizeof named.name, "%s", device->name);
+  ws_tuning_clean_name(named.name);
+  snprintf(named.arch, sizeof named.arch, "sm_%d", device->cc);
+  ws_tune_set_device(1 + device->ordinal, &named);
+}
+
+const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status) {
+  *status = WSGEMM_SUCCESS;
+  if (ordinal < 0 || ordinal >= WS_MAX_DEVICES) {
+    *status = ws_fail(h, WSGEMM_NOT_SUPPORTED, "device %d; this library knows devices 0 .. %d", ordinal, WS_MAX_DEVICES - 1);
+    return NULL;
+  }
+  device_record *r = &devices[ordinal];
+  if (atomic_load_explicit(&r->is_ready, memory_order_acquire)) return &r->device;
+  pthread_mutex_lock(&r->lock);
+  CUresult result = CUDA_SUCCESS;
+  if (!atomic_load_explicit(&r->is_ready, memory_order_relaxed) && (result = make_record(r, ordinal)) == CUDA_SUCCESS) {
+    name_for_tuning(&r->device);
+    atomic_store_explicit(&r->is_ready, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&r->lock);
+  if (result == CUDA_SUCCESS) return &r->device;
+  char what[32];
+  snprintf(what, sizeof what, "device %d", ordinal);
+  *status = ws_fail_cuda(h, what, result);
+  return NULL;
+}
+
+/* ---- contexts --------------------------------------------------------------------------------------------------------------- */
+
+static context_record *record_of(ws_device *device) { return (context_record *)device; } /* its first member */
+
+ws_lending *ws_device_lending(ws_device *device) { return &record_of(device)->lending; }
+
+static int device_of_thread(CUcontext *current) {
+  CUdevice device;
+  *current = NULL;
+  if (ws_cuda.cuCtxGetCurrent(current) != CUDA_SUCCESS || !*current) return -1;
+  return ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+int ws_device_current(void) {
+  CUcontext current;
+  return device_of_thread(&current);
+}
+
+static context_record *find_context(const device_record *r, CUcontext handle, unsigned long long id) {
+  context_record *c = atomic_load_explicit(&r->contexts, memory_order_acquire);
+  while (c && (c->handle != handle || c->id != id)) c = c->next;
+  return c;
+}
+
+/* NULL: out of memory. */
+static context_record *context_of(device_record *r, CUcontext handle, unsigned long long id) {
+  context_record *c = find_context(r, handle, id);
+  if (c) return c;
+  pthread_mutex_lock(&r->lock);
+  c = find_context(r, handle, id);
+  if (!c && (c = calloc(1, sizeof *c))) {
+    c->device = r->device, c->handle = handle, c->id = id;
+    c->next = atomic_load_explicit(&r->contexts, memory_order_relaxed);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->lending.lock, NULL);
+    atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
+  }
+  pthread_mutex_unlock(&r->lock);
+  return c;
+}
+
+static bool is_gone(CUresult result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
+
+/* After a reset of the device (cudaDeviceReset) its primary context is there again when it is retained again. */
+static CUresult push_primary(device_record *r, CUcontext *pushed, unsigned long long *id) {
+  CUcontext primary = atomic_load_explicit(&r->primary, memory_order_relaxed), popped;
+  for (bool is_again = false;; is_again = true) {
+    CUresult result = ws_cuda.cuCtxPushCurrent(primary);
+    if (result == CUDA_SUCCESS) {
+      result = ws_cuda.cuCtxGetId(primary, id);
+      *pushed = primary;
+      if (result == CUDA_SUCCESS) return result;
+      ws_cuda.cuCtxPopCurrent(&popped);
+    }
+    if (is_again || !is_gone(result)) return result;
+    result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
+    if (result != CUDA_SUCCESS) return result;
+    atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
+  }
+}
+
+/* NULL: it does not say. */
+static CUcontext context_of_stream(CUstream stream) {
+  CUcontext context = NULL;
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return NULL;
+  return ws_cuda.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Makes the stream's context current, unless it is already, or is of another device: then the driver will refuse the stream. */
+static bool push_context_of(CUstream stream, int ordinal, CUcontext *current) {
+  CUcontext popped;
+  CUdevice device;
+  const CUcontext context = context_of_stream(stream);
+  if (!context || context == *current || ws_cuda.cuCtxPushCurrent(context) != CUDA_SUCCESS) return false;
+  if (ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS && device == ordinal) {
+    *current = context;
+    return true;
+  }
+  ws_cuda.cuCtxPopCurrent(&popped);
+  return false;
+}
+
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool *is_pushed, wsgemm_status *status) {
+  CUcontext current;
+  unsigned long long id = 0;
+  *is_pushed = false;
+  if (!ws_device_get(h, ordinal, status)) return NULL;
+  device_record *r = &devices[ordinal];
+  const bool is_others = device_of_thread(&current) != ordinal, is_of_stream = push_context_of(stream, ordinal, &current);
+  const bool pushes_primary = is_others && !is_of_stream;
+  const CUresult result = pushes_primary ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
+  if (result != CUDA_SUCCESS) {
+    ws_device_leave(is_of_stream);
+    *status = ws_fail_cuda(h, "context", result);
+    return NULL;
+  }
+  context_record *c = context_of(r, current, id);
+  *is_pushed = pushes_primary || is_of_stream;
+  if (c) return &c->device;
+  ws_device_leave(*is_pushed);
+  *status = ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for the record of a context of device %d", ordinal);
+  return NULL;
+}
+
+void ws_device_leave(bool is_pushed) {
+  CUcontext popped;
+  if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------------------- */
+
+/* Loading may happen while this thread's stream is being captured; the relaxed mode lets it, and touches no stream. */
+static CUresult load_image(context_record *r, int image_idx) {
+  if (r->library[image_idx]) return CUDA_SUCCESS;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) return result;
+  result = ws_cuda.cuLibraryLoadData(&r->library[image_idx], ws_images[image_idx], NULL, NULL, 0, NULL, NULL, 0);
+  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) r->library[image_idx] = NULL;
+  return result;
+}
+
+static CUresult find_kernel(context_record *r, int image_idx, const char *name, CUkernel *kernel) {
+  const CUresult result = load_image(r, image_idx);
+  return result == CUDA_SUCCESS ? ws_cuda.cuLibraryGetKernel(kernel, r->library[image_idx], name) : result;
+}
+
+/* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
+static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, ws_entry entry) {
+  const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  const int bytes = row->shared_bytes;
+  if (entry == WS_ENTRY_SPLIT) {
+    const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
+    if (!ws_device_lacks(result)) return result;
+  }
+  return ws_cuda.cuKernelSetAttribute(most, bytes, kernel, device);
+}
+
+static int image_of(const ws_cuda_row *row) {
+  return row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : row->kind == WS_ROW_SLICED ? WS_IMAGE_SLICED : (int)row->type;
+}
+
+static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
+  const ws_cuda_row *row = &ws_cuda_rows[row_idx];
+  char name[96];
+  snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
+  ws_device_kernel *found = &r->kernel[row_idx][entry];
+  CUkernel kernel;
+  CUfunction function;
+  const CUdevice device = devices[r->device.ordinal].handle;
+  CUresult result = find_kernel(r, image_of(row), name, &kernel);
+  if (!result) result = allow_shared(kernel, device, row, entry);
+  if (!result) result = ws_cuda.cuKernelGetFunction(&function, kernel);
+  if (!result)
+    result = ws_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&found->blocks_per_sm, function, row->n_threads,
+                                                                 (size_t)row->shared_bytes);
+  if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
+  if (result) return result;
+  /* As much shared memory as there is: else a launch may find a multiprocessor set up for the kernel before it, with room for fewer
+   * blocks. A hint; nothing is lost if it is refused. */
+  ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
+                               device);
+  found->kernel = kernel;
+  return result;
+}
+
+/* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result) {
+  context_record *r = record_of(device);
+  *result = CUDA_SUCCESS;
+  if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
+    pthread_mutex_lock(&r->lock);
+    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
+    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
+      atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
+    pthread_mutex_unlock(&r->lock);
+    if (*result != CUDA_SUCCESS) return NULL;
+  }
+  if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
+  *result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return NULL;
+}
+
+static CUresult find_plain(context_record *r, int which) {
+  char name[32];
+  if (which >= WS_KERNEL_MAXIMA) {
+    static const char *const names[] = {"maxima",    "sslices_1", "sslices_2", "sslices_3", "cslices_1",
+                                        "cslices_2", "cslices_3", "smarked",   "cmarked"};
+    return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
+  }
+  if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
+    snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
+  else if (which == WS_KERNEL_PITCH)
+    snprintf(name, sizeof name, "pitch");
+  else if (which >= WS_KERNEL_COLUMN_SUMS)
+    snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
+  else
+    snprintf(name, sizeof name, "%cscale", ws_types[which - WS_KERNEL_SCALE].letter);
+  return find_kernel(r, WS_IMAGE_ELEMENTWISE, name, &r->plain[which]);
+}
+
+CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {
+  context_record *r = record_of(device);
+  *result = CUDA_SUCCESS;
+  if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
+    pthread_mutex_lock(&r->lock);
+    if (!r->plain[which]) *result = find_plain(r, which);
+    if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
+    pthread_mutex_unlock(&r->lock);
+  }
+  return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
+}
+
+/* ---- variables -------------------------------------------------------------------------------------------------------------- */
+
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at) {
+  context_record *r = record_of(device);
+  CUdeviceptr address = 0;
+  size_t bytes;
+  pthread_mutex_lock(&r->lock);
+  CUresult result = load_image(r, image_idx);
+  pthread_mutex_unlock(&r->lock);
+  if (!result) result = ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name);
+  *at = (void *)(uintptr_t)address;
+  return result;
+}
+
+/* An image that is not loaded has not run. */
+static bool is_loaded(context_record *r, int image_idx) {
+  pthread_mutex_lock(&r->lock);
+  const bool is_there = r->library[image_idx] != NULL;
+  pthread_mutex_unlock(&r->lock);
+  return is_there;
+}
+
+wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
+  wsgemm_status status;
+  bool is_pushed;
+  *n_marked = 0;
+  if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&devices[ordinal].contexts, memory_order_acquire)) return WSGEMM_SUCCESS;
+  ws_device *device = ws_device_enter(h, ordinal, NULL, &is_pushed, &status);
+  if (!device) return status;
+  CUresult result = CUDA_SUCCESS;
+  if (is_loaded(record_of(device), WS_IMAGE_SLICED)) {
+    void *at;
+    result = ws_device_global(device, WS_IMAGE_SLICED, "ws_n_marked_ever", &at);
+    if (!result) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
+  }
+  ws_device_leave(is_pushed);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "fallback count", result);
+}

@@ -1,0 +1,104 @@
+/* device.h - what the library keeps for each GPU, its limits, and for each context on it: its kernels, and what is lent to calls (lending.h).
+ * All of it is made on first need, kept to the end of the process, and read without a lock afterwards. */
+#ifndef WS_CUDA_DEVICE_H
+#define WS_CUDA_DEVICE_H
+#include <stdint.h>
+
+#include "core/internal.h"
+#include "cuda/host/driver.h"
+#include "cuda/host/lending.h"
+#include "cuda/sched/sched.h"
+
+typedef enum ws_row_kind {
+  WS_ROW_TILED,  /* gemm_kernel.cuh */
+  WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
+  WS_ROW_WGMMA,  /* wgmma_kernel.cuh: 16-bit types on cc 9.0 */
+  WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
+} ws_row_kind;
+
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
+static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+
+typedef struct ws_cuda_row {
+  const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  wsgemm_type type;
+  int bm, bn, coarse;
+  int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
+  int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
+  ws_row_kind kind;
+  bool is_fma;   /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
+  int cluster;   /* blocks that work together, each on an item of its own */
+  bool splits;   /* has an entry point for split products */
+  bool is_plain; /* no beta, no epilogue, C of 16 bits */
+  int k_parts;   /* of an item, summed by as many blocks of the cluster */
+  bool turns;    /* items are stored while others are multiplied */
+  int n_slices;  /* of an operand */
+  double rate;   /* relative speed on large products: see kernels.def */
+} ws_cuda_row;
+
+int ws_cuda_row_count(void);
+const ws_cuda_row *ws_cuda_row_at(int row_idx);
+
+/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0), split products. */
+typedef enum ws_entry { WS_ENTRY_QUEUE, WS_ENTRY_CLC, WS_ENTRY_FOREACH, WS_ENTRY_SPLIT, WS_N_ENTRIES } ws_entry;
+
+enum { WS_MAX_DEVICES = 64 };
+
+typedef struct ws_device_kernel {
+  CUkernel kernel; /* NULL: not for this device */
+  int blocks_per_sm;
+} ws_device_kernel;
+
+struct ws_device {
+  int ordinal, n_sms, cc; /* cc: 10 * major + minor */
+  char name[64];
+};
+
+/* Once, before all else. */
+void ws_device_init(void);
+
+/* What is known of a device in any context; the driver is asked on the first call. On failure NULL, with the status and its words recorded. */
+const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
+
+/* The device of the thread's context; -1: it has none. */
+int ws_device_current(void);
+
+/* The device in the context of the stream, if it says which (NULL, and streams of green contexts do not), else in the thread's, if that is
+ * one of its own, else in its primary one; it is current until ws_device_leave. Contexts are told apart by their ids, as later ones may get
+ * their handles and addresses. On failure NULL, likewise, and nothing is to be left. */
+ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool *is_pushed, wsgemm_status *status);
+void ws_device_leave(bool is_pushed);
+
+/* All below: of a device that was entered. */
+
+/* An entry point of a row, loaded on the first call. NULL: there is none, for the given reason. */
+const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
+/* Kernels that are no rows. */
+typedef enum ws_plain_kernel {
+  WS_KERNEL_SCALE,                                      /* C = beta C and the epilogue, by the type of C */
+  WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES, /* by the type of C, a real one */
+  WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
+  WS_KERNEL_FILL,                                       /* arena_kernels.cuh */
+  WS_KERNEL_COMPARE,
+  WS_KERNEL_MAXIMA,                        /* slice_kernels.cuh */
+  WS_KERNEL_SLICES,                        /* by the number of slices, of floats, then of complex numbers */
+  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 6, /* marked_kernel.cuh; likewise */
+  WS_N_PLAIN_KERNELS = WS_KERNEL_MARKED + 2
+} ws_plain_kernel;
+CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
+
+/* Where a variable of an image is. */
+CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at);
+/* Whether the reason of a failure is the device, which has no such kernel or image and never will; else the same may work later. */
+bool ws_device_lacks(CUresult result);
+ws_lending *ws_device_lending(ws_device *device);
+
+/* How many rows and columns products of slices have marked so far in the context that ws_device_enter would enter, 0 if the library has not
+ * used the device; waits for its default stream. */
+wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
+
+/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()), or else DEVICE_ERROR. */
+wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
+/* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
+wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);
+#endif

@@ -1,0 +1,344 @@
+/* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed prefers. */
+#include "cuda/host/plan.h"
+
+#include <math.h>
+
+#include "cuda/host/problem_args.h"
+#include "cuda/host/slices.h"
+#include "cuda/host/tma_maps.h"
+#include "cuda/rows/rows.h"
+
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts) {
+  return (ws_tile_grid){.n_batch = p->batch_count * n_parts,
+                        .n_rows = ws_ceil_div(p->m, row->bm),
+                        .n_cols = ws_ceil_div(p->n, row->bn),
+                        .coarse = row->coarse * row->cluster / row->k_parts,
+                        .group = 8};
+}
+
+/* The rates of rows are those of an H200. */
+enum { RATED_SMS = 132 };
+
+/* Times of rows that are not by map, by type: fitted to all candidates of 300 to 500 shapes (`bench_choices --dump`, H200, 2026-11-22), so that
+ * the row with the least time is the fastest, or near it; the times themselves are within a quarter. */
+typedef struct tiled_model {
+  double item_k, item_us; /* an item costs as much again as so many k, and so many us */
+  /* With so many warps a multiprocessor reaches half of its full speed; with so many more where k is short, which is waiting for the most
+   * part. */
+  double half_warps, half_short;
+  /* Copies beside multiply-adds: of an element along m or n for each k, in the unit of bm * bn / rate. */
+  double single_mn, single_k, vectors_k;
+} tiled_model;
+static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0, 0.44, 0.44},
+                                              [WSGEMM_C32] = {47, 0.5, 3, 6, 0, 0.24, 0.24},
+                                              [WSGEMM_F64] = {165, 0.65, 3, 112, 0.2, 0.11, 0},
+                                              [WSGEMM_C64] = {114, 0, 3, 130, 0.05, 0.05, 0.12},
+                                              [WSGEMM_F16] = {0, 0, 2, 0, 0, 0, 0},
+                                              [WSGEMM_BF16] = {0, 0, 2, 0, 0, 0, 0}};
+
+static bool is_fma16(const ws_cuda_row *row) { return row->kind == WS_ROW_TILED && row->is_fma && ws_is_half(row->type); }
+
+/* Rows of multiply-adds of half precision are made like those of floats; nobody has measured them yet. */
+static const tiled_model *model_of(const ws_cuda_row *row) { return &tiled[is_fma16(row) ? WSGEMM_F32 : row->type]; }
+
+static double share_of_speed(double warps, double half) { return warps / (warps + half); }
+
+static double copy_cost(const tiled_model *model, int32_t mode) {
+  return mode == WS_COPY_VECTORS_MN ? 0
+         : mode == WS_COPY_ALONG_MN ? model->single_mn
+         : mode == WS_COPY_ALONG_K  ? model->single_k
+                                    : model->vectors_k;
+}
+
+/* us of a multiprocessor for a k of so many elements of an item, if all goes well. */
+static double us_per_k(const ws_cuda_row *row, double elements) {
+  const double real = ws_types[row->type].n_real * ws_types[row->type].n_real;
+  return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
+}
+
+/* Rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
+static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const tiled_model *model = model_of(row);
+  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
+  const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
+  const double warps = row->n_threads / 32.0, width = (double)row->bn * row->coarse;
+  const double copies = copy_cost(model, plan->mode_a) * row->bm + copy_cost(model, plan->mode_b) * width;
+  const double k = (double)plan->split.part_k, half = model->half_warps + model->half_short * 200 / (200 + k);
+  const double item_us = us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
+  const double each = (double)ws_ceil_div(n_items % places, n_sms);
+  const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
+  return ((double)(n_items / places) * row->blocks + last) * item_us;
+}
+
+/* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
+static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
+
+/* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
+ * first stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A full
+ * store takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
+static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const ws_problem *p = plan->problem;
+  const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
+  const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan), shares_a = row->cluster > row->k_parts;
+  const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k);
+  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_full && !row->turns ? 850 : 0;
+  const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
+  const double last_k = is_full && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
+  const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
+  const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->type].n_real;
+  return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us) + item_us * last_k;
+}
+
+static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  return ws_is_by_map(row->kind) ? by_map_us(plan, row, n_sms) : tiled_us(plan, row, n_sms);
+}
+
+static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
+  const ws_problem *p = plan->problem;
+  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
+  switch (row->kind) {
+  case WS_ROW_VECTOR:
+    return row->bn == 1 ? p->n == 1 : p->m == 1;
+  case WS_ROW_WGMMA:
+    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
+           (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
+  case WS_ROW_SLICED:
+    return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
+  default:
+    return true;
+  }
+}
+
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them, and under PEDANTIC. Of the two
+ * kinds for vectors, which sum in ways of their own, a product of one row and one column always has the same. */
+static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
+  const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
+  return can_run(row, plan) && row->kind == plan->kind && !is_other_vector && (plan->takes_fma || !is_fma16(row));
+}
+
+/* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
+ * handle asks for, if there are any. */
+static int choose_row(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
+  const int forced = atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed);
+  if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
+  const int coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  int best = -1;
+  bool best_fits = false;
+  double best_cost = 0;
+  for (int r = 0; r < ws_cuda_row_count(); r++) {
+    const ws_cuda_row *row = ws_cuda_row_at(r);
+    if (!is_made_for(row, plan)) continue;
+    const bool fits = coarse == 0 || row->coarse == coarse;
+    const double cost = row_us(plan, row, device->n_sms);
+    if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
+  }
+  return best;
+}
+
+int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
+  int best = -1;
+  for (int r = 0; r < ws_cuda_row_count(); r++) {
+    const ws_cuda_row *row = ws_cuda_row_at(r);
+    if (!is_made_for(row, plan)) continue;
+    if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
+  }
+  return best;
+}
+
+/* The architectures that have Cluster Launch Control and machine code of their own in the images; only their code has these entries. */
+static bool has_clc(const ws_device *device) { return device->cc == 100 || device->cc == 120; }
+
+static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
+  switch (policy) {
+  case WSGEMM_POLICY_FIXED_WORK:
+  case WSGEMM_POLICY_FIXED_BLOCKS:
+    return WS_SCHED_STATIC;
+  case WSGEMM_POLICY_STEAL:
+    return WS_SCHED_QUEUE;
+  case WSGEMM_POLICY_FOREACH:
+    return has_clc(device) ? WS_SCHED_FOREACH : WS_SCHED_QUEUE;
+  case WSGEMM_POLICY_AUTO:
+  case WSGEMM_POLICY_CLC:
+    break;
+  }
+  return has_clc(device) ? WS_SCHED_CLC : WS_SCHED_QUEUE;
+}
+
+static ws_entry entry_of(ws_sched sched) {
+  return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
+}
+
+/* By elements of its own, not 16 bytes at a time. */
+static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
+
+static bool is_invariant(wsgemm_handle *h) { return atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0; }
+
+/* ---- what tuning has found ----------------------------------------------------------------------------------------------------- */
+
+static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
+  static const ws_numerics of_slices[] = {WS_NUMERICS_CHAIN, WS_NUMERICS_F16X1, WS_NUMERICS_F16X3, WS_NUMERICS_BF16X6};
+  switch (row->kind) {
+  case WS_ROW_VECTOR:
+    return WS_NUMERICS_VECTOR;
+  case WS_ROW_WGMMA:
+    return row->k_parts > 1 ? WS_NUMERICS_WGMMA_K2 : WS_NUMERICS_WGMMA;
+  case WS_ROW_SLICED:
+    return of_slices[row->n_slices];
+  case WS_ROW_TILED:
+    break;
+  }
+  if (is_fma16(row)) return plan->split.n_parts > 1 ? WS_NUMERICS_FMA16_PARTS : WS_NUMERICS_FMA16;
+  return plan->split.n_parts > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
+}
+
+bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
+  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
+  return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
+}
+
+double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
+  return row_us(plan, ws_cuda_row_at(row_idx), device->n_sms);
+}
+
+ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
+  const ws_problem *p = plan->problem;
+  const bool is_by_map = ws_is_by_map(plan->kind); /* copied, if need be */
+  return (ws_tuning_kind){.type = p->type,
+                          .type_c = p->type_c,
+                          .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
+                          .a_trans = p->a_trans,
+                          .b_trans = p->b_trans,
+                          .single_a = !is_by_map && is_single(ws_operand_a(p)),
+                          .single_b = !is_by_map && is_single(ws_operand_b(p)),
+                          .full_store = has_full_store(plan)};
+}
+
+/* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */
+static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
+  const int row_idx = tuned->tuning.row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  const double most_of_model = 1.1;
+  if (row_idx < 0 || row_idx == plan->row_idx) return true;
+  if (atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed)) return false; /* by name */
+  if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
+  return tuned->is_exact || ws_gpu_plan_us(plan, row_idx, device) <= most_of_model * ws_gpu_plan_us(plan, plan->row_idx, device);
+}
+
+/* For a plan whose row is the model's. */
+static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
+  const ws_problem *p = plan->problem;
+  const int slot = 1 + device->ordinal;
+  ws_tuned tuned;
+  if (p->tuning) {
+    tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
+  } else {
+    if (!ws_tune_has_table(slot)) return ws_tuned_model();
+    const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
+    const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
+    tuned = ws_tune_find(slot, &kind, &shape);
+  }
+  return may_take(h, plan, device, &tuned) ? tuned : ws_tuned_model();
+}
+
+ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
+  return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
+}
+
+/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
+ * without. So do the rows for vectors, in any class: chains of lanes and a tree of their sums round no term more often than one chain of k. */
+static bool takes_fma(wsgemm_handle *h, const ws_problem *p) {
+  return !ws_is_half(p->type) || ws_math_of(h, p) == WSGEMM_MATH_PEDANTIC;
+}
+
+/* What the problem's plan says before its row is chosen. */
+static ws_gpu_plan plan_without_row(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                    int n_slices) {
+  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(h)};
+  plan.takes_fma = !ws_is_by_map(kind) && takes_fma(h, p);
+  plan.split = ws_is_by_map(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
+  plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
+  return plan;
+}
+
+ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  return plan_without_row(h, p, device, kind, 0).split;
+}
+
+/* By multiply-adds, with the launch. */
+static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6; /* fitted to the same measurements */
+  ws_gpu_plan plan = plan_without_row(h, p, device, WS_ROW_TILED, 0);
+  double best = HUGE_VAL;
+  /* What arithmetic a product gets may not depend on where its operands begin. */
+  plan.mode_a = p->a_trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
+  plan.mode_b = p->b_trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
+  for (int r = 0; r < ws_cuda_row_count(); r++)
+    if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
+  return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
+}
+
+/* In invariant mode no model of the time may choose, as it looks at m and n. */
+static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_device *device,
+                         const ws_cuda_row *forced) {
+  const double elements = (double)p->m * ws_types[p->type].n_real * (double)p->n * (double)p->batch_count;
+  const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
+  if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
+  if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
+  return elements >= least_elements && ws_gpu_plain_kind(h, p) == WS_ROW_TILED &&
+         ws_slices_us(p, n_slices, device) < multiply_adds_us(h, p, device);
+}
+
+int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+  return device->cc == 90 && !is_invariant(h) && ws_slices_fit(p) ? ws_n_slices(h, p) : 0;
+}
+
+ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
+  const int forced_idx = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
+  const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
+  const ws_row_kind plain = ws_gpu_plain_kind(h, p);
+  *n_slices = 0;
+  if (device->cc != 90) return plain;
+  const int wanted = ws_n_slices(h, p);
+  if (wants_slices(h, p, wanted, device, forced)) {
+    *n_slices = wanted;
+    return WS_ROW_SLICED;
+  }
+  const bool wants_wgmma =
+      !takes_fma(h, p) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
+  return wants_wgmma ? WS_ROW_WGMMA : plain;
+}
+
+/* All that follows from the tuning and the model's row. */
+static wsgemm_status settle(wsgemm_handle *h, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
+  const ws_tuning *tuning = &plan->tuned.tuning;
+  plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
+  const int forced_policy = atomic_load_explicit(&h->policy, memory_order_relaxed),
+            quantum = atomic_load_explicit(&h->quantum, memory_order_relaxed);
+  const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
+  plan->quantum = (uint32_t)(quantum > 0 ? quantum : tuning->quantum);
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  plan->sched = sched_for(policy, device);
+  plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
+  CUresult result;
+  plan->kernel =
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
+  if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
+  plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
+  if (tuning->order > 0) plan->grid.group = tuning->order;
+  plan->n_items = ws_tile_items(&plan->grid);
+  if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
+                   row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan) {
+  *plan = plan_without_row(h, p, device, kind, n_slices);
+  const int model_row_idx = plan->row_idx = choose_row(h, plan, device);
+  plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx)); /* by name: what takes its place without memory has the same bits */
+  plan->tuned = tuned_for(h, plan, device);
+  const wsgemm_status status = settle(h, device, model_row_idx, plan);
+  if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
+  plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
+  return settle(h, device, model_row_idx, plan);
+}

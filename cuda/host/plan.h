@@ -1,0 +1,55 @@
+/* plan.h - which row, scheduler and grid a product gets. None of them changes the bits of C, except that a row sums in its own way. */
+#ifndef WS_CUDA_PLAN_H
+#define WS_CUDA_PLAN_H
+#include "core/tile.h"
+#include "cuda/host/device.h"
+#include "cuda/host/split.h"
+#include "tune/tuning.h"
+
+typedef struct ws_gpu_plan {
+  const ws_problem *problem;
+  ws_row_kind kind;       /* of the rows made for it */
+  int n_slices;           /* WS_ROW_SLICED */
+  int32_t mode_a, mode_b; /* ws_copy_mode */
+  bool is_invariant;
+  bool takes_fma; /* tiled rows: of those by IEEE multiply-adds; so all but half precision, and that under PEDANTIC */
+  ws_split split;
+  int row_idx;
+  const ws_device_kernel *kernel;
+  ws_tuned tuned;
+  ws_sched sched;
+  bool fixed_work;
+  uint32_t quantum;
+  ws_tile_grid grid;
+  int64_t n_items;
+} ws_gpu_plan;
+
+/* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to them, else those of ws_gpu_plain_kind.
+ * *n_slices: of SLICED, else 0. Both from one look at the handle, which another thread may change. */
+ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
+ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
+
+/* Into how many parts k is cut for rows of that kind. */
+ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind);
+
+/* How many slices a packed operand of such products has; 0: they use none. */
+int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+
+/* The same for a call, which may lack the memory for it (backend.c; the library's own memory is taken to be there). */
+ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
+
+/* The device's context must be current. n_slices: of rows of that kind, else 0. */
+wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan);
+
+/* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it. */
+bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);
+double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device);
+ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);
+
+/* Every part of a split product counts as a product. */
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);
+
+/* Of the rows made for it the one whose total takes the least shared memory. */
+int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan);
+#endif

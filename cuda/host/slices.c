@@ -1,0 +1,261 @@
+/* sliced.c - see sliced.h. */
+#include "cuda/host/slices.h"
+
+#include <math.h>
+
+#include "cuda/host/problem_args.h"
+#include "cuda/rows/rows.h"
+
+enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
+
+static double aligned(double bytes) { return ceil(bytes / ALIGN) * ALIGN; }
+
+int ws_n_slices(wsgemm_handle *h, const ws_problem *p) {
+  const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : atomic_load_explicit(&h->math, memory_order_relaxed);
+  if (p->type != WSGEMM_F32 && p->type != WSGEMM_C32) return 0;
+  return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
+}
+
+bool ws_slices_fit(const ws_problem *p) { return p->k >= WS_SLICED_LEAST_K && ws_wgmma_takes(p); }
+
+/* The packed form of A, or B, if it is of so many slices. */
+static const wsgemm_packed *packed_of(const ws_problem *p, bool is_a, int n_slices) {
+  const wsgemm_packed *packed = !p->has_packed ? NULL : is_a ? p->packed.a : p->packed.b;
+  return packed && packed->n_slices == n_slices ? packed : NULL;
+}
+
+bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices) { return packed_of(p, is_a, n_slices) != NULL; }
+
+/* Fitted to 325 shapes (F32, two slices; one: by what is reached on large products; H200, 2026-11-22): us, 1e6 multiply-adds and bytes in a us. */
+double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) {
+  enum { N_ITEMS = 2 };
+  static const struct {
+    int m, n;
+    double rate[2]; /* by the number of slices */
+  } items[N_ITEMS] = {{128, 128, {300, 132}}, {64, 128, {200, 108}}};
+  static const double launches_us[] = {25, 24}, item_k[] = {0, 720};
+  const double memory_rate = n_slices == 1 ? 3.6 : 4.7;
+  const int unit = ws_types[p->type].n_real;
+  const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;
+  double product_us = 0;
+  for (int i = 0; i < N_ITEMS; i++) {
+    const double rounds = ceil(ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
+    const double us =
+        rounds * device->n_sms * items[i].m * items[i].n * (k + item_k[n_slices - 1]) / (items[i].rate[n_slices - 1] * 1e6);
+    if (i == 0 || us < product_us) product_us = us;
+  }
+  const double m_cut = packed_of(p, true, n_slices) ? 0 : m, n_cut = packed_of(p, false, n_slices) ? 0 : n;
+  const double cut_bytes = (8 * (m_cut / unit + n_cut) + 2 * n_slices * (m_cut + n_cut)) * k;
+  return product_us + cut_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
+}
+
+/* ---- where things stand -------------------------------------------------------------------------------------------------------- */
+
+/* An operand as floats in memory, and as the units are given it: a slice has the latter's lines. */
+typedef struct ws_operand_forms {
+  ws_slice_form form;
+  bool conj;
+  ws_lines floats, given;
+} ws_operand_forms;
+
+static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
+  const int unit = ws_types[p->type].n_real;
+  ws_operand_forms x = {.floats = is_a ? ws_lines_of_a(p) : ws_lines_of_b(p)};
+  x.floats.length *= unit, x.floats.ld *= unit, x.floats.stride *= unit;
+  x.given = x.floats;
+  if (unit == 1) return x;
+  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = is_a ? p->scale.conj_a : p->scale.conj_b;
+  if (is_a || !x.given.along_k) x.given.n_lines *= 2;
+  if (!is_a && !x.given.along_k) x.given.length /= 2;
+  return x;
+}
+
+/* Either way x stands for m or n. */
+static int64_t n_x_of(const ws_lines *x) { return x->along_k ? x->n_lines : x->length; }
+static int64_t n_k_of(const ws_lines *x) { return x->along_k ? x->length : x->n_lines; }
+
+/* One operand. Bytes as doubles, which do not overflow. */
+typedef struct ws_sliced_sizes {
+  int64_t pitch, scales_pitch, groups_pitch;
+  double slices_bytes, maxima_bytes, scales_bytes, groups_bytes;
+  int n_chunks, chunk_k;
+} ws_sliced_sizes;
+
+/* With room for n_most slices. No piece needs more than a larger one: so there is room for as many chunks as any may have. */
+static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
+  enum { PARTS = 528 }; /* four for each multiprocessor of an H200 */
+  const ws_lines *const floats = &x->floats, *const given = &x->given;
+  const int64_t n_x = n_x_of(floats), k = n_k_of(floats), n_given = n_x_of(given);
+  ws_sliced_sizes s;
+  const double n_products = (double)given->n_products;
+  const int64_t groups = given->n_products * ws_slice_groups(n_x, floats->along_k);
+  const int64_t most_chunks = ws_min(WS_SLICE_CHUNKS, ws_ceil_div(k, K_STEP)),
+                wanted = ws_min(ws_ceil_div(PARTS, groups), most_chunks);
+  const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
+  s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
+  s.pitch = ws_ceil_div(given->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(n_given, 4) * 4;
+  s.groups_pitch = ws_ceil_div(n_given, WS_SLICE_GROUP);
+  s.slices_bytes = aligned(n_products * n_most * (double)given->n_lines * (double)s.pitch * sizeof(uint16_t));
+  s.maxima_bytes = aligned(n_products * (double)most_chunks * (double)n_x * sizeof(uint32_t));
+  s.scales_bytes = aligned(n_products * (double)s.scales_pitch * sizeof(int32_t));
+  s.groups_bytes = aligned(n_products * (double)s.groups_pitch * sizeof(int32_t));
+  return s;
+}
+
+/* Three slices take the place of two. */
+static int most_slices(int n_first) { return n_first == 1 ? 1 : 3; }
+
+static double all_bytes(const ws_operand_forms *x, int n_most) {
+  const ws_sliced_sizes s = sizes_of(x, n_most);
+  return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes;
+}
+
+/* Of a packed operand only three slices are made in the call's memory. */
+static double bytes_of(const ws_problem *p, bool is_a, int n_first) {
+  const ws_operand_forms x = forms_of(p, is_a);
+  const int n_most = most_slices(n_first);
+  if (!packed_of(p, is_a, n_first)) return all_bytes(&x, n_most);
+  return n_most > n_first ? sizes_of(&x, n_most).slices_bytes : 0;
+}
+
+double ws_packed_bytes(const ws_problem *p, bool is_a, int n_slices) {
+  const ws_operand_forms x = forms_of(p, is_a);
+  return all_bytes(&x, n_slices);
+}
+
+static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, double *of_b) {
+  *of_a = bytes_of(p, true, n_slices), *of_b = bytes_of(p, false, n_slices);
+  return *of_a + *of_b;
+}
+
+static double bytes_of_one(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
+static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
+ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
+
+/* The state, slices, maxima, scales, groups. */
+static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *at) {
+  const ws_sliced_sizes s = sizes_of(x, n_most);
+  const ws_lines *const floats = &x->floats;
+  char *const slices = at + ALIGN, *const maxima = slices + (int64_t)s.slices_bytes,
+              *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes;
+  return (ws_slice_operand){.from = floats->data,
+                            .to = (uint16_t *)(void *)slices,
+                            .maxima = (uint32_t *)(void *)maxima,
+                            .scales = (int32_t *)(void *)scales,
+                            .groups = (int32_t *)(void *)groups,
+                            .state = (ws_slice_state *)(void *)at,
+                            .n_x = n_x_of(floats),
+                            .n_k = n_k_of(floats),
+                            .n_products = floats->n_products,
+                            .ld = floats->ld,
+                            .stride = floats->stride,
+                            .n_lines = x->given.n_lines,
+                            .pitch = s.pitch,
+                            .maxima_pitch = n_x_of(floats),
+                            .scales_pitch = s.scales_pitch,
+                            .groups_pitch = s.groups_pitch,
+                            .n_counted = n_x_of(&x->given) * x->given.n_products,
+                            .form = x->form,
+                            .conj = x->conj,
+                            .along_k = floats->along_k,
+                            .vectors = ws_is_aligned(floats->data, floats->ld, floats->stride, (int)sizeof(float), 16),
+                            .n_chunks = s.n_chunks,
+                            .chunk_k = s.chunk_k};
+}
+
+/* The part of a packed operand that a piece takes. Its two slices stand where they were packed, three in the call's memory. */
+static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_piece_place *place, bool is_a,
+                                int n_slices, char *at) {
+  const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
+  ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
+  const ws_lines *const floats = &x->floats;
+  const int unit = ws_types[packed->of.type].n_real;
+  const int64_t first = is_a ? place->m : place->n, product = whole.given.n_products > 1 ? place->product : 0,
+                x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
+  op.from = floats->data, op.n_x = n_x_of(floats), op.n_products = floats->n_products, op.is_packed = true;
+  op.maxima += product * op.n_chunks * op.maxima_pitch + x_first;
+  op.scales += product * op.scales_pitch + given_first;
+  op.groups += product * op.groups_pitch + given_first / WS_SLICE_GROUP;
+  op.to += product * packed->n_slices * op.n_lines * op.pitch + given_first * (floats->along_k ? op.pitch : 1);
+  if (n_slices > packed->n_slices) {
+    op.to = (uint16_t *)(void *)at;
+    op.n_lines = x->given.n_lines, op.pitch = sizes_of(x, n_slices).pitch;
+  }
+  return op;
+}
+
+static ws_lines slices_of(const ws_operand_forms *x, const ws_slice_operand *op, int n_slices) {
+  ws_lines slices = x->given;
+  slices.data = op->to, slices.ld = op->pitch, slices.stride = op->pitch * op->n_lines, slices.n_slices = n_slices;
+  return slices;
+}
+
+/* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
+ * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
+static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
+  const int64_t own = is_a ? place->m : place->n, other = is_a ? place->n : place->m;
+  return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
+}
+
+/* One operand of a piece; whether its marks are to be counted. */
+static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_place *place, bool is_a, const ws_operand_forms *x,
+                                    int n_first, int n_slices, char *at, bool *counts) {
+  const wsgemm_packed *packed = packed_of(piece, is_a, n_first);
+  *counts = is_counted(place, is_a, (is_a ? piece->stride_a : piece->stride_b) == 0, packed != NULL);
+  if (packed) return part_of(packed, x, place, is_a, n_slices, at);
+  ws_slice_operand op = operand_of(x, most_slices(n_first), at);
+  op.is_again = !(is_a ? place->new_a : place->new_b);
+  return op;
+}
+
+ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at,
+                         char *b_at) {
+  const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
+  ws_sliced s = {.args = {.n_slices = n_slices}};
+  ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
+  *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
+  *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
+  s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
+  s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
+  s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
+  s.scales.state_m = of_a->state, s.scales.state_n = of_b->state;
+  s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
+  if (a.given.n_products > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
+  if (b.given.n_products > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
+  return s;
+}
+
+ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
+  const ws_operand_forms x = forms_of(&packed->of, packed->is_a);
+  ws_slice_args args = {.n_slices = n_slices};
+  args.operand[0] = operand_of(&x, packed->n_slices, packed->memory);
+  if (n_slices > packed->n_slices) args.operand[0].to = NULL;
+  return args;
+}
+
+int ws_slices_kernel(const ws_slice_args *args) {
+  const bool is_complex = args->operand[0].form != WS_SLICE_REALS; /* then also the other one, if it is there */
+  return WS_KERNEL_SLICES + (is_complex ? 3 : 0) + args->n_slices - 1;
+}
+
+double ws_slice_parts(const ws_slice_args *args) {
+  double parts = 0;
+  for (int i = 0; i < 2; i++) {
+    const ws_slice_operand *op = &args->operand[i];
+    if (op->n_products == 0 || (op->is_packed && args->n_slices < 3)) continue;
+    parts += (double)op->n_products * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
+  }
+  return parts;
+}
+
+ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced) {
+  ws_marked_args args = {
+      .gemm = ws_gemm_args_of(piece), .scales = sliced->scales, .counts_a = sliced->counts_a, .counts_b = sliced->counts_b};
+  args.gemm.grid = (ws_tile_grid){.n_batch = piece->batch_count,
+                                  .n_rows = ws_ceil_div(piece->m, WS_MARKED_BM),
+                                  .n_cols = ws_ceil_div(piece->n, WS_MARKED_BN),
+                                  .coarse = 1,
+                                  .group = 8};
+  args.gemm.sched.n_items = (uint32_t)ws_tile_items(&args.gemm.grid);
+  return args;
+}

@@ -1,0 +1,90 @@
+/* split.h - into how many parts k is cut (split_kernel.cuh). A function of the problem's sizes, its type, of half
+ * precision whether PEDANTIC, and the number of multiprocessors alone: the parts decide the order of summation, so neither policy,
+ * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
+#ifndef WS_CUDA_SPLIT_H
+#define WS_CUDA_SPLIT_H
+#include "core/internal.h"
+#include "core/tile.h"
+#include "cuda/shared/launch_state.h"
+
+typedef struct ws_split {
+  int64_t n_parts; /* 1: k is not cut */
+  int64_t part_k;  /* the last part may be shorter */
+  int64_t ld;      /* of the partial sums: columns begin where 16 bytes may be written at a time */
+  int64_t bytes;   /* of all partial sums */
+} ws_split;
+
+/* Those of 16-bit elements are products like others. */
+/* Whether the matrix of a matrix-vector product has k contiguous. */
+static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
+
+/* For the rows called vec. Of 16 bits only what has k contiguous: else a warp would load 64 bytes at a time. */
+static inline bool ws_is_matrix_vector(const ws_problem *p) {
+  return (p->m == 1 || p->n == 1) && (!ws_is_half(p->type) || ws_vector_along_k(p));
+}
+
+/* A sum of 16-bit elements is a float. */
+static inline int ws_sum_bytes(wsgemm_type type) { return ws_is_half(type) ? 4 : ws_types[type].bytes; }
+
+/* n_parts parts, or fewer. */
+static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
+  enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 256, LD_STEP = 4 };
+  ws_split split = {1, p->k, ws_ceil_div(p->m, LD_STEP) * LD_STEP, 0};
+  n_parts = ws_min(ws_min(n_parts, p->k / LEAST_PART), MAX_PARTS);
+  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->type);
+  if (n_parts < 2 || part_bytes > WS_SUMS_BYTES / 2) return split;
+  n_parts = ws_min(n_parts, WS_SUMS_BYTES / (int64_t)part_bytes);
+  split.part_k = ws_ceil_div(ws_ceil_div(p->k, n_parts), PART_STEP) * PART_STEP;
+  split.n_parts = ws_ceil_div(p->k, split.part_k);
+  split.bytes = split.n_parts * (int64_t)part_bytes;
+  return split;
+}
+
+/* So many items keep a multiprocessor busy as bring enough bytes on their way (vector_product.cuh). */
+static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
+  const double per_sm = ws_vector_along_k(p) ? 1 : 8, most = ws_vector_along_k(p) ? 0.5 : 4;
+  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), 32);
+  return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
+}
+
+/* The time of a number of tiles, less than the device takes at once, in parts of the time for which that many keep it busy. With k whole:
+ * smaller tiles than these spread better, and a few warps keep the matrix units busy (d, z). */
+static inline double ws_time_whole(double tiles, bool is_double) { return is_double ? 0.25 + 0.65 * tiles : 0.2 + 0.9 * tiles; }
+
+/* With k in parts: so many rounds of parts, of which the last may be half empty. */
+static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
+  const double items = tiles * (double)n_parts;
+  return (double)((int64_t)items + (items > (double)(int64_t)items)) / (double)n_parts;
+}
+
+/* takes_fma: 16-bit elements are multiplied as floats are. */
+static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_fma) {
+  /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200;
+   * those of h and b are estimates). */
+  static const struct {
+    int bm, bn, per_sm;
+    double rate;
+  } reference[WS_N_TYPES] = {{128, 64, 4, 183e3}, {64, 64, 3, 200e3},    {64, 32, 4, 46e3},
+                             {32, 32, 3, 45e3},   {128, 128, 2, 1700e3}, {128, 128, 2, 1700e3}}; /* s d c z h b */
+  const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
+  if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
+  const wsgemm_type as = takes_fma && ws_is_half(p->type) ? WSGEMM_F32 : p->type;
+  const bool is_double = p->type == WSGEMM_F64 || p->type == WSGEMM_C64;
+  const double round_us = (double)reference[as].bm * reference[as].bn * reference[as].per_sm / reference[as].rate * (double)p->k;
+  const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[as].bm) *
+                       (double)ws_ceil_div(p->n, reference[as].bn) / ((double)n_sms * reference[as].per_sm);
+  ws_split best = ws_split_into(p, 1);
+  if (tiles >= 1) return best;
+  double best_time = ws_time_whole(tiles, is_double);
+  /* Of few tiles as many parts as find a place at once; of many also more, in several rounds. */
+  const int64_t fill = (int64_t)(1 / tiles), least = fill > 8 ? fill : 2, most = fill > 8 ? fill : 8;
+  for (int64_t n_parts = least; n_parts <= most; n_parts++) {
+    const ws_split split = ws_split_into(p, n_parts);
+    if (split.n_parts == 1) break;
+    const double time =
+        ws_time_in_parts(tiles, split.n_parts) + (launch_us + 2 * (double)split.bytes / sum_bytes_per_us) / round_us;
+    if (time < best_time) best = split, best_time = time;
+  }
+  return best;
+}
+#endif

@@ -1,0 +1,106 @@
+/* wgmma_maps.c - tensor maps for the kernels on Hopper's matrix units. */
+#include "cuda/host/tma_maps.h"
+
+#include "cuda/host/problem_args.h"
+#include "cuda/rows/rows.h"
+
+enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
+
+/* The driver's limits: 2^32 elements along each dimension, strides below 2^40 bytes; coordinates are 32-bit integers. */
+static const int64_t most_along = INT64_C(1) << 30, most_stride = INT64_C(1) << 35;
+
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+/* A vector that is contiguous is one line, with any ld. */
+static ws_lines lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
+  const bool are_many = p->batch_count > 1 && stride != 0;
+  if (x == 1 && ld == 1) along_k = true;
+  ws_lines lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1, .n_slices = 1};
+  lines.length = along_k ? p->k : x, lines.n_lines = along_k ? x : p->k;
+  if (are_many) lines.n_products = p->batch_count, lines.stride = stride;
+  if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, WHOLE) * WHOLE;
+  return lines;
+}
+
+ws_lines ws_lines_of_a(const ws_problem *p) { return lines_of(p, p->a, p->a_trans, p->m, p->lda, p->stride_a); }
+ws_lines ws_lines_of_b(const ws_problem *p) { return lines_of(p, p->b, !p->b_trans, p->n, p->ldb, p->stride_b); }
+
+static bool is_whole(const void *data, int64_t ld, int64_t stride) {
+  return (uintptr_t)data % WHOLE_BYTES == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
+}
+
+bool ws_lines_are_whole(const ws_lines *x) {
+  return is_whole(x->data, x->ld, x->stride) && x->ld < most_stride && magnitude(x->stride) < most_stride;
+}
+
+bool ws_wgmma_takes(const ws_problem *p) {
+  const int64_t most = most_along / ws_types[p->type].n_real;
+  return p->m < most && p->n < most && p->k < most && p->batch_count < most;
+}
+
+static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
+                       const cuuint64_t strides[2], int box_lines) {
+  const cuuint32_t box[3] = {BOX, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
+  const CUtensorMapDataType map_type = type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  union {
+    const void *given;
+    void *wanted;
+  } address = {data};
+  return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/* Products that stand backwards are numbered from the last. */
+static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines, ws_wgmma_operand *op) {
+  const bool backwards = x->stride < 0;
+  const int64_t n_planes = x->n_products * x->n_slices;
+  const char *first = (const char *)x->data + (backwards ? (n_planes - 1) * x->stride * BYTES : 0);
+  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)n_planes};
+  const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
+                                 n_planes > 1 ? (cuuint64_t)(magnitude(x->stride) * BYTES) : ANY_STRIDE};
+  op->along_k = x->along_k;
+  op->batch_step = x->n_products == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
+  op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
+  return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
+}
+
+/* 16-bit elements where the copy engine may write them. Where a column ends within 16 bytes it was seen to write
+ * beyond (H200, 2026-11-22: one case in thousands). */
+static bool c_by_map(const ws_problem *p) {
+  const int64_t stride = p->batch_count > 1 ? p->stride_c : 0;
+  return ws_is_half(p->type_c) && p->m % WHOLE == 0 && is_whole(p->c, p->ldc, stride) && p->ldc < most_stride && stride >= 0 &&
+         stride < most_stride;
+}
+
+/* Of C, or of what is like it; ld and stride in reals. */
+static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t stride) {
+  const int bytes = ws_types[p->type_c].bytes / ws_types[p->type_c].n_real;
+  return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
+}
+
+CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lines *b, const ws_cuda_row *row,
+                            ws_wgmma_args *args) {
+  const int unit = ws_types[p->type].n_real;
+  args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;
+  args->c_data = p->c, args->ldc = p->ldc * unit, args->stride_c = p->stride_c * unit;
+  args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
+  args->alpha_im = p->scale.alpha.s[1], args->beta_im = p->scale.beta.s[1];
+  args->type_c = (int32_t)ws_half_c_type_of(p->type_c);
+  args->epilogue = ws_epilogue_args_of(p);
+  args->is_simple = ws_is_simple(p);
+  args->c_pairs = are_pairs(p, p->c, args->ldc, args->stride_c);
+  if (p->has_epilogue)
+    args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
+  args->c_by_map = c_by_map(p);
+  const wsgemm_type element = ws_is_half(p->type) ? p->type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
+  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->k_parts), &args->a);
+  if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
+  if (!result && args->c_by_map) {
+    const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
+    const cuuint64_t strides[2] = {(cuuint64_t)(p->ldc * BYTES),
+                                   p->batch_count > 1 ? (cuuint64_t)(p->stride_c * BYTES) : ANY_STRIDE};
+    result = encode(&args->c, p->type_c, p->c, dims, strides, BOX);
+  }
+  return result;
+}

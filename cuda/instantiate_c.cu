@@ -1,5 +1,0 @@
-/* instantiate_c.cu - the entry points of the c rows of kernels.def. */
-#include "instantiate.cuh"
-
-#define WS_CUDA_ROW_c WS_CUDA_ENTRIES_OF_ROW
-#include "instantiate_rows.cuh"

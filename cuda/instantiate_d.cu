@@ -1,5 +1,0 @@
-/* instantiate_d.cu - the entry points of the d rows of kernels.def. */
-#include "instantiate.cuh"
-
-#define WS_CUDA_ROW_d WS_CUDA_ENTRIES_OF_ROW
-#include "instantiate_rows.cuh"

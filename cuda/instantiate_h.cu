@@ -1,5 +1,0 @@
-/* instantiate_h.cu - the entry points of the h rows of kernels.def. */
-#include "instantiate.cuh"
-
-#define WS_CUDA_ROW_h WS_CUDA_ENTRIES_OF_ROW
-#include "instantiate_rows.cuh"

@@ -1,5 +1,0 @@
-/* instantiate_s.cu - the entry points of the s rows of kernels.def. */
-#include "instantiate.cuh"
-
-#define WS_CUDA_ROW_s WS_CUDA_ENTRIES_OF_ROW
-#include "instantiate_rows.cuh"

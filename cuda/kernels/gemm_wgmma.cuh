@@ -1,0 +1,502 @@
+/* wgmma_kernel.cuh - products of 16-bit elements on the matrix units of cc 9.0: warpgroups with roles of their own around two rings.
+ *
+ *   producer (1 thread)     draws items one ahead, tells them to the consumers (ring of items), and has the copy engine fill stages
+ *                           (ring of stages): one k block of A, and as many of B as the item has tiles
+ *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma reads the stages, the sums stay
+ *                           in registers; then they go to C, while the producer already fills stages of the next item. Or each
+ *                           owns whole items in turn, so that one multiplies while the other stores
+ *
+ *       m (contiguous in C) ->        a wgmma takes 64 columns of C as its rows, and BM rows of C as
+ *     n  +----------------+           its columns, so that neighbouring registers are neighbours in C:
+ *     |  | consumer 0     | 64        its first operand is B, its second one A.
+ *     v  | consumer 1     | 64
+ *        +----------------+
+ *              BM
+ *
+ * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of A to all of them, so that A leaves the
+ * L2 once; so a stage may be filled when the consumers of all blocks have read it. Or the blocks sum parts of k of the same item. The
+ * producer of block 0 draws for all.
+ *
+ * Every element of C has one owner and one order of summation over k, so its bits depend on no scheduler, tile order, COARSE_FACTOR or
+ * alignment; rows that sum parts of k have an order of their own.
+ *
+ * Barriers of the rings: `full` is completed by the copy engine's bytes (items: by the producer), `empty` by the consumers. The waiter
+ * knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one only,
+ * so who waits must know that the round before is complete: in turns, where consumers leave out rounds, by `begun`. */
+#ifndef WS_CUDA_WGMMA_KERNEL_CUH
+#define WS_CUDA_WGMMA_KERNEL_CUH
+#include "cuda/epilogue/sliced_store.cuh"
+#include "cuda/epilogue/wgmma_store.cuh"
+#include "cuda/mainloop/wgmma_load.cuh"
+#include "cuda/ptx/clc.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/rows/wgmma_config.cuh"
+#include "cuda/sched/queue.cuh"
+
+namespace ws {
+
+/* Where a ring stands: which place, and in which round (by its parity). */
+template <int N> struct ring_place {
+  int place = 0;
+  uint32_t round = 0;
+  __device__ __forceinline__ void advance() {
+    if (++place == N) place = 0, round ^= 1;
+  }
+  __device__ __forceinline__ void advance(int n) {
+    const uint32_t at = uint32_t(place) + uint32_t(n);
+    place = int(at % N), round ^= at / N & 1;
+  }
+};
+
+template <class Config> struct wgmma_kernel {
+  using element = typename Config::element;
+  static constexpr int cluster = Config::cluster;
+  static constexpr bool in_parts = Config::k_parts > 1;
+  static constexpr uint32_t no_item = ~uint32_t(0);
+  static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
+
+  /* First element of C; m < 0: there are no more items. */
+  struct item {
+    int m, n, batch, unused;
+  };
+
+  struct rings {
+    uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
+    uint64_t part_full, part_empty;
+    alignas(16) item items[Config::n_items];
+    uint64_t begun[Config::n_consumers]; /* turns: the consumer has seen the first stage of its item full */
+  };
+  static_assert(sizeof(rings) <= WS_WGMMA_RING_BYTES);
+
+  const ws_wgmma_args &args;
+  unsigned char *shared;
+
+  __device__ rings &ring() const {
+    return *reinterpret_cast<rings *>(shared + Config::n_stages * Config::stage_bytes +
+                                      Config::n_consumers * (Config::n_outputs * Config::output_bytes + Config::bias_bytes));
+  }
+  __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
+  static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+
+  __device__ __forceinline__ void prepare() const {
+    if (threadIdx.x == 32) {
+      prefetch_tensormap(&args.a.map);
+      prefetch_tensormap(&args.b.map);
+      if (args.c_by_map) prefetch_tensormap(&args.c);
+    }
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Config::n_stages; s++) {
+        mbarrier_init(&ring().full[s], 1);
+        mbarrier_init(&ring().empty[s], Config::n_sharing * Config::n_shared_a);
+      }
+      for (int i = 0; i < Config::n_items; i++) {
+        mbarrier_init(&ring().item_full[i], 1);
+        mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
+      }
+      if constexpr (Config::k_parts > 1) {
+        mbarrier_init(&ring().part_full, 1);
+        mbarrier_init(&ring().part_empty, 1);
+      }
+      if constexpr (Config::turns)
+        for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&ring().begun[c], 1);
+      fence_mbarrier_init_release();
+      fence_proxy_async_shared();
+    }
+    meet();
+  }
+
+  /* All threads of the cluster. */
+  static __device__ __forceinline__ void meet() {
+    if constexpr (cluster > 1)
+      cluster_sync();
+    else
+      __syncthreads();
+  }
+
+  static __device__ __forceinline__ void wait(const uint64_t &barrier, uint32_t parity) {
+    mbarrier_wait<cluster == 1 ? barrier_scope::cta : barrier_scope::cluster>(shared_address(&barrier), parity);
+  }
+
+  /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */
+  __device__ __forceinline__ int n_k_blocks() const {
+    const int n_all = int(ws_ceil_div(args.k, Config::bk));
+    if constexpr (!in_parts) return n_all;
+    const int n_first = int(ws_ceil_div(n_all, Config::k_parts));
+    return rank() == 0 ? n_first : n_all - n_first;
+  }
+  __device__ __forceinline__ int first_k() const {
+    return in_parts && rank() > 0 ? (int(ws_ceil_div(args.k, Config::bk)) - n_k_blocks()) * Config::bk : 0;
+  }
+  /* Its first column of the item that the cluster is at. */
+  static __device__ __forceinline__ int column(int n) { return in_parts ? n : n + int(rank()) * Config::item_n; }
+
+  /* ---- Producer: one thread ------------------------------------------------------------------------------------------------------- */
+
+  __device__ __forceinline__ item item_at(uint32_t item_idx) const {
+    const ws_tile tile = ws_tile_at_32(&args.grid, item_idx);
+    return {item_idx < args.sched.n_items ? int(tile.row) * Config::bm : -1, int(tile.col) * Config::bn, int(tile.batch), 0};
+  }
+
+  /* One thread of block 0, for the consumers of all blocks and the producers of the others. */
+  __device__ __forceinline__ void tell(const item &at, const ring_place<Config::n_items> &slot) const {
+    wait(ring().item_empty[slot.place], slot.round ^ 1);
+    const uint32_t full = shared_address(&ring().item_full[slot.place]);
+    if constexpr (cluster > 1) {
+      mbarrier_arrive_expect_tx(full, sizeof(item));
+      const int words[4] = {at.m, at.n, at.batch, at.unused};
+      for (uint32_t r = 0; r < cluster; r++) st_async_16(shared_address(&ring().items[slot.place]), words, full, r);
+    } else {
+      ring().items[slot.place] = at;
+      mbarrier_arrive(full);
+    }
+  }
+
+  /* The producer of another block. */
+  __device__ __forceinline__ item hear(const ring_place<Config::n_items> &slot) const {
+    mbarrier_arrive_expect_tx(shared_address(&ring().item_full[slot.place]), sizeof(item));
+    wait(ring().item_full[slot.place], slot.round);
+    const item at = ring().items[slot.place];
+    mbarrier_arrive_at(shared_address(&ring().item_empty[slot.place]), 0);
+    return at;
+  }
+
+  /* Three slices: whether an element of the item is for them. */
+  __device__ __forceinline__ bool is_wanted(const item &at) const {
+    if constexpr (Config::n_slices < 3) return true;
+    const ws_wgmma_scales &scales = args.scales;
+    int any = 0;
+    for (int i = at.m; i < at.m + Config::bm && i < args.m; i += WS_SLICE_GROUP)
+      any |= scales.groups_m[at.batch * scales.groups_pitch_m + i / WS_SLICE_GROUP];
+    for (int j = at.n; j < at.n + Config::item_n && j < args.n; j += WS_SLICE_GROUP)
+      any |= scales.groups_n[at.batch * scales.groups_pitch_n + j / WS_SLICE_GROUP];
+    return any != 0;
+  }
+
+  __device__ __forceinline__ void produce() const {
+    const sched_queue_of<cluster> sched(args.sched);
+    ring_place<Config::n_stages> stage;
+    ring_place<Config::n_items> slot;
+    const int n_k = n_k_blocks();
+    uint32_t n_left = args.sched.quantum > 0 ? args.sched.quantum : no_item;
+    uint32_t item_idx = rank() == 0 ? sched.first() : no_item;
+    while (true) {
+      uint32_t next = no_item;
+      item at;
+      if (rank() == 0) {
+        at = item_at(item_idx);
+        if (at.m >= 0 && --n_left > 0) next = sched.after(item_idx);
+        if (at.m >= 0 && !is_wanted(at)) {
+          item_idx = next;
+          continue;
+        }
+        tell(at, slot);
+      } else {
+        at = hear(slot);
+      }
+      slot.advance();
+      if (at.m < 0) break;
+      const int n = column(at.n);
+#pragma unroll 1
+      for (int k_block = 0; k_block < n_k; k_block++) {
+        wait(ring().empty[stage.place], stage.round ^ 1);
+        const uint32_t to = stage_at(stage.place), full = shared_address(&ring().full[stage.place]);
+        mbarrier_arrive_expect_tx(full, Config::stage_bytes);
+        const int k = first_k() + k_block * Config::bk;
+#pragma unroll
+        for (int s = 0; s < Config::n_slices; s++) {
+          load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
+                                                         in_parts ? 0 : rank(), s);
+          load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
+        }
+        stage.advance();
+      }
+      item_idx = next;
+    }
+    if (rank() == 0 && args.sched.queue) sched.leave();
+  }
+
+  /* ---- Consumers ------------------------------------------------------------------------------------------------------------------ */
+
+  static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128 - 1; }
+  /* Which of an item's shares is this consumer's. */
+  static __device__ __forceinline__ int share_idx() { return Config::turns ? 0 : consumer_idx(); }
+
+  /* By the first threads of a warpgroup, one for each block that filled the stage. */
+  __device__ __forceinline__ void release(int place) const {
+    if constexpr (Config::n_shared_a > 1) {
+      if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&ring().empty[place]), threadIdx.x % 128);
+    } else {
+      if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().empty[place]));
+    }
+  }
+
+  /* Turn `turn`, from 0 on, is this consumer's, which did not watch the one before. With no more k blocks than stages the first stage of that
+   * one is among those to come, and full by `begun`; with more, the item was told only when it was. Each further stage of that one is full
+   * since the one before it there was released, and so filled for this turn. No warp may still ask for the turn before when others have begun
+   * this one: then the next consumer could begin, too, and be a round ahead of what the warp knows. */
+  __device__ __forceinline__ void begin_turn(uint32_t turn, const ring_place<Config::n_stages> &stage) const {
+    const uint32_t before = turn - 1;
+    if (turn > 0) wait(ring().begun[before % Config::n_consumers], before / Config::n_consumers & 1);
+    wait(ring().full[stage.place], stage.round);
+    barrier_sync(1 + consumer_idx(), 128);
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().begun[consumer_idx()]));
+  }
+
+  /* All k of an item. A_X, B_X: contiguous along m, along n. */
+  template <bool A_X, bool B_X>
+  __device__ __forceinline__ void multiply(float (&sums)[Config::pieces][Config::bm / 2],
+                                           ring_place<Config::n_stages> &stage) const {
+    const int n_k = n_k_blocks();
+    const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
+                   b_first = wgmma_descriptor<B_X>(
+                       stage_at(0) + b_at + uint32_t(share_idx() * Config::pieces * Config::slab_bytes), Config::slab_bytes);
+    int before = -1;
+#pragma unroll 1 /* the first pass over each copy of the code would wait for it */
+    for (int k_block = 0; k_block < n_k; k_block++) {
+      wait(ring().full[stage.place], stage.round);
+      const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
+                     b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
+#pragma unroll
+      for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+      wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Config::bk / wgmma_k; step++)
+#pragma unroll
+        for (int p = 0; p < Config::pieces; p++)
+          wgmma_mma_async<element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
+                                             a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
+      wgmma_commit_group();
+#pragma unroll
+      for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+      if (before >= 0) {
+        wgmma_wait_group<1>(); /* the block before has been read */
+        release(before);
+      }
+      before = stage.place;
+      stage.advance();
+    }
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+    release(before);
+  }
+
+  /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
+   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. The units round their sums toward zero, so every few k one sum is
+   * added to the total while they work on the other: of two slices `high`, as `low` is too small to need it; of three both. */
+  template <bool A_X, bool B_X>
+  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], ring_place<Config::n_stages> &stage) const {
+    constexpr bool adds_low = Config::n_slices == 3;
+    constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
+    constexpr uint32_t a_slice = Config::a_bytes >> 4, b_slice = Config::b_bytes >> 4;
+    const int n_k = n_k_blocks();
+    const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
+                   b_first =
+                       wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
+    float high[Config::bm / 2], low[Config::bm / 2];
+#pragma unroll
+    for (int i = 0; i < Config::bm / 2; i++) total[i] = 0;
+    int before = -1;
+#pragma unroll 1
+    for (int k_block = 0; k_block < n_k; k_block++) {
+      wait(ring().full[stage.place], stage.round);
+      uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
+               b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
+#pragma unroll 1 /* unrolled, the compiler serializes the wgmma */
+      for (int chunk = 0; chunk < Config::bk / WS_SLICED_CHUNK_K; chunk++) {
+        /* A slice of A times one of B. */
+        const auto multiply_by = [&](float(&sums)[Config::bm / 2], int of_a, int of_b, int step, int adds) {
+          wgmma_mma_async<element, B_X, A_X>(sums, b + of_b * b_slice + step * wgmma_next_k<B_X>,
+                                             a + of_a * a_slice + step * wgmma_next_k<A_X>, adds);
+        };
+        const auto multiply_high = [&] {
+#pragma unroll
+          for (int step = 0; step < n_steps; step++) multiply_by(high, 0, 0, step, step > 0);
+          wgmma_commit_group();
+        };
+        hold_in_place(high);
+        hold_in_place(low);
+        wgmma_fence();
+        if constexpr (!adds_low) multiply_high();
+#pragma unroll
+        for (int step = 0; step < n_steps; step++) {
+          multiply_by(low, 0, 1, step, adds_low ? step > 0 : k_block + chunk > 0 || step > 0);
+          multiply_by(low, 1, 0, step, 1);
+          if constexpr (adds_low) {
+            multiply_by(low, 1, 1, step, 1);
+            multiply_by(low, 0, 2, step, 1);
+            multiply_by(low, 2, 0, step, 1);
+          }
+        }
+        wgmma_commit_group();
+        if constexpr (adds_low) {
+          multiply_high();
+          wgmma_wait_group<1>(); /* `low` */
+          hold_in_place(low);
+#pragma unroll
+          for (int i = 0; i < Config::bm / 2; i++) total[i] += low[i];
+          wgmma_wait_group<0>();
+        } else {
+          wgmma_wait_group<1>(); /* `high`, and all that was begun before it */
+        }
+        hold_in_place(high);
+        if (chunk == 0 && before >= 0) release(before);
+#pragma unroll
+        for (int i = 0; i < Config::bm / 2; i++) total[i] += high[i];
+        a += n_steps * wgmma_next_k<A_X>, b += n_steps * wgmma_next_k<B_X>;
+      }
+      before = stage.place;
+      stage.advance();
+    }
+    wgmma_wait_group<0>();
+    hold_in_place(low);
+    release(before);
+    if constexpr (!adds_low) {
+#pragma unroll
+      for (int i = 0; i < Config::bm / 2; i++) total[i] = fmaf(low[i], 0x1p-11f, total[i]);
+    }
+  }
+
+  /* By the layouts of this launch. */
+  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::pieces][Config::bm / 2],
+                                                       ring_place<Config::n_stages> &stage) const {
+    const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
+    if constexpr (Config::n_slices > 1) {
+      if (a_x && b_x) multiply_slices<true, true>(sums[0], stage);
+      if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage);
+      if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage);
+      if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage);
+    } else {
+      if (a_x && b_x) multiply<true, true>(sums, stage);
+      if (a_x && !b_x) multiply<true, false>(sums, stage);
+      if (!a_x && b_x) multiply<false, true>(sums, stage);
+      if (!a_x && !b_x) multiply<false, false>(sums, stage);
+    }
+  }
+
+  /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there ---------------------------- */
+
+  /* Thread t's sums, four at a time, from this place on. */
+  static __device__ __forceinline__ uint32_t part_at(uint32_t places, int four) {
+    return places + uint32_t((four * 128 + int(threadIdx.x) % 128) * 16);
+  }
+
+  /* The first block's warpgroup has no more use for what stands in its places. */
+  __device__ __forceinline__ void ask_for_part() const {
+    if (threadIdx.x % 128 != 0) return;
+    cp_async_bulk_wait_group_read<0>();
+    mbarrier_arrive_expect_tx(shared_address(&ring().part_full), sizeof(float) * 64 * Config::bm);
+    mbarrier_arrive_at(shared_address(&ring().part_empty), 1);
+  }
+
+  __device__ __forceinline__ void send_part(const float (&sums)[Config::bm / 2], uint32_t places, uint32_t round) const {
+    wait(ring().part_empty, round);
+#pragma unroll
+    for (int four = 0; four < Config::bm / 8; four++) {
+      const float own[4] = {sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]};
+      st_async_16(part_at(places, four), own, shared_address(&ring().part_full), 0);
+    }
+  }
+
+  __device__ __forceinline__ void add_part(const float (&sums)[Config::bm / 2], float (&total)[Config::bm / 2], uint32_t places,
+                                           uint32_t round) const {
+    wait(ring().part_full, round);
+#pragma unroll
+    for (int four = 0; four < Config::bm / 8; four++) {
+      float other[4];
+      ld_shared_four(other, part_at(places, four));
+#pragma unroll
+      for (int u = 0; u < 4; u++) total[4 * four + u] = sums[4 * four + u] + other[u];
+    }
+    barrier_sync(1 + consumer_idx(), 128); /* all have read */
+  }
+
+  __device__ __forceinline__ void consume() const {
+    ring_place<Config::n_stages> stage;
+    ring_place<Config::n_items> slot;
+    float sums[Config::pieces][Config::bm / 2];
+    const int t = int(threadIdx.x) % 128;
+    const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
+    const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
+                                                                consumer_idx() * Config::bias_bytes);
+    int output = 0;
+    uint32_t part_round = 0, turn = 0;
+    while (true) {
+      wait(ring().item_full[slot.place], slot.round);
+      const item at = ring().items[slot.place];
+      barrier_sync(1 + consumer_idx(), 128);
+      if (t == 0) {
+        const uint32_t empty = shared_address(&ring().item_empty[slot.place]);
+        if constexpr (cluster > 1)
+          mbarrier_arrive_at(empty, 0);
+        else
+          mbarrier_arrive(empty);
+      }
+      slot.advance();
+      if (at.m < 0) break;
+      if constexpr (Config::turns)
+        if (int(turn++ % Config::n_consumers) != consumer_idx()) {
+          stage.advance(n_k_blocks());
+          continue;
+        }
+      if constexpr (in_parts)
+        if (rank() == 0) ask_for_part();
+      const int n = column(at.n) + share_idx() * Config::pieces * 64;
+      if constexpr (Config::is_sliced) {
+        multiply_as_laid_out(sums, stage);
+        sliced_store<Config>{args}(sums, at.m, n, at.batch);
+      } else {
+        const wgmma_store<Config> store{args};
+        store.prefetch(at.m, n, at.batch);
+        const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
+        if constexpr (Config::turns) begin_turn(turn - 1, stage);
+        multiply_as_laid_out(sums, stage);
+        if constexpr (in_parts) {
+          part_round ^= 1;
+          if (rank() > 0) {
+            send_part(sums[0], places, part_round ^ 1);
+            continue;
+          }
+          float total[1][Config::bm / 2];
+          add_part(sums[0], total[0], places, part_round ^ 1);
+          store.put_bias(bias_of_item, bias);
+          store(total, at.m, n, at.batch, bias, places, output);
+        } else {
+          store.put_bias(bias_of_item, bias);
+          store(sums, at.m, n, at.batch, bias, places, output);
+        }
+      }
+    }
+    if (t == 0) cp_async_bulk_wait_group_read<0>();
+  }
+
+  /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all blocks find the same. */
+  __device__ __forceinline__ bool stores_nothing() const {
+    const ws_wgmma_scales &scales = args.scales;
+    const ws_slice_state of_m = *scales.state_m, of_n = *scales.state_n;
+    if constexpr (Config::n_slices == 3)
+      return of_m.n_marked + of_n.n_marked == 0 || of_m.n_unfit == scales.n_m || of_n.n_unfit == scales.n_n;
+    else
+      return of_m.n_marked == scales.n_m || of_n.n_marked == scales.n_n;
+  }
+
+  __device__ __forceinline__ void run() const {
+    prepare();
+    if constexpr (Config::is_sliced) {
+      griddepcontrol_launch_dependents();
+      griddepcontrol_wait(); /* for the slices */
+      if (stores_nothing()) return;
+    }
+    if (threadIdx.x < 128) {
+      if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
+      if (threadIdx.x == 0) produce();
+    } else {
+      if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
+      consume();
+    }
+    if constexpr (cluster > 1) cluster_sync(); /* no block leaves while another may still write to it */
+  }
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,175 @@
+/* split_kernel.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
+ * of the parts. How k is cut depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
+ *
+ *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
+ *                              C: each is the sum of its parts, read from the L2. All blocks must be resident at once.
+ *                              Few parts: an element belongs to a thread. Many parts, then of few elements: to a block.
+ *   without                    a block does the parts of a tile one after the other and keeps the total in shared memory. */
+#ifndef WS_CUDA_SPLIT_KERNEL_CUH
+#define WS_CUDA_SPLIT_KERNEL_CUH
+#include "cuda/epilogue/epilogue.cuh"
+#include "cuda/sched/grid_barrier.cuh"
+
+namespace ws {
+
+constexpr int few_parts = 16;
+
+/* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way at once. */
+template <class Config> __device__ __forceinline__ void add_few_parts(const ws_gemm_args &args) {
+  using number = typename Config::sum;
+  using vector16 = sum_vector<Config>;
+  constexpr int n_e = vector16::length, at_once = 4;
+  const scaling<Config> scale(args);
+  const int n_parts = args.split.n_parts;
+  const int64_t ld = args.split.ld, stride = ld * args.n / n_e; /* in vectors, from part to part */
+  const uint32_t per_column = uint32_t(ld) / n_e, n = uint32_t(args.n),
+                 n_vectors = uint32_t(args.grid.n_batch / n_parts) * n * per_column; /* it fits: split.h */
+  for (uint32_t v = blockIdx.x * Config::n_threads + threadIdx.x; v < n_vectors; v += gridDim.x * Config::n_threads) {
+    const uint32_t column = v / per_column, i = v % per_column * n_e, j = column % n, product = column / n;
+    const vector16 *parts = static_cast<const vector16 *>(args.split.sums) + product * int64_t(n_parts) * stride +
+                            j * int64_t(per_column) + v % per_column;
+    vector16 total;
+    for (int begin = 0; begin < n_parts; begin += at_once) {
+      vector16 part[at_once];
+#pragma unroll
+      for (int p = 0; p < at_once; p++)
+        if (begin + p < n_parts) part[p] = parts[(begin + p) * stride];
+#pragma unroll
+      for (int p = 0; p < at_once; p++)
+#pragma unroll
+        for (int e = 0; e < n_e; e++)
+          if (begin + p == 0)
+            total.e[e] = part[p].e[e];
+          else if (begin + p < n_parts)
+            total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
+    }
+    const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
+    if (args.c_vectors && i + n_e <= args.m && !takes_steps<Config>(args)) {
+      vector16 old{};
+      if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll
+      for (int e = 0; e < n_e; e++) total.e[e] = scale(total.e[e], old.e[e]);
+      store_vector<Config>(c, total);
+    } else {
+#pragma unroll
+      for (int e = 0; e < n_e; e++)
+        if (i + e < args.m) finish_sum<Config>(args, scale, product, i + e, j, total.e[e]);
+    }
+  }
+}
+
+/* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared memory, as many as there is room for, so
+ * that the L2's latency is paid few times; then 32 threads add them in the order of the parts. */
+template <class Config> __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::sum *shared) {
+  using number = typename Config::sum;
+  constexpr int n_warps = Config::n_threads / 32,
+                most_parts = Config::shared_bytes / int(sizeof(number)) / 32 / n_warps * n_warps;
+  constexpr int at_once = 8 < most_parts / n_warps ? 8 : most_parts / n_warps; /* loads under way for each thread */
+  static_assert(most_parts > 0, "room for a part of each warp");
+  const scaling<Config> scale(args);
+  const int n_parts = args.split.n_parts, lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const int64_t ld = args.split.ld, stride = ld * args.n;
+  const uint32_t n_rows = uint32_t(args.m),
+                 n_elements = uint32_t(args.grid.n_batch / n_parts * args.n * args.m); /* it fits: split.h */
+  for (uint32_t first = blockIdx.x * 32; first < n_elements; first += gridDim.x * 32) {
+    const uint32_t e = min(first + lane, n_elements - 1);
+    const uint32_t i = e % n_rows, column = e / n_rows, j = column % uint32_t(args.n), product = column / uint32_t(args.n);
+    const number *parts = static_cast<const number *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
+    number total{};
+    for (int begin = 0; begin < n_parts; begin += most_parts) {
+      const int end = min(n_parts, begin + most_parts);
+      for (int p = begin + warp; p < end; p += at_once * n_warps) {
+        number part[at_once];
+#pragma unroll
+        for (int u = 0; u < at_once; u++)
+          if (p + u * n_warps < end) part[u] = parts[(p + u * n_warps) * stride];
+#pragma unroll
+        for (int u = 0; u < at_once; u++)
+          if (p + u * n_warps < end) shared[(p + u * n_warps - begin) * 32 + lane] = part[u];
+      }
+      __syncthreads();
+      if (warp == 0) {
+        if (begin == 0) total = shared[lane];
+#pragma unroll 8
+        for (int p = begin == 0 ? 1 : begin; p < end; p++) total = plus<Config>(total, shared[(p - begin) * 32 + lane]);
+      }
+      __syncthreads();
+    }
+    if (warp > 0 || first + lane >= n_elements) continue;
+    finish_sum<Config>(args, scale, product, i, j, total);
+  }
+}
+
+/* One tile's total, bm x item_n elements in shared memory, to C. */
+template <class Config>
+__device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typename Config::sum *total, int64_t product,
+                                             int64_t m_first, int64_t n_first) {
+  using number = typename Config::sum;
+  const scaling<Config> scale(args);
+  for (int e = int(threadIdx.x); e < Config::bm * Config::item_n; e += Config::n_threads) {
+    const int i = e % Config::bm, j = e / Config::bm;
+    if (m_first + i >= args.m || n_first + j >= args.n) continue;
+    finish_sum<Config>(args, scale, product, m_first + i, n_first + j, total[e]);
+  }
+}
+
+/* What a block is at: in shared memory, where it costs the mainloop no registers. */
+struct split_state {
+  uint32_t item_idx;
+  int turn; /* without sums: the part that the tile's owner is at */
+  ws_tile tile;
+  int row, col, product, part;
+  int64_t n_k;
+
+  __device__ void set(const ws_gemm_args &args) {
+    if (item_idx >= args.sched.n_items) return;
+    const bool apart = args.split.sums != nullptr;
+    tile = ws_tile_at(&args.grid, item_idx);
+    row = int(tile.row), col = int(tile.col);
+    product = apart ? int(tile.batch) / args.split.n_parts : int(tile.batch);
+    part = apart ? int(tile.batch) % args.split.n_parts : turn;
+    n_k = ws_min(args.split.part_k, args.k - part * args.split.part_k);
+  }
+};
+
+template <class Config, class Product> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
+  using number = typename Config::sum;
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ split_state at;
+  number *const tile_total = reinterpret_cast<number *>(shared + Config::shared_bytes);
+  if (threadIdx.x == 0) {
+    at.item_idx = blockIdx.x, at.turn = 0;
+    at.set(args);
+  }
+  __syncthreads();
+  while (at.item_idx < args.sched.n_items) {
+    Product::run(
+        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, [&] { return at.n_k; },
+        [&](int64_t m_first, int64_t n_first) {
+          const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
+          if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
+          number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
+          return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
+        });
+    __syncthreads(); /* shared memory is free again, and the total complete */
+    const bool is_done = args.split.sums || at.turn + 1 == args.split.n_parts;
+    if (!args.split.sums && is_done)
+      finish_total<Config>(args, tile_total, at.product, int64_t(at.row) * Config::bm, int64_t(at.col) * Config::bn);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      at.turn = is_done ? 0 : at.turn + 1;
+      if (is_done) at.item_idx += gridDim.x;
+      at.set(args);
+    }
+    __syncthreads();
+  }
+  if (!args.split.sums) return;
+  grid_sync(args.split.barrier, gridDim.x);
+  if (args.split.n_parts <= few_parts)
+    add_few_parts<Config>(args);
+  else
+    add_many_parts<Config>(args, reinterpret_cast<number *>(shared));
+}
+
+} // namespace ws
+#endif

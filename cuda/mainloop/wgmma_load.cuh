@@ -1,0 +1,37 @@
+/* wgmma_load.cuh - from an operand in global memory to a stage, by the copy engine (one thread): 64 of k of so many x (m or n), as wgmma
+ * wants them (ptx_wgmma.cuh, descriptors). What lies beyond the operand is zeros. */
+#ifndef WS_CUDA_WGMMA_LOAD_CUH
+#define WS_CUDA_WGMMA_LOAD_CUH
+#include "cuda/ptx/tma.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/shared/wgmma_args.h"
+
+namespace ws {
+
+/* One box, into this block or into all blocks of the cluster. */
+template <int BLOCKS>
+__device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, int along, int line, int batch, uint32_t barrier) {
+  if constexpr (BLOCKS == 1)
+    cp_async_bulk_tensor_load(to, map, along, line, batch, barrier);
+  else
+    cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, (1 << BLOCKS) - 1);
+}
+
+/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X / BLOCKS each, for all of them. slice: of
+ * operands that consist of slices, which the map has as products. */
+template <int X, int BLOCKS>
+__device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
+                                           uint32_t rank, int slice = 0) {
+  constexpr int mine = X / BLOCKS, slab_bytes = wgmma_line * wgmma_line * 2;
+  const int product = op.batch_first + batch * op.batch_step + slice;
+  x += int(rank) * mine, to += rank * (mine * wgmma_line * 2);
+  if (op.along_k) {
+    load_box<BLOCKS>(to, &op.map, k, x, product, barrier);
+  } else {
+#pragma unroll
+    for (int s = 0; s < mine / 64; s++) load_box<BLOCKS>(to + s * slab_bytes, &op.map, x + s * 64, k, product, barrier);
+  }
+}
+
+} // namespace ws
+#endif

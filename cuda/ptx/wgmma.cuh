@@ -1,0 +1,130 @@
+/* ptx_wgmma.cuh - matrix instructions of a warpgroup (PTX ISA: wgmma, setmaxnreg; sm_90a), one each, named as in the manual.
+ *
+ * wgmma reads both operands from shared memory, through descriptors, while the threads go on; what they may do meanwhile is said at
+ * the fences. All four warps of a warpgroup call each of these together. */
+#ifndef WS_CUDA_PTX_WGMMA_CUH
+#define WS_CUDA_PTX_WGMMA_CUH
+#include <cstdint>
+#include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/ptx/copy.cuh"
+
+namespace ws {
+
+/* ---- Descriptors: matrix operands in shared memory with 128-byte swizzle ------------------------------------------------------------
+ * An operand is x (m or n) times k, of 16-bit elements, brought by the copy engine as slabs: lines of 128 bytes, eight to an atom of
+ * 1024 bytes, in which 16-byte piece number c of line r stands at c ^ (r % 8).
+ *   k contiguous: a line is 64 k of one x; the next 8 x are 1024 bytes on (the stride); 16 k are 32 bytes.
+ *   x contiguous: a line is 64 x of one k; the next 8 k are 1024 bytes on (the stride), the next 64 x slab_bytes on (the leading
+ *   dimension); 16 k are 2048 bytes. */
+constexpr int wgmma_k = 16, wgmma_line = 64; /* 16-bit elements */
+constexpr uint32_t wgmma_atom_bytes = 1024;
+
+template <bool X_CONTIGUOUS> __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, uint32_t slab_bytes) {
+  const uint64_t swizzle_128 = uint64_t(1) << 62, stride = uint64_t(wgmma_atom_bytes >> 4) << 32;
+  const uint64_t leading = uint64_t(X_CONTIGUOUS ? slab_bytes >> 4 : 1) << 16; /* 1: not looked at */
+  return swizzle_128 | stride | leading | uint64_t((address & 0x3ffff) >> 4);
+}
+
+/* From one step of 16 k to the next, in units of the descriptor's address. */
+template <bool X_CONTIGUOUS> constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? 2 * (wgmma_atom_bytes >> 4) : wgmma_k * 2 >> 4;
+
+/* ---- Order ---------------------------------------------------------------------------------------------------------------------- */
+
+/* wgmma.fence: the warpgroup's accesses to the accumulators so far come before the wgmma that follow. */
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+/* wgmma.commit_group: what was begun since the last is a group. */
+__device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+/* wgmma.wait_group: at most PENDING groups are still under way. */
+template <int PENDING> __device__ __forceinline__ void wgmma_wait_group() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+/* Keeps the compiler from moving what is done with an accumulator across this place. */
+template <int N> __device__ __forceinline__ void hold_in_place(float (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+/* setmaxnreg: gives registers of this warpgroup back, or waits until it has so many. */
+template <int COUNT> __device__ __forceinline__ void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+/* ---- wgmma.mma_async.m64nNk16: d[64 x N] = a[64 x 16] b[16 x N] (+ d if adds) --------------------------------------------------------
+ * Thread t of the warpgroup, with w = t / 32, g = t % 32 / 4, q = t % 4, holds for each piece j of 8 columns
+ *   d[4j], d[4j + 1]: row 16w + g, columns 8j + 2q and the next;   d[4j + 2], d[4j + 3]: row 16w + g + 8, the same columns.
+ * A_X, B_X: the operand is contiguous along m, along n, in place of k. */
+
+#define WS_D8(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define WS_D32(i) WS_D8(i), WS_D8(i + 8), WS_D8(i + 16), WS_D8(i + 24)
+#define WS_R0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+#define WS_R16 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WS_R32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+#define WS_R48 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WS_R64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+#define WS_R80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WS_R96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+#define WS_R112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WS_R_16 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WS_R_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WS_R_64 WS_R0 WS_R16
+#define WS_R_128 WS_R_64 ", " WS_R32 WS_R48
+#define WS_R_192 WS_R_128 ", " WS_R64 WS_R80
+#define WS_R_256 WS_R_192 ", " WS_R96 WS_R112
+#define WS_D_16 WS_D8(0)
+#define WS_D_32 WS_D8(0), WS_D8(8)
+#define WS_D_64 WS_D32(0)
+#define WS_D_128 WS_D_64, WS_D32(32)
+#define WS_D_192 WS_D_128, WS_D32(64)
+#define WS_D_256 WS_D_192, WS_D32(96)
+
+/* a, b, adds, A_X, B_X: numbers of these operands in the text. */
+#define WS_WGMMA(n, type, a_at, b_at, adds_at, a_x_at, b_x_at)                               \
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %" #adds_at ", 0;\n\t"                  \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" WS_R_##n \
+               "}, %" #a_at ", %" #b_at ", p, 1, 1, %" #a_x_at ", %" #b_x_at ";\n\t}"        \
+               : WS_D_##n                                                                    \
+               : "l"(a), "l"(b), "r"(adds), "n"(int(A_X)), "n"(int(B_X)))
+#define WS_WGMMA_BY_TYPE(n, a_at, b_at, adds_at, a_x_at, b_x_at) \
+  if constexpr (std::is_same_v<Element, __half>)                 \
+    WS_WGMMA(n, "f16", a_at, b_at, adds_at, a_x_at, b_x_at);     \
+  else                                                           \
+    WS_WGMMA(n, "bf16", a_at, b_at, adds_at, a_x_at, b_x_at)
+
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[8], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(16, 8, 9, 10, 11, 12);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[16], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(32, 16, 17, 18, 19, 20);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[32], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(64, 32, 33, 34, 35, 36);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[64], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(128, 64, 65, 66, 67, 68);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[96], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(192, 96, 97, 98, 99, 100);
+}
+template <class Element, bool A_X, bool B_X>
+__device__ __forceinline__ void wgmma_mma_async(float (&d)[128], uint64_t a, uint64_t b, int adds) {
+  WS_WGMMA_BY_TYPE(256, 128, 129, 130, 131, 132);
+}
+
+} // namespace ws
+#endif

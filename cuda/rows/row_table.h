@@ -1,0 +1,72 @@
+/* row_table.h - the rows of kernels.def as the host sees them, for device.c and for the tests of the host side, which do not see into the
+ * library. */
+#ifndef WS_CUDA_ROW_TABLE_H
+#define WS_CUDA_ROW_TABLE_H
+#include "cuda/host/device.h"
+#include "cuda/rows/rows.h"
+
+static const ws_cuda_row ws_cuda_rows[] = {
+#define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
+  {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
+   WS_ROW_TYPE_##t,                                                                        \
+   bm,                                                                                     \
+   bn,                                                                                     \
+   coarse,                                                                                 \
+   WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
+   WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
+   blocks,                                                                                 \
+   WS_ROW_TOTAL_BYTES(WS_ROW_SUM_BYTES_##t, bm, bn, coarse),                               \
+   #mainloop[0] == 'v' ? WS_ROW_VECTOR : WS_ROW_TILED,                                     \
+   WS_IS_FMA_##mainloop,                                                                   \
+   1,                                                                                      \
+   splits,                                                                                 \
+   0,                                                                                      \
+   1,                                                                                      \
+   0,                                                                                      \
+   0,                                                                                      \
+   rate},
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, turns, stages, cluster, rate) \
+  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                         \
+   WS_ROW_TYPE_##t,                                                                   \
+   bm,                                                                                \
+   bn,                                                                                \
+   coarse,                                                                            \
+   WS_WGMMA_THREADS(consumers),                                                       \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages),                   \
+   1,                                                                                 \
+   0,                                                                                 \
+   WS_ROW_WGMMA,                                                                      \
+   0,                                                                                 \
+   WS_WGMMA_BLOCKS_##cluster,                                                         \
+   0,                                                                                 \
+   WS_WGMMA_IS_PLAIN(consumers),                                                      \
+   WS_WGMMA_K_PARTS_##cluster,                                                        \
+   turns,                                                                             \
+   0,                                                                                 \
+   rate},
+#define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
+  {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
+   WS_ROW_TYPE_##t,                                                                          \
+   bm,                                                                                       \
+   bn,                                                                                       \
+   coarse,                                                                                   \
+   WS_WGMMA_THREADS(consumers),                                                              \
+   WS_SLICED_SHARED_BYTES(WS_SLICES_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, stages), \
+   1,                                                                                        \
+   0,                                                                                        \
+   WS_ROW_SLICED,                                                                            \
+   0,                                                                                        \
+   WS_WGMMA_BLOCKS_##cluster,                                                                \
+   0,                                                                                        \
+   0,                                                                                        \
+   1,                                                                                        \
+   0,                                                                                        \
+   WS_SLICES_##product,                                                                      \
+   rate},
+#include "cuda/rows/kernels.def"
+#undef WS_CUDA_ROW
+#undef WS_CUDA_WGMMA_ROW
+#undef WS_CUDA_SLICED_ROW
+};
+enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
+#endif

@@ -1,0 +1,58 @@
+/* kernel_args.h - what a GEMM kernel is told at its launch. Shared by C and CUDA; one constant parameter. */
+#ifndef WS_CUDA_KERNEL_ARGS_H
+#define WS_CUDA_KERNEL_ARGS_H
+#include <stdint.h>
+
+#include "core/tile.h"
+#include "cuda/sched/sched.h"
+#include "cuda/shared/epilogue_args.h"
+#include "cuda/shared/grid_barrier.h"
+
+/* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and stride allow. */
+typedef enum ws_copy_mode {
+  WS_COPY_VECTORS_MN, /* 16 bytes along the contiguous m or n */
+  WS_COPY_ALONG_MN,   /* single elements, m or n contiguous */
+  WS_COPY_VECTORS_K,  /* 16 bytes along the contiguous k, where the mainloop keeps them so (mma; else as below) */
+  WS_COPY_ALONG_K     /* single elements, k contiguous */
+} ws_copy_mode;
+
+/* Element (x, p) of an operand, x along m or n, p along k, stands at data[x * step_mn + p * step_k]; one of the steps is 1. */
+typedef struct ws_operand {
+  const void *data;
+  int64_t step_mn, step_k, stride; /* stride: from product to product of a batch */
+  int32_t mode;                    /* ws_copy_mode */
+  int32_t whole_elements;          /* complex: aligned to an element, not only to its real parts */
+  int32_t conj;
+  int32_t pairs; /* of 16-bit elements: aligned to two of them */
+} ws_operand;
+
+static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
+
+/* k cut into parts (split_kernel.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
+ * sums[((b * n_parts + s) * n + j) * ld + i]. */
+typedef struct ws_split_args {
+  int32_t n_parts;
+  int64_t part_k;
+  int64_t ld;
+  void *sums;               /* NULL: no memory for them; each tile's parts are summed by its owner */
+  ws_grid_barrier *barrier; /* of this launch, if there are sums */
+} ws_split_args;
+
+typedef struct ws_gemm_args {
+  ws_sched_args sched;
+  ws_tile_grid grid; /* split with sums: every part is a product of its own */
+  ws_split_args split;
+  int64_t m, n, k;
+  ws_operand a, b;
+  void *c;
+  int64_t ldc, stride_c;
+  union {
+    float s[2];
+    double d[2];
+  } alpha, beta; /* re, im */
+  int32_t beta_zero;
+  int32_t c_vectors; /* columns of C may be written 16 bytes at a time */
+  int32_t type_c;    /* ws_half_c_type; C of other types is of the type of A and B */
+  ws_epilogue_args epilogue;
+} ws_gemm_args;
+#endif

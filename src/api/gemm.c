@@ -1,0 +1,474 @@
+/* api.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
+ *
+ * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
+#include <string.h>
+
+#include "core/internal.h"
+#include "core/tile.h"
+
+#define WS_INLINE static inline __attribute__((always_inline))
+
+/* What the caller called it, for error messages; the problem has row-major swapped away. */
+typedef struct said {
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+} said;
+
+static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
+static bool is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS; }
+static bool known_op(wsgemm_op op) { return op >= WSGEMM_NO_TRANS && op <= WSGEMM_CONJ_NO_TRANS; }
+static bool known_layout(wsgemm_layout layout) { return layout == WSGEMM_ROW_MAJOR || layout == WSGEMM_COL_MAJOR; }
+
+/* Elements of A and B as they are stored: `length` contiguous ones, `count` times. */
+static int64_t a_length(const ws_problem *p) { return p->a_trans ? p->k : p->m; }
+static int64_t a_count(const ws_problem *p) { return p->a_trans ? p->m : p->k; }
+static int64_t b_length(const ws_problem *p) { return p->b_trans ? p->n : p->k; }
+static int64_t b_count(const ws_problem *p) { return p->b_trans ? p->k : p->n; }
+
+/* ---- making the problem ----------------------------------------------------------------------------------------------------- */
+
+WS_INLINE void set_scale_s(ws_scale *s, float alpha_re, float alpha_im, float beta_re, float beta_im) {
+  s->alpha.s[0] = alpha_re, s->alpha.s[1] = alpha_im;
+  s->beta.s[0] = beta_re, s->beta.s[1] = beta_im;
+  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
+  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
+  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
+}
+
+WS_INLINE void set_scale_d(ws_scale *s, double alpha_re, double alpha_im, double beta_re, double beta_im) {
+  s->alpha.d[0] = alpha_re, s->alpha.d[1] = alpha_im;
+  s->beta.d[0] = beta_re, s->beta.d[1] = beta_im;
+  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
+  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
+  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
+}
+
+/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major transpose: swapping the operands
+ * is all. */
+WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, const void *a,
+                            int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+  const bool complex_type = type == WSGEMM_C32 || type == WSGEMM_C64;
+  p->type = p->type_c = type;
+  p->math = WSGEMM_MATH_INHERIT;
+  p->k = k;
+  p->c = c, p->ldc = ldc;
+  if (s->layout == WSGEMM_ROW_MAJOR) {
+    p->m = n, p->n = m;
+    p->a = b, p->lda = ldb, p->a_trans = is_transposed(s->transb), p->scale.conj_a = complex_type && is_conjugated(s->transb);
+    p->b = a, p->ldb = lda, p->b_trans = is_transposed(s->transa), p->scale.conj_b = complex_type && is_conjugated(s->transa);
+  } else {
+    p->m = m, p->n = n;
+    p->a = a, p->lda = lda, p->a_trans = is_transposed(s->transa), p->scale.conj_a = complex_type && is_conjugated(s->transa);
+    p->b = b, p->ldb = ldb, p->b_trans = is_transposed(s->transb), p->scale.conj_b = complex_type && is_conjugated(s->transb);
+  }
+  p->batch_count = 1;
+  p->stride_a = p->stride_b = p->stride_c = 0;
+  p->tuning = NULL;
+  p->has_epilogue = p->has_packed = false;
+}
+
+/* A descriptor of the first version has none (one with an activation was made whole: check_desc). */
+WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
+  return d->struct_bytes == sizeof *d &&
+         (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1);
+}
+
+WS_INLINE bool has_packed(const wsgemm_gemm_desc *d) { return d->struct_bytes == sizeof *d && (d->packed_a || d->packed_b); }
+
+/* Rows become columns where the layout swaps them. */
+static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
+  p->has_epilogue = has_epilogue(d);
+  if (!p->has_epilogue) return;
+  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  p->epilogue = (ws_epilogue){
+      .activation = d->epilogue,
+      .swapped = swap,
+      .bias_per_row = (d->bias_per == WSGEMM_BIAS_PER_ROW) != swap,
+      .type_bias = d->type_bias,
+      .bias = d->bias,
+      .stride_bias = d->stride_bias,
+      .residual = d->residual,
+      .ld_residual = d->ld_residual,
+      .stride_residual = d->stride_residual,
+      .out_scale = d->out_scale,
+      .column_sums = d->column_sums,
+      .stride_column_sums = d->stride_column_sums,
+  };
+}
+
+static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
+  set_operands(p, d->type_a, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
+  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  p->batch_count = d->batch_count;
+  p->stride_a = swap ? d->stride_b : d->stride_a;
+  p->stride_b = swap ? d->stride_a : d->stride_b;
+  p->stride_c = d->stride_c;
+  p->type_c = d->type_c;
+  p->math = d->math;
+  make_epilogue(d, p);
+  if (has_packed(d)) {
+    p->has_packed = true;
+    p->packed = (ws_packed_pair){.a = swap ? d->packed_b : d->packed_a, .b = swap ? d->packed_a : d->packed_b, .swapped = swap};
+  }
+  switch (d->type_scalar) {
+  case WSGEMM_F32:
+    set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
+    break;
+  case WSGEMM_F64:
+    set_scale_d(&p->scale, d->alpha.d, 0, d->beta.d, 0);
+    break;
+  case WSGEMM_C32:
+    set_scale_s(&p->scale, d->alpha.c.re, d->alpha.c.im, d->beta.c.re, d->beta.c.im);
+    break;
+  case WSGEMM_C64:
+    set_scale_d(&p->scale, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
+    break;
+  case WSGEMM_F16:
+  case WSGEMM_BF16:
+    break; /* no scalar is: types_fit */
+  }
+}
+
+/* ---- checks: the quick one lets nothing bad through; the full one says what is wrong ------------------------------------------ */
+
+/* Sizes and lds below 2^30 cannot overflow anything. */
+WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
+  const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->lda | p->ldb | p->ldc);
+  return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
+         (p->lda >= a_length(p)) & (p->ldb >= b_length(p)) & (p->ldc >= p->m) & (p->lda > 0) & (p->ldb > 0) & (p->ldc > 0) &
+         (p->batch_count == 1) & !p->has_epilogue & !p->has_packed;
+}
+
+static wsgemm_status check_enums(wsgemm_handle *h, const said *s) {
+  if (!known_layout(s->layout))
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "layout is %d; it must be 101 (row-major) or 102 (column-major)", (int)s->layout);
+  if (!known_op(s->transa)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transa is %d; it must be 111 .. 114", (int)s->transa);
+  if (!known_op(s->transb)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transb is %d; it must be 111 .. 114", (int)s->transb);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_size(wsgemm_handle *h, const char *name, int64_t size) {
+  if (size >= 0) return WSGEMM_SUCCESS;
+  return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least 0", name, (long long)size);
+}
+
+static wsgemm_status check_ld(wsgemm_handle *h, const char *ld_name, int64_t length, int64_t count, int64_t ld, int64_t bytes) {
+  int64_t extent;
+  const int64_t least = ws_max(1, length);
+  if (ld < least)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least %lld", ld_name, (long long)ld, (long long)least);
+  if (__builtin_mul_overflow(ld, count, &extent) || __builtin_mul_overflow(extent, bytes, &extent))
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; %lld times that many elements are more than 2^63 - 1 bytes", ld_name,
+                   (long long)ld, (long long)count);
+  return WSGEMM_SUCCESS;
+}
+
+/* Bytes from the first to behind the last element of a batch of matrices of positive size; -1 if that overflows. */
+static int64_t batch_bytes(int64_t length, int64_t count, int64_t ld, int64_t batch_count, int64_t stride, int64_t bytes) {
+  int64_t extent;
+  if (length == 0 || count == 0) return 0;
+  if (stride == INT64_MIN || __builtin_mul_overflow(stride < 0 ? -stride : stride, batch_count - 1, &extent)) return -1;
+  if (__builtin_add_overflow(extent, (count - 1) * ld + length, &extent)) return -1;
+  return __builtin_mul_overflow(extent, bytes, &extent) ? -1 : extent;
+}
+
+static int64_t a_bytes(const ws_problem *p) {
+  return batch_bytes(a_length(p), a_count(p), p->lda, p->batch_count, p->stride_a, ws_types[p->type].bytes);
+}
+static int64_t b_bytes(const ws_problem *p) {
+  return batch_bytes(b_length(p), b_count(p), p->ldb, p->batch_count, p->stride_b, ws_types[p->type].bytes);
+}
+static int64_t c_bytes(const ws_problem *p) {
+  return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type_c].bytes);
+}
+/* Those of an epilogue, if it has them. */
+static int64_t residual_bytes(const ws_problem *p) {
+  return batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual, ws_types[p->type_c].bytes);
+}
+static int64_t bias_bytes(const ws_problem *p) {
+  const int64_t n = p->epilogue.bias_per_row ? p->m : p->n;
+  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_bias, ws_types[p->epilogue.type_bias].bytes);
+}
+static int sum_bytes(const ws_problem *p) { return p->type_c == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
+static int64_t column_sums_bytes(const ws_problem *p) {
+  const int64_t n = p->epilogue.swapped ? p->m : p->n;
+  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
+}
+
+static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p) {
+  const ws_epilogue *e = &p->epilogue;
+  const int64_t bytes = ws_types[p->type_c].bytes;
+  const wsgemm_status status = e->residual ? check_ld(h, "ld_residual", p->m, p->n, e->ld_residual, bytes) : WSGEMM_SUCCESS;
+  if (status || p->batch_count < 1) return status;
+  const struct {
+    const char *name;
+    bool is_there;
+    int64_t stride, bytes;
+  } parts[] = {{"stride_bias", e->bias, e->stride_bias, e->bias ? bias_bytes(p) : 0},
+               {"stride_residual", e->residual, e->stride_residual, e->residual ? residual_bytes(p) : 0},
+               {"stride_column_sums", e->column_sums, e->stride_column_sums, e->column_sums ? column_sums_bytes(p) : 0}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    if (parts[i].is_there && parts[i].bytes < 0)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; a batch of %lld spans more than 2^63 - 1 bytes", parts[i].name,
+                     (long long)parts[i].stride, (long long)p->batch_count);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const int64_t bytes = ws_types[p->type].bytes;
+  wsgemm_status status = check_enums(h, s);
+  if (!status) status = check_size(h, "m", swap ? p->n : p->m);
+  if (!status) status = check_size(h, "n", swap ? p->m : p->n);
+  if (!status) status = check_size(h, "k", p->k);
+  if (!status) status = check_size(h, "batch_count", p->batch_count);
+  if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->ldb, bytes);
+  if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->lda, bytes);
+  if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
+  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, ws_types[p->type_c].bytes);
+  if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
+  if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
+                   (long long)p->batch_count);
+  return !status && p->has_packed ? ws_check_packed(h, p) : status;
+}
+
+/* Memory from the first to behind the last element of a batch. */
+typedef struct extent {
+  const char *name;
+  uintptr_t begin, bytes; /* 0: not there, or not read */
+} extent;
+
+static extent extent_of(const ws_problem *p, const char *name, const void *x, int64_t stride, int element_bytes, int64_t bytes) {
+  const int64_t before = stride < 0 ? stride * (p->batch_count - 1) * element_bytes : 0;
+  return (extent){name, (uintptr_t)x + (uintptr_t)before, x ? (uintptr_t)bytes : 0};
+}
+
+static bool meet(const extent *x, const extent *y) {
+  return x->bytes > 0 && y->bytes > 0 && x->begin < y->begin + y->bytes && y->begin < x->begin + x->bytes;
+}
+
+/* C, and column_sums after it, are written: neither may overlap another or what is read. */
+static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  enum { C, COLUMN_SUMS, A, B, BIAS, RESIDUAL, N_EXTENTS };
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const int bytes = ws_types[p->type].bytes, c_element = ws_types[p->type_c].bytes;
+  extent all[N_EXTENTS] = {{"c", 0, 0}};
+  all[C] = extent_of(p, "c", p->c, p->stride_c, c_element, c_bytes(p));
+  if (!ws_product_is_zero(p)) {
+    all[swap ? B : A] = extent_of(p, swap ? "b" : "a", p->a, p->stride_a, bytes, a_bytes(p));
+    all[swap ? A : B] = extent_of(p, swap ? "a" : "b", p->b, p->stride_b, bytes, b_bytes(p));
+  }
+  if (p->has_epilogue) {
+    const ws_epilogue *e = &p->epilogue;
+    if (e->column_sums)
+      all[COLUMN_SUMS] = extent_of(p, "column_sums", e->column_sums, e->stride_column_sums, sum_bytes(p), column_sums_bytes(p));
+    if (e->bias) all[BIAS] = extent_of(p, "bias", e->bias, e->stride_bias, ws_types[e->type_bias].bytes, bias_bytes(p));
+    if (e->residual) all[RESIDUAL] = extent_of(p, "residual", e->residual, e->stride_residual, c_element, residual_bytes(p));
+  }
+  for (int written = C; written <= COLUMN_SUMS; written++)
+    for (int i = written + 1; i < N_EXTENTS; i++)
+      if (meet(&all[written], &all[i]) && !(written == C && i == RESIDUAL && ws_residual_is_c(p)))
+        return ws_fail(h, WSGEMM_INVALID_VALUE, "%s overlaps %s; it must not", all[written].name, all[i].name);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s) {
+  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const bool read_ab = !ws_product_is_zero(p);
+  if (read_ab && !(swap ? p->b : p->a)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
+  if (read_ab && !(swap ? p->a : p->b)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
+  if (!p->c) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
+  return atomic_load_explicit(&h->check, memory_order_relaxed) ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
+}
+
+WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const said *s) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  wsgemm_status status;
+  if (!surely_good_shape(p, s) && (status = check_shape(h, p, s))) return status;
+  if (p->m == 0 || p->n == 0 || p->batch_count == 0) return WSGEMM_SUCCESS;
+  if ((!p->a || !p->b || !p->c || atomic_load_explicit(&h->check, memory_order_relaxed)) && (status = check_pointers(h, p, s)))
+    return status;
+  return ws_dispatch(h, p);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------------- */
+
+wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                           int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_F32, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta,
+                           double *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_F64, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_d(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, wsgemm_cfloat alpha, const wsgemm_cfloat *a, int64_t lda, const wsgemm_cfloat *b,
+                           int64_t ldb, wsgemm_cfloat beta, wsgemm_cfloat *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_C32, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  return run(h, &p, &s);
+}
+
+wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda, const wsgemm_cdouble *b,
+                           int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  ws_problem p;
+  set_operands(&p, WSGEMM_C64, &s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_d(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  return run(h, &p, &s);
+}
+
+WS_INLINE wsgemm_status run_half(wsgemm_handle *h, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, float alpha,
+                                 const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, float beta, uint16_t *c,
+                                 int64_t ldc) {
+  ws_problem p;
+  set_operands(&p, type, s, m, n, k, a, lda, b, ldb, c, ldc);
+  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  return run(h, &p, s);
+}
+
+wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b, int64_t ldb, float beta,
+                           wsgemm_f16 *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  return run_half(h, WSGEMM_F16, &s, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+wsgemm_status wsgemm_bgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
+                           int64_t k, float alpha, const wsgemm_bf16 *a, int64_t lda, const wsgemm_bf16 *b, int64_t ldb,
+                           float beta, wsgemm_bf16 *c, int64_t ldc) {
+  const said s = {layout, transa, transb};
+  return run_half(h, WSGEMM_BF16, &s, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* Halves are scaled by floats and may be summed up into any half or floats; all else is of one type. */
+static bool types_fit(const wsgemm_gemm_desc *d) {
+  if (d->type_a != d->type_b) return false;
+  if (!ws_is_half(d->type_a)) return d->type_c == d->type_a && d->type_scalar == d->type_a;
+  return (ws_is_half(d->type_c) || d->type_c == WSGEMM_F32) && d->type_scalar == WSGEMM_F32;
+}
+
+/* The parts of an epilogue: none for complex types, and a bias of C's type, or of FP32 where that is what sums are made in. */
+static wsgemm_status check_epilogue_types(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  if (d->type_c == WSGEMM_C32 || d->type_c == WSGEMM_C64)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "epilogue of a complex C: it is built in for real types only");
+  if (d->bias && d->type_bias != d->type_c && !(d->type_bias == WSGEMM_F32 && ws_is_half(d->type_c)))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "type_bias is %s beside a C of %s: this mixture is not built in",
+                   ws_types[d->type_bias].name, ws_types[d->type_c].name);
+  return WSGEMM_SUCCESS;
+}
+
+static wsgemm_status check_desc_enums(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
+  const struct {
+    const char *name;
+    int value, most;
+  } enums[] = {{"type_a", (int)d->type_a, WS_N_TYPES - 1},
+               {"type_b", (int)d->type_b, WS_N_TYPES - 1},
+               {"type_c", (int)d->type_c, WS_N_TYPES - 1},
+               {"type_scalar", (int)d->type_scalar, WS_N_TYPES - 1},
+               {"math", (int)d->math, WSGEMM_MATH_TF32},
+               {"scalar_mode", (int)d->scalar_mode, WSGEMM_SCALAR_DEVICE},
+               {"epilogue", (int)d->epilogue, WSGEMM_EPILOGUE_SILU},
+               {"bias_per", is_whole ? (int)d->bias_per : 0, WSGEMM_BIAS_PER_COLUMN},
+               {"type_bias", is_whole ? (int)d->type_bias : 0, WS_N_TYPES - 1}};
+  for (size_t i = 0; i < sizeof enums / sizeof enums[0]; i++)
+    if (enums[i].value < 0 || enums[i].value > enums[i].most)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be 0 .. %d", enums[i].name, enums[i].value, enums[i].most);
+  if (!types_fit(d))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "types %s, %s, %s and scalar %s: this mixture is not built in",
+                   ws_types[d->type_a].name, ws_types[d->type_b].name, ws_types[d->type_c].name, ws_types[d->type_scalar].name);
+  if (d->scalar_mode != WSGEMM_SCALAR_VALUE)
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "scalar_mode is 1; scalars in device memory need a GPU backend");
+  return has_epilogue(d) ? check_epilogue_types(h, d) : WSGEMM_SUCCESS;
+}
+
+/* One type for all, by value, without an epilogue; what is left are the enums of check_enums. */
+WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
+  const bool is_whole = d->struct_bytes == sizeof *d;
+  return ((unsigned)d->type_a <= WSGEMM_C64) & (d->type_b == d->type_a) & (d->type_c == d->type_a) &
+             (d->type_scalar == d->type_a) & ((unsigned)d->math <= WSGEMM_MATH_TF32) & (d->scalar_mode == WSGEMM_SCALAR_VALUE) &
+             (d->epilogue == WSGEMM_EPILOGUE_NONE) &&
+         (!is_whole ||
+          (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));
+}
+
+/* What only the descriptor form can get wrong. Leaves in *checked the descriptor to go on with: the given one, or *whole, which is made of
+ * one of the first version that has an activation. */
+static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given, wsgemm_gemm_desc *whole,
+                                const wsgemm_gemm_desc **checked) {
+  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  const bool is_first_version = given->struct_bytes == WSGEMM_GEMM_DESC_BASE_BYTES;
+  if (!is_first_version && given->struct_bytes != sizeof *given)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu, or %zu for the first version",
+                   given->struct_bytes, sizeof *given, WSGEMM_GEMM_DESC_BASE_BYTES);
+  *checked = given;
+  if (surely_good_desc(given)) return WSGEMM_SUCCESS;
+  if (is_first_version && given->epilogue != WSGEMM_EPILOGUE_NONE) {
+    *whole = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
+    memcpy(whole, given, WSGEMM_GEMM_DESC_BASE_BYTES);
+    whole->struct_bytes = sizeof *whole;
+    *checked = whole;
+  }
+  return check_desc_enums(h, *checked);
+}
+
+wsgemm_status wsgemm_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *desc) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  wsgemm_gemm_desc whole;
+  const wsgemm_status status = check_desc(h, desc, &whole, &desc);
+  if (status) return status;
+  const said s = {desc->layout, desc->transa, desc->transb};
+  ws_problem p;
+  make_problem(desc, &s, &p);
+  return run(h, &p, &s);
+}
+
+wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p) {
+  wsgemm_gemm_desc whole;
+  const wsgemm_status status = check_desc(h, desc, &whole, &desc);
+  if (status) return status;
+  const said s = {desc->layout, desc->transa, desc->transb};
+  make_problem(desc, &s, p);
+  return check_shape(h, p, &s);
+}
+
+wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, size_t *bytes) {
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
+  ws_problem p;
+  const wsgemm_status status = ws_problem_of(h, desc, &p);
+  return status ? status : ws_workspace_bytes(h, &p, bytes);
+}
+
+size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char *text, size_t bytes) {
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  wsgemm_handle *h = ws_handle(handle);
+  ws_problem p;
+  const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : ws_fail_handle();
+  if (status)
+    ws_text_add(&t, "error: %s\n", wsgemm_last_error());
+  else
+    ws_explain_problem(h, &p, &t);
+  return t.length;
+}

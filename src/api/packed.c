@@ -1,0 +1,154 @@
+/* packed.c - operands in a form made once for many products: the records of them. What that form is, the backend knows. */
+#include <stdlib.h>
+
+#include "core/cancel.h"
+#include "core/internal.h"
+#include "core/tile.h"
+#include "cuda/host/backend.h"
+
+#define WS_PACKED_MAGIC UINT64_C(0x77737061636b6564)
+enum { ALIGN = 256 };
+
+/* ---- whether it is the one ------------------------------------------------------------------------------------------------------ */
+
+/* One operand of a problem. */
+typedef struct operand {
+  const void *data;
+  bool along_k, conj;
+  int64_t n_x, ld, n_products, stride; /* n_x: m or n; n_products: those that differ */
+} operand;
+
+static operand operand_of(const ws_problem *p, bool is_a) {
+  operand x = {.data = is_a ? p->a : p->b,
+               .along_k = is_a ? p->a_trans : !p->b_trans,
+               .conj = is_a ? p->scale.conj_a : p->scale.conj_b,
+               .n_x = is_a ? p->m : p->n,
+               .ld = is_a ? p->lda : p->ldb,
+               .n_products = 1};
+  const int64_t stride = is_a ? p->stride_a : p->stride_b;
+  if (p->batch_count > 1 && stride != 0) x.n_products = p->batch_count, x.stride = stride;
+  return x;
+}
+
+static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsgemm_packed *packed, bool is_a) {
+  const bool swap = p->packed.swapped;
+  const char *const name = is_a != swap ? "packed_a" : "packed_b";
+  if (packed->magic != WS_PACKED_MAGIC)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s was not made by wsgemm_prepack, or is already destroyed", name);
+  const operand now = operand_of(p, is_a), then = operand_of(&packed->of, packed->is_a);
+  const struct {
+    const char *what;
+    int64_t now, then;
+  } values[] = {{"type", p->type, packed->of.type},
+                {"data", (int64_t)(intptr_t)now.data, (int64_t)(intptr_t)then.data},
+                {"k", p->k, packed->of.k},
+                {is_a != swap ? "m" : "n", now.n_x, then.n_x},
+                {"ld", now.ld, then.ld},
+                {"transposition", now.along_k, then.along_k},
+                {"conjugation", now.conj, then.conj},
+                {"side", ws_types[p->type].n_real > 1 && is_a, ws_types[p->type].n_real > 1 && packed->is_a},
+                {"number of products", now.n_products, then.n_products},
+                {"stride", now.stride, then.stride}};
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    if (values[i].now != values[i].then)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "%s was made of another operand: its %s is %lld, not %lld", name, values[i].what,
+                     (long long)values[i].then, (long long)values[i].now);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p) {
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (p->packed.a) status = check_one(h, p, p->packed.a, true);
+  if (!status && p->packed.b) status = check_one(h, p, p->packed.b, false);
+  return status;
+}
+
+/* ---- making one ----------------------------------------------------------------------------------------------------------------- */
+
+/* A product of this operand with one of a single row or column, whose pointers all are the operand's: they tell the device. */
+static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand which, ws_problem *p,
+                                    bool *is_a) {
+  if (!desc) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  if (which != WSGEMM_OPERAND_A && which != WSGEMM_OPERAND_B)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "operand is %d; it must be 0 (A) or 1 (B)", (int)which);
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  const bool is_b = which == WSGEMM_OPERAND_B;
+  union {
+    const void *given;
+    void *wanted;
+  } data = {is_b ? desc->b : desc->a};
+  d.struct_bytes = desc->struct_bytes == WSGEMM_GEMM_DESC_BASE_BYTES ? sizeof d : desc->struct_bytes;
+  d.layout = desc->layout, d.math = desc->math, d.scalar_mode = desc->scalar_mode;
+  d.transa = is_b ? WSGEMM_NO_TRANS : desc->transa, d.transb = is_b ? desc->transb : WSGEMM_NO_TRANS;
+  d.type_a = desc->type_a, d.type_b = desc->type_b, d.type_c = desc->type_c, d.type_scalar = desc->type_scalar;
+  d.m = is_b ? 1 : desc->m, d.n = is_b ? desc->n : 1, d.k = desc->k;
+  d.a = d.b = data.given, d.c = data.wanted;
+  const bool by_rows = d.layout == WSGEMM_ROW_MAJOR;
+  d.lda = is_b ? by_rows ? ws_max(1, d.k) : 1 : desc->lda, d.ldb = is_b ? desc->ldb : by_rows ? 1 : ws_max(1, d.k);
+  d.ldc = ws_max(1, by_rows ? d.n : d.m);
+  d.batch_count = desc->batch_count, d.stride_a = is_b ? 0 : desc->stride_a, d.stride_b = is_b ? desc->stride_b : 0;
+  *is_a = is_b == (d.layout == WSGEMM_ROW_MAJOR);
+  const wsgemm_status status = ws_problem_of(h, &d, p);
+  if (status) return status;
+  p->scale.alpha_zero = false;
+  return data.given ? WSGEMM_SUCCESS : ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", is_b ? "b" : "a");
+}
+
+static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int *device, int *n_slices, size_t *bytes) {
+  *bytes = 0;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || p->k == 0) return status;
+  const ws_place place = ws_cuda_place(h, p, device, &status);
+  return place == WS_PLACE_DEVICE ? ws_cuda_packed_bytes(h, p, is_a, *device, n_slices, bytes) : status;
+}
+
+wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, size_t *bytes) {
+  WS_UNCANCELLED;
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
+  ws_problem p;
+  bool is_a;
+  int device, n_slices;
+  const wsgemm_status status = problem_around(h, desc, which, &p, &is_a);
+  return status ? status : packed_bytes(h, &p, is_a, &device, &n_slices, bytes);
+}
+
+wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, void *memory,
+                             size_t bytes, wsgemm_packed **packed) {
+  WS_UNCANCELLED;
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  if (!packed) return ws_fail(h, WSGEMM_INVALID_POINTER, "packed is NULL");
+  if (!memory) return ws_fail(h, WSGEMM_INVALID_POINTER, "memory is NULL");
+  if ((uintptr_t)memory % ALIGN != 0)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "memory is aligned to less than %d bytes", (int)ALIGN);
+  wsgemm_packed made = {.magic = WS_PACKED_MAGIC, .memory = memory};
+  size_t needed;
+  wsgemm_status status = problem_around(h, desc, which, &made.of, &made.is_a);
+  if (!status) status = packed_bytes(h, &made.of, made.is_a, &made.device, &made.n_slices, &needed);
+  if (status) return status;
+  if (needed == 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "products of such an operand use no packed form of it");
+  if (bytes < needed)
+    return ws_fail(h, WSGEMM_WORKSPACE_TOO_SMALL, "memory has %zu bytes; the packed operand needs %zu", bytes, needed);
+  if (!ws_cuda_is_on(memory, made.device))
+    return ws_fail(h, WSGEMM_INVALID_POINTER, "memory is not device memory of device %d, where the operand is", made.device);
+  wsgemm_packed *record = malloc(sizeof *record);
+  if (!record) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for the record of a packed operand");
+  status = ws_cuda_prepack(h, &made);
+  *record = made;
+  if (status)
+    free(record);
+  else
+    *packed = record;
+  return status;
+}
+
+wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed) {
+  if (!packed) return WSGEMM_SUCCESS;
+  if (packed->magic != WS_PACKED_MAGIC)
+    return ws_fail(NULL, WSGEMM_INVALID_POINTER, "packed was not made by wsgemm_prepack, or is already destroyed");
+  *(volatile uint64_t *)&packed->magic = 0;
+  free(packed);
+  return WSGEMM_SUCCESS;
+}

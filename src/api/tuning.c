@@ -1,0 +1,192 @@
+/* tuning_api.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cancel.h"
+#include "core/internal.h"
+#include "cuda/host/backend.h"
+#include "tune/tuning.h"
+
+/* ---- autotune ------------------------------------------------------------------------------------------------------------------- */
+
+static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_options *o) {
+  if (o->struct_bytes != sizeof *o)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes of the options is %zu; it must be %zu", o->struct_bytes, sizeof *o);
+  if (o->device < -1 || o->device >= WS_N_TUNE_SLOTS - 1)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be -1 .. %d", o->device, WS_N_TUNE_SLOTS - 2);
+  if (isnan(o->budget_ms)) return ws_fail(h, WSGEMM_INVALID_VALUE, "budget_ms is not a number");
+  if (o->device >= 0 && !ws_cuda_may_have_devices) return ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver");
+  return WSGEMM_SUCCESS;
+}
+
+/* Without what tuning does not look at. */
+static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *given, ws_problem *p) {
+  wsgemm_gemm_desc desc = WSGEMM_GEMM_DESC_INIT;
+  if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
+  const size_t bytes = given->struct_bytes;
+  if (bytes == sizeof desc || bytes == WSGEMM_GEMM_DESC_BASE_BYTES) memcpy(&desc, given, WSGEMM_GEMM_DESC_BASE_BYTES);
+  desc.struct_bytes = bytes == WSGEMM_GEMM_DESC_BASE_BYTES ? sizeof desc : bytes;
+  desc.epilogue = WSGEMM_EPILOGUE_NONE;
+  const wsgemm_status status = ws_problem_of(h, &desc, p);
+  if (status) return status;
+  if (p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p))
+    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "nothing is to be computed, so there is nothing to tune");
+  return WSGEMM_SUCCESS;
+}
+
+/* The caller's settings, as they are now. */
+static void copy_settings(wsgemm_handle *to, wsgemm_handle *from) {
+#define COPY(field) \
+  atomic_store_explicit(&to->field, atomic_load_explicit(&from->field, memory_order_relaxed), memory_order_relaxed)
+  COPY(magic), COPY(n_threads), COPY(policy), COPY(coarse_factor), COPY(quantum), COPY(math), COPY(check), COPY(invariant);
+  COPY(stream);
+  for (int type = 0; type < WS_N_TYPES; type++) COPY(kernel[type]), COPY(cuda_kernel[type]);
+#undef COPY
+  to->workspace = ws_caller_workspace_get(from), to->logger = ws_logger_get(from);
+}
+
+/* What the handle forces is no finding, and others are not to have it. */
+static void forget_forced(wsgemm_handle *h, ws_tuning_entry *e) {
+  if (atomic_load_explicit(&h->policy, memory_order_relaxed) != WSGEMM_POLICY_AUTO) e->tuning.policy = 0;
+  if (atomic_load_explicit(&h->quantum, memory_order_relaxed) > 0) e->tuning.quantum = 0;
+  if (atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0) e->tuning.coarse = 0;
+}
+
+/* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
+static bool is_row_forced(wsgemm_handle *h, const ws_arena *arena) {
+  return arena->device >= 0 && (atomic_load_explicit(&h->cuda_kernel[arena->problem.type], memory_order_relaxed) != 0 ||
+                                atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0);
+}
+
+static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
+  char lock[PATH_MAX] = "";
+  ws_text t = {lock, sizeof lock, 0};
+  if (why == ETIMEDOUT) {
+    ws_tuning_file_lock_name(path, &t);
+    return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file: another process has held the lock %.160s for %d s", lock,
+                   WS_TUNING_LOCK_S);
+  }
+  return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
+                 why == EINVAL ? "not a tuning file; it is left as it is" : ws_error_text(why));
+}
+
+/* Into force, and into the file. */
+static wsgemm_status keep(wsgemm_handle *h, const ws_tuning_entry *e, const char *file) {
+  ws_tuning_entry kept = *e;
+  const ws_tuning_list list = {.entry = &kept, .n = 1, .most = 1};
+  if (!ws_tune_put(e)) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for what was found");
+  const char *path = file ? file : ws_tune_path();
+  if (!path[0]) return WSGEMM_SUCCESS;
+  return ws_tuning_file_merge(path, &list) ? WSGEMM_SUCCESS : fail_file(h, path, errno);
+}
+
+wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *given) {
+  WS_UNCANCELLED;
+  enum { GPU_MS = 80, CPU_MS = 1000 };
+  wsgemm_handle *h = ws_handle(handle);
+  if (!h) return ws_fail_handle();
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+  wsgemm_status status = given ? check_options(h, given) : WSGEMM_SUCCESS;
+  if (status) return status;
+  if (given) options = *given;
+  if (options.budget_ms < 0) options.budget_ms = options.device < 0 ? CPU_MS : GPU_MS;
+  wsgemm_handle settings = {0}; /* another thread may change the caller's meanwhile */
+  copy_settings(&settings, h);
+  ws_arena arena = {
+      .is = options.device < 0 ? &ws_cpu_arena : ws_cuda_arena, .h = &settings, .seed = options.seed, .device = options.device};
+  status = make_problem(h, desc, &arena.problem);
+  if (status) return status;
+  wsgemm_autotune_result result;
+  ws_tuning_entry found;
+  status = ws_search(&arena, &options, &result, &found);
+  if (status) return status;
+  if (options.result) *options.result = result;
+  /* That there is nothing better is no finding of a search that was stopped; nor, where more is known, of one that came to nothing but the
+   * built-in choice. */
+  const ws_tuned known = ws_tune_find(1 + options.device, &found.kind, &found.shape);
+  const bool is_finding = result.n_measured > 1 || (result.n_measured > 0 && !(known.by == WS_TUNED_BY_USER && known.is_exact));
+  const bool is_kept = result.is_better || (is_finding && !result.is_interrupted);
+  if (!is_kept || is_row_forced(&settings, &arena)) return WSGEMM_SUCCESS;
+  forget_forced(&settings, &found);
+  return keep(h, &found, options.file);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------------------------- */
+
+static size_t give(const char *from, char *text, size_t bytes) {
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  ws_text_add(&t, "%s", from);
+  return t.length;
+}
+
+size_t wsgemm_tuning_file(char *text, size_t bytes) {
+  ws_context_init();
+  return give(ws_tune_path(), text, bytes);
+}
+
+size_t wsgemm_tuning_table(char *text, size_t bytes) {
+  ws_text t = {text, bytes, 0};
+  if (bytes > 0) text[0] = '\0';
+  ws_tuned_write(&t);
+  return t.length;
+}
+
+size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes) {
+  WS_UNCANCELLED;
+  ws_context_init();
+  ws_text t = {text, bytes, 0};
+  ws_tuning_list list = {0};
+  if (bytes > 0) text[0] = '\0';
+  const char *path = file ? file : ws_tune_path();
+  if (path[0] && !ws_tuning_file_read(path, &list)) {
+    fail_file(NULL, path, errno);
+    list.n = 0;
+  } else {
+    ws_tuning_list_write(&list, &t);
+  }
+  ws_tuning_list_free(&list);
+  return t.length;
+}
+
+static bool is_users(const char *file) { return !file || strcmp(file, ws_tune_path()) == 0; }
+
+static wsgemm_status merge(const char *file, const ws_tuning_list *list) {
+  const char *path = file ? file : ws_tune_path();
+  if (!path[0]) return fail_file(NULL, path, ENOENT);
+  if (!ws_tuning_file_merge(path, list)) return fail_file(NULL, path, errno);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines) {
+  WS_UNCANCELLED;
+  ws_context_init();
+  if (!text) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "text is NULL");
+  ws_tuning_list list = {0};
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (!ws_tuning_list_read(&list, text, strlen(text)))
+    status = ws_fail(NULL, WSGEMM_ALLOC_FAILED, "no memory for the lines");
+  else if (list.n == 0 && list.n_bad + list.n_foreign > 0)
+    status = ws_fail(NULL, WSGEMM_INVALID_VALUE, "none of %d lines is valid", list.n_bad + list.n_foreign);
+  else if (list.n > 0)
+    status = merge(file, &list);
+  if (n_lines) *n_lines = list.n;
+  ws_tuning_list_free(&list);
+  if (!status && is_users(file)) ws_tune_reload();
+  return status;
+}
+
+wsgemm_status wsgemm_tuning_clear(const char *file) {
+  WS_UNCANCELLED;
+  ws_context_init();
+  const char *path = file ? file : ws_tune_path();
+  const bool is_there = path[0] && !(access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR));
+  const wsgemm_status status = is_there ? merge(file, NULL) : WSGEMM_SUCCESS;
+  if (!status && is_users(file)) ws_tune_forget();
+  return status;
+}

@@ -1,0 +1,126 @@
+/* registry.c - the tables of element types and of kernel rows, and which row a call gets. */
+#include <string.h>
+
+#include "core/internal.h"
+#include "cuda/host/backend.h"
+
+const ws_type_info ws_types[WS_N_TYPES] = {
+    [WSGEMM_F32] = {'s', "f32", 4, 1},  [WSGEMM_F64] = {'d', "f64", 8, 1}, [WSGEMM_C32] = {'c', "c32", 8, 2},
+    [WSGEMM_C64] = {'z', "c64", 16, 2}, [WSGEMM_F16] = {'h', "f16", 2, 1}, [WSGEMM_BF16] = {'b', "bf16", 2, 1},
+};
+
+#if defined(__x86_64__)
+#ifdef WS_WITH_AMX
+#define WS_CPU_ROWS_AMX
+#endif
+#define WS_CPU_ROWS_AVX512
+#define WS_CPU_ROWS_AVX2
+#elif defined(__aarch64__)
+#define WS_CPU_ROWS_NEON
+#endif
+#define WS_CPU_ROWS_REF
+
+#define TYPE_s WSGEMM_F32
+#define TYPE_d WSGEMM_F64
+#define TYPE_c WSGEMM_C32
+#define TYPE_z WSGEMM_C64
+#define TYPE_h WSGEMM_F16
+#define TYPE_b WSGEMM_BF16
+#define ISA_amx WS_ISA_AMX
+#define ISA_avx512 WS_ISA_AVX512
+#define ISA_avx2 WS_ISA_AVX2
+#define ISA_neon WS_ISA_NEON
+#define ISA_ref WS_ISA_REF
+
+#include "cpu/kernels/kernel_shapes.h"
+
+/* The ISA whose FP32 kernels and conversions serve the halves of a row, and its matrix unit. */
+#define FLOATS_amx avx512
+#define FLOATS_avx512 avx512
+#define FLOATS_avx2 avx2
+#define FLOATS_neon neon
+#define FLOATS_ref ref
+#define UNIT_amx &ws_unit_amx
+#define UNIT_avx512 NULL
+#define UNIT_avx2 NULL
+#define UNIT_neon NULL
+#define UNIT_ref NULL
+
+/* What belongs to the kernels that a row runs: halves are multiplied as floats, but by a unit. */
+#define JOIN_(what, isa, t) what##_##isa##_##t
+#define JOIN(what, isa, t) JOIN_(what, isa, t)
+#define KERNEL_s(isa, what) what##_##isa##_s
+#define KERNEL_d(isa, what) what##_##isa##_d
+#define KERNEL_c(isa, what) what##_##isa##_c
+#define KERNEL_z(isa, what) what##_##isa##_z
+#define KERNEL_h(isa, what) JOIN(what, FLOATS_##isa, s)
+#define KERNEL_b(isa, what) JOIN(what, FLOATS_##isa, s)
+#define CONVERT_(isa) ws_convert_##isa
+#define CONVERT(isa) CONVERT_(isa)
+
+#ifdef WS_CPU_ROWS_AMX
+extern const ws_matrix_unit ws_unit_amx;
+#endif
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                          \
+  _Static_assert(ISA_##isa == WS_ISA_AMX || ((mr) == KERNEL_##t(isa, ws_mr) && (nr) == KERNEL_##t(isa, ws_nr)), \
+                 "a row is named after its kernels' shape");                                                    \
+  extern const ws_ukr_set KERNEL_##t(isa, ws_ukr);                                                              \
+  extern const ws_convert_set CONVERT(FLOATS_##isa);
+#include "cpu/kernels/kernels.def"
+#undef WS_CPU_ROW
+
+static const ws_cpu_row rows[] = {
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                          \
+  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t,  ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), \
+   &CONVERT(FLOATS_##isa),          UNIT_##isa},
+#include "cpu/kernels/kernels.def"
+#undef WS_CPU_ROW
+};
+
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static bool usable[N_ROWS];
+const ws_cpu_row *ws_default_row[WS_N_TYPES], *ws_default_row_without_unit[WS_N_TYPES];
+
+int ws_row_count(void) { return N_ROWS; }
+const ws_cpu_row *ws_row(int row_idx) { return &rows[row_idx]; }
+bool ws_row_usable(int row_idx) { return usable[row_idx]; }
+
+int ws_row_find(const char *name) {
+  for (int r = 0; r < N_ROWS; r++)
+    if (strcmp(rows[r].name, name) == 0) return r;
+  return -1;
+}
+
+void ws_registry_init(ws_isa most, const char *forced_kernel) {
+  const ws_machine *machine = ws_machine_get();
+  for (int r = N_ROWS - 1; r >= 0; r--) {
+    usable[r] = machine->isa[rows[r].isa];
+    if (!usable[r] || rows[r].isa > most) continue;
+    ws_default_row[rows[r].type] = &rows[r];
+    if (!rows[r].unit) ws_default_row_without_unit[rows[r].type] = &rows[r];
+  }
+  const int forced = forced_kernel ? ws_row_find(forced_kernel) : -1;
+  if (forced >= 0 && usable[forced])
+    ws_default_row[rows[forced].type] = ws_default_row_without_unit[rows[forced].type] = &rows[forced];
+}
+
+/* ---- rows of all backends, CPU rows first ------------------------------------------------------------------------------------- */
+
+int wsgemm_kernel_count(void) { return N_ROWS + ws_cuda_kernel_count(); }
+
+const char *wsgemm_kernel_name(int row) {
+  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
+  return row < N_ROWS ? rows[row].name : ws_cuda_kernel_name(row - N_ROWS);
+}
+
+const char *wsgemm_kernel_backend(int row) {
+  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
+  return row < N_ROWS ? "cpu" : "cuda";
+}
+
+int wsgemm_kernel_usable(int row) {
+  ws_context_init();
+  if (row < 0 || row >= wsgemm_kernel_count()) return 0;
+  return row < N_ROWS ? usable[row] : ws_cuda_may_have_devices;
+}

@@ -1,0 +1,134 @@
+/* direct.c - small and thin products: B is read where it stands, A too, or one panel at a time through the stack.
+ *
+ * No memory is allocated here, so this is also the way out when there is none for packing. Items are rectangles of C; each
+ * takes all of k, in the same blocks of kc as the packed path, so that both give the same bits. */
+#include "core/tile.h"
+#include "cpu/paths.h"
+#include "cpu/team.h"
+
+enum { PANEL_ALIGN_BITS = 64 * 8 };
+
+typedef struct direct_run {
+  const ws_problem *p;
+  const ws_plan *plan;
+  ws_tile_grid grid;
+} direct_run;
+
+typedef struct rectangle {
+  int64_t batch, i0, i1, j0, j1;
+} rectangle;
+
+/* Width of the next strip of columns when n are left: the most, but the last two share what is left, as a narrow rest would leave
+ * units idle. */
+static inline int64_t strip_width(int64_t n, int64_t most) { return n > 2 * most ? most : n > most ? (n + 1) / 2 : n; }
+
+/* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with one if that can be helped. */
+static inline int64_t panel_vectors(int64_t n, int64_t most) {
+  if (most < 4) return ws_min(n, most);
+  return n > 6 ? 4 : n > 4 ? 3 : n;
+}
+
+/* Asks for a tile of C that will be written: far columns, which the processor does not see coming. */
+static inline void ask_for_c(char *c, int64_t ldc_bytes, int64_t column_bytes, int64_t n) {
+  enum { LINE = 64 };
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t at = 0; at < column_bytes; at += LINE) __builtin_prefetch(c + j * ldc_bytes + at, 1);
+}
+
+/* One panel of rows against the columns j0 .. j1. */
+static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int bytes, int64_t batch,
+                                 const char *a, int64_t a_ld, int64_t vectors, int64_t m, int64_t i, int64_t k0, int64_t kb,
+                                 int64_t j0, int64_t j1) {
+  ws_ukr_fn *const *tile = ukr->tile[p->b_trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
+  const int64_t most = ukr->width[vectors - 1];
+  for (int64_t n, j = j0; j < j1; j += n) {
+    n = strip_width(j1 - j, most);
+    tile[n - 1](kb, a, a_ld, ws_b_at(p, batch, k0, j, bytes), p->ldb, ws_c_at(p, batch, i, j, bytes), p->ldc, scale, m);
+  }
+}
+
+/* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
+static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
+
+static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+                                               const ws_scale *scale, int64_t k0, int64_t kb) {
+  const ws_ukr_set *ukr = plan->row->ukr;
+  const int bytes = ws_types[p->type].bytes;
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS); /* at most 64 KiB */
+  for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
+    const int64_t m = ws_min(ukr->mr, r->i1 - i);
+    ukr->pack(m, kb, ws_a_at(p, r->batch, i, k0, bytes), p->lda, p->a_trans, panel, ukr->mr);
+    panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1);
+  }
+}
+
+static inline void plain_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                           int64_t kb) {
+  const ws_ukr_set *ukr = plan->row->ukr;
+  const int bytes = ws_types[p->type].bytes;
+  for (int64_t n, j = r->j0; j < r->j1; j += n) {
+    n = plan->by_columns ? strip_width(r->j1 - j, ukr->width[ukr->n_vectors - 1]) : r->j1 - j;
+    for (int64_t m, i = r->i0; i < r->i1; i += m) {
+      const int64_t vectors = panel_vectors(vectors_of(r->i1 - i, ukr->vl), ukr->n_vectors);
+      m = ws_min(vectors * ukr->vl, r->i1 - i);
+      if (plan->by_columns && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->ldc * bytes, m * bytes, n);
+      panel_times_b(p, ukr, scale, bytes, r->batch, ws_a_at(p, r->batch, i, k0, bytes), p->lda, vectors, m, i, k0, kb, j, j + n);
+    }
+  }
+}
+
+static inline void multiply_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale,
+                                  int64_t k0) {
+  const int64_t kb = ws_min(plan->kc, p->k - k0);
+  if (plan->pack_a)
+    packed_a(p, plan, r, scale, k0, kb);
+  else
+    plain_a(p, plan, r, scale, k0, kb);
+}
+
+static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *r) {
+  multiply_block(p, plan, r, &p->scale, 0);
+  if (p->k <= plan->kc) return;
+  const ws_scale later = ws_scale_later(p);
+  for (int64_t k0 = plan->kc; k0 < p->k; k0 += plan->kc) multiply_block(p, plan, r, &later, k0);
+}
+
+static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
+  const direct_run *run = context;
+  (void)step;
+  n_items[0] = ws_tile_items(&run->grid);
+  n_items[1] = 0;
+}
+
+static void item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
+  const direct_run *run = context;
+  (void)worker, (void)step, (void)kind;
+  const ws_tile t = ws_tile_at(&run->grid, item_idx);
+  const ws_plan *plan = run->plan;
+  rectangle r = {0, t.row * plan->bm, ws_min(run->p->m, (t.row + 1) * plan->bm), t.col * plan->bn,
+                 ws_min(run->p->n, (t.col + t.n_col) * plan->bn)};
+  const int64_t last = ws_min(run->p->batch_count, (t.batch + 1) * plan->n_products);
+  for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
+}
+
+void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
+  const ws_ukr_set *ukr = row->ukr;
+  panel_times_b(p, ukr, &p->scale, ws_types[p->type].bytes, 0, p->a, p->lda, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
+                p->n);
+}
+
+void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
+  if (plan->n_threads == 1) {
+    for (int64_t batch = 0; batch < p->batch_count; batch++) {
+      const rectangle all = {batch, 0, p->m, 0, p->n};
+      multiply(p, plan, &all);
+    }
+    return;
+  }
+  direct_run run = {
+      p,
+      plan,
+      {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1}};
+  const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
+  ws_team_run(&job);
+}

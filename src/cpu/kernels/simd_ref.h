@@ -1,0 +1,123 @@
+/* simd_ref.h - the vector operations in portable C, over the compiler's vector extension: 16 bytes, whatever the processor has
+ * for them. The same operations as simd_avx512.h. There are no masks: load_m and load_a fill a vector element by element.
+ * Multiply-add is two roundings here (a software fma would be a hundred times slower); the error bound holds all the same. */
+#ifndef WS_SIMD_REF_H
+#define WS_SIMD_REF_H
+#include <stdint.h>
+#include <string.h>
+
+#define WS_ISA ref
+#define WS_BYTES 16
+
+typedef float ws_vs __attribute__((vector_size(16)));
+typedef double ws_vd __attribute__((vector_size(16)));
+typedef int32_t ws_is __attribute__((vector_size(16)));
+typedef int64_t ws_id __attribute__((vector_size(16)));
+typedef int64_t ws_ms; /* lanes in use */
+typedef int64_t ws_md;
+
+static inline ws_ms ws_mask_s(int64_t m) { return m; }
+static inline ws_vs ws_zero_s(void) { return (ws_vs){0}; }
+static inline ws_vs ws_set1_s(float x) { return (ws_vs){x, x, x, x}; }
+static inline ws_vs ws_load_s(const float *p) {
+  ws_vs v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static inline ws_vs ws_load_m_s(const float *p, ws_ms m) {
+  ws_vs v = {0};
+  memcpy(&v, p, (size_t)m * sizeof *p);
+  return v;
+}
+/* Repeats the first lanes: a pair at a time, so that a complex number stays one. */
+static inline ws_vs ws_load_a_s(const float *p, ws_ms m) {
+  ws_vs v;
+  for (int l = 0; l < 4; l++) v[l] = p[l < m ? l : m == 1 ? 0 : l % 2];
+  return v;
+}
+static inline void ws_store_s(float *p, ws_vs v) { memcpy(p, &v, sizeof v); }
+static inline void ws_store_m_s(float *p, ws_vs v, ws_ms m) { memcpy(p, &v, (size_t)m * sizeof *p); }
+static inline ws_vs ws_mul_s(ws_vs a, ws_vs b) { return a * b; }
+static inline ws_vs ws_mul_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  (void)m;
+  return a * b;
+}
+static inline ws_vs ws_add_s(ws_vs a, ws_vs b) { return a + b; }
+static inline ws_vs ws_add_m_s(ws_vs a, ws_vs b, ws_ms m) {
+  (void)m;
+  return a + b;
+}
+static inline ws_vs ws_fma_s(ws_vs a, ws_vs b, ws_vs c) { return a * b + c; }
+static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  (void)m;
+  return a * b + c;
+}
+static inline ws_vs ws_sign_s(void) { return (ws_vs){-0.0f, -0.0f, -0.0f, -0.0f}; }
+static inline ws_vs ws_sign_im_s(void) { return (ws_vs){0.0f, -0.0f, 0.0f, -0.0f}; }
+static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return (ws_vs)((ws_is)a ^ (ws_is)b); }
+static inline ws_vs ws_swap_s(ws_vs v) { return __builtin_shufflevector(v, v, 1, 0, 3, 2); }
+/* even lanes a * b - c, odd lanes a * b + c */
+static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
+  const ws_vs even = {-0.0f, 0.0f, -0.0f, 0.0f};
+  (void)m;
+  return a * b + ws_xor_s(c, even);
+}
+
+static inline ws_md ws_mask_d(int64_t m) { return m; }
+static inline ws_vd ws_zero_d(void) { return (ws_vd){0}; }
+static inline ws_vd ws_set1_d(double x) { return (ws_vd){x, x}; }
+static inline ws_vd ws_load_d(const double *p) {
+  ws_vd v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+static inline ws_vd ws_load_m_d(const double *p, ws_md m) {
+  ws_vd v = {0};
+  memcpy(&v, p, (size_t)m * sizeof *p);
+  return v;
+}
+/* Repeats the first lanes: a pair at a time, so that a complex number stays one. */
+static inline ws_vd ws_load_a_d(const double *p, ws_md m) {
+  ws_vd v;
+  for (int l = 0; l < 2; l++) v[l] = p[l < m ? l : m == 1 ? 0 : l % 2];
+  return v;
+}
+static inline void ws_store_d(double *p, ws_vd v) { memcpy(p, &v, sizeof v); }
+static inline void ws_store_m_d(double *p, ws_vd v, ws_md m) { memcpy(p, &v, (size_t)m * sizeof *p); }
+static inline ws_vd ws_mul_d(ws_vd a, ws_vd b) { return a * b; }
+static inline ws_vd ws_mul_m_d(ws_vd a, ws_vd b, ws_md m) {
+  (void)m;
+  return a * b;
+}
+static inline ws_vd ws_add_d(ws_vd a, ws_vd b) { return a + b; }
+static inline ws_vd ws_add_m_d(ws_vd a, ws_vd b, ws_md m) {
+  (void)m;
+  return a + b;
+}
+static inline ws_vd ws_fma_d(ws_vd a, ws_vd b, ws_vd c) { return a * b + c; }
+static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  (void)m;
+  return a * b + c;
+}
+static inline ws_vd ws_sign_d(void) { return (ws_vd){-0.0, -0.0}; }
+static inline ws_vd ws_sign_im_d(void) { return (ws_vd){0.0, -0.0}; }
+static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return (ws_vd)((ws_id)a ^ (ws_id)b); }
+static inline ws_vd ws_swap_d(ws_vd v) { return __builtin_shufflevector(v, v, 1, 0); }
+/* even lanes a * b - c, odd lanes a * b + c */
+static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
+  const ws_vd even = {-0.0, 0.0};
+  (void)m;
+  return a * b + ws_xor_d(c, even);
+}
+
+#include "cpu/kernels/half_bits.h"
+
+/* Subnormal halves are whole numbers of 2^-24; the others need another bias, Inf and NaN the largest exponent. */
+static inline ws_vs ws_widen_h(ws_v16 v) {
+  const ws_v32 x = __builtin_convertvector(v, ws_v32), magnitude = x & 0x7fff;
+  const ws_v32 is_tiny = (ws_v32)(magnitude < 0x400), is_top = (ws_v32)(magnitude >= 0x7c00);
+  const ws_v32 tiny = (ws_v32)(__builtin_convertvector((ws_is)(magnitude & is_tiny), ws_vs) * 0x1p-24f);
+  const ws_v32 other = (magnitude << 13) + (112u << 23) + (is_top & (112u << 23));
+  return (ws_vs)((x & 0x8000) << 16 | (tiny & is_tiny) | (other & ~is_tiny));
+}
+#endif

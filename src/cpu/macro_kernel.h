@@ -1,0 +1,30 @@
+/* sweep.h - packed panels of A times packed panels of B, one register tile of C after the other. */
+#ifndef WS_CPU_SWEEP_H
+#define WS_CPU_SWEEP_H
+#include "core/tile.h"
+#include "cpu/kernels/ukr.h"
+
+/* C[m x n] = alpha A B + beta C, as scale says, for elements of `bytes`. A panel of B stays in L1 while all of A passes by. */
+static inline void ws_sweep(const ws_ukr_set *ukr, int64_t bytes, const ws_scale *scale, int64_t kb, const char *a_panels,
+                            int64_t m, const char *b_panels, int64_t n, char *c, int64_t ldc) {
+  enum { CACHE_LINE = 64 };
+  const int64_t panel_bytes = ukr->nr * kb * bytes, asked_bytes = kb / 4 * CACHE_LINE;
+  for (int64_t j = 0; j < n; j += ukr->nr) {
+    const int64_t n_tile = ws_min(ukr->nr, n - j);
+    const char *b = b_panels + j * kb * bytes;
+    int64_t ahead = 0; /* bytes of the next panel asked for so far */
+    for (int64_t i = 0; i < m; i += ukr->mr) {
+      const int64_t m_tile = ws_min(ukr->mr, m - i);
+      const char *a = a_panels + i * kb * bytes;
+      char *c_tile = c + (i + j * ldc) * bytes;
+      if (m_tile == ukr->mr && n_tile == ukr->nr) {
+        const bool more = j + ukr->nr < n && ahead < panel_bytes;
+        ukr->full(kb, a, b, c_tile, ldc, scale, more ? b + panel_bytes + ahead : b);
+        ahead += asked_bytes;
+      } else {
+        ukr->tile[WS_B_ROWS][m_tile > ukr->vl][n_tile - 1](kb, a, ukr->mr, b, ukr->nr, c_tile, ldc, scale, m_tile);
+      }
+    }
+  }
+}
+#endif

@@ -1,0 +1,212 @@
+/* tuning.h - what tuning may choose for a product, for which products it was found, and where it is kept.
+ *
+ *   tuning_line.c   an entry as a line of text, and back
+ *   tuning_file.c   the files that such lines are kept in
+ *   tuned.c         the table that comes with the library
+ *   tune.c          the tables in force, and the look-up of a call
+ *   autotune.c      the search, over an arena of a backend's (arena.c, cpu/arena.c, cuda/host/arena.c)
+ *
+ * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
+#ifndef WS_TUNING_H
+#define WS_TUNING_H
+#include "core/internal.h"
+
+/* ---- of which numerics (what is chosen: ws_tuning in internal.h) ---------------------------------------------------------- */
+
+/* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
+#define WS_NUMERICS_MAP(X)                                              \
+  X(CHAIN, "chain") /* multiply-adds in one chain, on CPUs cut by kc */ \
+  X(PARTS, "parts") /* k in parts, by their number (split.h) */         \
+  X(FMA16, "fma16") /* half precision under PEDANTIC, in one chain */   \
+  X(FMA16_PARTS, "fma16_parts")                                         \
+  X(VECTOR, "vector")     /* kernels of matrix-vector products */       \
+  X(WGMMA, "wgmma")       /* matrix units of cc 9.0 */                  \
+  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                \
+  X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */              \
+  X(F16X3, "f16x3")                                                     \
+  X(BF16X6, "bf16x6")
+
+typedef enum ws_numerics {
+#define WS_NUMERICS_ENUM(name, text) WS_NUMERICS_##name,
+  WS_NUMERICS_MAP(WS_NUMERICS_ENUM)
+#undef WS_NUMERICS_ENUM
+      WS_N_NUMERICS
+} ws_numerics;
+const char *ws_numerics_name(ws_numerics numerics);
+
+/* ---- for what -------------------------------------------------------------------------------------------------------------- */
+
+enum { WS_DEVICE_NAME_BYTES = 80, WS_ARCH_BYTES = 40, WS_VERSION_BYTES = 24, WS_ROW_NAME_BYTES = 64 };
+
+typedef struct ws_tuning_device {
+  char name[WS_DEVICE_NAME_BYTES]; /* "NVIDIA H200" */
+  char arch[WS_ARCH_BYTES];        /* "sm_90"; of CPUs instruction set and caches: "avx512/48K/1024K" */
+  int units;                       /* multiprocessors, threads */
+  bool is_gpu;                     /* not in the text: of `arch` */
+} ws_tuning_device;
+
+/* What must be equal for an entry to serve a product, but for device and shape. */
+typedef struct ws_tuning_kind {
+  wsgemm_type type, type_c;
+  ws_numerics numerics;
+  bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
+  /* GPU, kernels of matrix units of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
+   * good at. */
+  bool full_store;
+  int workers; /* CPU: threads that the call may use; GPU: 0 */
+} ws_tuning_kind;
+
+typedef struct ws_tuning_shape {
+  int64_t m, n, k, batch;
+} ws_tuning_shape;
+
+typedef struct ws_tuning_entry {
+  ws_tuning_device device;
+  char version[WS_VERSION_BYTES]; /* of the library that found it */
+  ws_tuning_kind kind;
+  ws_tuning_shape shape;
+  char row[WS_ROW_NAME_BYTES];
+  ws_tuning tuning; /* row: not looked at */
+  double before_us, after_us;
+} ws_tuning_entry;
+
+/* ---- text: tuning_line.c --------------------------------------------------------------------------------------------------- */
+
+#define WS_TUNING_HEADER_OF_ALL "# wsgemm tuning "
+#define WS_TUNING_HEADER WS_TUNING_HEADER_OF_ALL "1\n"
+enum { WS_TUNING_LINE_BYTES = 640 };
+
+/* What a line cannot hold of a device's name becomes '?'. */
+void ws_tuning_clean_name(char *name);
+/* "row=... policy=...", what differs from the model's; without a row's name, of the parameters alone. */
+void ws_tuning_describe(const char *row, const ws_tuning *tuning, ws_text *t);
+/* The entry's line with its checksum and '\n'. */
+void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t);
+/* Of `length` bytes without '\n'. false: damaged, or none; *e is then of no use. */
+bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e);
+
+typedef struct ws_tuning_list {
+  ws_tuning_entry *entry;
+  int n, most;
+  int n_bad; /* lines that were none */
+  /* Lines of other versions that have a right checksum, but cannot be read here, each with its '\n'. A writer leaves them in
+   * the file. */
+  char *foreign;
+  size_t n_foreign_bytes;
+  int n_foreign;
+  bool has_header; /* of a file that was read */
+} ws_tuning_list;
+
+void ws_tuning_list_free(ws_tuning_list *list);
+/* Takes the place of an entry of the same device, version, kind and shape. false: out of memory. */
+bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e);
+/* Without a look at what is there. */
+bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e);
+/* Empty lines and those that begin with '#' are none, and not counted as bad. false: out of memory. */
+bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
+/* The entries; not the foreign lines. */
+void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
+
+/* ---- files: tuning_file.c -------------------------------------------------------------------------------------------------- */
+
+/* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
+bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
+enum { WS_TUNING_LOCK_S = 30 };
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
+ * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with
+ * errno; ETIMEDOUT: another held the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
+bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
+
+/* The name of the lock that writers of this file take. */
+void ws_tuning_file_lock_name(const char *path, ws_text *t);
+
+/* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
+
+void ws_tuned_write(ws_text *t);
+/* Adds the entries of a device's architecture and, of GPUs, size; the others are not even parsed. false: out of memory. */
+bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
+
+/* ---- tables in force: tune.c ----------------------------------------------------------------------------------------------- */
+
+/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by context.c. */
+void ws_tune_init(const char *setting);
+/* The user's file; "": none. */
+const char *ws_tune_path(void);
+/* Replaces what is in force of the user's file by what it holds now; keeps what was only found in this process. */
+void ws_tune_reload(void);
+/* Into force, for this process. false: out of memory. */
+bool ws_tune_put(const ws_tuning_entry *e);
+/* Forgets what was found in this process, and reads the user's file again. */
+void ws_tune_forget(void);
+/* For fork handlers (fork.c). */
+void ws_tune_lock(void);
+void ws_tune_unlock(void);
+
+/* Which tables a device's calls look into: slot 0 is the CPU's, 1 + i that of GPU i. */
+enum { WS_TUNE_CPU = 0, WS_N_TUNE_SLOTS = 65 };
+/* Once for a slot, before any question of it. */
+void ws_tune_set_device(int slot, const ws_tuning_device *device);
+bool ws_tune_device(int slot, ws_tuning_device *device);
+
+/* Whether there is any. */
+bool ws_tune_has_table(int slot);
+/* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked up. */
+enum { WS_TUNE_LEAST_WORK = 64 * 64 * 64 };
+ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape);
+
+/* ---- search: autotune.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct ws_candidate {
+  ws_tuning tuning;
+  char row[WS_ROW_NAME_BYTES];
+  double model; /* predicted time, in any unit */
+} ws_candidate;
+
+enum { WS_MOST_CANDIDATES = 512 };
+
+/* A place to measure in: a backend's, or a test's. */
+typedef struct ws_arena ws_arena;
+typedef struct ws_arena_class ws_arena_class;
+struct ws_arena_class {
+  /* Makes operands, puts them into the problem, and describes device and kind in *e. */
+  wsgemm_status (*open)(ws_arena *arena);
+  /* All candidates, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. */
+  int (*candidates)(ws_arena *arena, ws_candidate *candidates);
+  /* Readies what the first run would otherwise be the slower for; fills C with what it begins with. */
+  wsgemm_status (*prepare)(ws_arena *arena, const ws_tuning *tuning);
+  /* One run with caches cleared, and its time. */
+  wsgemm_status (*run)(ws_arena *arena, const ws_tuning *tuning, double *us);
+  /* Keeps C as what others must be equal to. */
+  wsgemm_status (*keep)(ws_arena *arena);
+  wsgemm_status (*differs)(ws_arena *arena, bool *differs);
+  double (*now_ms)(ws_arena *arena);
+  void (*close)(ws_arena *arena); /* also after a failed open */
+};
+
+struct ws_arena {
+  const ws_arena_class *is;
+  wsgemm_handle *h;
+  ws_problem problem;
+  uint64_t seed;
+  int device;
+  void *own;             /* the class's */
+  ws_tuning_entry entry; /* device and kind of the product */
+};
+
+/* For the classes: arena.c. */
+double ws_arena_now_ms(ws_arena *arena);
+/* Of a batch of so many lines, whose strides are made positive: in whole 16 bytes, at most 2^46. */
+size_t ws_arena_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type);
+/* Begins the entry: device, shape and version. */
+void ws_arena_describe(ws_arena *arena);
+
+extern const ws_arena_class ws_cpu_arena;
+/* Of a product that is no matrix-vector one. */
+ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p);
+void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
+
+/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was found). */
+wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options, wsgemm_autotune_result *result,
+                        ws_tuning_entry *e);
+
+#endif

@@ -1,0 +1,128 @@
+/* fake_calls.c - see fake_calls.h. */
+#include "fake_calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/rows/row_table.h"
+
+const ws_cuda_row *const gpu_rows = ws_cuda_rows;
+#define WS_CUDA_ROW(...) +1
+#define WS_CUDA_WGMMA_ROW(...)
+#define WS_CUDA_SLICED_ROW(...)
+const int n_gpu_rows = 0
+#include "cuda/rows/kernels.def"
+    ;
+#undef WS_CUDA_ROW
+#undef WS_CUDA_WGMMA_ROW
+#undef WS_CUDA_SLICED_ROW
+const int n_all_gpu_rows = WS_N_CUDA_ROWS;
+
+const ws_cuda_row *gpu_row_named(const char *name) {
+  for (int r = 0; r < n_all_gpu_rows; r++)
+    if (strcmp(gpu_rows[r].name, name) == 0) return &gpu_rows[r];
+  REQUIRE(false, "no row is called %s", name);
+  return NULL;
+}
+
+const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
+  for (int r = 0; r < n_gpu_rows; r++)
+    if (gpu_rows[r].type == type && gpu_rows[r].bm == bm && gpu_rows[r].bn == bn && gpu_rows[r].coarse == coarse)
+      return &gpu_rows[r];
+  REQUIRE(false, "no %cgemm row has tiles of %d x %d, %d to an item", type_letter(type), bm, bn, coarse);
+  return NULL;
+}
+
+int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
+  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->k_parts;
+  return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
+}
+
+wsgemm_handle *handle_of_row(const ws_cuda_row *row) {
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, row->name) == WSGEMM_SUCCESS, "%s: %s", row->name,
+          wsgemm_last_error());
+  return h;
+}
+
+enum { MATRIX_BYTES = 4 << 20 };
+
+void *device_memory(int device) {
+  static void *memory[FAKE_N_DEVICES];
+  if (!memory[device]) memory[device] = fake_alloc(FAKE_DEVICE, device, 3 * MATRIX_BYTES);
+  REQUIRE(memory[device] != NULL, "address space");
+  return memory[device];
+}
+
+wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, int device) {
+  wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, n, k);
+  d.a = device_memory(device);
+  d.b = (char *)device_memory(device) + MATRIX_BYTES;
+  d.c = (char *)device_memory(device) + 2 * MATRIX_BYTES;
+  return d;
+}
+
+wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device) {
+  const bool is_vector = row->kind == WS_ROW_VECTOR;
+  return device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
+}
+
+/* By the words of their names, so that none can come in by another door. Streams may wait, the call may not. */
+static bool is_never_called(const char *name) {
+  static const char *const words[] = {"Init",  "Alloc",  "Free",    "Synchronize", "Memcpy",  "Memset", "Wait",
+                                      "Query", "Record", "Destroy", "Unload",      "Release", "Reset",  "SetCurrent"};
+  static const char *const no_waits[] = {"cuStreamWaitEvent", "cuEventRecord", "cuEventQuery"};
+  for (size_t i = 0; i < sizeof no_waits / sizeof no_waits[0]; i++)
+    if (strcmp(name, no_waits[i]) == 0) return false;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strstr(name, words[i])) return true;
+  return false;
+}
+
+wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  const CUcontext context = fake_current();
+  const CUstreamCaptureMode mode = fake_capture_mode();
+  const int depth = fake_depth();
+  char text[DESCRIPTION_BYTES];
+  fake_forget();
+  const wsgemm_status status = d->batch_count == 1 && d->m % 2 ? gemm_typed(h, d) : wsgemm_gemm(h, d);
+  CHECK(fake_depth() == depth && fake_current() == context, "%s: %d contexts became %d, or another one is current",
+        gemm_describe(d, text), depth, fake_depth());
+  CHECK(fake_capture_mode() == mode, "%s: the thread's capture mode is another", gemm_describe(d, text));
+  CHECK(!fake.is_capture_broken, "%s: a capture was broken", gemm_describe(d, text));
+  CHECK(!fake.trapped, "%s: %s was called", gemm_describe(d, text), fake.trapped);
+  CHECK(!fake.misuse, "%s: %s", gemm_describe(d, text), fake.misuse);
+  for (int f = 0; f < FAKE_N_FUNCTIONS; f++)
+    if (fake.n_calls_of[f] > 0 && is_never_called(fake_function_names[f]))
+      CHECK(false, "%s: a call may not use %s", gemm_describe(d, text), fake_function_names[f]);
+  CHECK(status == WSGEMM_SUCCESS || fake.n_launches == 0, "%s: a launch, and then %s", gemm_describe(d, text),
+        wsgemm_status_name(status));
+  return status;
+}
+
+const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  char text[DESCRIPTION_BYTES];
+  const wsgemm_status status = watched_gemm(h, d);
+  REQUIRE(status == WSGEMM_SUCCESS && fake.n_launches == 1, "%s: %s (%s), %d launches", gemm_describe(d, text),
+          wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  return &fake.launch[0];
+}
+
+void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words) {
+  char text[DESCRIPTION_BYTES];
+  const wsgemm_status got = watched_gemm(h, d);
+  CHECK(got == status && strstr(wsgemm_last_error(), words), "%s: %s (%s), not %s (.. %s ..)", gemm_describe(d, text),
+        wsgemm_status_name(got), wsgemm_last_error(), wsgemm_status_name(status), words);
+}
+
+void expect_cpu_works(const char *when) {
+  const double a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
+  double c[4] = {1, 1, 1, 1};
+  const int n_launches = fake.n_launches;
+  const wsgemm_status status =
+      wsgemm_dgemm(NULL, WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 2, 2, 2, 1, a, 2, b, 2, 2, c, 2);
+  CHECK(status == WSGEMM_SUCCESS && c[0] == 21 && c[1] == 24 && c[2] == 45 && c[3] == 52,
+        "%s: on host memory: %s (%s), (%g, %g, %g, %g)", when, wsgemm_status_name(status), wsgemm_last_error(), c[0], c[1], c[2],
+        c[3]);
+  CHECK(fake.n_launches == n_launches, "%s: a launch for host memory", when);
+}

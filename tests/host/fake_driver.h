@@ -1,0 +1,145 @@
+/* fake_driver.h - a CUDA driver for machines without a GPU: libcuda.so.1 with the entry points of cuda/host/driver.h, which does what the
+ * test has written into `fake`, and writes down what it was asked.
+ *
+ * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has to: no answer before it is
+ * initialised, contexts in a stack for each thread, no loading while somebody captures unless the thread is in the relaxed mode, no
+ * launch that a device would refuse. Device memory is address space without access, so that a read on the CPU ends the test. */
+#ifndef WSGEMM_TESTS_FAKE_DRIVER_H
+#define WSGEMM_TESTS_FAKE_DRIVER_H
+#include "cuda/host/driver.h"
+#include "cuda/shared/align_copy_args.h"
+#include "cuda/shared/fallback_args.h"
+#include "cuda/shared/kernel_args.h"
+#include "cuda/shared/launch_state.h"
+#include "cuda/shared/slice_args.h"
+#include "cuda/shared/wgmma_args.h"
+
+#define FAKE_FUNCTION(name, version) FAKE_##name,
+typedef enum fake_function { WS_DRIVER_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
+#undef FAKE_FUNCTION
+extern const char *const fake_function_names[FAKE_N_FUNCTIONS];
+
+enum { FAKE_N_DEVICES = 3, FAKE_N_STREAMS = 5000, FAKE_N_LAUNCHES = 64, FAKE_N_CALLS = 4096 };
+
+typedef enum fake_memory { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED } fake_memory;
+
+typedef struct fake_device {
+  int cc, n_sms, blocks_per_sm; /* cc: 10 * major + minor */
+  int max_shared;               /* of one block, bytes */
+} fake_device;
+
+typedef struct fake_stream {
+  CUstreamCaptureStatus capture;
+  bool is_busy;      /* what was launched onto it is not over: no event recorded in it is */
+  int generation;    /* how many streams have had this handle before */
+  CUcontext context; /* NULL: it says nothing of it */
+  CUgraph graph;     /* of the capture, once somebody asked for it */
+} fake_stream;
+
+/* A launch as the device would have seen it. */
+typedef struct fake_launch {
+  char kernel[96];
+  int device;
+  CUcontext context;
+  CUstream stream;
+  unsigned grid[3], block[3], shared_bytes;
+  bool is_cooperative;                 /* all blocks at once, or none */
+  unsigned cluster;                    /* blocks of a cluster */
+  int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
+  ws_gemm_args args;
+  ws_pitch_args pitch;             /* of the kernel of that name */
+  ws_column_sums_args column_sums; /* of kernels with these words in their names */
+  ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
+  ws_marked_args marked;           /* of smarked; args then has its product's */
+  ws_wgmma_args wgmma;             /* of the rows on matrix units; args then has what is common: the scheduler's and the grid */
+} fake_launch;
+
+/* What a tensor map holds, here. */
+typedef struct fake_map {
+  uint64_t address, dims[3], strides[2];
+  uint32_t box[2];
+  CUtensorMapDataType type;
+} fake_map;
+
+/* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */
+enum { FAKE_N_EVENTS = 8192, FAKE_N_WAITS = 64 };
+typedef struct fake_event {
+  int n_records, n_launches;
+  CUstream stream;
+  unsigned long long context_id; /* of the context that it was made in */
+} fake_event;
+typedef struct fake_wait {
+  CUstream stream;
+  fake_event event; /* as it was */
+  int n_launches;   /* before it */
+} fake_wait;
+
+typedef struct fake_driver {
+  /* ---- what it is to do ---- */
+  bool is_initialised; /* somebody has called cuInit */
+  int n_devices;
+  fake_device device[FAKE_N_DEVICES];
+  fake_stream stream[FAKE_N_STREAMS]; /* the handle is the element's address; NULL is the default stream, numbered 0 */
+  const char *missing;                /* this entry point does not exist */
+  /* The first_failing-th call of the function (FAKE_ANY: of all together) up to the last_failing-th answer so, and do nothing. */
+  fake_function failing;
+  int first_failing, last_failing;
+  CUresult failure;
+  int n_watched;                               /* calls of that function since it was named */
+  bool is_forbidden;                           /* any call ends the process with FAKE_EXIT_FORBIDDEN */
+  void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
+
+  /* ---- what it was asked ---- */
+  int n_calls, n_calls_of[FAKE_N_FUNCTIONS];
+  fake_function calls[FAKE_N_CALLS];
+  int n_launches; /* refused ones are not counted */
+  fake_launch launch[FAKE_N_LAUNCHES];
+  int n_loads;                             /* images given to the driver with success */
+  ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
+  int n_events;                            /* made; the handle is the element's address */
+  fake_event event[FAKE_N_EVENTS];
+  int n_waits; /* of streams for events */
+  fake_wait wait[FAKE_N_WAITS];
+  uint64_t n_marked[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
+  char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
+  bool is_capture_broken; /* a call came that a capturing stream does not survive */
+  const char *trapped;    /* a function that the library has no business with was looked for or called */
+  const char *misuse;     /* something was used that is no more, or belongs to another context; NULL: nothing was */
+  int n_user_objects;     /* alive */
+  char last_wanted[64];   /* the last name that was looked for in vain */
+} fake_driver;
+extern fake_driver fake;
+
+#define FAKE_EXIT_FORBIDDEN 98
+
+/* Forgets all calls and launches; what is to fail, memory, libraries and contexts stay. */
+void fake_forget(void);
+
+/* From now on the first .. last call of the function fails; none if last is 0. */
+void fake_fail(fake_function function, int first, int last, CUresult failure);
+
+/* Memory of whole pages; device memory without access. */
+void *fake_alloc(fake_memory kind, int device, size_t bytes);
+
+/* The calling thread's contexts. */
+CUcontext fake_primary(int device);
+CUcontext fake_other(int device); /* one that a program made for itself */
+CUcontext fake_current(void);
+int fake_depth(void);
+void fake_set_current(CUcontext context); /* NULL: none */
+CUstreamCaptureMode fake_capture_mode(void);
+
+/* Ends a context, with its events and the globals in it; another with the same handle takes its place: cudaDeviceReset, or cuCtxDestroy and
+ * cuCtxCreate. */
+void fake_end_context(CUcontext context);
+/* A green context, say: of the device's multiprocessors it has so many. 0: all. */
+void fake_limit_sms(CUcontext context, int n_sms);
+
+/* The stream is destroyed; with the same handle another one is made, as real drivers do. */
+void fake_end_stream(int stream);
+
+/* Captures of their own, unlike streams that are just set to be captured: what the graph retains goes with it, in another thread. */
+void fake_begin_capture(int stream);
+CUgraph fake_end_capture(int stream);
+void fake_destroy_graph(CUgraph graph);
+#endif

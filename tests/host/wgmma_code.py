@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Looks at the code that nvcc makes of wgmma_probe.cu: where the blocks of a cluster wait for each other, barriers order memory for the whole
+cluster, and by fences of shared memory alone; where there is no cluster, for the block.
+
+    wgmma_code.py SOURCE_DIR [NVCC]
+
+Exits 77 where there is no nvcc, or none that knows these fences.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from clc_code import check, failures, kernels_of, nvcc_or_skip
+
+OF_BLOCK = ["probe_sliced_x1", "probe_x1"]
+OF_CLUSTER = ["probe_k2", "probe_sliced_x2", "probe_x2", "probe_x2_turns"]
+
+WAIT = r"mbarrier\.(try|test)_wait"
+WAIT_OF_BLOCK = r"mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 "
+WAIT_OF_CLUSTER = r"mbarrier\.try_wait\.parity\.relaxed\.cluster\.shared::cta\.b64 "
+ACQUIRE = r"fence\.acquire\.sync_restrict::shared::cluster\.cluster;"
+REMOTE_ARRIVE = r"mbarrier\.arrive\S*\.shared::cluster"
+REMOTE_ARRIVE_OF_CLUSTER = r"mbarrier\.arrive\.relaxed\.cluster\.shared::cluster\.b64 _, "
+RELEASE = r"fence\.release\.sync_restrict::shared::cta\.cluster;"
+LOOP = r"@!%?p\d* bra\s+again\w*;"
+
+
+def check_waits_of_cluster(name, lines):
+    """Each wait: the instruction, the branch back to it, the fence."""
+    waits = [i for i, line in enumerate(lines) if re.search(WAIT, line)]
+    check(waits, f"{name}: no wait")
+    for i in waits:
+        check(re.search(WAIT_OF_CLUSTER, lines[i]), f"{name}: a wait is not of the cluster: {lines[i]}")
+        check(re.search(LOOP, lines[i + 1]) and re.search(ACQUIRE, lines[i + 2]), f"{name}: no fence after {lines[i:i + 3]}")
+
+
+def check_arrivals_at_blocks(name, lines):
+    arrivals = [i for i, line in enumerate(lines) if re.search(REMOTE_ARRIVE, line)]
+    check(arrivals, f"{name}: no arrival at another block's barrier")
+    for i in arrivals:
+        check(re.search(REMOTE_ARRIVE_OF_CLUSTER, lines[i]), f"{name}: an arrival is not of the cluster: {lines[i]}")
+        check(re.search(RELEASE, lines[i - 1]), f"{name}: no fence before {lines[i - 1:i + 1]}")
+
+
+def check_block(name, lines):
+    waits = [line for line in lines if re.search(WAIT, line)]
+    check(waits and all(re.search(WAIT_OF_BLOCK, line) for line in waits), f"{name}: not all waits are of the block")
+    check(not any(re.search(rf"{REMOTE_ARRIVE}|{ACQUIRE}|{RELEASE}", line) for line in lines), f"{name}: a cluster is asked for")
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    nvcc = nvcc_or_skip(sys.argv[2:])
+    with tempfile.TemporaryDirectory() as scratch:
+        output = pathlib.Path(scratch, "ptx")
+        command = [nvcc, "-std=c++17", "-arch=sm_90a", f"-I{source}", f"-I{source}/src", f"-I{source}/include", "-Werror",
+                   "all-warnings", "-ptx", "-o", output, source / "tests/host/wgmma_probe.cu"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        check(done.returncode == 0, f"no PTX: {done.stdout}{done.stderr}")
+        kernels = kernels_of(output.read_text()) if done.returncode == 0 else {}
+    check(sorted(kernels) == sorted(OF_BLOCK + OF_CLUSTER), f"kernels {sorted(kernels)}")
+    for name in sorted(kernels):
+        if name in OF_CLUSTER:
+            check_waits_of_cluster(name, kernels[name])
+            check_arrivals_at_blocks(name, kernels[name])
+        else:
+            check_block(name, kernels[name])
+    print(f"{nvcc}: {len(kernels)} kernels, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

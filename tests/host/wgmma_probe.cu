@@ -1,0 +1,14 @@
+/* wgmma_probe.cu - kernels of cuda/kernels/gemm_wgmma.cuh in each form that a cluster has, for wgmma_code.py to look at; never run. */
+#include "cuda/kernels/gemm_wgmma.cuh"
+
+#define PROBE(name, threads, ...)                                                                             \
+  extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ ws_wgmma_args args) { \
+    extern __shared__ __align__(1024) unsigned char shared[];                                                 \
+    ws::wgmma_kernel<ws::wgmma_config<__half, __VA_ARGS__>>{args, shared}.run();                              \
+  }
+PROBE(probe_x1, WS_WGMMA_THREADS(1), 64, 64, 1, 1, 0, 10, 1, 1)
+PROBE(probe_x2, WS_WGMMA_THREADS(1), 128, 64, 1, 1, 0, 8, 2, 1)
+PROBE(probe_x2_turns, WS_WGMMA_THREADS(2), 128, 64, 2, 2, 1, 6, 2, 1)
+PROBE(probe_k2, WS_WGMMA_THREADS(1), 16, 64, 1, 1, 0, 12, 2, 2)
+PROBE(probe_sliced_x1, WS_WGMMA_THREADS(1), 64, 64, 1, 1, false, 6, 1, 1, 2, 1)
+PROBE(probe_sliced_x2, WS_WGMMA_THREADS(2), 128, 64, 2, 2, false, 3, 2, 1, 2, 1)

@@ -1,0 +1,185 @@
+/* test_bits.c - one result: the bits of C depend neither on the number of threads, nor on the policy, the COARSE_FACTOR, the run,
+ * other callers, or where the operands lie. Each is compared with one thread's result by a digest of all of C's bits. */
+#include "support/rows.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
+                                         WSGEMM_POLICY_STEAL};
+static const int coarse_factors[] = {0, 1, 2, 3, 4, 8, 64};
+/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of several tiles); then ragged, long,
+ * thin, flat, small, vectors. */
+static int64_t shapes[][3] = {{0, 0, 700},     {333, 250, 97},  {64, 64, 3000}, {1000, 20, 150},
+                              {20, 1000, 150}, {120, 120, 120}, {1, 3000, 300}, {3000, 1, 300}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static void find_packed(void) { shapes[0][0] = shapes[0][1] = packed_n(NULL, WSGEMM_F32, 300, shapes[0][2]) + 9; }
+
+static wsgemm_handle *handle_with(int n_threads, wsgemm_policy policy, int coarse_factor) {
+  wsgemm_handle *handle = NULL;
+  REQUIRE(wsgemm_create(&handle) == WSGEMM_SUCCESS && wsgemm_set_num_threads(handle, n_threads) == WSGEMM_SUCCESS &&
+              wsgemm_set_policy(handle, policy) == WSGEMM_SUCCESS &&
+              wsgemm_set_coarse_factor(handle, coarse_factor) == WSGEMM_SUCCESS,
+          "handle: %s", wsgemm_last_error());
+  return handle;
+}
+
+static unsigned long long digest_of(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d,
+                                    const struct layout_of_case *where) {
+  case_store(stage, d, where);
+  CHECK(wsgemm_gemm(handle, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return matrix_digest(&stage->stored[2]);
+}
+
+static wsgemm_gemm_desc desc_of(wsgemm_type type, int shape, int turn) {
+  wsgemm_gemm_desc d = gemm_desc(type, all_layouts[turn % 2], all_ops[turn / 2 % n_ops(type)], all_ops[turn / 3 % n_ops(type)],
+                                 shapes[shape][0], shapes[shape][1], shapes[shape][2]);
+  d.alpha = scalar_make(type, 0.75, -0.3);
+  d.beta = scalar_make(type, -1.1, 0.6);
+  return d;
+}
+
+static void settings(void) {
+  find_packed();
+  struct check_random dice = check_random_from(40);
+  for (int type = 0; type < N_TYPES; type++)
+    for (int shape = 0; shape < N_SHAPES; shape++) {
+      struct stage stage =
+          stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
+      const struct layout_of_case where = layout_drawn(&dice);
+      wsgemm_gemm_desc d = desc_of((wsgemm_type)type, shape, type + shape);
+      wsgemm_handle *alone = handle_with(1, WSGEMM_POLICY_AUTO, 0);
+      const unsigned long long expected = digest_of(&stage, alone, &d, &where);
+      const int most_explained = (int)explained_number(alone, &d, "threads", -1);
+      CHECK(most_explained == 1, "a handle for one thread would use %d", most_explained);
+      wsgemm_destroy(alone);
+      for (int n_threads = 1; n_threads <= 16; n_threads++)
+        for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
+          for (size_t c = 0; c < sizeof coarse_factors / sizeof coarse_factors[0]; c++) {
+            if (check_random_in(&dice, 1, 8 * check_scale()) != 1 && !(n_threads == 3 && p == 3 && c == 2)) continue;
+            wsgemm_handle *handle = handle_with(n_threads, policies[p], coarse_factors[c]);
+            char text[DESCRIPTION_BYTES];
+            CHECK(digest_of(&stage, handle, &d, &where) == expected,
+                  "%s: bits change with %d threads, policy %d, COARSE_FACTOR %d", gemm_describe(&d, text), n_threads,
+                  (int)policies[p], coarse_factors[c]);
+            wsgemm_destroy(handle);
+          }
+      stage_free(&stage);
+    }
+}
+
+/* The suite must not compare one thread with one thread: these shapes do use several where several are allowed. */
+static void threads_are_used(void) {
+  find_packed();
+  for (int type = 0; type < N_TYPES; type++) {
+    const wsgemm_gemm_desc d = desc_of((wsgemm_type)type, 0, type);
+    CHECK(explained_is(NULL, &d, "path", type_is_half((wsgemm_type)type) ? "half" : "packed"), "type %c: shape 0 is not packed",
+          type_letter((wsgemm_type)type));
+  }
+  for (int shape = 0; shape < N_SHAPES; shape++) {
+    wsgemm_handle *handle = handle_with(4, WSGEMM_POLICY_AUTO, 0);
+    const wsgemm_gemm_desc d = desc_of(WSGEMM_F64, shape, 0);
+    const int n_threads = (int)explained_number(handle, &d, "threads", -1);
+    CHECK(n_threads >= 2 && n_threads <= 4, "shape %d would use %d of 4 threads", shape, n_threads);
+    wsgemm_destroy(handle);
+  }
+}
+
+static void repeated_runs(void) {
+  find_packed();
+  struct check_random dice = check_random_from(41);
+  for (int type = 0; type < N_TYPES; type++) {
+    struct stage stage = stage_new((wsgemm_type)type, shapes[0][0], shapes[0][1], shapes[0][2], FILL_SPREAD, &dice);
+    const struct layout_of_case where = layout_tight();
+    wsgemm_gemm_desc d = desc_of((wsgemm_type)type, 0, type);
+    wsgemm_handle *handle = handle_with(5, WSGEMM_POLICY_STEAL, 1);
+    const unsigned long long expected = digest_of(&stage, handle, &d, &where);
+    for (int run = 0; run < 100 / check_scale() + 3; run++)
+      CHECK(digest_of(&stage, handle, &d, &where) == expected, "type %c: run %d gives other bits", type_letter((wsgemm_type)type),
+            run);
+    wsgemm_destroy(handle);
+    stage_free(&stage);
+  }
+}
+
+/* Alignment and lds change nothing. */
+static void placement(void) {
+  find_packed();
+  struct check_random dice = check_random_from(42);
+  for (int type = 0; type < N_TYPES; type++)
+    for (int shape = 0; shape < N_SHAPES; shape++) {
+      struct stage stage =
+          stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
+      for (int ops = 0; ops<4; ops += check_scale()> 1 ? 3 : 1) {
+        wsgemm_gemm_desc d = desc_of((wsgemm_type)type, shape, shape);
+        d.transa = all_ops[ops / 2];
+        d.transb = all_ops[ops % 2];
+        const struct layout_of_case tight = layout_tight();
+        const unsigned long long expected = digest_of(&stage, NULL, &d, &tight);
+        for (int turn = 0; turn < (check_scale() > 1 ? 1 : 3); turn++) {
+          const struct layout_of_case where = layout_drawn(&dice);
+          char text[DESCRIPTION_BYTES];
+          CHECK(digest_of(&stage, NULL, &d, &where) == expected, "%s: bits change with lds or place", gemm_describe(&d, text));
+        }
+      }
+      stage_free(&stage);
+    }
+}
+
+/* ---- Callers at the same time ------------------------------------------------------------------------------------------- */
+
+enum { N_CALLERS = 6 };
+struct caller {
+  pthread_t thread;
+  int number;
+  bool own_handle;
+  unsigned long long expected[N_SHAPES];
+};
+
+static void run_all_shapes(struct caller *caller, bool is_first) {
+  struct check_random dice = check_random_from(43); /* the same numbers for all callers */
+  wsgemm_handle *handle = caller->own_handle ? handle_with(1 + caller->number % 4, policies[caller->number % 4], 0) : NULL;
+  const wsgemm_type type = (wsgemm_type)(caller->number % N_TYPES);
+  for (int shape = 0; shape < N_SHAPES; shape++) {
+    struct stage stage = stage_new(type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
+    const struct layout_of_case where = layout_tight();
+    wsgemm_gemm_desc d = desc_of(type, shape, caller->number);
+    const unsigned long long digest = digest_of(&stage, handle, &d, &where);
+    if (is_first)
+      caller->expected[shape] = digest;
+    else
+      CHECK(digest == caller->expected[shape], "caller %d, shape %d: bits change beside other callers", caller->number, shape);
+    stage_free(&stage);
+  }
+  CHECK(wsgemm_destroy(handle) == WSGEMM_SUCCESS, "destroy");
+}
+
+static void *caller_main(void *argument) {
+  const int n_rounds = check_scale() > 1 ? 1 : 6;
+  for (int round = 0; round < n_rounds; round++) run_all_shapes(argument, false);
+  return NULL;
+}
+
+static void concurrent_callers(void) {
+  find_packed();
+  static struct caller callers[N_CALLERS];
+  for (int own = 0; own < 2; own++) {
+    for (int i = 0; i < N_CALLERS; i++) {
+      callers[i] = (struct caller){.number = i, .own_handle = own};
+      run_all_shapes(&callers[i], true);
+    }
+    for (int i = 0; i < N_CALLERS; i++)
+      REQUIRE(pthread_create(&callers[i].thread, NULL, caller_main, &callers[i]) == 0, "thread");
+    for (int i = 0; i < N_CALLERS; i++) pthread_join(callers[i].thread, NULL);
+  }
+}
+
+static const struct check_case cases[] = {{"settings", settings},
+                                          {"threads_are_used", threads_are_used},
+                                          {"repeated_runs", repeated_runs},
+                                          {"placement", placement},
+                                          {"concurrent_callers", concurrent_callers}};
+CHECK_MAIN("bits", cases)

@@ -1,0 +1,90 @@
+/* test_loader.c - products beside dlopen, whose lock is held while a library's constructor runs: they do not wait for it. A hang is the defect
+ * itself: each case runs in a forked child with an alarm. */
+#define _GNU_SOURCE
+#include "support/process.h"
+#include "wsgemm.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HANG_S = 60, SIDE = 300 };
+
+static void multiply(void) {
+  static double x[SIDE * SIDE], c[SIDE * SIDE];
+  for (int i = 0; i < SIDE * SIDE; i++) x[i] = 1;
+  CHECK(wsgemm_set_num_threads(NULL, 3) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(wsgemm_dgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, SIDE, 1, x, SIDE, x, SIDE, 0, c,
+                     SIDE) == WSGEMM_SUCCESS,
+        "%s", wsgemm_last_error());
+  CHECK(c[0] == SIDE && c[SIDE * SIDE - 1] == SIDE, "C: %g .. %g", c[0], c[SIDE * SIDE - 1]);
+}
+
+static void load_late_library(void) {
+  void *library = dlopen(LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  CHECK(library, "%s", dlerror());
+}
+
+/* ---- A constructor that waits for a thread that multiplies -------------------------------------------------------------------------- */
+
+static void joining_child(void *argument) {
+  const bool is_first_call = *(const bool *)argument;
+  alarm(HANG_S);
+  if (!is_first_call) multiply();
+  setenv("LATE_LIBRARY", "multiply", 1);
+  load_late_library();
+  multiply();
+}
+
+/* The first call of a library that knows of GPUs looks for a driver, by dlopen. */
+static bool looks_for_drivers(void) {
+  char text[4096];
+  wsgemm_config(text, sizeof text);
+  return strstr(text, "cuda") != NULL;
+}
+
+static void constructor_joins(void) {
+  for (int i = 0; i < (looks_for_drivers() ? 1 : 2); i++) {
+    bool is_first_call = i;
+    check_in_child(is_first_call ? "the first call" : "a later call", joining_child, &is_first_call);
+  }
+}
+
+/* ---- A constructor that takes its time ------------------------------------------------------------------------------------------------- */
+
+static void *load_thread(void *unused) {
+  load_late_library();
+  return unused;
+}
+
+static void forked_child(void *unused) {
+  (void)unused;
+  alarm(HANG_S);
+  multiply();
+}
+
+static void beside_child(void *unused) {
+  int go[2], there[2];
+  char byte, text[32];
+  pthread_t thread;
+  (void)unused;
+  alarm(HANG_S);
+  multiply();
+  REQUIRE(pipe(go) == 0 && pipe(there) == 0, "pipes");
+  snprintf(text, sizeof text, "%d %d", there[1], go[0]);
+  setenv("LATE_LIBRARY", "wait", 1), setenv("LATE_LIBRARY_FDS", text, 1);
+  REQUIRE(pthread_create(&thread, NULL, load_thread, NULL) == 0, "thread");
+  REQUIRE(read(there[0], &byte, 1) == 1, "the constructor does not run");
+  multiply();
+  if (process_may_fork_beside_threads()) check_in_child("a child forked beside dlopen", forked_child, NULL);
+  REQUIRE(write(go[1], "x", 1) == 1, "write");
+  pthread_join(thread, NULL);
+}
+static void beside_dlopen(void) { check_in_child("beside dlopen", beside_child, NULL); }
+
+static const struct check_case cases[] = {{"constructor_joins", constructor_joins}, {"beside_dlopen", beside_dlopen}};
+CHECK_MAIN("loader", cases)

@@ -1,0 +1,252 @@
+/* test_paths.c - the ways through the CPU backend with plans that cpu/plan.c would never make: blocks of one register tile, k blocks of
+ * a few elements, any COARSE_FACTOR, policy and thread count. So every boundary between blocks, tiles, items and steps is crossed
+ * in products small enough to check each of them: exact on whole numbers, and bit for bit what the direct path gives in one thread
+ * with the same k block. */
+#include "support/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/paths.h"
+
+static struct check_random dice;
+static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
+
+static ws_scale scale_of(const wsgemm_gemm_desc *d) {
+  ws_scale s;
+  double alpha[2], beta[2];
+  memset(&s, 0, sizeof s);
+  scalar_get(d->type_a, &d->alpha, alpha);
+  scalar_get(d->type_a, &d->beta, beta);
+  for (int part = 0; part < 2; part++)
+    if (!type_is_double(d->type_a))
+      s.alpha.s[part] = (float)alpha[part], s.beta.s[part] = (float)beta[part];
+    else
+      s.alpha.d[part] = alpha[part], s.beta.d[part] = beta[part];
+  s.alpha_real = alpha[1] == 0;
+  s.beta_real = beta[1] == 0;
+  s.alpha_zero = s.alpha_real && alpha[0] == 0;
+  s.beta_zero = s.beta_real && beta[0] == 0;
+  s.alpha_one = s.alpha_real && alpha[0] == 1;
+  s.beta_one = s.beta_real && beta[0] == 1;
+  s.conj_a = type_is_complex(d->type_a) && (d->transa == WSGEMM_CONJ_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS);
+  s.conj_b = type_is_complex(d->type_a) && (d->transb == WSGEMM_CONJ_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS);
+  return s;
+}
+
+/* The column-major problem that d says. */
+static ws_problem problem_of(const wsgemm_gemm_desc *d) {
+  ws_problem p;
+  memset(&p, 0, sizeof p);
+  p.type = d->type_a, p.type_c = d->type_c;
+  p.a_trans = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
+  p.b_trans = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
+  p.m = d->m, p.n = d->n, p.k = d->k;
+  p.a = d->a, p.b = d->b, p.c = d->c;
+  p.lda = d->lda, p.ldb = d->ldb, p.ldc = d->ldc;
+  p.scale = scale_of(d);
+  p.batch_count = d->batch_count;
+  p.stride_a = d->stride_a, p.stride_b = d->stride_b, p.stride_c = d->stride_c;
+  return p;
+}
+
+/* The direct path (of half precision: its only one) in one thread, everything in one piece, with this k block. */
+static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc) {
+  ws_plan plan;
+  ws_plan_make(ws_handle(NULL), p, &plan); /* for whatever is not said here */
+  plan.row = row;
+  plan.path = ws_is_half(p->type) ? WS_PATH_HALF : WS_PATH_DIRECT;
+  plan.pack_a = p->a_trans;
+  plan.by_columns = plan.swap = false;
+  plan.kc = kc;
+  plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
+  plan.n_products = 1;
+  plan.coarse = plan.n_threads = 1;
+  plan.policy = WSGEMM_POLICY_STEAL;
+  return plan;
+}
+
+static void draw_team(ws_plan *plan) {
+  static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL};
+  plan->n_threads = drawn(0, 1) ? 1 : (int)drawn(2, 4);
+  plan->policy = policies[drawn(0, 2)];
+  plan->coarse = (int)drawn(1, drawn(0, 1) ? 3 : 64);
+}
+
+/* A plan that keeps the rules (bm a multiple of mr, bn of nr, nc of bn) and nothing else. */
+static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc) {
+  ws_plan plan = plan_plain(row, p, kc);
+  draw_team(&plan);
+  plan.n_products = drawn(1, 3);
+  if (plan.path == WS_PATH_HALF) {
+    plan.bm = row->mr * drawn(1, 3);
+    plan.bn = row->nr * drawn(1, 4);
+    return plan;
+  }
+  switch (drawn(0, 3)) {
+  case 0: /* direct, panels of rows */
+    plan.pack_a = p->a_trans || drawn(0, 1);
+    plan.bm = row->mr * drawn(1, 3);
+    plan.bn = row->nr * drawn(1, 4);
+    break;
+  case 1: /* direct, strips of columns */
+    plan.by_columns = !p->a_trans;
+    plan.bn = row->nr * drawn(1, 4);
+    break;
+  default:
+    plan.path = WS_PATH_PACKED;
+    plan.bm = row->mr * drawn(1, 3);
+    plan.bn = row->nr * drawn(1, 3);
+    plan.nc = plan.bn * drawn(1, 3);
+  }
+  return plan;
+}
+
+static const char *plan_words(const ws_plan *plan, char text[160]) {
+  snprintf(text, 160, "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d",
+           plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
+           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns);
+  return text;
+}
+
+static void draw_scalars(wsgemm_gemm_desc *d, bool whole) {
+  static const double wholes[][2] = {{1, 0}, {-1, 0}, {2, -1}, {0, 1}};
+  const int64_t a = drawn(0, 3), b = drawn(-1, 3);
+  d->alpha = scalar_make(d->type_a, whole ? wholes[a][0] : 0.7, whole ? wholes[a][1] : -0.4);
+  d->beta = b < 0 ? scalar_make(d->type_a, 0, 0) : scalar_make(d->type_a, wholes[b][0], wholes[b][1]);
+}
+
+/* Whole numbers and bits for one shape, under n_plans random plans. */
+static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, int n_plans) {
+  struct stage whole = stage_new(row->type, m, n, k, FILL_INTEGER, &dice),
+               any = stage_new(row->type, m, n, k, FILL_UNIFORM, &dice);
+  product_extend(&whole.product, &whole.a, &whole.b, k);
+  for (int i = 0; i < n_plans; i++) {
+    const struct layout_of_case where = layout_drawn(&dice);
+    const int64_t kc = drawn(0, 5) == 0 ? row->kc : drawn(1, 12);
+    char words[160];
+    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice), m, n, k);
+    draw_scalars(&d, true);
+    case_store(&whole, &d, &where);
+    ws_problem p = problem_of(&d);
+    const ws_plan plan = plan_drawn(row, &p, kc);
+    ws_cpu_gemm(&p, &plan);
+    if (!case_judge(&whole, &d, JUDGE_EXACT, plan_words(&plan, words))) continue;
+    draw_scalars(&d, false);
+    case_store(&any, &d, &where);
+    p = problem_of(&d);
+    ws_cpu_gemm(&p, &plan);
+    const unsigned long long digest = matrix_digest(&any.stored[2]);
+    case_store(&any, &d, &where);
+    const ws_plan plain = plan_plain(row, &p, kc);
+    ws_cpu_gemm(&p, &plain);
+    char text[DESCRIPTION_BYTES];
+    CHECK(digest == matrix_digest(&any.stored[2]), "%s: %s: other bits than by the direct path", gemm_describe(&d, text),
+          plan_words(&plan, words));
+  }
+  stage_free(&whole);
+  stage_free(&any);
+}
+
+static void each_row(void (*run)(const ws_cpu_row *row)) {
+  int n_run = 0;
+  CHECK(wsgemm_default_num_threads() >= 1, "the first call, which finds out what the machine can run");
+  for (int i = 0; i < ws_row_count(); i++)
+    if (ws_row_usable(i)) {
+      run(ws_row(i));
+      n_run++;
+    }
+  CHECK(n_run >= 4, "%d rows", n_run);
+}
+
+static void odd_plans_of(const ws_cpu_row *row) {
+  for (int i = 0; i < 50 / check_scale() + 1; i++)
+    run_shape(row, drawn(1, 5 * row->mr + 3), drawn(1, 9 * row->nr + 3), drawn(1, 50), check_scale() > 1 ? 6 : 12);
+}
+static void odd_plans(void) { dice = check_random_from(120), each_row(odd_plans_of); }
+
+/* Round one tile, every cut of it, through packed panels. */
+static void every_cut_of(const ws_cpu_row *row) {
+  const int64_t part = check_scale() > 1 ? 4 * check_scale() : 1;
+  for (int64_t m = 1; m <= 2 * row->mr + 1; m++)
+    for (int64_t n = 1; n <= 2 * row->nr + 1; n++)
+      if (drawn(1, part) == 1) run_shape(row, m, n, drawn(1, 9), 1);
+}
+static void every_cut(void) { dice = check_random_from(121), each_row(every_cut_of); }
+
+/* Matrix-vector products cut anywhere. */
+static void vectors_of(const ws_cpu_row *row) {
+  if (ws_is_half(row->type)) return; /* they have no such path */
+  for (int i = 0; i < 80 / check_scale() + 1; i++) {
+    const bool is_row = drawn(0, 1);
+    const int64_t length = drawn(1, drawn(0, 9) ? 150 : 2500), k = drawn(1, 70);
+    struct stage stage = stage_new(row->type, is_row ? 1 : length, is_row ? length : 1, k, FILL_INTEGER, &dice);
+    product_extend(&stage.product, &stage.a, &stage.b, k);
+    for (int turn = 0; turn < 4; turn++) {
+      const struct layout_of_case where = layout_drawn(&dice);
+      wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice),
+                                     is_row ? 1 : length, is_row ? length : 1, k);
+      draw_scalars(&d, true);
+      case_store(&stage, &d, &where);
+      const ws_problem p = problem_of(&d);
+      ws_plan plan = plan_plain(row, &p, k);
+      draw_team(&plan);
+      plan.path = WS_PATH_VECTOR;
+      plan.swap = is_row;
+      plan.bm = drawn(1, length + 5);
+      plan.bn = 1;
+      char words[160];
+      ws_cpu_gemm(&p, &plan);
+      case_judge(&stage, &d, JUDGE_EXACT, plan_words(&plan, words));
+    }
+    stage_free(&stage);
+  }
+}
+static void vectors(void) { dice = check_random_from(122), each_row(vectors_of); }
+
+/* Batches through one plan: as many single products give the same bits. */
+static void batches_of(const ws_cpu_row *row) {
+  enum { MOST = 3 };
+  for (int i = 0; i < 60 / check_scale() + 1; i++) {
+    const int64_t m = drawn(1, 3 * row->mr), n = drawn(1, 4 * row->nr), k = drawn(1, 30), count = drawn(1, MOST);
+    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice), m, n, k);
+    const int64_t room = MOST * (m > n ? m > k ? m : k : n > k ? n : k) * (m + n + k);
+    unsigned char *a = malloc((size_t)room * 16), *b = malloc((size_t)room * 16), *c = malloc((size_t)room * 16),
+                  *single = malloc((size_t)room * 16);
+    REQUIRE(a && b && c && single, "memory");
+    struct values values = values_new(row->type, 3, room, FILL_UNIFORM, &dice);
+    unsigned char *const all[3] = {a, b, c};
+    for (int x = 0; x < 3; x++) {
+      const struct arena arena = {all[x], (size_t)room * 16};
+      const struct matrix flat = {row->type, true, room, 1, room, all[x], &arena};
+      for (int64_t at = 0; at < room; at++) matrix_set(&flat, at, 0, values.re[x * room + at], values.im[x * room + at]);
+    }
+    memcpy(single, c, (size_t)room * type_bytes(row->type));
+    draw_scalars(&d, false);
+    d.a = a, d.b = b, d.c = c;
+    d.batch_count = count;
+    d.stride_a = drawn(0, 1) * m * k, d.stride_b = drawn(0, 1) * k * n, d.stride_c = m * n;
+    ws_problem p = problem_of(&d);
+    const ws_plan plan = plan_drawn(row, &p, drawn(1, 12));
+    ws_cpu_gemm(&p, &plan);
+    p.batch_count = 1;
+    const ws_plan plain = plan_plain(row, &p, plan.kc);
+    for (int64_t product = 0; product < count; product++) {
+      p.a = a + (size_t)(product * d.stride_a) * type_bytes(row->type);
+      p.b = b + (size_t)(product * d.stride_b) * type_bytes(row->type);
+      p.c = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
+      ws_cpu_gemm(&p, &plain);
+    }
+    char text[DESCRIPTION_BYTES], words[160];
+    CHECK(memcmp(c, single, (size_t)room * type_bytes(row->type)) == 0, "%s: %s: a batch of %lld differs from single products",
+          gemm_describe(&d, text), plan_words(&plan, words), (long long)count);
+    values_free(&values);
+    free(a), free(b), free(c), free(single);
+  }
+}
+static void batches(void) { dice = check_random_from(123), each_row(batches_of); }
+
+static const struct check_case cases[] = {
+    {"odd_plans", odd_plans}, {"every_cut", every_cut}, {"vectors", vectors}, {"batches", batches}};
+CHECK_MAIN("paths", cases)

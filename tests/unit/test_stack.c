@@ -1,0 +1,130 @@
+/* test_stack.c - how much stack a call needs of the thread that makes it: what the header says is enough, for products on every path, with
+ * epilogues and without memory, first calls, and tuning. Each runs in a forked child, on a thread with no more. */
+#define _GNU_SOURCE
+#include "support/folder.h"
+#include "support/process.h"
+#include "support/rows.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* Of the header: all of the thread's stack, with what the C library keeps there. */
+enum { PROMISED_BYTES = 96 * 1024, PROMISED_BYTES_OF_HALVES = 128 * 1024 };
+enum { MOST = 700 };
+
+struct call {
+  wsgemm_type type;
+  int64_t m, n, k;
+  int n_threads;
+  bool is_first, has_memory, has_epilogue;
+};
+
+static char operands[3][MOST * MOST * 16], bias[MOST * 8];
+
+static void *make_call(void *argument) {
+  const struct call *call = argument;
+  const struct rlimit none = {1, 1};
+  wsgemm_handle *h = NULL;
+  wsgemm_gemm_desc d = gemm_desc(call->type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, call->m, call->n, call->k);
+  d.a = operands[0], d.b = operands[1], d.c = operands[2];
+  if (call->has_epilogue) {
+    d.epilogue = WSGEMM_EPILOGUE_GELU_ERF, d.type_bias = call->type, d.bias = bias;
+    d.residual = d.c, d.ld_residual = d.ldc;
+  }
+  wsgemm_create(&h);
+  wsgemm_set_num_threads(h, call->n_threads);
+  if (!call->has_memory) setrlimit(RLIMIT_AS, &none);
+  return (void *)(intptr_t)wsgemm_gemm(h, &d);
+}
+
+static void *tune(void *file) {
+  static char lines[1 << 16];
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 100, 100, 100);
+  options.is_exhaustive = 1, options.budget_ms = 1, options.file = file;
+  wsgemm_status status = wsgemm_autotune(NULL, &d, &options);
+  if (!status && wsgemm_tuning_read(file, lines, sizeof lines) == 0) status = WSGEMM_INTERNAL_ERROR;
+  if (!status) status = wsgemm_tuning_import(lines, file, NULL);
+  if (!status) status = wsgemm_tuning_clear(file);
+  if (!status && wsgemm_machine(lines, sizeof lines) == 0) status = WSGEMM_INTERNAL_ERROR;
+  return (void *)(intptr_t)status;
+}
+
+static void on_stack_of(size_t bytes, void *(*body)(void *argument), void *argument) {
+  pthread_attr_t attr;
+  pthread_t thread;
+  void *result = NULL;
+  REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, bytes) == 0, "a stack of %zu bytes", bytes);
+  REQUIRE(pthread_create(&thread, &attr, body, argument) == 0 && pthread_join(thread, &result) == 0, "thread");
+  CHECK(result == (void *)WSGEMM_SUCCESS, "status %d", (int)(intptr_t)result);
+  pthread_attr_destroy(&attr);
+}
+
+static void call_child(void *argument) {
+  const struct call *call = argument;
+  if (!call->is_first) CHECK(wsgemm_default_num_threads() > 0, "threads");
+  on_stack_of(type_is_half(call->type) ? PROMISED_BYTES_OF_HALVES : PROMISED_BYTES, make_call, argument);
+}
+
+static void tune_child(void *file) {
+  setenv("WSGEMM_TUNE", file, 1);
+  on_stack_of(PROMISED_BYTES, tune, file);
+}
+
+/* The sanitizers' instructions take more. */
+static bool is_measurable(void) {
+  if (process_may_fork_beside_threads()) return true;
+  check_skip("this build needs more stack");
+  return false;
+}
+
+static void try_call(const struct call *given) {
+  char what[128];
+  struct call call = *given;
+  snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld, %d threads%s%s%s", type_letter(call.type), (long long)call.m,
+           (long long)call.n, (long long)call.k, call.n_threads, call.is_first ? ", first call" : "",
+           call.has_epilogue ? ", epilogue" : "", call.has_memory ? "" : ", no memory");
+  check_in_child(what, call_child, &call);
+}
+
+static const int64_t shapes[][3] = {{5, 5, 5},       {48, 48, 48},    {60, 60, 60},  {100, 100, 100},
+                                    {150, 150, 150}, {300, 300, 300}, {70, 70, 70},  {40, 40, 600},
+                                    {150, 700, 500}, {1, 700, 700},   {700, 1, 700}, {700, 700, 700}};
+
+static void products(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+      for (int n_threads = 1; n_threads <= 4; n_threads += 3)
+        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], n_threads, s % 2, true, false});
+}
+
+static void epilogues(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+      if (!type_is_complex((wsgemm_type)type))
+        try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, false, true, true});
+}
+
+static void without_memory(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+      try_call(&(struct call){(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 1, false, false, false});
+}
+
+static void tuning(void) {
+  char folder[PATH_BYTES], file[PATH_BYTES];
+  if (!is_measurable()) return;
+  folder_make(folder);
+  check_in_child("tuning", tune_child, (void *)(uintptr_t)folder_path(file, folder, "tuning"));
+  folder_remove(folder);
+}
+
+static const struct check_case cases[] = {
+    {"products", products}, {"epilogues", epilogues}, {"without_memory", without_memory}, {"tuning", tuning}};
+CHECK_MAIN("stack", cases)

@@ -1,0 +1,107 @@
+/* test_tile.c - src/core/tile.h alone: items and tiles correspond one to one on any grid, bands go down before across, and ragged
+ * edges are cut, never dropped. */
+#include "support/check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/tile.h"
+
+/* Every tile of the grid is covered by exactly one item, and every item lies inside the grid. */
+static void check_cover(const ws_tile_grid *g) {
+  const int64_t n_tiles = g->n_batch * g->n_rows * g->n_cols, n_items = ws_tile_items(g);
+  unsigned char *covered = calloc((size_t)n_tiles + 1, 1);
+  REQUIRE(covered != NULL, "memory");
+  bool inside = true;
+  for (int64_t item = 0; item < n_items && inside; item++) {
+    const ws_tile t = ws_tile_at(g, item);
+    inside = t.batch >= 0 && t.batch < g->n_batch && t.row >= 0 && t.row < g->n_rows && t.col >= 0 && t.n_col >= 1 &&
+             t.n_col <= g->coarse && t.col + t.n_col <= g->n_cols && t.col % g->coarse == 0;
+    CHECK(inside, "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: batch %lld row %lld col %lld + %lld",
+          (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
+          (long long)g->group, (long long)t.batch, (long long)t.row, (long long)t.col, (long long)t.n_col);
+    const ws_tile same = ws_tile_at_32(g, (uint32_t)item);
+    CHECK(same.batch == t.batch && same.row == t.row && same.col == t.col && same.n_col == t.n_col,
+          "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: row %lld col %lld in 32 bits, row %lld col %lld in 64",
+          (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
+          (long long)g->group, (long long)same.row, (long long)same.col, (long long)t.row, (long long)t.col);
+    for (int64_t col = t.col; inside && col < t.col + t.n_col; col++) covered[(t.batch * g->n_rows + t.row) * g->n_cols + col]++;
+  }
+  int64_t n_wrong = 0;
+  for (int64_t i = 0; i < n_tiles; i++) n_wrong += covered[i] != 1;
+  CHECK(n_wrong == 0, "%lld of %lld tiles not covered exactly once: grid %lld x %lld x %lld coarse %lld group %lld",
+        (long long)n_wrong, (long long)n_tiles, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols,
+        (long long)g->coarse, (long long)g->group);
+  free(covered);
+}
+
+static void small_grids(void) {
+  for (int64_t batch = 1; batch <= 2; batch++)
+    for (int64_t rows = 1; rows <= 7; rows++)
+      for (int64_t cols = 1; cols <= 9; cols++)
+        for (int64_t coarse = 1; coarse <= 10; coarse++)
+          for (int64_t group = 1; group <= 8; group++) check_cover(&(ws_tile_grid){batch, rows, cols, coarse, group});
+}
+
+static void random_grids(void) {
+  struct check_random random = check_random_from(1);
+  for (int i = 0; i < 3000 / check_scale(); i++)
+    check_cover(&(ws_tile_grid){check_random_in(&random, 1, 4), check_random_in(&random, 1, 60), check_random_in(&random, 1, 90),
+                                check_random_in(&random, 1, 64), check_random_in(&random, 1, 64)});
+}
+
+/* Within a band the row changes fastest; a band is left only when it is done; products follow each other. */
+static void grouped_order(void) {
+  struct check_random random = check_random_from(2);
+  for (int i = 0; i < 2000 / check_scale(); i++) {
+    const ws_tile_grid g = {check_random_in(&random, 1, 3), check_random_in(&random, 1, 20), check_random_in(&random, 1, 20),
+                            check_random_in(&random, 1, 8), check_random_in(&random, 1, 8)};
+    ws_tile before = ws_tile_at(&g, 0);
+    bool ordered = before.batch == 0 && before.row == 0 && before.col == 0;
+    for (int64_t item = 1; item < ws_tile_items(&g); item++) {
+      const ws_tile t = ws_tile_at(&g, item);
+      const int64_t band = before.row / g.group, last_row = ws_min((band + 1) * g.group, g.n_rows) - 1;
+      const bool next_row = t.batch == before.batch && t.row == before.row + 1 && t.col == before.col;
+      const bool next_col = t.batch == before.batch && t.row == band * g.group && t.col == before.col + before.n_col;
+      const bool next_band = t.batch == before.batch && t.row == last_row + 1 && t.col == 0;
+      const bool next_product = t.batch == before.batch + 1 && t.row == 0 && t.col == 0;
+      const bool band_done = before.row == last_row, row_done = before.col + before.n_col == g.n_cols;
+      ordered = ordered && (!band_done ? next_row : !row_done ? next_col : last_row + 1 < g.n_rows ? next_band : next_product);
+      before = t;
+    }
+    CHECK(ordered, "order of grid %lld x %lld x %lld coarse %lld group %lld", (long long)g.n_batch, (long long)g.n_rows,
+          (long long)g.n_cols, (long long)g.coarse, (long long)g.group);
+  }
+}
+
+/* The picture at the top of tile.h. */
+static void picture(void) {
+  static const int64_t item_of[4][6] = {{0, 0, 2, 2, 4, 4}, {1, 1, 3, 3, 5, 5}, {6, 6, 8, 8, 10, 10}, {7, 7, 9, 9, 11, 11}};
+  const ws_tile_grid g = {1, 4, 6, 2, 2};
+  CHECK(ws_tile_items(&g) == 12, "%lld items", (long long)ws_tile_items(&g));
+  for (int64_t item = 0; item < 12; item++) {
+    const ws_tile t = ws_tile_at(&g, item);
+    for (int64_t col = t.col; col < t.col + t.n_col; col++)
+      CHECK(item_of[t.row][col] == item, "tile (%lld, %lld) belongs to item %lld", (long long)t.row, (long long)col,
+            (long long)item_of[t.row][col]);
+  }
+}
+
+/* Grids far beyond 2^31 tiles: the last item is the last tile. */
+static void huge_grid(void) {
+  const ws_tile_grid g = {3, INT64_C(1) << 31, (INT64_C(1) << 20) + 1, 4, 8};
+  const int64_t n_items = ws_tile_items(&g);
+  const ws_tile last = ws_tile_at(&g, n_items - 1);
+  CHECK(n_items == 3 * (INT64_C(1) << 31) * ((INT64_C(1) << 18) + 1), "%lld items", (long long)n_items);
+  CHECK(last.batch == 2 && last.row == g.n_rows - 1 && last.col == INT64_C(1) << 20 && last.n_col == 1,
+        "last item: batch %lld row %lld col %lld + %lld", (long long)last.batch, (long long)last.row, (long long)last.col,
+        (long long)last.n_col);
+}
+
+static const struct check_case cases[] = {{"small_grids", small_grids},
+                                          {"random_grids", random_grids},
+                                          {"grouped_order", grouped_order},
+                                          {"picture", picture},
+                                          {"huge_grid", huge_grid}};
+CHECK_MAIN("tile", cases)
