@@ -18,6 +18,8 @@
 
 bool ws_cuda_may_have_devices;
 
+void ws_cuda_find(void) { ws_driver_find(); }
+
 void ws_cuda_init(void) {
   ws_driver_load();
   ws_device_init();

@@ -8,7 +8,9 @@ typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
 #ifdef WS_WITH_CUDA
 /* Where tuning measures on a GPU; NULL: not built in. */
 extern const struct ws_arena_class *const ws_cuda_arena;
-/* Looks for a driver, initialises nothing. Once. */
+/* Looks for a driver, initialises nothing (ws_driver_find). */
+void ws_cuda_find(void);
+/* Takes what was found into use. Once. */
 void ws_cuda_init(void);
 /* To be told in a forked child, which has no GPU if this process has used one. */
 void ws_cuda_forked(void);
@@ -36,6 +38,7 @@ int ws_cuda_kernel_find(const char *name); /* -1: unknown */
 #else
 enum { ws_cuda_may_have_devices = 0 };
 #define ws_cuda_arena NULL
+static inline void ws_cuda_find(void) {}
 static inline void ws_cuda_init(void) {}
 static inline void ws_cuda_forked(void) {}
 static inline ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {

@@ -270,17 +270,48 @@ static void init(void) {
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_initialising; /* this thread; a driver that it loads may fork */
 
+/* The loader's lock comes before ours: a constructor, which runs with that one, may call the
+ * library or fork, and both take ours. So ours is free while a thread looks for a driver. A fork
+ * meanwhile first looks itself: when the loader has answered, the driver is there as a whole, for
+ * the child too, and other threads that look for it load nothing any more. */
+static int n_searching; /* threads that look for a driver */
+static _Thread_local bool is_searching;
+
 void ws_context_lock(void) {
-  if (!is_initialising) pthread_mutex_lock(&init_lock);
+  WS_UNCANCELLED;
+  if (is_initialising) return;
+  pthread_mutex_lock(&init_lock);
+  if (n_searching == 0 || is_searching) return;
+  pthread_mutex_unlock(&init_lock);
+  ws_cuda_find();
+  pthread_mutex_lock(&init_lock);
 }
 
 void ws_context_unlock(void) {
   if (!is_initialising) pthread_mutex_unlock(&init_lock);
 }
 
+/* Of those who looked for a driver only the forking thread can be here. */
+void ws_context_unlock_in_child(void) {
+  n_searching = is_searching;
+  ws_context_unlock();
+}
+
+/* With the lock held, before and after. */
+static void find_driver(void) {
+  n_searching++;
+  pthread_mutex_unlock(&init_lock);
+  ws_cuda_find();
+  pthread_mutex_lock(&init_lock);
+  n_searching--;
+}
+
 void ws_context_init_once(void) {
   WS_UNCANCELLED;
+  is_searching = true; /* before the lock: the first use of a thread's variables may take the loader's, too */
   pthread_mutex_lock(&init_lock);
+  if (!atomic_load_explicit(&ws_context_ready, memory_order_relaxed)) find_driver();
+  is_searching = false;
   is_initialising = true;
   if (!atomic_load_explicit(&ws_context_ready, memory_order_relaxed)) init();
   is_initialising = false;

@@ -18,8 +18,10 @@
 static const struct {
   void (*lock)(void), (*unlock)(void), (*unlock_in_child)(void);
 } locks[] = {
-    {ws_context_lock, ws_context_unlock, ws_context_unlock},    {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
-    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child},    {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
+    {ws_context_lock, ws_context_unlock, ws_context_unlock_in_child},
+    {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
+    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child},
+    {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
     {ws_settings_lock, ws_settings_unlock, ws_settings_unlock},
 };
 enum { N_LOCKS = sizeof locks / sizeof locks[0] };

@@ -155,6 +155,7 @@ void ws_context_init_once(void);
 /* For fork handlers: a fork waits for a first call to end. */
 void ws_context_lock(void);
 void ws_context_unlock(void);
+void ws_context_unlock_in_child(void);
 /* Registers those handlers, once (fork.c). */
 void ws_watch_forks(void);
 extern _Atomic bool ws_context_ready;
