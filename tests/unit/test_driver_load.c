@@ -108,10 +108,7 @@ static void *fork_thread(void *unused) {
   atomic_store(&other, (pid_t)syscall(SYS_gettid));
   fflush(NULL);
   const pid_t child = fork();
-  if (child == 0) {
-    check_in_child("a child", child_body, NULL); /* its own child, which counts its checks */
-    _exit(0);
-  }
+  if (child == 0) _exit(!check_in_child("a child", child_body, NULL)); /* its own child, which counts its checks */
   atomic_store(&other_is_through, true);
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x",
         (unsigned)status);

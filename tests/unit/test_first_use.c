@@ -80,10 +80,8 @@ static void fork_child(void *unused) {
   fflush(NULL);
   atomic_store(&forking_thread, (pid_t)syscall(SYS_gettid));
   const pid_t child = fork();
-  if (child == 0) {
-    check_in_child("a child in the middle", forked_child, NULL); /* its own child, which counts its checks */
-    _exit(0);
-  }
+  if (child == 0)
+    _exit(!check_in_child("a child in the middle", forked_child, NULL)); /* its own child, which counts its checks */
   atomic_store(&has_forked, true);
   int status = -1;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x",
