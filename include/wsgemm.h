@@ -102,16 +102,17 @@ typedef struct wsgemm_cdouble {
 
 /* Numerics class. Within one class the bits of C depend on nothing but the arguments and the kernel row.
  *   DEFAULT   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + (2 k |alpha| + 4) t in every component, gamma_n = n u / (1 - n u),
- *             u = 2^-24, t = 2^-149 (F64, C64: 2^-53, 2^-1074), where no sum on the way overflows: a partial sum, alpha times the sum, beta C,
- *             or these two together may exceed the range although C^ does not, and then gives Inf or NaN. None does where (|alpha| + 1) |A| |B|
- *             + |beta| |C| stays below half of the largest number. On GPUs of compute capability 9.0 large F32 and C32 products
- *             (k >= 128) reach it with the tensor cores: rows of A and columns of B are scaled by powers of two and split into two slices of FP16, or
- *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
- *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library
- *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
+ *             u = 2^-24, t = 2^-149 (F64, C64: 2^-53, 2^-1074), where no sum on the way overflows: a partial sum, alpha times
+ *             the sum, beta C, or these two together may exceed the range although C^ does not, and then gives Inf or NaN.
+ *             None does where (|alpha| + 1) |A| |B| + |beta| |C| stays below half of the largest number. On GPUs of compute
+ *             capability 9.0 large F32 and C32 products (k >= 128) reach it with the tensor cores: rows of A and columns of B
+ *             are scaled by powers of two and split into two slices of FP16, or where those would not do, element of C by
+ *             element of C, into three of BF16; elements that need more (NaN, infinity, ranges beyond 2^68) are computed by
+ *             multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library has none left
+ *             get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only; of half-precision data, in FP32.
- *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has, and of C32
- *             gamma_{2k+2} is the bound; all else as DEFAULT. */
+ *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as
+ *             TF32 has, and of C32 gamma_{2k+2} is the bound; all else as DEFAULT. */
 typedef enum wsgemm_math {
   WSGEMM_MATH_INHERIT = 0, /* in a descriptor: whatever the handle says */
   WSGEMM_MATH_DEFAULT = 1,
@@ -132,22 +133,26 @@ typedef enum wsgemm_policy {
 
 /* ---- Threads, fork, signals ---------------------------------------------------------------------------------------------------
  *
- * The library makes threads on the first call that can use some, and keeps them. They work as the calling thread would: in its floating-point
- * environment (rounding mode, FTZ and DAZ, exception masks), on processors that it may run on, and with its real-time priority; and the
- * floating-point exceptions that they meet raise the flags of the calling thread. So bits and flags are those of a call with one thread.
- * Attributes that a thread cannot restore (nice, SCHED_IDLE, SCHED_BATCH, memory policy, system call filters) stay those of the thread that
- * created the worker. Workers block all signals but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS: a handler that repairs faults also
- * gets theirs, and must return; one that jumps out of a call may do so only where the call uses one thread.
+ * The library makes threads on the first call that can use some, and keeps them. They work as the calling thread would: in
+ * its floating-point environment (rounding mode, FTZ and DAZ, exception masks), on processors that it may run on, and with its
+ * real-time priority; and the floating-point exceptions that they meet raise the flags of the calling thread. So bits and flags
+ * are those of a call with one thread. Attributes that a thread cannot restore (nice, SCHED_IDLE, SCHED_BATCH, memory policy,
+ * system call filters) stay those of the thread that created the worker: a filter that a thread installs later (seccomp) does
+ * not hold for workers that are there already, unless it is installed for all threads (SECCOMP_FILTER_FLAG_TSYNC). Workers have
+ * 256 KiB of stack beyond the process's default. They block all signals but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and
+ * SIGSYS: a handler that repairs faults also gets theirs, and must return; one that jumps out of a call may do so only where
+ * the call uses one thread.
  *
- * Inside a parallel region of OpenMP a call uses one thread. That is seen if the runtime (omp_in_parallel) is in the process's global scope
- * when this library is loaded: linked with the program, or loaded before with RTLD_GLOBAL.
+ * Inside a parallel region of OpenMP a call uses one thread. That is seen if the runtime (omp_in_parallel) is in the process's
+ * global scope when this library is loaded: linked with the program, or loaded before with RTLD_GLOBAL.
  *
  * fork(): parent and child both go on; a fork waits for another thread's first call of the library. pthread_cancel(): a pending
- * cancellation does not interrupt a call; it takes effect afterwards. (Asynchronous cancellation, which POSIX allows in no function such as these, is not provided for.)
+ * cancellation does not interrupt a call; it takes effect afterwards. (Asynchronous cancellation, which POSIX allows in no
+ * function such as these, is not provided for.)
  *
- * Where GPU support is built in, the library's first call looks for a driver by dlopen; no later call on host memory takes the loader's lock.
- * So the constructor of a library may wait for a thread that multiplies, once the library has been called. A constructor that forks while
- * another thread is in its first call deadlocks with it.
+ * Where GPU support is built in, the library's first call looks for a driver by dlopen; no later call on host memory takes the
+ * loader's lock. So the constructor of a library may call this one and fork at any time; it may wait for a thread that
+ * multiplies or forks once the library has been called.
  *
  * A call on host memory needs 96 KiB of the calling thread's stack, of half precision 128 KiB. */
 
@@ -172,8 +177,8 @@ WSGEMM_API wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads
 /* Limit for calls made by this thread, on top of the handle's; 0: none. Returns the old limit (negative n: only asks). */
 WSGEMM_API int wsgemm_set_num_threads_local(int n_threads);
 
-/* min(processors that the calling thread may run on, cgroup cpu quota rounded up, WSGEMM_NUM_THREADS), at least 1. The first of them is asked
- * for on each call, the others once. */
+/* min(processors that the calling thread may run on, cgroup cpu quota rounded up, WSGEMM_NUM_THREADS), at least 1. The first
+ * of them is asked for on each call, the others once. */
 WSGEMM_API int wsgemm_default_num_threads(void);
 
 WSGEMM_API wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy);
@@ -209,8 +214,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for
  * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams
  * take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other
- * (where one waits for what the other does later) need a workspace each. On the host, calls of one context that use any such memory launch one
- * after the other. Other captured launches go without. With less memory than operands
+ * (where one waits for what the other does later) need a workspace each. On the host, calls of one context that use any such
+ * memory launch one after the other. Other captured launches go without. With less memory than operands
  * need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are
  * multiplied as by PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for
  * operands, calls that need it return ALLOC_FAILED.
@@ -255,10 +260,9 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  *
  * The pointers decide who works. Host memory: the CPU, and the call is done when it returns; small products neither allocate nor
  * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
- * handle's stream and in its CUDA context (of the NULL stream, and those of green contexts: the thread's if that is on this GPU, else the GPU's
- * primary one), and the call returns at once; it
- * can be captured into a CUDA graph. Two graphs captured from one handle may run at the same time; two instances of the same captured
- * graph may not. alpha and beta are always host values.
+ * handle's stream and in its CUDA context (of the NULL stream, and those of green contexts: the thread's if that is on this
+ * GPU, else the GPU's primary one), and the call returns at once; it can be captured into a CUDA graph. Two graphs captured
+ * from one handle may run at the same time; two instances of the same captured graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER (NULL, or
  * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, ALLOC_FAILED
@@ -287,14 +291,14 @@ WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, ws
  *   |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + half an ulp of C's type,   gamma_n = n u / (1 - n u), u = 2^-24,
  * where an ulp is the distance of neighbouring numbers of that type round the result; products, sums and results below the range of
  * FP32 may add (2 k |alpha| + 4) 2^-149, and sums may overflow as wsgemm_math says. alpha and beta are floats.
- * On GPUs the sums are those of the tensor cores, which align products by their exponent fields. Where A or B has subnormal elements these may
- * cost the other products of their sum low bits: another k 2^-38 |alpha| max|x| (bfloat16: k 2^-150), x the elements that meet a
- * subnormal one; on compute capability 8.x an eighth of the
- * bound is added at worst, by the published model. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
- * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal numbers or
- * exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its first call, which obliges
- * the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released; WSGEMM_ISA=avx512 in the environment does
- * without.
+ * On GPUs the sums are those of the tensor cores, which align products by their exponent fields. Where A or B has subnormal
+ * elements these may cost the other products of their sum low bits: another k 2^-38 |alpha| max|x| (bfloat16: k 2^-150), x
+ * the elements that meet a subnormal one; on compute capability 8.x an eighth of the bound is added at worst, by the published
+ * model. WSGEMM_MATH_PEDANTIC multiplies without tensor cores there, within the bound as above (docs/numerics.md).
+ * Where processor and system have matrix registers for bfloat16 (AMX), bgemm multiplies in them, but for tiles with subnormal
+ * numbers or exponents so far apart that it would flush or overflow what FP32 keeps. The library asks Linux for them on its
+ * first call, which obliges the process to signal stacks of sysconf(_SC_MINSIGSTKSZ) bytes or more, and leaves them released;
+ * WSGEMM_ISA=avx512 in the environment does without.
  * The descriptor form also takes a C of the other half-precision type, or of WSGEMM_F32. */
 WSGEMM_API wsgemm_status wsgemm_hgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const wsgemm_f16 *a, int64_t lda, const wsgemm_f16 *b,
@@ -324,9 +328,9 @@ typedef enum wsgemm_scalar_mode { WSGEMM_SCALAR_VALUE = 0, WSGEMM_SCALAR_DEVICE 
  *
  * each part of which may be missing. Every step is taken in FP32, in double for a C of F64; the bits of C do not depend on threads, policy
  * or tiles. act is within an ulp of FP32, for F64 within 8 |z| 2^-53, in products of half precision on GPUs within 8 |z| 2^-24. It is 0 at
- * -Inf; NaN stays NaN, in RELU too. The order in which a column is summed follows from m alone: the error is at most gamma_{m - 1} times the
- * sum of |C(i, j)|. On GPUs products of half precision take these steps on their way to memory, others in a launch of their own; so do column
- * sums.
+ * -Inf; NaN stays NaN, in RELU too. The order in which a column is summed follows from m alone: the error is at most
+ * gamma_{m - 1} times the sum of |C(i, j)|. On GPUs products of half precision take these steps on their way to memory, others in a
+ * launch of their own; so do column sums.
  *
  * alpha = 0 or k = 0: z = beta C + bias, and all the rest as ever. beta = 0 never reads C. m = 0 or n = 0: nothing happens, and column_sums
  * is left as it is. Real types of C only, else NOT_SUPPORTED. */
@@ -398,9 +402,9 @@ typedef struct wsgemm_gemm_desc {
  * F32 or F64: such a product keeps a copy of C meanwhile; on a GPU in its workspace. */
 WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc);
 
-/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the device, or if all
- * are NULL the calling thread's CUDA context, if it has one; nothing is read through them. Returns what wsgemm_gemm does for a bad desc;
- * INVALID_POINTER: bytes is NULL. */
+/* Into *bytes: the workspace that this call would use, 0 if none (see wsgemm_set_workspace). The pointers in desc tell the
+ * device, or if all are NULL the calling thread's CUDA context, if it has one; nothing is read through them. Returns what
+ * wsgemm_gemm does for a bad desc; INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
 /* ---- Packed operands: the form that the tensor cores take an operand in, made once for many products ----------------------------
@@ -413,11 +417,12 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  *   wsgemm_prepack(h, &desc, WSGEMM_OPERAND_B, memory, bytes, &packed);   on h's stream
  *   desc.packed_b = packed;                                               in all products with this B
  *
- * The operand itself is given as ever: elements that need more than two slices are computed from it. It must not change while its packed form
- * is in use, and pointer, ld, op, layout, sizes, type and strides must be those that were packed (a batch may share one packed operand by
- * stride 0). Products of a class other than the one that it was packed for, or by other kernels, do not look at it. It may be used from any
- * number of streams at once, once the stream that made it has done so. Whether slices are used at all is decided with the time in mind that
- * a packed operand saves, so that small products may use them, and have other bits, only with it; within the same bound. */
+ * The operand itself is given as ever: elements that need more than two slices are computed from it. It must not change while
+ * its packed form is in use, and pointer, ld, op, layout, sizes, type and strides must be those that were packed (a batch may
+ * share one packed operand by stride 0). Products of a class other than the one that it was packed for, or by other kernels,
+ * do not look at it. It may be used from any number of streams at once, once the stream that made it has done so. Whether
+ * slices are used at all is decided with the time in mind that a packed operand saves, so that small products may use them,
+ * and have other bits, only with it; within the same bound. */
 typedef enum wsgemm_operand { WSGEMM_OPERAND_A = 0, WSGEMM_OPERAND_B = 1 } wsgemm_operand;
 
 /* Into *bytes: device memory for the packed form of desc's A, or B: about 4 bytes for each real number, but 8 for the complex A of a
@@ -443,16 +448,18 @@ WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
 /* ---- Tuning -------------------------------------------------------------------------------------------------------------------
  *
  * A model of their speed chooses row, tile, COARSE_FACTOR, policy and blocking of every call. wsgemm_autotune measures instead, for one
- * shape on one device, and keeps what it found: in this process at once, and in a file for later ones. A call takes, from the first of these
- * that has something to say: what the handle or the environment forces; the user's file; a table that comes with the library; the model.
- * File and table serve shapes near to those that were measured (a factor of 1.4 in all), on the same device. What is tuned never changes a
- * bit of C: all candidates sum in the same order as the built-in choice, and each is compared with its C before its time counts.
+ * shape on one device, and keeps what it found: in this process at once, and in a file for later ones. A call takes, from the
+ * first of these that has something to say: what the handle or the environment forces; the user's file; a table that comes
+ * with the library; the model. File and table serve shapes near to those that were measured (a factor of 1.4 in all), on the
+ * same device. What is tuned never changes a bit of C: all candidates sum in the same order as the built-in choice, and each
+ * is compared with its C before its time counts.
  *
- * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none, nor the table. It
- * is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines that are damaged or
- * name an unknown kernel are not used, with one warning (wsgemm_last_error), nor are those of another version of the library. Any number of processes may write to
- * it at once: they take turns by FILE.lock, which is for those who may write FILE, and replace it as a whole; links to it stay links. A call
- * that waits longer than 30 s for the lock returns FILE_ERROR. */
+ * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none,
+ * nor the table. It is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines
+ * that are damaged or name an unknown kernel are not used, with one warning (wsgemm_last_error), nor are those of another
+ * version of the library. Any number of processes may write to it at once: they take turns by FILE.lock, which is for those
+ * who may write FILE, and replace it as a whole; links to it stay links. A call that waits longer than 30 s for the lock
+ * returns FILE_ERROR. */
 
 /* What the search is doing, told after each measurement. Texts are valid during the call. */
 typedef struct wsgemm_autotune_step {
@@ -499,9 +506,10 @@ typedef struct wsgemm_autotune_options {
  * was found. options: NULL for the defaults.
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
  * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, INSUFFICIENT_DRIVER, DEVICE_ERROR, ARCH_MISMATCH;
- * CAPTURE_UNSAFE: the handle's stream is being captured; NOT_SUPPORTED: there is nothing to compute or to choose (matrix-vector products, and
- * small ones on the CPU: fewer than 2^18 multiply-adds); FILE_ERROR: found and in force, but not written to the file. The rows and columns that a
- * search marks are counted by wsgemm_get_fallback_count. What was found with a forced kernel or, on a GPU, COARSE_FACTOR is only told. */
+ * CAPTURE_UNSAFE: the handle's stream is being captured; NOT_SUPPORTED: there is nothing to compute or to choose
+ * (matrix-vector products, and small ones on the CPU: fewer than 2^18 multiply-adds); FILE_ERROR: found and in force, but not
+ * written to the file. The rows and columns that a search marks are counted by wsgemm_get_fallback_count. What was found with
+ * a forced kernel or, on a GPU, COARSE_FACTOR is only told. */
 WSGEMM_API wsgemm_status wsgemm_autotune(wsgemm_handle *h, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *options);
 
 /* The name of the user's file ("" if there is none); its lines that are valid, whatever device and version they are of; and those of the
@@ -510,9 +518,9 @@ WSGEMM_API size_t wsgemm_tuning_file(char *text, size_t bytes);
 WSGEMM_API size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes);
 WSGEMM_API size_t wsgemm_tuning_table(char *text, size_t bytes);
 
-/* Merges the valid lines of `text` (as wsgemm_tuning_read gives them) into a file, and takes them into use if it is the user's. *n_lines: how
- * many were valid (NULL: not wanted). Returns SUCCESS; INVALID_POINTER: text is NULL; INVALID_VALUE: text has lines, none of them valid;
- * FILE_ERROR; ALLOC_FAILED. */
+/* Merges the valid lines of `text` (as wsgemm_tuning_read gives them) into a file, and takes them into use if it is the
+ * user's. *n_lines: how many were valid (NULL: not wanted). Returns SUCCESS; INVALID_POINTER: text is NULL; INVALID_VALUE:
+ * text has lines, none of them valid; FILE_ERROR; ALLOC_FAILED. */
 WSGEMM_API wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines);
 
 /* Empties a file, and forgets what was in force of it if it is the user's. Returns SUCCESS (also where there was none), FILE_ERROR. */
