@@ -327,7 +327,7 @@ def coarse_table(records):
 def tuned_lines():
     """The shipped table: one dict for each line."""
     lines = []
-    for text in re.findall(r'^"(.*)",$', (ROOT / "src" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
+    for text in re.findall(r'^"(.*)",$', (ROOT / "src" / "tune" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
         text = re.sub(r"\\(.)", r"\1", text)
         lines.append({key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|\S+)', text)})
     return lines
