@@ -232,7 +232,7 @@ bool run_case(const problem &small, const problem &large, const kernel_case &k, 
          per_byte(operations(n), n_derived), per_byte(operations(n), n_counted), gflops, median, times.front(), times.back());
   if (&k == cases) out->first_gflops = gflops;
   if (!out->json) return true;
-  const std::string name = std::string(k.name) + " n=" + std::to_string(n), peer = std::string(cases[0].name) + " kernel";
+  const std::string name = std::string(k.name) + " n=" + std::to_string(n), peer = std::string("wsgemm kernel ") + cases[0].name;
   const bool has_peer = out->first_gflops > 0;
   ws_bench_result line = {};
   line.suite = "intensity", line.routine = "sgemm", line.case_name = name.c_str(), line.policy = "none";

@@ -146,7 +146,7 @@ struct bench {
     if (!json) return;
     ws_bench_result line = {};
     line.suite = "strategies", line.routine = "vector_scale", line.case_name = name.c_str(), line.policy = policy_name;
-    line.device = device.c_str(), line.peer = theirs > 0 ? "fixed_blocks" : "none", line.ours = value, line.unit = unit;
+    line.device = device.c_str(), line.peer = theirs > 0 ? "wsgemm fixed_blocks" : "none", line.ours = value, line.unit = unit;
     line.theirs = theirs, line.ratio = theirs / value, line.commit = commit, line.date = date;
     ws_bench_result_begin(json, &line);
     ws_bench_result_number(json, more_name, more);
