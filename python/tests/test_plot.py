@@ -208,7 +208,7 @@ ODD = [
     ({"case": "NN 64x0x64"}, "its case 'NN 64x0x64' is a product without elements"),
     ({"case": f"n={10**30}"}, f"its case 'n={10**30}' is beyond any sensible size"),
     ({"case": "n=" + "9" * 5000}, "is beyond any sensible size"),
-    ({"ours": float("inf"), "value": float("inf")}, "is inf"),
+    ({"ours": float("inf"), "max": float("inf")}, "is inf"),
     ({"ratio": float("-inf"), "max": float("nan")}, "is nan"),
     ({"case": "n=1e3", "peak_fraction": float("nan")}, "its peak_fraction is nan"),
     ({"ours": 10**400}, "its ours is 1000000"),
@@ -328,6 +328,38 @@ def test_peers_are_not_made_up(tmp_path, capsys, needs_matplotlib):
     code, printed, errors = run(capsys, "--results", tmp_path, "--out", tmp_path / "out", "--only", "roofline,speedup")
     assert code == 0 and all("roofline" in path for path in printed)
     assert len(errors) == 1 and "no picture speedup" in errors[0]
+
+
+def words_of(figure):
+    import matplotlib.text
+
+    return [text.get_text().replace("\n", " ") for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+
+
+def test_labels_are_the_fields_words(results, needs_matplotlib):
+    """A ratio of speeds is a speedup over whom it is; nothing is called ours or theirs, and an SM has one name."""
+    words = {}
+    for device in _results.read(results):
+        for picture in plot.PICTURES:
+            if picture.fits(device) and device.records(*picture.suites):
+                for figure in figures_of(picture, device):
+                    words.setdefault((picture.name, device.name), []).extend(words_of(figure))
+    assert len(words) == 12
+    for where, texts in words.items():
+        for private in ("their time", "over ours", "ours or", "multiprocessor", "time over"):
+            assert not [text for text in texts if private in text], where
+    labels = [
+        ("speedup", made_up.GPU, "speedup over cuBLAS"),
+        ("speedup", made_up.CPU, "speedup over OpenBLAS"),
+        ("heat", made_up.GPU, "speedup over cuBLAS"),
+        ("heat", made_up.CPU, "speedup over OpenBLAS"),
+        ("sharing", made_up.GPU, "time relative to the idle GPU"),
+        ("sharing", made_up.GPU, "SMs held"),
+        ("preemption_cost", made_up.GPU, "time relative to the fastest kernel"),
+        ("steal", made_up.CPU, "time relative to ideal"),
+    ]
+    for name, device, label in labels:
+        assert label in words[name, device], (name, words[name, device])
 
 
 @pytest.mark.skipif(not REAL_RESULTS.is_dir(), reason="the sources' bench/results are not there")
