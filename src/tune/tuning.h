@@ -53,6 +53,9 @@ typedef struct ws_tuning_kind {
   /* GPU, kernels of matrix units of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
    * good at. */
   bool full_store;
+  /* GPU, not in the text: the columns of A or B are no whole lines of 128 bytes in memory, which other rows are good at. Of a line as its own
+   * shape has them without an ld; this is asked of neighbours alone. */
+  bool partial_lines;
   int workers; /* CPU: threads that the call may use; GPU: 0 */
 } ws_tuning_kind;
 
@@ -152,7 +155,13 @@ bool ws_tune_device(int slot, ws_tuning_device *device);
 bool ws_tune_has_table(int slot);
 /* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked up. */
 enum { WS_TUNE_LEAST_WORK = 64 * 64 * 64 };
-ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape);
+/* *line: the shape that what is found was found for; NULL: not wanted. */
+ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line);
+static inline ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
+  return ws_tune_find_line(slot, kind, shape, NULL);
+}
+/* What the kind's partial_lines is for these lds: kernels that read copies do not see the lines of what was copied. */
+bool ws_tuning_has_partial_lines(const ws_tuning_kind *kind, int64_t lda, int64_t ldb);
 
 /* ---- search: autotune.c ---------------------------------------------------------------------------------------------------- */
 
