@@ -462,6 +462,7 @@ typedef struct wsgemm_autotune_step {
   double model;                 /* predicted time of the candidate in parts of the built-in choice's */
   int candidate_idx, n_candidates, n_alive, round;
   double elapsed_ms, budget_ms;
+  double noise; /* a quarter of the built-in choice's times so far differ from their median by more than this part of it */
 } wsgemm_autotune_step;
 
 /* Not 0: the search stops here, and keeps what it has found. Runs on the calling thread and must not call wsgemm. */
