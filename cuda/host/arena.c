@@ -261,11 +261,13 @@ static int policy_of(const ws_gpu_plan *plan) {
   return plan->fixed_work ? WSGEMM_POLICY_FIXED_WORK : policies[plan->sched];
 }
 
-static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
+static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {
   const cuda_arena *own = arena->own;
   ws_problem p;
   ws_gpu_plan plan;
-  if (plan_of(arena, &ws_tuning_of_model, &p, &plan) || plan.kind == WS_ROW_VECTOR) return 0;
+  const wsgemm_status status = plan_of(arena, &ws_tuning_of_model, &p, &plan);
+  *n = 0;
+  if (status || plan.kind == WS_ROW_VECTOR) return status;
   listing l = {&plan, own->device, arena->h, candidates, 0};
   const int coarse = atomic_load_explicit(&arena->h->coarse_factor, memory_order_relaxed);
   const ws_tuning built_in = {
@@ -275,7 +277,8 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   const bool is_forced = atomic_load_explicit(&arena->h->cuda_kernel[p.type], memory_order_relaxed) != 0;
   for (int r = 0; r < ws_cuda_row_count() && !is_forced; r++)
     if (ws_gpu_plan_may_take(&plan, r) && (coarse == 0 || ws_cuda_row_at(r)->coarse == coarse)) add_of_row(&l, &built_in, r);
-  return l.n;
+  *n = l.n;
+  return WSGEMM_SUCCESS;
 }
 
 static const ws_arena_class cuda_arena_class = {open_arena, list_candidates, prepare,         run,

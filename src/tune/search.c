@@ -424,7 +424,8 @@ wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options,
   s.timed = calloc(WS_MOST_CANDIDATES, sizeof *s.timed);
   if (!status && (!candidates || !s.timed)) status = ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for a search");
   s.begin_ms = arena->is->now_ms(arena);
-  if (!status) s.n_candidates = result->n_candidates = arena->is->candidates(arena, candidates);
+  if (!status) status = arena->is->candidates(arena, candidates, &s.n_candidates);
+  if (!status) result->n_candidates = s.n_candidates;
   if (!status && s.n_candidates == 0)
     status = ws_fail(arena->h, WSGEMM_NOT_SUPPORTED, "there is nothing to choose for this product");
   if (!status) status = search_among(&s, candidates, e);

@@ -179,8 +179,9 @@ typedef struct ws_arena_class ws_arena_class;
 struct ws_arena_class {
   /* Makes operands, puts them into the problem, and describes device and kind in *e. */
   wsgemm_status (*open)(ws_arena *arena);
-  /* All candidates, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. */
-  int (*candidates)(ws_arena *arena, ws_candidate *candidates);
+  /* All candidates, *n of them, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. None: there is nothing to
+   * choose. */
+  wsgemm_status (*candidates)(ws_arena *arena, ws_candidate *candidates, int *n);
   /* Readies what the first run would otherwise be the slower for; fills C with what it begins with. */
   wsgemm_status (*prepare)(ws_arena *arena, const ws_tuning *tuning);
   /* One run with caches cleared, and its time. */

@@ -28,7 +28,7 @@ typedef struct lab {
   double noise, outliers;                            /* relative; share of runs that take up to four times as long */
   double drift, drift_ms;                            /* all slows down, or gets faster, by this part within so much time */
   struct check_random rng;
-  wsgemm_status opens, keeps, compares;
+  wsgemm_status opens, lists, keeps, compares;
   int n_opened, n_closed, n_prepared, n_runs, n_kept;
   int c, expected; /* stands for the bits of C */
   int log[MOST_LOG];
@@ -43,14 +43,15 @@ static wsgemm_status lab_open(ws_arena *arena) {
   return l->opens;
 }
 
-static int lab_candidates(ws_arena *arena, ws_candidate *candidates) {
+static wsgemm_status lab_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {
   lab *l = arena->own;
   for (int i = 0; i < l->n; i++) {
     candidates[i].tuning.mc = i + 1;
     snprintf(candidates[i].row, sizeof candidates[i].row, "row_%d", i);
     candidates[i].model = l->candidates[i].model;
   }
-  return l->n;
+  *n = l->n;
+  return l->lists;
 }
 
 static fake *fake_of(lab *l, const ws_tuning *tuning) {
@@ -366,7 +367,7 @@ static void ended_by_errors(void) {
       CHECK(o.status == WSGEMM_DEVICE_ERROR && l->log[l->n_runs - 1] == at, "status %d, last run of %d", (int)o.status,
             l->log[l->n_runs - 1]);
     }
-  for (int what = 0; what < 6; what++) {
+  for (int what = 0; what < 7; what++) {
     lab *l = lab_new(10, 482);
     wsgemm_status expected = WSGEMM_DEVICE_ERROR;
     if (what == 0) l->opens = expected = WSGEMM_ALLOC_FAILED;
@@ -375,9 +376,10 @@ static void ended_by_errors(void) {
     if (what == 3) l->n = 0, expected = WSGEMM_NOT_SUPPORTED;
     if (what == 4) l->candidates[0].prepares = expected = WSGEMM_ARCH_MISMATCH; /* there is no built-in choice to go back to */
     if (what == 5) l->candidates[0].runs = expected = WSGEMM_ARCH_MISMATCH, l->candidates[0].fails_from = 4;
+    if (what == 6) l->lists = expected; /* not: there is nothing to choose */
     const outcome o = search(l, 1e6);
     CHECK(o.status == expected, "failure %d: status %d", what, (int)o.status);
-    if (what == 0 || what == 3) CHECK(l->n_runs == 0, "failure %d: %d runs", what, l->n_runs);
+    if (what == 0 || what == 3 || what == 6) CHECK(l->n_runs == 0, "failure %d: %d runs", what, l->n_runs);
   }
 }
 

@@ -345,20 +345,20 @@ static void memory_lines_child(void *unused) {
 static void nearest_child(void *unused) {
   (void)unused;
   enum { N = 150 };
-  struct check_random dice = check_random_from(320);
+  struct check_random rng = check_random_from(320);
   static ws_tuning_entry entries[N];
   int n_near = 0, n_far = 0;
   start("off");
   for (int i = 0; i < N; i++) {
     entries[i] =
-        tuning_plain(check_random_in(&dice, 50, 400), check_random_in(&dice, 50, 200), check_random_in(&dice, 50, 200), i + 1);
-    entries[i].shape.batch = check_random_in(&dice, 1, 2);
+        tuning_plain(check_random_in(&rng, 50, 400), check_random_in(&rng, 50, 200), check_random_in(&rng, 50, 200), i + 1);
+    entries[i].shape.batch = check_random_in(&rng, 1, 2);
     CHECK(ws_tune_put(&entries[i]), "memory");
   }
   for (int turn = 0; turn < 20000 / check_scale(); turn++) {
     ws_tuning_entry e =
-        tuning_plain(check_random_in(&dice, 40, 500), check_random_in(&dice, 40, 250), check_random_in(&dice, 40, 250), 0);
-    e.shape.batch = check_random_in(&dice, 1, 3);
+        tuning_plain(check_random_in(&rng, 40, 500), check_random_in(&rng, 40, 250), check_random_in(&rng, 40, 250), 0);
+    e.shape.batch = check_random_in(&rng, 1, 3);
     double least = HUGE_VAL;
     for (int i = 0; i < N; i++) least = fmin(least, distance(&entries[i].shape, &e.shape));
     const ws_tuned found = find(SLOT, e);
