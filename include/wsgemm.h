@@ -451,8 +451,9 @@ WSGEMM_API wsgemm_status wsgemm_packed_destroy(wsgemm_packed *packed);
  * shape on one device, and keeps what it found: in this process at once, and in a file for later ones. A call takes, from the
  * first of these that has something to say: what the handle or the environment forces; the user's file; a table that comes
  * with the library; the model. File and table serve shapes near to those that were measured (a factor of 1.4 in all), on the
- * same device. What is tuned never changes a bit of C: all candidates sum in the same order as the built-in choice, and each
- * is compared with its C before its time counts.
+ * same device; on a GPU only where columns of A and B are whole lines of 128 bytes as they are there, and where the model
+ * agrees. What is tuned never changes a bit of C: all candidates sum in the same order as the built-in choice, and each is
+ * compared with its C before its time counts.
  *
  * The user's file is $WSGEMM_TUNE, else $XDG_CACHE_HOME/wsgemm/tuning, else ~/.cache/wsgemm/tuning; WSGEMM_TUNE=off: none,
  * nor the table. It is read once, on the library's first call. It is text, a line for each shape, each with a checksum; lines
@@ -469,9 +470,10 @@ typedef struct wsgemm_autotune_step {
   double model;                 /* predicted time of the candidate in parts of the built-in choice's */
   int candidate_idx, n_candidates, n_alive, round;
   double elapsed_ms, budget_ms;
+  double noise; /* a quarter of the built-in choice's times so far differ from their median by more than this part of it */
 } wsgemm_autotune_step;
 
-/* Not 0: the search stops here, and keeps what it has found. Runs on the calling thread and must not call wsgemm. */
+/* Not 0: the search stops here, and keeps what it has confirmed. Runs on the calling thread and must not call wsgemm. */
 typedef int (*wsgemm_autotune_progress)(void *user, const wsgemm_autotune_step *step);
 
 typedef struct wsgemm_autotune_result {
@@ -502,8 +504,9 @@ typedef struct wsgemm_autotune_options {
  * nor its epilogue and packed operands. Operands of random numbers are made for the time of the call: in host memory, or on the device, on
  * the handle's stream, whose work it waits for. The handle's settings count as in any call; what it forces is not tuned. Of half precision
  * on a GPU what is found with a beta serves products with a beta, and those with an epilogue of more than a bias and ReLU; what is found
- * without serves the others. A candidate is kept if it is 2 % faster than the built-in choice; else the file remembers that nothing better
- * was found. options: NULL for the defaults.
+ * without serves the others. A candidate is kept if it is 2 % faster than the built-in choice, measured again beside
+ * it at the end, in 6 of 6 or 8 of 9 comparisons, for which the search may take a quarter of the budget more;
+ * else the file remembers that nothing better was found. options: NULL for the defaults.
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm returns for a bad desc; INVALID_VALUE (an
  * option out of its range); ALLOC_FAILED (no memory for the operands); NO_DEVICE, INSUFFICIENT_DRIVER, DEVICE_ERROR, ARCH_MISMATCH;
  * CAPTURE_UNSAFE: the handle's stream is being captured; NOT_SUPPORTED: there is nothing to compute or to choose

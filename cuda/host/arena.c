@@ -262,11 +262,13 @@ static int policy_of(const ws_gpu_plan *plan) {
   return plan->fixed_work ? WSGEMM_POLICY_FIXED_WORK : policies[plan->sched];
 }
 
-static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
+static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {
   const cuda_arena *own = arena->own;
   ws_problem p;
   ws_gpu_plan plan;
-  if (plan_of(arena, &ws_tuning_of_model, &p, &plan) || plan.kind == WS_ROW_VECTOR) return 0;
+  const wsgemm_status status = plan_of(arena, &ws_tuning_of_model, &p, &plan);
+  *n = 0;
+  if (status || plan.kind == WS_ROW_VECTOR) return status;
   listing l = {&plan, own->device, ws_call_of(arena->h), candidates, 0};
   const int coarse = (int)l.call.settings.coarse;
   const ws_tuning built_in = {
@@ -276,7 +278,8 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   const bool is_forced = ws_forced_row(l.call.forced[WS_CUDA], p.type) != 0;
   for (int r = 0; r < ws_cuda_row_count() && !is_forced; r++)
     if (ws_gpu_plan_may_take(&plan, r) && (coarse == 0 || ws_cuda_row_at(r)->coarse == coarse)) add_of_row(&l, &built_in, r);
-  return l.n;
+  *n = l.n;
+  return WSGEMM_SUCCESS;
 }
 
 const ws_arena_class ws_cuda_arena = {open_arena, list_candidates, prepare, run, keep, differs, ws_arena_now_ms, close_arena};

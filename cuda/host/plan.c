@@ -203,30 +203,54 @@ double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *dev
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   const bool is_by_map = ws_is_by_map(plan->kind); /* copied, if need be */
-  return (ws_tuning_kind){.type = p->type,
-                          .type_c = p->type_c,
-                          .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
-                          .a_trans = p->a_trans,
-                          .b_trans = p->b_trans,
-                          .single_a = !is_by_map && is_single(ws_operand_a(p)),
-                          .single_b = !is_by_map && is_single(ws_operand_b(p)),
-                          .full_store = has_full_store(plan)};
+  ws_tuning_kind kind = {.type = p->type,
+                         .type_c = p->type_c,
+                         .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
+                         .a_trans = p->a_trans,
+                         .b_trans = p->b_trans,
+                         .single_a = !is_by_map && is_single(ws_operand_a(p)),
+                         .single_b = !is_by_map && is_single(ws_operand_b(p)),
+                         .full_store = has_full_store(plan)};
+  kind.partial_lines = ws_tuning_has_partial_lines(&kind, p->lda, p->ldb);
+  return kind;
 }
 
-/* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */
-static bool may_take(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
+static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                    int n_slices);
+
+/* The model's time of a row, in parts of that of the model's row for the plan. */
+static double relative_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
+  return ws_gpu_plan_us(plan, row_idx, device) / ws_gpu_plan_us(plan, plan->row_idx, device);
+}
+
+/* What was found for another shape is taken only where the model does not think much worse of it, nor worse than at that shape, where the model
+ * was wrong by so much. */
+static bool is_as_good(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device, int row_idx,
+                       const ws_tuning_shape *line) {
+  const double most = 1.1, most_of_line = 1.03, here = relative_us(plan, row_idx, device);
+  if (here > most || here <= most_of_line) return here <= most;
+  ws_problem p = *plan->problem;
+  p.m = line->m, p.n = line->n, p.k = line->k, p.batch_count = line->batch;
+  ws_gpu_plan there = plan_without_row(call, &p, device, plan->kind, plan->n_slices);
+  there.row_idx = choose_row(call, &there, device);
+  return here <= most_of_line * relative_us(&there, row_idx, device);
+}
+
+/* No row that the handle does not want. line: of what was not found for just this shape. */
+static bool may_take(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned,
+                     const ws_tuning_shape *line) {
   const int row_idx = tuned->tuning.row - 1, coarse = (int)call->settings.coarse;
-  const double most_of_model = 1.1;
   if (row_idx < 0 || row_idx == plan->row_idx) return true;
   if (ws_forced_row(call->forced[WS_CUDA], plan->problem->type)) return false; /* by name */
   if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
-  return tuned->is_exact || ws_gpu_plan_us(plan, row_idx, device) <= most_of_model * ws_gpu_plan_us(plan, plan->row_idx, device);
+  return tuned->is_exact || is_as_good(call, plan, device, row_idx, line);
 }
 
 /* For a plan whose row is the model's. */
 static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
   const ws_problem *p = plan->problem;
   const int slot = 1 + device->ordinal;
+  ws_tuning_shape line = {0};
   ws_tuned tuned;
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
@@ -234,9 +258,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
     if (!ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
-    tuned = ws_tune_find(slot, &kind, &shape);
+    tuned = ws_tune_find_line(slot, &kind, &shape, &line);
   }
-  return may_take(call, plan, device, &tuned) ? tuned : ws_tuned_model();
+  return may_take(call, plan, device, &tuned, &line) ? tuned : ws_tuned_model();
 }
 
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {

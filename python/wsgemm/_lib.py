@@ -199,6 +199,7 @@ class AutotuneStep(ctypes.Structure):
         ("round", c_int),
         ("elapsed_ms", c_double),
         ("budget_ms", c_double),
+        ("noise", c_double),
     ]
 
 

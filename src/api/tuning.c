@@ -102,13 +102,15 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   if (status) return status;
   wsgemm_autotune_result result;
   ws_tuning_entry found;
-  status = ws_search(&arena, &options, &result, &found);
+  bool is_settled;
+  status = ws_search(&arena, &options, &result, &found, &is_settled);
   if (status) return status;
   if (options.result) *options.result = result;
   /* That there is nothing better is no finding of a search that was stopped; nor, where more is known, of one that came to nothing but the
-   * built-in choice. */
+   * built-in choice, or not to the end of a confirmation. */
   const ws_tuned known = ws_tune_find(1 + options.device, &found.kind, &found.shape);
-  const bool is_finding = result.n_measured > 1 || (result.n_measured > 0 && !(known.by == WS_TUNED_BY_USER && known.is_exact));
+  const bool is_finding =
+      (is_settled && result.n_measured > 1) || (result.n_measured > 0 && !(known.by == WS_TUNED_BY_USER && known.is_exact));
   const bool is_kept = result.is_better || (is_finding && !result.is_interrupted);
   if (!is_kept || is_row_forced(&call, &arena)) return WSGEMM_SUCCESS;
   forget_forced(&call, &found);

@@ -28,6 +28,7 @@ typedef struct autotune_case {
   char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
   autotune_state state;
   wsgemm_autotune_result result;
+  double noise, seen; /* as last told; the gain of the fastest candidate as last measured, which may be luck */
 } autotune_case;
 
 /* A candidate of the case at hand. */
@@ -46,13 +47,13 @@ typedef struct autotune_report {
   bool is_quiet, is_exhaustive, is_terminal, is_shown, is_out_of_memory;
   double begin_s, drawn_s;
   int n_cases, case_idx, n_begun;
-  const autotune_case *current;
+  autotune_case *current;
   autotune_candidate *candidates;
   int n_candidates, room;
 } autotune_report;
 
 void ws_autotune_report_begin(autotune_report *r, int n_cases);
-void ws_autotune_report_case(autotune_report *r, const autotune_case *c, int case_idx);
+void ws_autotune_report_case(autotune_report *r, autotune_case *c, int case_idx);
 /* Takes note of a step, and redraws the progress. */
 void ws_autotune_report_step(autotune_report *r, const wsgemm_autotune_step *step);
 /* Takes the progress off the screen, for other lines. */

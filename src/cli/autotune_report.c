@@ -41,6 +41,19 @@ static void changes(const char *before, const char *after, char *text, size_t by
   }
 }
 
+/* Below this the built-in choice's times are as steady as those of a quiet machine. */
+static const double quiet = 0.02;
+
+/* " (times differ by 7 %; 1.12x was not confirmed)"; nothing on a quiet machine. */
+static void describe_noise(const autotune_case *c, char *text, size_t bytes) {
+  const bool is_noisy = c->noise > quiet, is_lost = !c->result.is_better && c->seen > 1 + quiet;
+  char noise[48] = "", lost[48] = "";
+  if (is_noisy) snprintf(noise, sizeof noise, "times differ by %.0f %%", fmin(c->noise, 9) * 100);
+  if (is_lost) snprintf(lost, sizeof lost, "%.3fx was not confirmed", fmin(c->seen, 999));
+  *text = 0;
+  if (is_noisy || is_lost) snprintf(text, bytes, " (%s%s%s)", noise, is_noisy && is_lost ? "; " : "", lost);
+}
+
 /* ---- Progress ------------------------------------------------------------------------------------------------------------ */
 
 static int terminal_width(void) {
@@ -98,7 +111,7 @@ static void draw(autotune_report *r, const wsgemm_autotune_step *step) {
   if (step->best_us > 0 && step->built_in_us > 0)
     put(&l, "%.3fx %.*f us, ", step->built_in_us / step->best_us, places(step->best_us), step->best_us);
   put_seconds(&l, r->is_exhaustive ? ws_bench_now() - r->begin_s : time_left(r, step));
-  put(&l, " %s, %d of %d alive", r->is_exhaustive ? "so far" : "left", step->n_alive, step->n_candidates);
+  put(&l, " %s, %d of %d survive", r->is_exhaustive ? "so far" : "left", step->n_alive, step->n_candidates);
   if (step->candidate) put(&l, ", now %s", step->candidate);
   if (step->best && *step->best) put(&l, ", best %s", step->best);
   fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, l.text);
@@ -201,7 +214,7 @@ void ws_autotune_report_begin(autotune_report *r, int n_cases) {
   r->is_terminal = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
-void ws_autotune_report_case(autotune_report *r, const autotune_case *c, int case_idx) {
+void ws_autotune_report_case(autotune_report *r, autotune_case *c, int case_idx) {
   drop_candidates(r);
   r->current = c;
   r->case_idx = case_idx;
@@ -211,6 +224,8 @@ void ws_autotune_report_case(autotune_report *r, const autotune_case *c, int cas
 
 void ws_autotune_report_step(autotune_report *r, const wsgemm_autotune_step *step) {
   take_note(r, step);
+  r->current->noise = step->noise;
+  r->current->seen = step->best_us > 0 ? step->built_in_us / step->best_us : 0;
   if (r->is_quiet || !r->is_terminal || ws_bench_now() - r->drawn_s < redraw_s) return;
   draw(r, step);
   r->drawn_s = ws_bench_now();
@@ -218,12 +233,13 @@ void ws_autotune_report_step(autotune_report *r, const wsgemm_autotune_step *ste
 
 bool ws_autotune_report_result(autotune_report *r) {
   const wsgemm_autotune_result *result = &r->current->result;
-  char kept[AUTOTUNE_TEXT_BYTES];
+  char kept[AUTOTUNE_TEXT_BYTES], noise[128];
   if (!r->is_quiet && !r->is_terminal) {
+    describe_noise(r->current, noise, sizeof noise);
     changes(result->before, result->after, kept, sizeof kept);
-    fprintf(stderr, "%d/%d %s %s: %.*f us, was %.*f us, %.3fx%s%s%s\n", r->case_idx + 1, r->n_cases, r->current->routine,
+    fprintf(stderr, "%d/%d %s %s: %.*f us, was %.*f us, %.3fx%s%s%s%s\n", r->case_idx + 1, r->n_cases, r->current->routine,
             r->current->name, places(result->after_us), result->after_us, places(result->before_us), result->before_us,
-            gain_of(result), *kept ? ", " : "", kept, result->is_interrupted ? " (interrupted)" : "");
+            gain_of(result), *kept ? ", " : "", kept, noise, result->is_interrupted ? " (interrupted)" : "");
   }
   if (!r->log) return true;
   for (int i = 0; i < r->n_candidates; i++)
@@ -261,7 +277,7 @@ static void print_us(double us) {
 
 void ws_autotune_print_summary(const autotune_case *cases, int n_cases) {
   int width = 5, n_done = 0, n_gains = 0;
-  double log_gains = 0;
+  double log_gains = 0, noisiest = 0;
   for (int i = 0; i < n_cases; i++) {
     if (cases[i].state != AUTOTUNE_DONE) continue;
     const int length = (int)(strlen(cases[i].routine) + 1 + strlen(cases[i].name));
@@ -272,7 +288,7 @@ void ws_autotune_print_summary(const autotune_case *cases, int n_cases) {
   printf("%-*s  %11s  %11s  %6s  %s\n", width, "shape", "before us", "after us", "gain", "kept");
   for (int i = 0; i < n_cases; i++) {
     const autotune_case *c = &cases[i];
-    char kept[AUTOTUNE_TEXT_BYTES];
+    char kept[AUTOTUNE_TEXT_BYTES], noise[128];
     if (c->state != AUTOTUNE_DONE) continue;
     const double gain = gain_of(&c->result);
     printf("%s %-*s", c->routine, width - (int)strlen(c->routine) - 1, c->name);
@@ -283,10 +299,16 @@ void ws_autotune_print_summary(const autotune_case *cases, int n_cases) {
       printf("  %6.3f", gain);
     else
       printf("  %6s", "-");
-    printf("  %s%s\n", *kept ? kept : "as it was", c->result.n_refused ? " (some were refused: their C differs)" : "");
+    describe_noise(c, noise, sizeof noise);
+    noisiest = fmax(noisiest, c->noise);
+    printf("  %s%s%s\n", *kept ? kept : "as it was", noise, c->result.n_refused ? " (some were refused: their C differs)" : "");
     if (gain <= 0) continue;
     log_gains += log(gain);
     n_gains++;
   }
   if (n_gains > 1) printf("%-*s  %11s  %11s  %6.3f\n", width, "geometric mean", "", "", exp(log_gains / n_gains));
+  if (noisiest > quiet)
+    printf("The machine was busy, or its clock changed: the built-in choice's own times differed by up to %.0f %%. Only gains\n"
+           "that showed again beside it were kept; a search on a quiet machine finds more.\n",
+           fmin(noisiest, 9) * 100);
 }

@@ -265,14 +265,16 @@ static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
       }
 }
 
-static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
+static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {
+  *n = 0;
   const ws_call call = ws_call_of(arena->h);
   listing l = {arena, candidates, 0};
   ws_plan plan;
   plan_of(&l, &ws_tuning_of_model, &plan);
   const ws_problem *p = &arena->problem;
-  if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < WS_TUNE_LEAST_WORK) return 0;
-  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.type) && ws_is_one_panel(&arena->problem, plan.row))) return 0;
+  if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < WS_TUNE_LEAST_WORK) return WSGEMM_SUCCESS;
+  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.type) && ws_is_one_panel(&arena->problem, plan.row)))
+    return WSGEMM_SUCCESS;
   const ws_tuning built_in = tuning_of(&arena->problem, &plan);
   add(&l, &built_in);
   const int n_paths = plan.path == WS_PATH_HALF ? 1 : WS_TUNING_PACKED;
@@ -285,7 +287,8 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
     add_blocks(&l, &base);
     add_sharing(&l, &base, ws_thread_limit(&call));
   }
-  return l.n;
+  *n = l.n;
+  return WSGEMM_SUCCESS;
 }
 
 const ws_arena_class ws_cpu_arena = {open_arena, list_candidates, prepare, run, keep, differs, ws_arena_now_ms, close_arena};

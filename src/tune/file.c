@@ -5,6 +5,7 @@
  * flock whoever has it open could hold it for ever. From those who may, and do, a deadline helps. Whoever may only read the file cannot keep
  * a writer waiting by it, as no writer waits for readers. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -170,13 +171,46 @@ static bool resolve(const char *path, char resolved[PATH_MAX]) {
   return false;
 }
 
+#define TEMPORARY ".tmp-"
+
+/* "PID-NS" behind it. */
+static bool is_end_of_temporary(const char *text) {
+  const size_t n_pid = strspn(text, "0123456789");
+  const char *ns = text + n_pid + 1;
+  return n_pid > 0 && text[n_pid] == '-' && *ns && !ns[strspn(ns, "0123456789")];
+}
+
+/* With the lock, which whoever writes such a file holds: so it is a dead writer's. But a file system may have no locks that other machines see,
+ * hence the age; and of our own user's regular files only. What fails is left for the next writer. */
+static void remove_stale(const char *target) {
+  enum { STALE_S = 2 * WS_TUNING_LOCK_S };
+  char folder[PATH_MAX];
+  struct stat s;
+  snprintf(folder, sizeof folder, "%s", target); /* a resolved path */
+  char *name = strrchr(folder, '/');
+  if (!name) return;
+  *name++ = '\0';
+  const size_t n_name = strlen(name), n_start = n_name + strlen(TEMPORARY);
+  DIR *entries = opendir(folder[0] ? folder : "/");
+  if (!entries) return;
+  for (const struct dirent *e; (e = readdir(entries));) {
+    const bool is_ours = strncmp(e->d_name, name, n_name) == 0 &&
+                         strncmp(e->d_name + n_name, TEMPORARY, strlen(TEMPORARY)) == 0 &&
+                         is_end_of_temporary(e->d_name + n_start);
+    if (!is_ours || fstatat(dirfd(entries), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(s.st_mode) && s.st_uid == geteuid() && s.st_nlink == 1 && time(NULL) - s.st_mtime > STALE_S)
+      (void)unlinkat(dirfd(entries), e->d_name, 0);
+  }
+  closedir(entries);
+}
+
 /* A new file beside the target, of a name of its own; its mode is as the umask leaves it. */
 static int open_temporary(const char *target, mode_t mode, char name[PATH_MAX]) {
   struct timespec now = {0, 0};
   int fd = -1;
   clock_gettime(CLOCK_REALTIME, &now);
   for (int attempt = 0; attempt < 100; attempt++) {
-    if (snprintf(name, PATH_MAX, "%s.%ld.%ld", target, (long)getpid(), now.tv_nsec + attempt) >= PATH_MAX) {
+    if (snprintf(name, PATH_MAX, "%s" TEMPORARY "%ld-%ld", target, (long)getpid(), now.tv_nsec + attempt) >= PATH_MAX) {
       errno = ENAMETOOLONG;
       return -1;
     }
@@ -319,6 +353,7 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   const int lock = lock_of(path);
   if (lock < 0) return false;
   ws_tuning_list all = {0};
+  remove_stale(path);
   bool ok = ws_tuning_file_read(path, &all);
   if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
   if (!entries) ws_tuning_list_free(&all);

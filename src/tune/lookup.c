@@ -18,8 +18,9 @@
 #include "core/status.h"
 #include "tune/tuning.h"
 
-/* OCTAVE: of the logarithms of m, n, k, batch, whose largest is 63 of them. REACH: the distance of shapes up to which an entry serves. */
-enum { OCTAVE = 1 << 24, REACH = OCTAVE / 2 };
+/* OCTAVE: of the logarithms of m, n, k, batch, whose largest is 63 of them. REACH: the distance of shapes up to which an entry serves.
+ * OTHER_LINES: what partial lines add to the logarithm of batch, so that no entry serves the others' neighbours. */
+enum { OCTAVE = 1 << 24, REACH = OCTAVE / 2, OTHER_LINES = 64 * OCTAVE };
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------- */
 
@@ -105,8 +106,26 @@ static int by_key_and_n(const void *a, const void *b) {
 
 static int32_t octaves(int64_t size) { return (int32_t)(log2f((float)size) * OCTAVE); }
 
-static shape_log log_of(const ws_tuning_shape *s) {
-  return (shape_log){octaves(s->m), octaves(s->n), octaves(s->k), octaves(s->batch)};
+static shape_log log_of(const ws_tuning_shape *s, bool partial_lines) {
+  return (shape_log){octaves(s->m), octaves(s->n), octaves(s->k), octaves(s->batch) + (partial_lines ? OTHER_LINES : 0)};
+}
+
+bool ws_tuning_has_partial_lines(const ws_tuning_kind *kind, int64_t lda, int64_t ldb) {
+  enum {
+    LINE_BYTES = 128,
+    TMA_BYTES = 16
+  }; /* TMA_BYTES: what rows by map want of an ld; other operands are copied, to whole lines */
+  const ws_numerics numerics = kind->numerics;
+  const bool is_sliced = numerics == WS_NUMERICS_F16X1 || numerics == WS_NUMERICS_F16X3 || numerics == WS_NUMERICS_BF16X6,
+             is_by_map = numerics == WS_NUMERICS_WGMMA || numerics == WS_NUMERICS_WGMMA_K2;
+  const int64_t a = lda * ws_types[kind->type].bytes % LINE_BYTES, b = ldb * ws_types[kind->type].bytes % LINE_BYTES;
+  if (kind->workers > 0 || is_sliced) return false;
+  return is_by_map ? (a > 0 && a % TMA_BYTES == 0) || (b > 0 && b % TMA_BYTES == 0) : a > 0 || b > 0;
+}
+
+static bool has_partial_lines(const ws_tuning_entry *e) {
+  const ws_tuning_shape *s = &e->shape;
+  return ws_tuning_has_partial_lines(&e->kind, e->kind.a_trans ? s->k : s->m, e->kind.b_trans ? s->n : s->k);
 }
 
 /* NULL: not built in. */
@@ -131,7 +150,7 @@ static int gather(const ws_tuning_list *list, const ws_tuning_device *device, bo
     const ws_tuning_entry *e = &list->entry[i];
     const int row = row_of(e);
     if (row == 0 || !serves(e, device, is_shipped)) continue;
-    const shape_log log = log_of(&e->shape);
+    const shape_log log = log_of(&e->shape, has_partial_lines(e));
     to[n] = (sorted_entry){key_of(code_of(&e->kind), log.m), -n, log, e->shape, e->tuning};
     to[n++].tuning.row = row;
   }
@@ -287,7 +306,7 @@ static const table_entry *nearest(const table *t, uint32_t kind, const ws_tuning
   const uint64_t last = key_of(kind, log->m + REACH);
   const int n_ranges = GET(t->n_ranges);
   int best = -1;
-  int64_t distance = square(REACH);
+  int64_t distance = square(REACH) + 1;
   for (int r = first_range(t, n_ranges, key_of(kind, log->m - REACH)); r < n_ranges && GET(t->ranges[r].key) <= last; r++) {
     const int first = GET(t->ranges[r].first), n = GET(t->ranges[r].n), end = n < t->most - first ? first + n : t->most;
     for (int i = first_from(t->logs, first, end, log->n - REACH); i < end; i++) {
@@ -296,21 +315,23 @@ static const table_entry *nearest(const table *t, uint32_t kind, const ws_tuning
       if (log_n > log->n + REACH) break;
       const int64_t d =
           square(GET(l->m) - log->m) + square(log_n - log->n) + square(GET(l->k) - log->k) + square(GET(l->batch) - log->batch);
-      if (d == 0 && is_same(&t->entries[i], shape)) return &t->entries[i];
-      if (d <= distance && (best < 0 || d < distance)) best = i, distance = d;
+      if (d % square(OTHER_LINES) == 0 && is_same(&t->entries[i], shape)) return &t->entries[i]; /* whatever its lines */
+      if (d < distance) best = i, distance = d;
     }
   }
   return best < 0 ? NULL : &t->entries[best];
 }
 
 /* false: none is within reach. */
-static bool find_in(const layer *l, uint32_t kind, const ws_tuning_shape *shape, const shape_log *log, ws_tuned *found) {
+static bool find_in(const layer *l, uint32_t kind, const ws_tuning_shape *shape, const shape_log *log, ws_tuned *found,
+                    ws_tuning_shape *line) {
   for (;;) {
     const unsigned n_changes = GET(l->n_changes);
     const table *t = GET(l->tables[n_changes % 2]);
     const table_entry *e = t ? nearest(t, kind, shape, log) : NULL;
     if (e) {
       found->is_exact = is_same(e, shape);
+      if (line) *line = (ws_tuning_shape){GET(e->m), GET(e->n), GET(e->k), GET(e->batch)};
       found->tuning.row = GET(e->row);
 #define GET_PARAMETER(name, most) found->tuning.name = GET(e->name);
       WS_TUNING_PARAMETERS(GET_PARAMETER)
@@ -326,13 +347,13 @@ bool ws_tune_has_table(int slot) {
   return false;
 }
 
-ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
+ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line) {
   static const ws_tuned_by by[N_LAYERS] = {[FOUND] = WS_TUNED_BY_USER, [SHIPPED] = WS_TUNED_BY_TABLE};
-  const shape_log log = log_of(shape);
+  const shape_log log = log_of(shape, kind->partial_lines);
   const uint32_t code = code_of(kind);
   ws_tuned found;
   for (int i = 0; i < N_LAYERS; i++)
-    if (find_in(layer_of(&slots[slot], i), code, shape, &log, &found)) {
+    if (find_in(layer_of(&slots[slot], i), code, shape, &log, &found, line)) {
       found.by = by[i];
       return found;
     }

@@ -1,44 +1,64 @@
-/* autotune.c - the search for what is faster than the built-in choice, the same for all backends.
+/* search.c - the search for what is faster than the built-in choice, the same for all backends.
  *
  * The model puts the candidates in order; as many of them as the budget lasts for are measured by successive halving: each round, all that
- * are left take turns in a drawn order, and the slower half goes. The built-in choice takes part in every round, so that both times of the
- * comparison at the end are of the same minutes. A candidate's C is compared with the built-in choice's after its first run, before any time
- * of its counts. */
+ * are left take turns in a drawn order, and the slower half goes. The built-in choice takes part in every round, so that both times of a
+ * comparison are of the same minutes. A candidate's C is compared with the built-in choice's after its first run, before any time of
+ * its counts.
+ *
+ * Times of a busy machine differ by more than candidates do, and the least of many times is luck. So nothing is kept that is not confirmed: at
+ * the end a survivor and the built-in choice are measured anew, side by side, in blocks of a few runs each. A drift of the machine's speed
+ * meets both alike; noise makes the survivor lose blocks, of which it may lose one at most. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tune/tuning.h"
 
-enum { MOST_RUNS = 15, EXHAUSTIVE_RUNS = 5, LEAST_RUNS_TO_WIN = 2 };
+enum {
+  HALVING_RUNS = 15,
+  ROUND_RUNS = 4,
+  EXHAUSTIVE_RUNS = 5,
+  N_SURVIVORS = 2,
+  BLOCK_RUNS = 3, /* of each of both; the least counts, since what disturbs only ever adds time */
+  /* A survivor that is no faster wins all of 6 blocks once in 64 times, loses one of them and wins 3 more once in 85; and its gain must be 2 %,
+   * too. */
+  BLOCKS_WITHOUT_LOSS = 6,
+  MOST_BLOCKS = 9,
+  BLOCKS_IN_ALL = 12, /* of all survivors */
+  MOST_RUNS = HALVING_RUNS + BLOCKS_IN_ALL * BLOCK_RUNS
+};
 
-/* Of the built-in choice's time: what is not faster by this much may be noise, and is not worth a change. */
+/* Of the built-in choice's time: what is not faster by this much is not worth a change. */
 static const double hysteresis = 0.98;
-/* Of the budget, for halving; the rest is for the last two. */
-static const double share_of_halving = 0.65;
+/* Of the budget: for halving, less where the rest would not last for a confirmation; and until a confirmation must be over. */
+static const double most_of_halving = 0.65, least_of_halving = 0.25, share_of_confirming = 1.25;
 
-typedef struct arm {
+/* A candidate, and what was measured of it. */
+typedef struct timed {
   const ws_candidate *candidate;
   double us[MOST_RUNS];
-  int n_runs;
+  int n_runs, first_run; /* first_run: the first that counts; those before are of other minutes */
+  double least;          /* in parts of what was usual in its turn; 0: not measured yet */
   bool is_built_in, is_refused;
-} arm;
+} timed;
 
 typedef struct search {
   ws_arena *arena;
   const wsgemm_autotune_options *options;
   wsgemm_autotune_result *result;
-  double open_ms, begin_ms, budget_ms, run_ms; /* run_ms: of one measurement, all that belongs to it */
-  arm *arms;
-  int n_arms, n_candidates, n_alive, round;
-  uint64_t dice;
-  bool is_stopped;
+  double open_ms, begin_ms, budget_ms, halving_ms, run_ms; /* run_ms: of one measurement, all that belongs to it */
+  double usual_us;                                         /* of a turn */
+  timed *timed;                                            /* the built-in choice first */
+  int n_timed, n_candidates, n_survivors, n_blocks, n_runs, round;
+  const timed *rival, *winner; /* rival: NULL, or the survivor that is being confirmed */
+  uint64_t rng;
+  bool is_stopped, is_undecided; /* is_undecided: the budget did not last for a confirmation */
 } search;
 
 /* ---- small things --------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t draw(search *s) { /* splitmix64 (Steele, Lea, Flood 2014) */
-  uint64_t x = s->dice += UINT64_C(0x9E3779B97F4A7C15);
+  uint64_t x = s->rng += UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
   x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
   return x ^ x >> 31;
@@ -49,13 +69,31 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Sorts them; n > 0. */
+static double median_of(double *x, int n) {
+  qsort(x, (size_t)n, sizeof x[0], ascending);
+  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
 /* Infinity: not measured yet. */
-static double median(const arm *a) {
+static double median(const timed *c) {
   double us[MOST_RUNS];
-  if (a->n_runs == 0 || a->is_refused) return HUGE_VAL;
-  memcpy(us, a->us, (size_t)a->n_runs * sizeof us[0]);
-  qsort(us, (size_t)a->n_runs, sizeof us[0], ascending);
-  return a->n_runs % 2 ? us[a->n_runs / 2] : (us[a->n_runs / 2 - 1] + us[a->n_runs / 2]) / 2;
+  const int first = c->n_runs > c->first_run ? c->first_run : 0;
+  if (c->n_runs == 0 || c->is_refused) return HUGE_VAL;
+  memcpy(us, c->us + first, (size_t)(c->n_runs - first) * sizeof us[0]);
+  return median_of(us, c->n_runs - first);
+}
+
+/* A quarter of the built-in choice's times differ from their median by more than this part of it. */
+static double noise_of(const search *s) {
+  const timed *built_in = &s->timed[0];
+  double us[MOST_RUNS];
+  if (built_in->n_runs < 3) return 0;
+  memcpy(us, built_in->us, (size_t)built_in->n_runs * sizeof us[0]);
+  const double middle = median_of(us, built_in->n_runs);
+  for (int i = 0; i < built_in->n_runs; i++) us[i] = fabs(us[i] - middle);
+  qsort(us, (size_t)built_in->n_runs, sizeof us[0], ascending);
+  return middle > 0 ? us[built_in->n_runs * 3 / 4] / middle : 0;
 }
 
 static double known(double us) { return us < HUGE_VAL ? us : 0; }
@@ -67,32 +105,35 @@ static void describe(const ws_candidate *c, char *text, size_t bytes) {
   ws_tuning_describe(c->row, &c->tuning, &t);
 }
 
-static const arm *best_of(const search *s) {
-  const arm *best = &s->arms[0];
-  for (int i = 1; i < s->n_arms; i++)
-    if (median(&s->arms[i]) < median(best)) best = &s->arms[i];
+/* Of those whose times are of the same minutes. */
+static const timed *best_of(const search *s) {
+  const timed *best = &s->timed[0];
+  if (s->rival) return median(s->rival) < median(best) ? s->rival : best;
+  for (int i = 1; i < s->n_timed; i++)
+    if (median(&s->timed[i]) < median(best)) best = &s->timed[i];
   return best;
 }
 
 /* Tells the caller; us as in wsgemm_autotune_step. */
-static void tell(search *s, const arm *a, double us) {
+static void tell(search *s, const timed *c, double us) {
   char candidate[192], best_text[192];
   if (!s->options->progress) return;
-  const arm *best = best_of(s);
-  describe(a->candidate, candidate, sizeof candidate);
+  const timed *best = best_of(s);
+  describe(c->candidate, candidate, sizeof candidate);
   describe(best->candidate, best_text, sizeof best_text);
   const wsgemm_autotune_step step = {.candidate = candidate,
                                      .best = best_text,
                                      .us = us,
                                      .best_us = known(median(best)),
-                                     .built_in_us = known(median(&s->arms[0])),
-                                     .model = a->candidate->model / s->arms[0].candidate->model,
-                                     .candidate_idx = (int)(a - s->arms),
+                                     .built_in_us = known(median(&s->timed[0])),
+                                     .model = c->candidate->model / s->timed[0].candidate->model,
+                                     .candidate_idx = (int)(c - s->timed),
                                      .n_candidates = s->n_candidates,
-                                     .n_alive = s->n_alive,
+                                     .n_alive = s->n_survivors,
                                      .round = s->round,
                                      .elapsed_ms = elapsed(s),
-                                     .budget_ms = s->budget_ms};
+                                     .budget_ms = s->budget_ms,
+                                     .noise = noise_of(s)};
   if (s->options->progress(s->options->user, &step) != 0) s->is_stopped = true;
 }
 
@@ -103,131 +144,220 @@ static bool is_of_candidate(wsgemm_status status) {
   return status == WSGEMM_ARCH_MISMATCH || status == WSGEMM_NOT_SUPPORTED || status == WSGEMM_ALLOC_FAILED;
 }
 
-static wsgemm_status verify(search *s, arm *a) {
+static wsgemm_status verify(search *s, timed *c) {
   bool differs = false;
-  if (a->is_built_in) return s->arena->is->keep(s->arena);
+  if (c->is_built_in) return s->arena->is->keep(s->arena);
   const wsgemm_status status = s->arena->is->differs(s->arena, &differs);
-  if (!status && differs) a->is_refused = true;
+  if (!status && differs) c->is_refused = true;
   return status;
 }
 
-static wsgemm_status measure(search *s, arm *a) {
+static wsgemm_status measure(search *s, timed *c) {
   const ws_arena_class *is = s->arena->is;
-  const ws_tuning *tuning = &a->candidate->tuning;
-  const bool is_first = a->n_runs == 0;
+  const ws_tuning *tuning = &c->candidate->tuning;
+  const bool is_first = c->n_runs == 0;
   double us = 0, begin_ms = is->now_ms(s->arena);
   wsgemm_status status = is_first ? is->prepare(s->arena, tuning) : WSGEMM_SUCCESS;
-  if (!status && is_first && a->is_built_in) { /* what all candidates share is loaded now, and in nobody's time */
+  if (!status && is_first && c->is_built_in) { /* what all candidates share is loaded now, and in nobody's time */
     status = is->run(s->arena, tuning, &us);
     s->begin_ms = begin_ms = is->now_ms(s->arena);
     if (!status) status = is->prepare(s->arena, tuning);
   }
   if (!status) status = is->run(s->arena, tuning, &us);
-  if (!status && is_first) status = verify(s, a);
-  if (status && (a->is_built_in || !is_of_candidate(status))) return status;
-  if (status) a->is_refused = true;
-  s->run_ms = is->now_ms(s->arena) - begin_ms;
-  if (a->is_refused) {
+  if (!status && is_first) status = verify(s, c);
+  if (status && (c->is_built_in || !is_of_candidate(status))) return status;
+  if (status) c->is_refused = true;
+  s->run_ms = is->now_ms(s->arena) - begin_ms, s->n_runs++;
+  if (c->is_refused) {
     s->result->n_refused++;
   } else {
     if (is_first) s->result->n_measured++;
-    a->us[a->n_runs++] = us;
+    c->us[c->n_runs++] = us;
   }
-  tell(s, a, a->is_refused ? -1 : us);
+  tell(s, c, c->is_refused ? -1 : us);
   return WSGEMM_SUCCESS;
 }
 
-/* Whether another measurement would end after so much of the budget. */
-static bool is_over(const search *s, double share) {
-  if (s->is_stopped) return true;
-  return share < HUGE_VAL && elapsed(s) + s->run_ms > share * s->budget_ms;
-}
+/* Whether another measurement would end after so much time. */
+static bool is_over(const search *s, double ms) { return s->is_stopped || elapsed(s) + s->run_ms > ms; }
 
 /* ---- halving -------------------------------------------------------------------------------------------------------------------- */
 
-/* Infinity: not measured yet. Of so few runs as a round has, the median is too often of one that was disturbed. */
-static double least(const arm *a) {
-  double us = HUGE_VAL;
-  for (int i = 0; i < a->n_runs && !a->is_refused; i++) us = fmin(us, a->us[i]);
-  return us;
-}
-
+/* Of so few runs as a round has, the median is too often of one that was disturbed. */
 static int by_least(const void *a, const void *b) {
-  const arm *x = *(arm *const *)a, *y = *(arm *const *)b;
-  const double least_x = least(x), least_y = least(y);
-  if (least_x != least_y) return least_x < least_y ? -1 : 1;
+  const timed *x = *(timed *const *)a, *y = *(timed *const *)b;
+  const bool has_x = x->least > 0 && !x->is_refused, has_y = y->least > 0 && !y->is_refused;
+  if (has_x != has_y) return has_x ? -1 : 1;
+  if (has_x && x->least != y->least) return x->least < y->least ? -1 : 1;
   return (x > y) - (x < y); /* so that it does not depend on qsort */
 }
 
-static void shuffle(search *s, arm **alive) {
-  for (int i = s->n_alive - 1; i > 0; i--) {
+/* Turns are of different minutes: how slow the machine was in this one tell the candidates that were in others, too. Of few that may have been
+ * disturbed they tell nothing, but then turns are short. */
+static void take_turn(search *s, timed **turn, const double *us, int n) {
+  enum { ENOUGH = 12 };
+  double factors[WS_MOST_CANDIDATES];
+  for (int i = 0; i < n; i++) factors[i] = turn[i]->least > 0 ? us[i] / turn[i]->least : us[i];
+  qsort(factors, (size_t)n, sizeof factors[0], ascending);
+  const double usual = n >= ENOUGH ? factors[n / 4] : s->usual_us; /* what disturbs only adds */
+  if (usual > 0) s->usual_us = usual;
+  for (int i = 0; i < n; i++)
+    turn[i]->least = turn[i]->least > 0 ? fmin(turn[i]->least, us[i] / s->usual_us) : us[i] / s->usual_us;
+}
+
+static void shuffle(search *s, timed **survivors) {
+  for (int i = s->n_survivors - 1; i > 0; i--) {
     const int j = (int)(draw(s) % (uint64_t)(i + 1));
-    arm *const other = alive[i];
-    alive[i] = alive[j], alive[j] = other;
+    timed *const other = survivors[i];
+    survivors[i] = survivors[j], survivors[j] = other;
   }
 }
 
-/* n_runs of each, in turn. */
-static wsgemm_status run_all(search *s, arm **alive, int n_runs, double share) {
-  for (int run = 0; run < n_runs; run++) {
-    shuffle(s, alive);
-    for (int i = 0; i < s->n_alive; i++) {
-      if (alive[i]->n_runs == MOST_RUNS || alive[i]->is_refused) continue;
-      if (is_over(s, share)) return WSGEMM_SUCCESS;
-      const wsgemm_status status = measure(s, alive[i]);
-      if (status) return status;
+/* A run of each, as long as the time lasts. */
+static wsgemm_status run_turn(search *s, timed **survivors, double ms) {
+  timed *turn[WS_MOST_CANDIDATES];
+  double us[WS_MOST_CANDIDATES];
+  int n = 0;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  shuffle(s, survivors);
+  for (int i = 0; i < s->n_survivors && !status && !is_over(s, ms); i++) {
+    timed *const c = survivors[i];
+    if (c->n_runs == HALVING_RUNS || c->is_refused) continue;
+    status = measure(s, c);
+    if (!status && !c->is_refused) turn[n] = c, us[n++] = c->us[c->n_runs - 1];
+  }
+  take_turn(s, turn, us, n);
+  return status;
+}
+
+static wsgemm_status run_turns(search *s, timed **survivors, int n_turns, double ms) {
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int turn = 0; turn < n_turns && !status && !is_over(s, ms); turn++) status = run_turn(s, survivors, ms);
+  return status;
+}
+
+/* The better `n` in their order, and the built-in choice. */
+static void keep_best(search *s, timed **survivors, int n) {
+  int n_others = 0, n_kept = 0;
+  qsort(survivors, (size_t)s->n_survivors, sizeof survivors[0], by_least);
+  for (int i = 0; i < s->n_survivors; i++)
+    if (survivors[i]->is_built_in || (n_others < n && survivors[i]->least > 0 && !survivors[i]->is_refused)) {
+      n_others += !survivors[i]->is_built_in;
+      survivors[n_kept++] = survivors[i];
     }
+  s->n_survivors = n_kept;
+}
+
+static wsgemm_status halve(search *s, timed **survivors) {
+  const int most = s->n_survivors <= N_SURVIVORS + 1 ? s->n_survivors - 1 : ROUND_RUNS; /* of few, confirming says all */
+  int n_rounds = 1;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  while (2 << n_rounds < s->n_survivors) n_rounds++;
+  const double round_ms = s->halving_ms / n_rounds;
+  for (; !status && (s->n_survivors > N_SURVIVORS + 1 || s->round == 0) && !is_over(s, s->halving_ms); s->round++) {
+    const double run_ms = elapsed(s) / s->n_runs, runs = run_ms > 0 ? round_ms / (s->n_survivors * run_ms) : most;
+    status = run_turns(s, survivors, runs < 1 ? 1 : runs < most ? (int)runs : most, s->halving_ms);
+    keep_best(s, survivors, s->n_survivors / 2);
+  }
+  return status;
+}
+
+/* Each once, then as often as the budget lasts. */
+static wsgemm_status run_exhaustively(search *s, timed **survivors) {
+  const wsgemm_status status = run_turns(s, survivors, 1, HUGE_VAL);
+  return status ? status : run_turns(s, survivors, EXHAUSTIVE_RUNS - 1, s->budget_ms);
+}
+
+/* ---- confirming ----------------------------------------------------------------------------------------------------------------- */
+
+typedef enum verdict { CONFIRMED, REFUTED, UNDECIDED } verdict;
+
+/* n_each runs of both: in the order ABBAAB, or BAABBA, so that a drift meets both alike. *gain: of the survivor, as a logarithm. */
+static wsgemm_status run_block(search *s, timed *survivor, int n_each, double *gain) {
+  timed *const sides[2] = {&s->timed[0], survivor};
+  const int first = (int)(draw(s) & 1);
+  double us[2] = {HUGE_VAL, HUGE_VAL};
+  for (int i = 0; i < 2 * n_each && !s->is_stopped && !survivor->is_refused; i++) {
+    const int side = first ^ ((i + 1) / 2 & 1);
+    const wsgemm_status status = measure(s, sides[side]);
+    if (status) return status;
+    if (!sides[side]->is_refused) us[side] = fmin(us[side], sides[side]->us[sides[side]->n_runs - 1]);
+  }
+  *gain = us[1] > 0 ? log(us[0] / us[1]) : 0;
+  return WSGEMM_SUCCESS;
+}
+
+/* Of blocks enough: whether the survivor is faster by what is worth a change. */
+static verdict judge(const search *s, const timed *survivor, double *gains, int n_blocks) {
+  const bool is_faster = median_of(gains, n_blocks) >= -log(hysteresis) && median(survivor) < median(&s->timed[0]);
+  return is_faster ? CONFIRMED : REFUTED;
+}
+
+static wsgemm_status run_blocks(search *s, timed *survivor, double ms, verdict *v) {
+  double gains[MOST_BLOCKS];
+  const double lasts_for = s->run_ms > 0 ? (ms - elapsed(s)) / s->run_ms : HUGE_VAL;
+  const int n_each = (int)fmin(0.9 * lasts_for / (2 * BLOCKS_WITHOUT_LOSS), BLOCK_RUNS); /* 0.9: runs differ */
+  *v = UNDECIDED;
+  if (n_each < 1) return WSGEMM_SUCCESS;
+  for (int n_blocks = 0, n_lost = 0; s->n_blocks < BLOCKS_IN_ALL; s->round++) {
+    if (is_over(s, ms - (2 * n_each - 1) * s->run_ms)) return WSGEMM_SUCCESS;
+    const wsgemm_status status = run_block(s, survivor, n_each, &gains[n_blocks]);
+    if (status) return status;
+    if (survivor->is_refused) *v = REFUTED;
+    if (survivor->is_refused || s->is_stopped) return WSGEMM_SUCCESS; /* a block that was cut short says nothing */
+    s->n_blocks++, n_lost += gains[n_blocks++] <= 0;
+    if (n_lost > 1) *v = REFUTED;
+    if (n_lost == 0 && n_blocks == BLOCKS_WITHOUT_LOSS) *v = judge(s, survivor, gains, n_blocks);
+    if (n_lost == 1 && n_blocks == MOST_BLOCKS) *v = judge(s, survivor, gains, n_blocks);
+    if (*v != UNDECIDED) return WSGEMM_SUCCESS;
   }
   return WSGEMM_SUCCESS;
 }
 
-/* The better `n`, and the built-in choice. */
-static void keep_best(search *s, arm **alive, int n) {
-  int n_others = 0, n_alive = 0;
-  qsort(alive, (size_t)s->n_alive, sizeof alive[0], by_least);
-  for (int i = 0; i < s->n_alive; i++)
-    if (alive[i]->is_built_in || (n_others < n && least(alive[i]) < HUGE_VAL)) {
-      n_others += !alive[i]->is_built_in;
-      alive[n_alive++] = alive[i];
-    }
-  s->n_alive = n_alive;
-}
-
-static wsgemm_status halve(search *s, arm **alive) {
-  int n_rounds = 1;
+/* The survivors one after the other, the best first, until one is confirmed. */
+static wsgemm_status confirm(search *s, timed **survivors) {
+  const double ms = share_of_confirming * fmax(s->budget_ms, s->options->is_exhaustive ? elapsed(s) : 0);
+  timed *const built_in = &s->timed[0];
   wsgemm_status status = WSGEMM_SUCCESS;
-  while (2 << n_rounds < s->n_alive) n_rounds++;
-  const double round_ms = share_of_halving * s->budget_ms / n_rounds;
-  for (; !status && (s->n_alive > 3 || s->round == 0) && !is_over(s, share_of_halving); s->round++) {
-    const double runs = s->run_ms > 0 ? round_ms / (s->n_alive * s->run_ms) : MOST_RUNS;
-    status = run_all(s, alive, runs < 1 ? 1 : runs > 5 ? 5 : (int)runs, share_of_halving);
-    keep_best(s, alive, s->n_alive / 2);
+  verdict v = REFUTED;
+  keep_best(s, survivors, N_SURVIVORS);
+  const int n = s->n_survivors;
+  for (int i = 0; i < n && v != CONFIRMED && !status && !s->is_stopped; i++) {
+    timed *const survivor = survivors[i];
+    if (survivor->is_built_in) continue;
+    built_in->first_run = built_in->n_runs, survivor->first_run = survivor->n_runs;
+    s->rival = survivor, s->n_survivors = 2;
+    status = run_blocks(s, survivor, ms, &v);
+    if (v == CONFIRMED) s->winner = survivor;
+    if (v == UNDECIDED) s->is_undecided = true;
+    if (v != CONFIRMED) built_in->first_run = survivor->first_run = 0;
   }
-  if (status) return status;
-  keep_best(s, alive, 2);
-  return run_all(s, alive, MOST_RUNS, 1);
+  return status;
 }
 
-/* Each once, then as often as the budget lasts. */
-static wsgemm_status run_exhaustively(search *s, arm **alive) {
-  const wsgemm_status status = run_all(s, alive, 1, HUGE_VAL);
-  return status ? status : run_all(s, alive, EXHAUSTIVE_RUNS - 1, 1);
+/* After the first measurement: how much time halving gets, and for how many candidates that lasts. */
+static void share_budget(search *s) {
+  const double confirming = s->budget_ms > 0 ? 2 * BLOCKS_WITHOUT_LOSS * s->run_ms / s->budget_ms : 0;
+  const double left = share_of_confirming - confirming;
+  const double share = left < least_of_halving ? most_of_halving : fmin(left, most_of_halving);
+  s->halving_ms = share * s->budget_ms;
+  if (s->options->is_exhaustive || s->run_ms <= 0) return;
+  /* The first run of each costs most: half of the time of halving is for these. */
+  const double lasts_for = s->halving_ms / 2 / s->run_ms;
+  if (lasts_for < s->n_timed) s->n_timed = lasts_for < 2 ? 2 : (int)lasts_for;
+  if (s->n_timed > s->n_candidates) s->n_timed = s->n_candidates;
 }
 
 static wsgemm_status run_search(search *s) {
-  arm **alive = malloc((size_t)s->n_arms * sizeof *alive);
-  if (!alive) return ws_fail(s->arena->h, WSGEMM_ALLOC_FAILED, "no memory for %d candidates", s->n_arms);
-  wsgemm_status status = measure(s, &s->arms[0]);
-  /* The first run of each costs most: half of the time of halving is for these. */
-  if (!s->options->is_exhaustive && s->run_ms > 0) {
-    const double lasts_for = share_of_halving / 2 * s->budget_ms / s->run_ms;
-    if (lasts_for < s->n_arms) s->n_arms = lasts_for < 2 ? 2 : (int)lasts_for;
-    if (s->n_arms > s->n_candidates) s->n_arms = s->n_candidates;
-  }
-  for (int i = 0; i < s->n_arms; i++) alive[i] = &s->arms[i];
-  s->n_alive = s->n_arms;
-  if (!status && !s->is_stopped) status = s->options->is_exhaustive ? run_exhaustively(s, alive) : halve(s, alive);
-  free(alive);
+  timed **survivors = malloc((size_t)s->n_timed * sizeof *survivors);
+  if (!survivors) return ws_fail(s->arena->h, WSGEMM_ALLOC_FAILED, "no memory for %d candidates", s->n_timed);
+  wsgemm_status status = measure(s, &s->timed[0]);
+  share_budget(s);
+  for (int i = 0; i < s->n_timed; i++) survivors[i] = &s->timed[i];
+  s->n_survivors = s->n_timed;
+  if (!status && !s->is_stopped) status = s->options->is_exhaustive ? run_exhaustively(s, survivors) : halve(s, survivors);
+  if (!status && !s->is_stopped) status = confirm(s, survivors);
+  free(survivors);
   return status;
 }
 
@@ -238,24 +368,13 @@ static int by_model(const void *a, const void *b) {
   return (x->model > y->model) - (x->model < y->model);
 }
 
-/* Without what was measured once, where others were measured more often: the budget may end in the middle of things. Of an exhaustive search
- * once may be all. */
-static const arm *winner_of(const search *s) {
-  const arm *built_in = &s->arms[0], *best = built_in;
-  for (int i = 1; i < s->n_arms; i++) {
-    const arm *a = &s->arms[i];
-    if (a->n_runs < LEAST_RUNS_TO_WIN && a->n_runs < built_in->n_runs && !(s->options->is_exhaustive && !s->is_stopped)) continue;
-    if (median(a) < median(best)) best = a;
-  }
-  return median(best) <= hysteresis * median(built_in) ? best : built_in;
-}
-
-static void set_result(search *s, const arm *winner, ws_tuning_entry *e) {
+static void set_result(search *s, ws_tuning_entry *e) {
+  const timed *winner = s->winner ? s->winner : &s->timed[0];
   wsgemm_autotune_result *r = s->result;
-  r->before_us = known(median(&s->arms[0])), r->after_us = known(median(winner));
+  r->before_us = known(median(&s->timed[0])), r->after_us = known(median(winner));
   r->is_better = !winner->is_built_in, r->is_interrupted = s->is_stopped;
   r->elapsed_ms = s->arena->is->now_ms(s->arena) - s->open_ms;
-  describe(s->arms[0].candidate, r->before, sizeof r->before);
+  describe(s->timed[0].candidate, r->before, sizeof r->before);
   describe(winner->candidate, r->after, sizeof r->after);
   *e = s->arena->entry;
   memcpy(e->row, winner->candidate->row, sizeof e->row);
@@ -280,35 +399,38 @@ static wsgemm_status search_among(search *s, ws_candidate *candidates, ws_tuning
   wsgemm_status status = WSGEMM_SUCCESS;
   qsort(candidates + 1, (size_t)s->n_candidates - 1, sizeof *candidates, by_model);
   if (s->budget_ms > 0) put_second(s, candidates);
-  s->n_arms = s->n_alive = s->n_candidates;
-  for (int i = 0; i < s->n_arms; i++) s->arms[i].candidate = &candidates[i], s->arms[i].is_built_in = i == 0;
+  s->n_timed = s->n_survivors = s->n_candidates;
+  for (int i = 0; i < s->n_timed; i++) s->timed[i].candidate = &candidates[i], s->timed[i].is_built_in = i == 0;
   if (s->budget_ms == 0)
-    for (int i = 0; i < s->n_arms && !s->is_stopped; i++) tell(s, &s->arms[i], 0);
+    for (int i = 0; i < s->n_timed && !s->is_stopped; i++) tell(s, &s->timed[i], 0);
   else
     status = run_search(s);
-  if (!status) set_result(s, winner_of(s), e);
+  if (!status) set_result(s, e);
   return status;
 }
 
 wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options, wsgemm_autotune_result *result,
-                        ws_tuning_entry *e) {
+                        ws_tuning_entry *e, bool *is_settled) {
   search s = {.arena = arena,
               .options = options,
               .result = result,
               .open_ms = arena->is->now_ms(arena),
               .budget_ms = options->budget_ms,
-              .dice = options->seed};
+              .usual_us = 1,
+              .rng = options->seed};
   *result = (wsgemm_autotune_result){0};
   wsgemm_status status = arena->is->open(arena);
   ws_candidate *candidates = calloc(WS_MOST_CANDIDATES, sizeof *candidates);
-  s.arms = calloc(WS_MOST_CANDIDATES, sizeof *s.arms);
-  if (!status && (!candidates || !s.arms)) status = ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for a search");
+  s.timed = calloc(WS_MOST_CANDIDATES, sizeof *s.timed);
+  if (!status && (!candidates || !s.timed)) status = ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for a search");
   s.begin_ms = arena->is->now_ms(arena);
-  if (!status) s.n_candidates = result->n_candidates = arena->is->candidates(arena, candidates);
+  if (!status) status = arena->is->candidates(arena, candidates, &s.n_candidates);
+  if (!status) result->n_candidates = s.n_candidates;
   if (!status && s.n_candidates == 0)
     status = ws_fail(arena->h, WSGEMM_NOT_SUPPORTED, "there is nothing to choose for this product");
   if (!status) status = search_among(&s, candidates, e);
-  free(s.arms);
+  *is_settled = !s.is_undecided && !s.is_stopped;
+  free(s.timed);
   free(candidates);
   arena->is->close(arena);
   return status;

@@ -1,10 +1,10 @@
 /* tuning.h - what tuning may choose for a product, for which products it was found, and where it is kept.
  *
- *   tuning_line.c   an entry as a line of text, and back
- *   tuning_file.c   the files that such lines are kept in
- *   tuned.c         the table that comes with the library
- *   tune.c          the tables in force, and the look-up of a call
- *   autotune.c      the search, over an arena of a backend's (arena.c, cpu/arena.c, cuda/host/arena.c)
+ *   line.c     an entry as a line of text, and back
+ *   file.c     the files that such lines are kept in
+ *   tuned.c    the table that comes with the library
+ *   lookup.c   the tables in force, and the look-up of a call
+ *   search.c   the search, over an arena of a backend's (arena.c, cpu/arena.c, cuda/host/arena.c)
  *
  * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
 #ifndef WS_TUNING_H
@@ -53,6 +53,9 @@ typedef struct ws_tuning_kind {
   /* GPU, kernels of matrix units of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
    * good at. */
   bool full_store;
+  /* GPU, not in the text: the columns of A or B are no whole lines of 128 bytes in memory, which other rows are good at. Of a line as its own
+   * shape has them without an ld; this is asked of neighbours alone. */
+  bool partial_lines;
   int workers; /* CPU: threads that the call may use; GPU: 0 */
 } ws_tuning_kind;
 
@@ -70,7 +73,7 @@ typedef struct ws_tuning_entry {
   double before_us, after_us;
 } ws_tuning_entry;
 
-/* ---- text: tuning_line.c --------------------------------------------------------------------------------------------------- */
+/* ---- text: line.c --------------------------------------------------------------------------------------------------- */
 
 #define WS_TUNING_HEADER_OF_ALL "# wsgemm tuning "
 #define WS_TUNING_HEADER WS_TUNING_HEADER_OF_ALL "1\n"
@@ -107,7 +110,7 @@ bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
 /* The entries; not the foreign lines. */
 void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
-/* ---- files: tuning_file.c -------------------------------------------------------------------------------------------------- */
+/* ---- files: file.c -------------------------------------------------------------------------------------------------- */
 
 /* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
@@ -128,7 +131,7 @@ void ws_tuned_write(ws_text *t);
 /* Adds the entries of a device's architecture and, of GPUs, size; the others are not even parsed. false: out of memory. */
 bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 
-/* ---- tables in force: tune.c ----------------------------------------------------------------------------------------------- */
+/* ---- tables in force: lookup.c ----------------------------------------------------------------------------------------------- */
 
 /* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by context.c. */
 void ws_tune_init(const char *setting);
@@ -154,9 +157,15 @@ bool ws_tune_device(int slot, ws_tuning_device *device);
 bool ws_tune_has_table(int slot);
 /* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked up. */
 enum { WS_TUNE_LEAST_WORK = 64 * 64 * 64 };
-ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape);
+/* *line: the shape that what is found was found for; NULL: not wanted. */
+ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line);
+static inline ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
+  return ws_tune_find_line(slot, kind, shape, NULL);
+}
+/* What the kind's partial_lines is for these lds: kernels that read copies do not see the lines of what was copied. */
+bool ws_tuning_has_partial_lines(const ws_tuning_kind *kind, int64_t lda, int64_t ldb);
 
-/* ---- search: autotune.c ---------------------------------------------------------------------------------------------------- */
+/* ---- search: search.c ------------------------------------------------------------------------------------------------------ */
 
 typedef struct ws_candidate {
   ws_tuning tuning;
@@ -172,8 +181,9 @@ typedef struct ws_arena_class ws_arena_class;
 struct ws_arena_class {
   /* Makes operands, puts them into the problem, and describes device and kind in *e. */
   wsgemm_status (*open)(ws_arena *arena);
-  /* All candidates, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. */
-  int (*candidates)(ws_arena *arena, ws_candidate *candidates);
+  /* All candidates, *n of them, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. None: there is nothing to
+   * choose. */
+  wsgemm_status (*candidates)(ws_arena *arena, ws_candidate *candidates, int *n);
   /* Readies what the first run would otherwise be the slower for; fills C with what it begins with. */
   wsgemm_status (*prepare)(ws_arena *arena, const ws_tuning *tuning);
   /* One run with caches cleared, and its time. */
@@ -207,8 +217,9 @@ extern const ws_arena_class ws_cpu_arena;
 ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p);
 void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
 
-/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was found). */
+/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was
+ * confirmed). is_settled: the search was not stopped, and its budget lasted for what had to be confirmed. */
 wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options, wsgemm_autotune_result *result,
-                        ws_tuning_entry *e);
+                        ws_tuning_entry *e, bool *is_settled);
 
 #endif

@@ -404,7 +404,7 @@ def test_progress_on_a_terminal(env, width):
     for i, shape in enumerate([SHAPE, LONG]):
         assert any(f"{i + 1}/2 sgemm nn {shape}".startswith(x[:29]) or x.startswith(f"{i + 1}/2 sgemm nn {shape}") for x in drawn)
     if width == 300:
-        assert re.search(r"\[#+ *\] [\d.]+x [\d.]+ us, \d+ s left, \d+ of \d+ alive, now row=sgemm_.*, best row=sgemm_", drawn[-1])
+        assert re.search(r"\[#+ *\] [\d.]+x [\d.]+ us, \d+ s left, \d+ of \d+ survive, now row=sgemm_.*, best row=sgemm_", drawn[-1])
 
 
 def test_sigint_on_a_terminal(env):

@@ -248,7 +248,31 @@ CHILD_CASE(rows_by_store) {
     }
 }
 
+/* A line serves shapes near its own whose columns are whole lines of 128 bytes where its own are, and no others; and only a row that the
+ * model does not think worse of there. All of these shapes are within reach of the table's lines. */
+CHILD_CASE(lines_of_neighbours) {
+  (void)unused;
+  static const struct {
+    int64_t size;
+    const char *row, *chosen_by; /* of a BF16 product of transposed A, after the rows of the table's lines */
+  } sizes[] = {
+      {8192, "192x64x64_c2_x1", "tuning table"}, {8256, "192x64x64_c2_x1", "tuning table"}, {10000, "128x64x64_c4_x2", "model"},
+      {8200, "192x64x64_c3_x1", "model"},        {1000, "128x64x64_c1_x2", "tuning table"}, {1008, "128x64x64_c1_x1", "model"},
+      {1024, "128x64x64_c1_x1", "tuning table"}, {960, "128x64x64_c1_x1", "tuning table"},  {4097, "192x64x64_c3_x1", "model"},
+      {7168, "256x64x64_c2_x1", "model"},        {6656, "128x64x64_c2_x2", "tuning table"}, {3328, "256x64x64_c2_x1", "model"}};
+  setenv("WSGEMM_TUNE", "/nonexistent/tuning", 1);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_TRANS, WSGEMM_NO_TRANS, sizes[i].size, sizes[i].size, sizes[i].size);
+    char kernel[64];
+    snprintf(kernel, sizeof kernel, "bgemm_wgmma_%s", sizes[i].row);
+    CHECK(explained_is(NULL, &d, "kernel", kernel) && explained_is(NULL, &d, "chosen_by", sizes[i].chosen_by),
+          "%lld: not %s by the %s", (long long)sizes[i].size, kernel, sizes[i].chosen_by);
+  }
+}
+
 static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
+                                          {"lines_of_neighbours", lines_of_neighbours},
                                           {"maps", maps},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},

@@ -307,24 +307,58 @@ static void edges_child(void *unused) {
   }
 }
 
+/* Lines of GPUs: a neighbour has whole lines of 128 bytes in memory just where the product has them; the shape itself is found whatever
+ * its lines. CPUs do not look at it, nor do slices, which are copies. */
+static void memory_lines_child(void *unused) {
+  (void)unused;
+  static const struct {
+    ws_numerics numerics;
+    int64_t m, k;
+    bool a_trans, is_gpu, is_near; /* is_near: serves 1000 x 1000 x 1000, whose columns have 4000 bytes */
+  } lines[] = {{WS_NUMERICS_WGMMA, 1024, 1000, false, true, true},  {WS_NUMERICS_WGMMA, 1024, 1024, false, true, false},
+               {WS_NUMERICS_WGMMA, 1008, 1008, false, true, true},  {WS_NUMERICS_WGMMA, 1001, 1024, true, true, false},
+               {WS_NUMERICS_WGMMA, 1024, 1001, false, true, false}, {WS_NUMERICS_WGMMA, 1001, 1000, false, true, true},
+               {WS_NUMERICS_CHAIN, 1024, 1024, false, true, false}, {WS_NUMERICS_CHAIN, 1024, 1001, false, true, true},
+               {WS_NUMERICS_F16X3, 1024, 1024, false, true, true},  {WS_NUMERICS_CHAIN, 1024, 1024, false, false, true}};
+  start("off");
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    ws_tuning_entry e = tuning_plain(lines[i].m, 1000, lines[i].k, (int)i + 1);
+    e.kind.numerics = lines[i].numerics, e.kind.a_trans = lines[i].a_trans, e.kind.workers = lines[i].is_gpu ? 0 : 3;
+    CHECK(ws_tune_put(&e), "memory");
+    const ws_tuning_shape own = e.shape, other = {1000, 1000, 1000, 1};
+    for (int has_partial = 0; has_partial < 2; has_partial++) { /* as with an ld of its own */
+      e.kind.partial_lines = has_partial;
+      const ws_tuned found = ws_tune_find(SLOT, &e.kind, &own);
+      CHECK(found.by == WS_TUNED_BY_USER && found.is_exact && found.tuning.mc == (int)i + 1, "line %d: its own shape", (int)i);
+    }
+    e.kind.partial_lines = ws_tuning_has_partial_lines(&e.kind, 1000, 1000);
+    CHECK(e.kind.partial_lines == (lines[i].is_gpu && lines[i].numerics != WS_NUMERICS_F16X3), "line %d", (int)i);
+    e.shape = other;
+    const ws_tuned found = find(SLOT, e);
+    CHECK((found.by == WS_TUNED_BY_USER) == lines[i].is_near && !found.is_exact, "line %d is %s", (int)i,
+          lines[i].is_near ? "not found" : "found");
+    ws_tune_forget();
+  }
+}
+
 /* Against a search through all of them, in doubles. */
 static void nearest_child(void *unused) {
   (void)unused;
   enum { N = 150 };
-  struct check_random dice = check_random_from(320);
+  struct check_random rng = check_random_from(320);
   static ws_tuning_entry entries[N];
   int n_near = 0, n_far = 0;
   start("off");
   for (int i = 0; i < N; i++) {
     entries[i] =
-        tuning_plain(check_random_in(&dice, 50, 400), check_random_in(&dice, 50, 200), check_random_in(&dice, 50, 200), i + 1);
-    entries[i].shape.batch = check_random_in(&dice, 1, 2);
+        tuning_plain(check_random_in(&rng, 50, 400), check_random_in(&rng, 50, 200), check_random_in(&rng, 50, 200), i + 1);
+    entries[i].shape.batch = check_random_in(&rng, 1, 2);
     CHECK(ws_tune_put(&entries[i]), "memory");
   }
   for (int turn = 0; turn < 20000 / check_scale(); turn++) {
     ws_tuning_entry e =
-        tuning_plain(check_random_in(&dice, 40, 500), check_random_in(&dice, 40, 250), check_random_in(&dice, 40, 250), 0);
-    e.shape.batch = check_random_in(&dice, 1, 3);
+        tuning_plain(check_random_in(&rng, 40, 500), check_random_in(&rng, 40, 250), check_random_in(&rng, 40, 250), 0);
+    e.shape.batch = check_random_in(&rng, 1, 3);
     double least = HUGE_VAL;
     for (int i = 0; i < N; i++) least = fmin(least, distance(&entries[i].shape, &e.shape));
     const ws_tuned found = find(SLOT, e);
@@ -351,6 +385,7 @@ static void nearest_child(void *unused) {
 static void nearest_in_scene(void *unused) {
   (void)unused;
   check_in_child("edges", edges_child, NULL);
+  check_in_child("memory lines", memory_lines_child, NULL);
   check_in_child("many", nearest_child, NULL);
 }
 static void nearest(void) { in_scene(nearest_in_scene); }

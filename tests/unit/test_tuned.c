@@ -96,12 +96,12 @@ struct call {
 };
 
 /* Small numbers of the type, from its reals' bits. */
-static void fill(struct check_random *dice, wsgemm_type type, unsigned char *to, size_t bytes) {
+static void fill(struct check_random *rng, wsgemm_type type, unsigned char *to, size_t bytes) {
   const size_t real_bytes = type_is_double(type) ? 8 : type_is_half(type) ? 2 : 4;
   for (size_t at = 0; at + real_bytes <= bytes; at += real_bytes) {
-    const double x = check_random_unit(dice) * 2;
+    const double x = check_random_unit(rng) * 2;
     const float single = (float)x;
-    const unsigned bits = (unsigned)check_random_bits(dice);
+    const unsigned bits = (unsigned)check_random_bits(rng);
     const uint16_t half =
         (uint16_t)((bits & 0x8000u) | (type == WSGEMM_F16 ? 0x3000u + (bits & 0xfffu) : 0x3e80u + (bits & 0xffu)));
     memcpy(to + at,
@@ -118,18 +118,17 @@ static unsigned char *new_bytes(size_t bytes) {
   return memory;
 }
 
-static struct call call_new(struct check_random *dice, wsgemm_type type, const int64_t shape[4], bool has_epilogue) {
+static struct call call_new(struct check_random *rng, wsgemm_type type, const int64_t shape[4], bool has_epilogue) {
   static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-  struct call x = {
-      .d = gemm_desc(type, draw_layout(dice), draw_op(type, dice), draw_op(type, dice), shape[0], shape[1], shape[2])};
+  struct call x = {.d = gemm_desc(type, draw_layout(rng), draw_op(type, rng), draw_op(type, rng), shape[0], shape[1], shape[2])};
   wsgemm_gemm_desc *d = &x.d;
   const bool by_columns = d->layout == WSGEMM_COL_MAJOR;
-  if (type_is_half(type)) d->type_c = types_c[check_random_in(dice, 0, 2)];
+  if (type_is_half(type)) d->type_c = types_c[check_random_in(rng, 0, 2)];
   d->alpha = scalar_make(type, 0.75, -0.3);
-  d->beta = check_random_in(dice, 0, 1) ? scalar_make(type, -1.1, 0.6) : scalar_make(type, 0, 0);
+  d->beta = check_random_in(rng, 0, 1) ? scalar_make(type, -1.1, 0.6) : scalar_make(type, 0, 0);
   const bool a_lies = (d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS) == by_columns;
   const bool b_lies = (d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS) == by_columns;
-  d->lda += check_random_in(dice, 0, 3), d->ldb += check_random_in(dice, 0, 3), d->ldc += check_random_in(dice, 0, 3);
+  d->lda += check_random_in(rng, 0, 3), d->ldb += check_random_in(rng, 0, 3), d->ldc += check_random_in(rng, 0, 3);
   d->batch_count = shape[3];
   d->stride_a = d->lda * (a_lies ? d->m : d->k), d->stride_b = d->ldb * (b_lies ? d->k : d->n);
   d->stride_c = d->ldc * (by_columns ? d->n : d->m);
@@ -139,12 +138,12 @@ static struct call call_new(struct check_random *dice, wsgemm_type type, const i
   x.sums_bytes = (size_t)(d->n * d->batch_count) * (d->type_c == WSGEMM_F64 ? 8 : 4);
   x.a = new_bytes(x.a_bytes), x.b = new_bytes(x.b_bytes), x.c = new_bytes(x.c_bytes), x.c_before = new_bytes(x.c_bytes);
   x.bias = new_bytes((size_t)(d->m + d->n) * 8), x.sums = new_bytes(x.sums_bytes);
-  fill(dice, type, x.a, x.a_bytes), fill(dice, type, x.b, x.b_bytes), fill(dice, d->type_c, x.c_before, x.c_bytes);
-  fill(dice, d->type_c, x.bias, (size_t)(d->m + d->n) * 8);
+  fill(rng, type, x.a, x.a_bytes), fill(rng, type, x.b, x.b_bytes), fill(rng, d->type_c, x.c_before, x.c_bytes);
+  fill(rng, d->type_c, x.bias, (size_t)(d->m + d->n) * 8);
   d->a = x.a, d->b = x.b, d->c = x.c;
   if (has_epilogue && !type_is_complex(type)) {
     d->epilogue = WSGEMM_EPILOGUE_GELU_TANH,
-    d->bias_per = check_random_in(dice, 0, 1) ? WSGEMM_BIAS_PER_ROW : WSGEMM_BIAS_PER_COLUMN;
+    d->bias_per = check_random_in(rng, 0, 1) ? WSGEMM_BIAS_PER_ROW : WSGEMM_BIAS_PER_COLUMN;
     d->bias = x.bias, d->type_bias = d->type_c, d->out_scale = 1.25;
     d->column_sums = x.sums, d->stride_column_sums = d->n;
   }
@@ -164,16 +163,16 @@ static unsigned long long run(struct call *x, wsgemm_handle *h) {
   return digest;
 }
 
-static ws_tuning draw_tuning(struct check_random *dice) {
+static ws_tuning draw_tuning(struct check_random *rng) {
   static const int blocks[] = {0, 1, 7, 16, 33, 64, 100, 250, 1000, 1 << 24};
-  ws_tuning t = {.policy = (int)check_random_in(dice, 0, WSGEMM_POLICY_FOREACH),
-                 .path = (int)check_random_in(dice, 0, WS_TUNING_PACKED),
-                 .mc = blocks[check_random_in(dice, 0, 9)],
-                 .nc = blocks[check_random_in(dice, 0, 9)],
-                 .order = (int)check_random_in(dice, 0, 9),
-                 .quantum = (int)check_random_in(dice, 0, 9)};
-  t.coarse = check_random_in(dice, 0, 2) ? (int)check_random_in(dice, 0, 9) : (int)check_random_in(dice, 0, WS_COARSE_MAX);
-  t.threads = check_random_in(dice, 0, 2) ? (int)check_random_in(dice, 0, 6) : (int)check_random_in(dice, 0, 256);
+  ws_tuning t = {.policy = (int)check_random_in(rng, 0, WSGEMM_POLICY_FOREACH),
+                 .path = (int)check_random_in(rng, 0, WS_TUNING_PACKED),
+                 .mc = blocks[check_random_in(rng, 0, 9)],
+                 .nc = blocks[check_random_in(rng, 0, 9)],
+                 .order = (int)check_random_in(rng, 0, 9),
+                 .quantum = (int)check_random_in(rng, 0, 9)};
+  t.coarse = check_random_in(rng, 0, 2) ? (int)check_random_in(rng, 0, 9) : (int)check_random_in(rng, 0, WS_COARSE_MAX);
+  t.threads = check_random_in(rng, 0, 2) ? (int)check_random_in(rng, 0, 6) : (int)check_random_in(rng, 0, 256);
   return t;
 }
 
@@ -186,15 +185,15 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 /* How many tunings were taken, and by which paths: the suite must not compare the model with itself. */
 static struct { int n_runs, n_taken, n_direct, n_packed, n_half; } seen;
 
-static void check_call(struct check_random *dice, struct call *x, int n_tunings) {
+static void check_call(struct check_random *rng, struct call *x, int n_tunings) {
   char text[DESCRIPTION_BYTES], tuned_text[256];
   for (int invariant = 0; invariant < 2; invariant++) {
     wsgemm_handle *alone = handle_for(1, invariant);
     const unsigned long long expected = run(x, alone);
     wsgemm_destroy(alone);
     for (int turn = 0; turn < n_tunings; turn++) {
-      wsgemm_handle *h = handle_for((int)check_random_in(dice, 1, 6), invariant);
-      const ws_tuning tuning = draw_tuning(dice);
+      wsgemm_handle *h = handle_for((int)check_random_in(rng, 1, 6), invariant);
+      const ws_tuning tuning = draw_tuning(rng);
       ws_text t = {tuned_text, sizeof tuned_text, 0};
       ws_tuning_describe("", &tuning, &t);
       tune(h, &x->d, &tuning);
@@ -209,12 +208,12 @@ static void check_call(struct check_random *dice, struct call *x, int n_tunings)
 }
 
 static void bits(void) {
-  struct check_random dice = check_random_from(330);
+  struct check_random rng = check_random_from(330);
   for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
       if (check_scale() > 1 && (type + shape) % 3 != 0) continue;
-      struct call x = call_new(&dice, (wsgemm_type)type, shapes[shape], shape % 2);
-      check_call(&dice, &x, check_scale() > 6 ? 2 : check_scale() > 1 ? 4 : 14);
+      struct call x = call_new(&rng, (wsgemm_type)type, shapes[shape], shape % 2);
+      check_call(&rng, &x, check_scale() > 6 ? 2 : check_scale() > 1 ? 4 : 14);
       call_free(&x);
     }
   CHECK(seen.n_taken > seen.n_runs * 2 / 3 && seen.n_direct > seen.n_runs / 9 && seen.n_packed > seen.n_runs / 9 &&
@@ -225,23 +224,23 @@ static void bits(void) {
 
 /* The same with each candidate of the search itself. */
 static void candidates(void) {
-  struct check_random dice = check_random_from(331);
+  struct check_random rng = check_random_from(331);
   static ws_candidate list[WS_MOST_CANDIDATES];
   for (int type = 0; type < N_TYPES; type++) {
     const int64_t shape[4] = {410, 390, 520, 1 + type % 2};
-    struct call x = call_new(&dice, (wsgemm_type)type, shape, false);
+    struct call x = call_new(&rng, (wsgemm_type)type, shape, false);
     wsgemm_handle *h = handle_for(4, 0);
     const unsigned long long expected = run(&x, h);
     ws_arena arena = {.is = &ws_cpu_arena, .h = ws_handle(h), .seed = 1, .device = -1};
     REQUIRE(ws_problem_of(arena.h, &x.d, &arena.problem) == WSGEMM_SUCCESS && arena.is->open(&arena) == WSGEMM_SUCCESS, "%s",
             wsgemm_last_error());
-    const int n = arena.is->candidates(&arena, list);
-    CHECK(n >= 8 && n <= WS_MOST_CANDIDATES, "%d candidates", n);
+    int n = 0;
+    CHECK(arena.is->candidates(&arena, list, &n) == WSGEMM_SUCCESS && n >= 8 && n <= WS_MOST_CANDIDATES, "%d candidates", n);
     for (int i = 0; i < n; i++) {
       for (int j = 0; j < i; j++)
         CHECK(memcmp(&list[i].tuning, &list[j].tuning, sizeof list[i].tuning) != 0, "candidates %d and %d are one", i, j);
       CHECK(list[i].model > 0, "candidate %d: a time of %g", i, list[i].model);
-      if (check_random_in(&dice, 1, check_scale()) != 1) continue;
+      if (check_random_in(&rng, 1, check_scale()) != 1) continue;
       tune(h, &x.d, &list[i].tuning);
       CHECK(run(&x, h) == expected, "type %c: bits change with candidate %d", type_letter((wsgemm_type)type), i);
     }
@@ -253,10 +252,10 @@ static void candidates(void) {
 
 /* The CPU's place for measuring: a run is timed, C begins the same each time, and any bit of it that differs is seen. */
 static void measured(void) {
-  struct check_random dice = check_random_from(332);
+  struct check_random rng = check_random_from(332);
   for (int type = 0; type < N_TYPES; type++) {
     const int64_t shape[4] = {130, 120, 110, 2};
-    struct call x = call_new(&dice, (wsgemm_type)type, shape, false);
+    struct call x = call_new(&rng, (wsgemm_type)type, shape, false);
     x.d.beta = scalar_make((wsgemm_type)type, 0.5, 0.5);
     ws_arena arena = {.is = &ws_cpu_arena, .h = ws_handle(NULL), .seed = 1, .device = -1};
     const ws_arena_class *is = arena.is;

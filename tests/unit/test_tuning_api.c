@@ -148,13 +148,13 @@ static void tuned_child(void *argument) {
 }
 
 static void types_and_ops(void) {
-  struct check_random dice = check_random_from(340);
+  struct check_random rng = check_random_from(340);
   for (int type = 0; type < N_TYPES; type++)
     for (int turn = 0; turn < (check_scale() > 1 ? 1 : 4); turn++) {
-      struct staged both = {.stage = stage_new((wsgemm_type)type, 140, 130, 120, FILL_UNIFORM, &dice)};
-      both.d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], draw_op((wsgemm_type)type, &dice),
-                         draw_op((wsgemm_type)type, &dice), check_random_in(&dice, 90, 140), check_random_in(&dice, 90, 130),
-                         check_random_in(&dice, 90, 120));
+      struct staged both = {.stage = stage_new((wsgemm_type)type, 140, 130, 120, FILL_UNIFORM, &rng)};
+      both.d =
+          gemm_desc((wsgemm_type)type, all_layouts[turn % 2], draw_op((wsgemm_type)type, &rng), draw_op((wsgemm_type)type, &rng),
+                    check_random_in(&rng, 90, 140), check_random_in(&rng, 90, 130), check_random_in(&rng, 90, 120));
       both.d.alpha = scalar_make((wsgemm_type)type, 0.7, 0.2), both.d.beta = scalar_make((wsgemm_type)type, turn % 2, 0.5);
       folder_make(folder);
       folder_path(user_file, folder, "tuning");

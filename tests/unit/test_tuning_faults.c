@@ -7,6 +7,7 @@
 #include "support/folder.h"
 #include "support/tuning_case.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -123,8 +124,20 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time) {
 /* ---- cases ---------------------------------------- */
 
 /* At each of its calls in turn: afterwards the file is the old or the new one. */
+/* All in the folder whose name begins so is of two minutes ago. */
+static void make_old(const char *folder, const char *start) {
+  char path[PATH_BYTES];
+  struct timespec times[2] = {{0, UTIME_NOW}, {time(NULL) - 120, 0}};
+  DIR *entries = opendir(folder);
+  REQUIRE(entries != NULL, "%s", folder);
+  for (const struct dirent *e; (e = readdir(entries));)
+    if (strncmp(e->d_name, start, strlen(start)) == 0)
+      CHECK(utimensat(AT_FDCWD, folder_path(path, folder, e->d_name), times, AT_SYMLINK_NOFOLLOW) == 0, "%s", path);
+  closedir(entries);
+}
+
 static void killed_at_each_call(void) {
-  char folder[PATH_BYTES], path[PATH_BYTES];
+  char folder[PATH_BYTES], path[PATH_BYTES], inner[PATH_BYTES];
   const ws_tuning_entry old = tuning_of_writer(1, 1), new = tuning_of_writer(1, 2);
   int n_killed = 0, n_old = 0, n_new = 0;
   folder_make(folder);
@@ -147,7 +160,33 @@ static void killed_at_each_call(void) {
     if (n == 1) n_old++;
     if (n == 2) n_new++;
   }
+  folder_path(inner, folder, "deep/er");
+  const int n_left = folder_count(inner, "tuning.tmp-");
+  CHECK(n_left >= 3, "%d temporary files of writers that were killed", n_left);
+  CHECK(tuning_merge(path, &new) && folder_count(inner, "tuning.tmp-") == n_left, "a writer's file that is new is gone");
+  make_old(inner, "tuning.tmp-");
+  CHECK(tuning_merge(path, &new) && folder_count(inner, "") == 4, "%d files and folders are left", folder_count(inner, ""));
   CHECK(n_killed >= 8 && n_old >= 5 && n_new >= 2, "killed %d times, %d old files and %d new ones", n_killed, n_old, n_new);
+  folder_remove(folder);
+}
+
+/* What only looks like a dead writer's file stays, however old. */
+static void files_of_others(void) {
+  static const char *const names[] = {"tuning.tmp-12-34x", "tuning.tmp-12",   "tuning.tmp--3",      "tuning.tmp-",
+                                      "tuning.12.34",      "other.tmp-12-34", "tuning.tmp-1-2.bak", "tuning2.tmp-1-2"};
+  enum { N = sizeof names / sizeof names[0] };
+  char folder[PATH_BYTES], path[PATH_BYTES], name[PATH_BYTES];
+  const ws_tuning_entry e = tuning_of_writer(1, 1);
+  folder_make(folder);
+  for (int i = 0; i < N; i++) file_write(folder_path(name, folder, names[i]), "x", 1);
+  REQUIRE(mkdir(folder_path(name, folder, "tuning.tmp-1-1"), 0700) == 0 &&
+              symlink(names[0], folder_path(name, folder, "tuning.tmp-2-2")) == 0 &&
+              link(folder_path(path, folder, names[4]), folder_path(name, folder, "tuning.tmp-3-3")) == 0,
+          "%s", strerror(errno));
+  file_write(folder_path(name, folder, "tuning.tmp-4-4"), "x", 1); /* but this is one */
+  make_old(folder, "");
+  CHECK(tuning_merge(folder_path(path, folder, "tuning"), &e) && folder_count(folder, "") == 2 + N + 3 + 2, "%d entries",
+        folder_count(folder, ""));
   folder_remove(folder);
 }
 
@@ -276,6 +315,7 @@ static void held_lock(void) {
 
 static const struct check_case cases[] = {{"held_lock", held_lock},
                                           {"killed_at_each_call", killed_at_each_call},
+                                          {"files_of_others", files_of_others},
                                           {"each_call_fails", each_call_fails},
                                           {"order_of_calls", order_of_calls}};
 CHECK_MAIN("tuning_faults", cases)

@@ -207,16 +207,16 @@ static void foreign_lines(void) {
 
 static void merging(void) {
   char folder[PATH_BYTES], path[PATH_BYTES];
-  struct check_random dice = check_random_from(310);
+  struct check_random rng = check_random_from(310);
   folder_make(folder);
   folder_path(path, folder, "tuning");
   ws_tuning_list expected = {0}, part = {0}, found = {0};
   for (int turn = 0; turn < 40; turn++) {
     part.n = 0;
-    for (int i = (int)check_random_in(&dice, 0, 8); i > 0; i--) {
-      ws_tuning_entry e = tuning_draw(&dice);
-      if (expected.n > 0 && check_random_in(&dice, 0, 2) == 0) { /* the same key again */
-        e = expected.entry[check_random_in(&dice, 0, expected.n - 1)];
+    for (int i = (int)check_random_in(&rng, 0, 8); i > 0; i--) {
+      ws_tuning_entry e = tuning_draw(&rng);
+      if (expected.n > 0 && check_random_in(&rng, 0, 2) == 0) { /* the same key again */
+        e = expected.entry[check_random_in(&rng, 0, expected.n - 1)];
         e.tuning.mc = turn + 1, e.after_us = turn;
       }
       CHECK(ws_tuning_list_put(&part, &e) && ws_tuning_list_put(&expected, &e), "memory");
@@ -286,7 +286,7 @@ static pid_t start_writer(const char *path, int writer, atomic_int *n_done) {
 static void killed_at_random(void) {
   enum { AT_ONCE = 3 };
   char folder[PATH_BYTES], path[PATH_BYTES];
-  struct check_random dice = check_random_from(311);
+  struct check_random rng = check_random_from(311);
   const int n_rounds = check_scale() > 1 ? 6 : 25;
   folder_make(folder);
   folder_path(path, folder, "tuning");
@@ -296,7 +296,7 @@ static void killed_at_random(void) {
     for (int w = 0; w < AT_ONCE; w++) children[w] = start_writer(path, round * AT_ONCE + w, &n_done[round * AT_ONCE + w]);
     while (round == 0 && atomic_load(&n_done[0]) == 0) usleep(100); /* so that there is something to be lost */
     for (int w = 0; w < AT_ONCE; w++) {
-      usleep((unsigned)check_random_in(&dice, 0, 15000));
+      usleep((unsigned)check_random_in(&rng, 0, 15000));
       kill(children[w], SIGKILL);
     }
     for (int w = 0; w < AT_ONCE; w++) {

@@ -20,9 +20,9 @@ static void check_round_trip(const ws_tuning_entry *e) {
 }
 
 static void round_trip(void) {
-  struct check_random dice = check_random_from(300);
+  struct check_random rng = check_random_from(300);
   for (int i = 0; i < 20000 / check_scale(); i++) {
-    const ws_tuning_entry e = tuning_draw(&dice);
+    const ws_tuning_entry e = tuning_draw(&rng);
     check_round_trip(&e);
   }
 }
@@ -121,13 +121,13 @@ static bool is_read(const char *line, size_t length, ws_tuning_entry *e) {
   return is;
 }
 
-static void changes_of(const char *line, size_t length, struct check_random *dice) {
+static void changes_of(const char *line, size_t length, struct check_random *rng) {
   char changed[LINE_BYTES];
   ws_tuning_entry e;
   for (size_t at = 0; at < length; at++) {
     memcpy(changed, line, length);
     for (int value = 0; value < 256; value++) {
-      if ((char)value == line[at] || check_random_in(dice, 1, check_scale()) != 1) continue;
+      if ((char)value == line[at] || check_random_in(rng, 1, check_scale()) != 1) continue;
       changed[at] = (char)value;
       CHECK(!is_read(changed, length, &e), "byte %zu changed to %d is taken: %s", at, value, line);
     }
@@ -138,26 +138,26 @@ static void changes_of(const char *line, size_t length, struct check_random *dic
   for (size_t at = 0; at <= length; at++)
     for (int turn = 0; turn < 6; turn++) {
       memcpy(changed, line, at);
-      changed[at] = turn == 0 ? ' ' : turn == 1 ? '\0' : turn == 2 ? '\r' : (char)check_random_bits(dice);
+      changed[at] = turn == 0 ? ' ' : turn == 1 ? '\0' : turn == 2 ? '\r' : (char)check_random_bits(rng);
       memcpy(changed + at + 1, line + at, length - at);
       CHECK(!is_read(changed, length + 1, &e), "with byte %d put in at %zu it is taken: %s", changed[at], at, line);
     }
 }
 
 static void changed_lines(void) {
-  struct check_random dice = check_random_from(301);
+  struct check_random rng = check_random_from(301);
   for (int i = 0; i < 4; i++) {
-    const ws_tuning_entry e = tuning_draw(&dice);
+    const ws_tuning_entry e = tuning_draw(&rng);
     char line[LINE_BYTES];
     const size_t length = tuning_line(&e, line);
-    changes_of(line, length, &dice);
+    changes_of(line, length, &rng);
   }
 }
 
 /* A line put into the middle of another, as a writer without a lock might: nothing is read that neither of them says. */
 static void torn_lines(void) {
-  struct check_random dice = check_random_from(302);
-  const ws_tuning_entry first = tuning_draw(&dice), second = tuning_draw(&dice);
+  struct check_random rng = check_random_from(302);
+  const ws_tuning_entry first = tuning_draw(&rng), second = tuning_draw(&rng);
   char a[LINE_BYTES], b[LINE_BYTES], text[2 * LINE_BYTES];
   const size_t n_a = tuning_line(&first, a) + 1, n_b = tuning_line(&second, b) + 1;
   for (size_t at = 0; at <= n_a; at++)
@@ -256,10 +256,10 @@ static void never_written(void) {
 /* ---- lists ----------------------------------------------------------------------------------------------------------------------------- */
 
 static void lists(void) {
-  struct check_random dice = check_random_from(303);
+  struct check_random rng = check_random_from(303);
   ws_tuning_list list = {0}, again = {0};
   for (int i = 0; i < 500; i++) {
-    const ws_tuning_entry e = tuning_draw(&dice);
+    const ws_tuning_entry e = tuning_draw(&rng);
     CHECK(ws_tuning_list_put(&list, &e), "memory");
   }
   ws_tuning_entry other = list.entry[123];
