@@ -20,10 +20,10 @@ cmake --build build/gpu >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; e
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 strategies() {
-  build/gpu/bench/gpu/intensity --json "$out/intensity.jsonl" &&
+  build/gpu/bench/gpu/intensity --json "$out/intensity.jsonl" --commit "$commit" &&
     python3 tools/intensity_bytes.py build/gpu/bench/gpu/intensity "$out/intensity.jsonl" || echo "intensity: exit $?"
-  build/gpu/bench/gpu/coarsening --json "$out/coarsening.jsonl" >"$out/coarsening.txt" || echo "coarsening: exit $?"
-  build/gpu/bench/gpu/strategies --json "$out/strategies.jsonl" || echo "strategies: exit $?"
+  build/gpu/bench/gpu/coarsening --json "$out/coarsening.jsonl" --commit "$commit" >"$out/coarsening.txt" || echo "coarsening: exit $?"
+  build/gpu/bench/gpu/strategies --json "$out/strategies.jsonl" --commit "$commit" || echo "strategies: exit $?"
   build/gpu/bench/gpu/bench_gpu_sharing --json "$out/sharing.jsonl" --commit "$commit" || echo "sharing: exit $?"
 }
 

@@ -2,41 +2,68 @@
 """Sorts the JSON lines of `tools/gpu.sh bench` into bench/results/<device>/gpu_<suite>.jsonl (hgemm, bgemm: gpu_half_<suite>.jsonl),
 replacing all records of a routine in a suite.
 
-    gpu_results.py COMMIT FILE...
+    gpu_results.py [--results DIR] COMMIT FILE...
 
-Adds what a line lacks: the commit that was measured and the date of this run.
+Names the commit that was measured, which the device may not know, and the best of all candidates in the lines of
+`wsgemm autotune --exhaustive --log`, which are written before it is known.
 """
 
-import datetime
+import argparse
 import json
 import pathlib
-import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "bench" / "results"
+MEMBERS = ("suite", "routine", "case", "policy", "device", "peer", "ours", "theirs", "unit", "ratio", "commit", "date")
+
+
+def product_of(record):
+    return record["routine"], record["case"], record["numerics"], record.get("beta", 0)
+
+
+def beside_best(records):
+    """Lines of an exhaustive search, in microseconds, each beside the best of its product."""
+    best = {}
+    for record in records:
+        product = product_of(record)
+        best[product] = min(record["ours"], best.get(product, record["ours"]))
+    return [{**record, "peer": "wsgemm best of all candidates", "theirs": best[product_of(record)],
+             "ratio": float(f"{best[product_of(record)] / record['ours']:.6g}")} for record in records]
+
+
+def in_order(record):
+    """What every line has first."""
+    first = {name: record[name] for name in MEMBERS if name in record}
+    return {**first, **{name: value for name, value in record.items() if name not in first}}
+
+
+def file_away(folder, device, suite, records):
+    path = folder / device / f"{suite}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    measured = {record["routine"] for record in records}
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    if suite.endswith("landscape"):
+        records = beside_best(records)
+    records = records + [record for record in map(json.loads, old) if record["routine"] not in measured]
+    path.write_text("".join(json.dumps(in_order(r)) + "\n" for r in records), encoding="utf-8")
+    print(f"{path}: {len(records)} records")
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    commit, today = sys.argv[1], datetime.date.today().isoformat()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("commit")
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
     suites = {}
-    for name in sys.argv[2:]:
-        for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
+    for path in options.files:
+        for text in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(text)
             kind = "gpu_half_" if record["routine"] in ("hgemm", "bgemm") else "gpu_"
             record["suite"] = kind + record["suite"]
-            record["commit"] = commit
-            record.setdefault("date", today)
-            device = record["device"].lower().replace(" ", "-")
-            suites.setdefault((device, record["suite"]), []).append(record)
+            record["commit"] = options.commit
+            suites.setdefault((record["device"].lower().replace(" ", "-"), record["suite"]), []).append(record)
     for (device, suite), records in suites.items():
-        path = RESULTS / device / f"{suite}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        measured = {record["routine"] for record in records}
-        old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        records += [record for record in map(json.loads, old) if record["routine"] not in measured]
-        path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-        print(f"{path}: {len(records)} records")
+        file_away(options.results, device, suite, records)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the speed tables of README.md from bench/results/<device>/<suite>.jsonl.
+"""Writes the tables of bench/RESULTS.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
-Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite, or in SUITES. Nothing else in README.md
-is touched, and no figure is written by hand. `--check` changes nothing and exits 1 if README.md is not what the files say.
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite, in SUITES, or `headline`. Nothing else in
+the documents is touched, and no figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1
+if a document is not what the files say, or if a line in the files lacks a member that every result has (bench/harness/result.h).
 """
 
 import argparse
@@ -12,428 +13,16 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from result_tables import ROOT, SUITES, TABLES, TAKEN_IN, headline_table, unique
+
 MARKED = re.compile(r"(<!-- table:([a-z0-9_]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+MEMBERS = ("suite", "routine", "case", "policy", "device", "peer", "ours", "unit", "commit", "date")
+OF_A_PEER = ("theirs", "ratio")  # where the peer is not "none"
+RATES = ("GF/s", "GFLOP/s", "TFLOP/s", "GB/s")  # the more the better; of all other units the less
 
 
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
-def unique(values):
-    return list(dict.fromkeys(values))
-
-
-def table(heads, rows):
-    """A Markdown table; the first column to the left, the others to the right."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-class Case:
-    """The records of one case: one for each peer."""
-
-    def __init__(self, records):
-        self.records = records
-        first = records[0]
-        self.routine, self.name, self.threads = first["routine"], first["case"], first["threads"]
-        self.rate, self.peak_fraction = first["ours"], first.get("peak_fraction")
-        ratios = [r["ratio"] for r in records if "ratio" in r]
-        self.ratio = min(ratios) if ratios else None  # against the better peer
-        rates = [r["theirs"] for r in records if "theirs" in r]
-        self.best_peer_rate = max(rates) if rates else None
-
-
-def cases_of(records):
-    groups = {}
-    for record in records:
-        groups.setdefault((record["routine"], record["case"], record["threads"]), []).append(record)
-    return [Case(group) for group in groups.values()]
-
-
-def ratio_text(case):
-    return "-" if case.ratio is None else f"{case.ratio:.3f}"
-
-
-def threads_text(count):
-    return f"{count} thread" + ("" if count == 1 else "s")
-
-
-def size_of(case):
-    return int(case.name.removeprefix("n="))
-
-
-def by_routine(cases):
-    """One row for each routine and thread count: ratios and share of the peak over all sizes."""
-    rows = []
-    for routine, threads in unique((c.routine, c.threads) for c in cases):
-        group = [c for c in cases if (c.routine, c.threads) == (routine, threads)]
-        rated = [c for c in group if c.ratio is not None]
-        least = min(rated, key=lambda c: c.ratio) if rated else None
-        sizes = [size_of(c) for c in group]
-        rows.append([
-            f"`{routine}`", f"{min(sizes)}-{max(sizes)}",
-            f"{geometric_mean([c.ratio for c in rated]):.3f}" if rated else "-",
-            f"{least.ratio:.3f} (n = {size_of(least)})" if least else "-",
-            f"{max(c.rate for c in group):.0f}",
-            f"{geometric_mean([c.peak_fraction for c in group]):.2f}",
-        ])
-    heads = ["routine", "n", "ratio, geometric mean", "least ratio", "best GF/s", "of peak, geometric mean"]
-    return table(heads, rows)
-
-
-def by_shape(cases):
-    """One row for each shape and routine, one column of ratios for each thread count."""
-    threads = unique(c.threads for c in cases)
-    rows = []
-    for name, routine in unique((c.name, c.routine) for c in cases):
-        row = [name, f"`{routine}`"]
-        for count in threads:
-            found = [c for c in cases if (c.name, c.routine, c.threads) == (name, routine, count)]
-            row += [f"{found[0].rate:.1f}", ratio_text(found[0])] if found else ["-", "-"]
-        rows.append(row)
-    heads = ["shape", "routine"]
-    for count in threads:
-        heads += [f"GF/s, {threads_text(count)}", "ratio"]
-    return table(heads, rows)
-
-
-def steal_table(records):
-    rows = [[r["case"].replace("=", " = "), r["peer"], f"{r['idle_s']:.3f}", f"{r['busy_s']:.3f}", f"{r['busy_share']:.2f}",
-             f"{r['over_ideal']:.2f}"] for r in records]
-    return table(["size", "who", "idle, s", "one core half busy, s", "share taken", "time over ideal"], rows)
-
-
-def policies_table(records):
-    sizes = unique((r["routine"], r["case"]) for r in records)
-    arms = unique((r["policy"], r.get("coarse_factor")) for r in records)
-    rows = []
-    for policy, factor in arms:
-        row = [f"`{policy}`" + (f", COARSE_FACTOR {factor}" if factor else "")]
-        for routine, case in sizes:
-            found = [r for r in records if (r["routine"], r["case"], r["policy"], r.get("coarse_factor")) ==
-                     (routine, case, policy, factor)]
-            row += [f"{found[0]['ours']:.0f}", f"{found[0]['ratio']:.3f}"] if found else ["-", "-"]
-        rows.append(row)
-    heads = ["policy"]
-    for routine, case in sizes:
-        heads += [f"{routine} {case}, GF/s", "to `fixed_blocks`"]
-    return table(heads, rows)
-
-
-def neighbours_table(records):
-    """Suites that compare wsgemm with itself, summed up in one row."""
-    least = min(records, key=lambda r: r["ratio"])
-    return table(["compared with", "sizes", "ratio, geometric mean", "least ratio"],
-                 [[records[0]["peer"], str(len(records)), f"{geometric_mean([r['ratio'] for r in records]):.3f}",
-                   f"{least['ratio']:.3f} ({least['case'].replace('=', ' = ')})"]])
-
-
-def gpu_gemm_table(records):
-    """One row for each case, a pair of columns for each routine, in BLAS's order."""
-    routines = sorted(unique(r["routine"] for r in records), key=lambda routine: "sdczhb".index(routine[0]))
-    rows = []
-    for case in unique(r["case"] for r in records):
-        row = [case]
-        for routine in routines:
-            found = [r for r in records if (r["case"], r["routine"]) == (case, routine)]
-            row += [f"{found[0]['ours']:.1f}", f"{found[0]['ratio']:.2f}"] if found else ["-", "-"]
-        rows.append(row)
-    means = ["geometric mean of the ratios"]
-    for routine in routines:
-        means += ["", f"{geometric_mean([r['ratio'] for r in records if r['routine'] == routine]):.3f}"]
-    heads = ["ops, m x n x k"]
-    for routine in routines:
-        heads += [f"{routine}, TFLOP/s", "ratio"]
-    return table(heads, rows + [means])
-
-
-def gpu_epilogue_table(records):
-    """One row for each epilogue, one column for each product: the rate without one, then ratios to it."""
-    split = [{**r, "epilogue": r["case"].split()[0], "product": (r["routine"], r["case"].split()[1])} for r in records]
-    products = unique(r["product"] for r in split)
-    rows = [["none, TFLOP/s"] + [f"{next(r['theirs'] for r in split if r['product'] == p):.0f}" for p in products]]
-    for epilogue in unique(r["epilogue"] for r in split):
-        ratios = {r["product"]: f"{r['ratio']:.3f}" for r in split if r["epilogue"] == epilogue}
-        rows.append([f"`{epilogue}`"] + [ratios.get(p, "-") for p in products])
-    return table(["epilogue"] + [" ".join(p) for p in products], rows)
-
-
-def gpu_accuracy_table(records):
-    """One row for each distribution and k, a pair of columns (ours, theirs) for each measure."""
-    split = [{**r, "at": tuple(r["case"].rsplit(", ", 2)[:2]), "measure": r["case"].rsplit(", ", 1)[1]} for r in records]
-    measures = unique(r["measure"] for r in split)
-    rows = []
-    for at in unique(r["at"] for r in split):
-        row = list(at)
-        for measure in measures:
-            found = next(r for r in split if (r["at"], r["measure"]) == (at, measure))
-            row += [f"{found[side]:.2f}" for side in ("ours", "theirs")]
-        rows.append(row)
-    return table(["elements", "k"] + [f"{measure}{whose}" for measure in measures for whose in ("", ", cuBLAS")], rows)
-
-
-# Of the seeds' table: the capability, and what shows it (the beginning of a case).
-CAPABILITIES = {
-    "reduced overheads": ("prologue", "idle", "cost"),
-    "preemption": ("priority",),
-    "load balancing": ("uneven", "held"),
-}
-# Cases for the files alone.
-UNSHOWN = {"prologue rounds=64", "prologue rounds=256", "prologue rounds=1024", "priority low kernel", "uneven none", "held sms=0"}
-
-
-def policy_order(policy):
-    """The seeds' columns, then stealing with a quantum, then cuBLAS."""
-    names = ["fixed_work", "fixed_blocks", "steal"]
-    quantum = re.fullmatch(r"steal_q(\d+)", policy)
-    return (names.index(policy) if policy in names else 3 if quantum else 4, int(quantum[1]) if quantum else 0)
-
-
-def in_ms(record):
-    """Waits are read best in one unit."""
-    if record["unit"] != "us":
-        return record
-    return {**record, "unit": "ms", "value": record["value"] / 1000, "max": record["max"] / 1000}
-
-
-def value_text(record):
-    most = f" (max {record['max']:.3g})" if "max" in record else ""
-    return f"{record['value']:.3g}{most}" if record["unit"] == "ms" else f"{record['value']:.3f}"
-
-
-def gpu_strategies_table(records):
-    """The seeds' table in figures: one row for each case, one column for each policy."""
-    records = [in_ms(r) for r in records]
-    policies = sorted(unique(r["policy"] for r in records if r["policy"] != "idle"), key=policy_order)
-    rows = []
-    for capability, beginnings in CAPABILITIES.items():
-        shown = [r for r in records if r["case"].startswith(beginnings) and r["case"] not in UNSHOWN]
-        for routine, case, unit in unique((r["routine"], r["case"], r["unit"]) for r in shown):
-            found = [r for r in shown if (r["routine"], r["case"], r["unit"]) == (routine, case, unit)]
-            ideal = f", ideal {found[0]['ideal']:.3f}" if "ideal" in found[0] else ""
-            texts = {r["policy"]: value_text(r) for r in found}
-            rows.append([capability, f"`{routine}` {case.replace('=', ' = ')}, {unit}{ideal}"] +
-                        [texts.get(p, "-") for p in policies])
-            capability = ""
-    return table(["", "case"] + [f"`{p}`" if policy_order(p)[0] < 4 else p for p in policies], rows)
-
-
-def gpu_sharing_rows_table(records):
-    """One row for each kernel: how long the other kernel waits, and what the kernel costs."""
-    rows = []
-    for kernel in unique(r["kernel"] for r in records):
-        wait, cost = (next(r for r in records if r["kernel"] == kernel and r["case"].startswith(c)) for c in ("priority", "cost"))
-        rows.append([f"`{kernel}`", f"{wait['value']:.3f}", f"{wait['max']:.3f}", f"{cost['ms']:.1f}", f"{cost['value']:.3f}"])
-    return table(["kernel", "wait, ms", "longest wait, ms", "alone, ms", "times the best"], rows)
-
-
-def gpu_intensity_table(records):
-    """One row for each kernel; ncu's columns where it ran."""
-    measured = {"measured": "asked, by ncu", "distinct": "distinct in a warp", "l1": "L1", "l2": "L2", "dram": "DRAM"}
-    measured = {f: head for f, head in measured.items() if all(f"{f}_operations_per_byte" in r for r in records)}
-    rows = [[f"`{r['case'].replace('=', ' = ')}`", f"{r['ops_per_byte_derived']:.4g}", f"{r['ops_per_byte_counted']:.4g}"] +
-            [f"{r[f'{f}_operations_per_byte']:.4g}" for f in measured] + [f"{r['gflops'] / 1000:.1f}"] for r in records]
-    return table(["kernel", "derived", "counted"] + list(measured.values()) + ["TFLOP/s"], rows)
-
-
-FACTORS = (1, 2, 4, 8, 16, 32)  # of bench/gpu/coarsening.cu
-MOST_ROWS = 8  # of the tables on COARSE_FACTOR
-
-
-def bold_best(values, texts):
-    """The texts, that of the largest value in bold; values may be None."""
-    best = max((v for v in values if v is not None), default=None)
-    return [f"**{text}**" if value is not None and value == best else text for value, text in zip(values, texts)]
-
-
-def against_one(records, routine, unit_divisor, unit):
-    """Cells of one size: the rate with COARSE_FACTOR 1, then the ratios of the others to it."""
-    rates = {r["coarse"]: r["rate"] for r in records if r["routine"] == routine}
-    values = [rates.get(c) for c in FACTORS]
-    texts = [f"{rates[1] / unit_divisor:.4g} {unit}"] + [f"{rates[c] / rates[1]:.2f}" if c in rates else "-" for c in FACTORS[1:]]
-    return bold_best(values, texts)
-
-
-def spread_out(values, count):
-    """So many of the values, the first and the last among them; of one the last."""
-    count = min(count, len(values))
-    return [values[-1]] if count == 1 else [values[i * (len(values) - 1) // (count - 1)] for i in range(count)]
-
-
-def gpu_coarsening_scale_table(records):
-    """Nothing to save: one row for each element and (some) sizes."""
-    rows = []
-    for routine, element in (("scale", "`float`"), ("scale_x4", "`float4`")):
-        sizes = sorted({r["n"] for r in records if r["routine"] == routine})
-        for n in spread_out(sizes, 4):
-            of_size = [r for r in records if r["n"] == n]
-            rows.append([element, f"2^{n.bit_length() - 1}"] + against_one(of_size, routine, 1, "GB/s"))
-    return table(["element", "floats"] + [f"COARSE_FACTOR {FACTORS[0]}"] + [str(c) for c in FACTORS[1:]], rows)
-
-
-def gpu_coarsening_blocks_table(records):
-    """Blocks that run out: one row for each size."""
-    rows = []
-    for n in sorted({r["n"] for r in records if r["routine"] == "tiled32_c"}):
-        of_size = [r for r in records if (r["n"], r["routine"]) == (n, "tiled32_c")]
-        blocks = next(r["blocks"] for r in of_size if r["coarse"] == 1)
-        rows.append([str(n), str(blocks)] + against_one(of_size, "tiled32_c", 1000, "TFLOP/s"))
-    sms = records[0]["sms"]
-    heads = ["n", f"blocks with 1, for {sms} multiprocessors", "COARSE_FACTOR 1"]
-    return table(heads + [str(c) for c in FACTORS[1:]], rows)
-
-
-def gpu_coarsening_occupancy_table(records):
-    """Registers and shared memory: one row for each COARSE_FACTOR, then one of them with fewer blocks by force."""
-    sizes = sorted({r["n"] for r in records if r["routine"] == "held32_c" and r["coarse"] == max(FACTORS)})[-2:]
-    arms = [("held32_c", c, None) for c in FACTORS]
-    pressed = [r for r in records if r["routine"] == "held32_c_pressed" and r["n"] == sizes[-1]]
-    arms += [("held32_c_pressed", r["coarse"], r["blocks_per_sm"]) for r in pressed if r["blocks_per_sm"] <= 2]
-    rows, rates = [], {n: [] for n in sizes}
-    for routine, coarse, limit in arms:
-        found = [r for r in records if (r["routine"], r["coarse"]) == (routine, coarse) and limit in (None, r["blocks_per_sm"])]
-        first = found[0]
-        name = str(coarse) if limit is None else f"{coarse}, {limit} block{'s' if limit > 1 else ''} by force"
-        rows.append([name, str(first["registers"]), f"{first['shared_bytes'] / 1024:.0f}", str(first["blocks_per_sm"])])
-        for n in sizes:
-            rates[n].append(next(r["rate"] for r in found if r["n"] == n))
-    for n in sizes:
-        for row, text in zip(rows, bold_best(rates[n], [f"{rate / 1000:.1f}" for rate in rates[n]])):
-            row.append(text)
-    heads = ["COARSE_FACTOR", "registers a thread", "shared memory a block, KiB", "blocks a multiprocessor"]
-    return table(heads + [f"n = {n}, TFLOP/s" for n in sizes], rows)
-
-
-def coarse_table(records):
-    """All threads: one row for each size, both routines in one figure; one thread: all sizes in one row."""
-    factors = sorted({r["coarse_factor"] for r in records if "coarse_factor" in r})
-    most = max(r["threads"] for r in records)
-
-    def cells(group):
-        ratios = [geometric_mean([r["ratio"] for r in group if r.get("coarse_factor") == c]) for c in factors]
-        return bold_best([*ratios, 1], [f"{ratio:.3f}" for ratio in ratios] + [""])[:-1]
-
-    rows = []
-    for case in unique(r["case"] for r in records):
-        group = [r for r in records if (r["case"], r["threads"]) == (case, most)]
-        picks = [f"{r['routine']} {r['coarse_factor_taken']}" for r in group if "coarse_factor" not in r]
-        rows.append([f"{case.replace('=', ' = ')}, {threads_text(most)}"] + cells(group) + [", ".join(picks)])
-    if most > 1:
-        rows.append(["all n, 1 thread"] + cells([r for r in records if r["threads"] == 1]) + [""])
-    return table(["size"] + [f"COARSE_FACTOR {factors[0]}"] + [str(c) for c in factors[1:]] + ["the library picks"], rows)
-
-
-def tuned_lines():
-    """The shipped table: one dict for each line."""
-    lines = []
-    for text in re.findall(r'^"(.*)",$', (ROOT / "src" / "tuned.def").read_text(encoding="utf-8"), re.MULTILINE):
-        text = re.sub(r"\\(.)", r"\1", text)
-        lines.append({key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|\S+)', text)})
-    return lines
-
-
-def tuned_row(records, lines):
-    """The row that the shipped table has for the product of these records, which has no beta; None: it has none."""
-    first, rows = records[0], {r["row"] for r in records}
-    ops, m, n, k = re.fullmatch(r"(\w\w) (\d+)x(\d+)x(\d+)", first["case"]).groups()
-    wanted = {"device": first["device"], "type": first["routine"][0], "ops": ops, "m": m, "n": n, "k": k, "batch": "1"}
-    lines = [line for line in lines if line["row"] in rows and "store" not in line]
-    lines = [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
-    return lines[0]["row"] if lines else None
-
-
-def is_square(case):
-    return len(set(case.split()[1].split("x"))) == 1
-
-
-def gpu_landscape_table(records):
-    """Of a search that left nothing out: the fastest kernel with each COARSE_FACTOR beside the fastest, and the tuner's."""
-    lines = tuned_lines()
-    records = [r for r in records if not r.get("beta")]
-    squares = [r for r in records if is_square(r["case"])] or records
-    classes = unique((r["routine"], r["numerics"]) for r in squares)
-    classes = sorted(classes, key=lambda c: ("sdczhb".index(c[0][0]), c[1]))[:MOST_ROWS]
-    factors = sorted({r["coarse"] for r in squares})
-    rows = []
-    for routine, numerics in classes:
-        of_class = [r for r in squares if (r["routine"], r["numerics"]) == (routine, numerics)]
-        cases = sorted(unique(r["case"] for r in of_class), key=lambda case: int(case.split("x")[-1]))
-        for case in spread_out(cases, MOST_ROWS // len(classes)):
-            group = [r for r in of_class if r["case"] == case]
-            fastest = min(group, key=lambda r: r["ours"])
-            pick = tuned_row(group, lines) or fastest["row"]
-            shares = [max((fastest["ours"] / r["ours"] for r in group if r["coarse"] == c), default=None) for c in factors]
-            share = max(fastest["ours"] / r["ours"] for r in group if r["row"] == pick)
-            name = f"`{routine}`" + ("" if numerics in ("", "default") else f" {numerics}")
-            rows.append([f"{name} {case.split()[0].upper()} {case.split()[1]}"] +
-                        bold_best(shares, ["-" if s is None else f"{s:.3f}" for s in shares]) + [f"`{pick}`, {share:.3f}"])
-    return table(["product", f"COARSE_FACTOR {factors[0]}"] + [str(c) for c in factors[1:]] + ["the tuner picks"], rows)
-
-
-def choices_table(records):
-    """Times of what is chosen, as parts of the best candidate's, over all shapes: the geometric mean, and the worst."""
-    rows = []
-    for routine, mode, threads in unique((r["routine"], r["math"], r["threads"]) for r in records):
-        group = [r for r in records if (r["routine"], r["math"], r["threads"]) == (routine, mode, threads)]
-        row = [f"`{routine}`" + ("" if mode == "default" else f" {mode}") + (f", {threads_text(threads)}" if threads else "")]
-        row.append(str(len({r["case"] for r in group})))
-        for policy in ("model", "tuned"):
-            ratios = [r["ratio"] for r in group if r["policy"] == policy]
-            row += [f"{geometric_mean(ratios):.3f}", f"{min(ratios):.3f}"]
-        times = [r["cold_ms"] for r in group if r["policy"] == "tuned"]
-        rows.append(row + [f"{sum(times) / len(times):.0f}, {max(times):.0f}"])
-    heads = ["product", "shapes", "model", "worst", "tuned", "worst", "ms for a shape, most"]
-    return table(heads, rows)
-
-
-def lookup_table(records):
-    """Nanoseconds over the number of shapes that were tuned."""
-    rows = [[r["case"].split()[0], f"{r['ours']:.0f}", f"{r['cold_ns']:.0f}"] for r in records]
-    return table(["shapes that were tuned, all of one kind", "ns", "ns, caches cold"], rows)
-
-
-TABLES = {
-    "gpu_square": gpu_gemm_table,
-    "gpu_skinny": gpu_gemm_table,
-    "gpu_pedantic": gpu_gemm_table,
-    "gpu_sliced": gpu_gemm_table,
-    "gpu_spread": gpu_gemm_table,
-    "gpu_packed": gpu_gemm_table,
-    "gpu_tf32": gpu_gemm_table,
-    "gpu_accuracy": gpu_accuracy_table,
-    "gpu_half_square": gpu_gemm_table,
-    "gpu_half_odd": gpu_gemm_table,
-    "gpu_half_skinny": gpu_gemm_table,
-    "gpu_half_epilogue": gpu_epilogue_table,
-    "gpu_half_sharing": gpu_strategies_table,
-    "gpu_strategies": gpu_strategies_table,
-    "gpu_sharing_rows": gpu_sharing_rows_table,
-    "gpu_intensity": gpu_intensity_table,
-    "gpu_coarsening_scale": gpu_coarsening_scale_table,
-    "gpu_coarsening_blocks": gpu_coarsening_blocks_table,
-    "gpu_coarsening_occupancy": gpu_coarsening_occupancy_table,
-    "gpu_landscape": gpu_landscape_table,
-    "coarse": coarse_table,
-    "choices": choices_table,
-    "gpu_choices": choices_table,
-    "lookup": lookup_table,
-    "square": lambda records: by_routine(cases_of(records)),
-    "small": lambda records: by_routine(cases_of(records)),
-    "threads": lambda records: by_routine(cases_of(records)),
-    "odd": lambda records: by_shape(cases_of(records)),
-    "ops": lambda records: by_shape(cases_of(records)),
-    "steal": steal_table,
-    "policies": policies_table,
-    "scan": neighbours_table,
-    "dips": neighbours_table,
-}
-
-# Suites whose records a table takes in besides its own, where they have been measured.
-TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",)}
-
-# Tables that are not called after their suite: several show one.
-SUITES = {f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}
+def fail(text):
+    sys.exit(f"readme_tables.py: {text}")
 
 
 def read_results(path):
@@ -442,10 +31,39 @@ def read_results(path):
         try:
             records.append(json.loads(line))
         except ValueError as error:
-            sys.exit(f"readme_tables.py: {path}:{number}: {error}")
+            fail(f"{path}:{number}: {error}")
     if not records:
-        sys.exit(f"readme_tables.py: {path} is empty")
+        fail(f"{path} is empty")
     return records
+
+
+def ratio_is_right(record):
+    ours, theirs, ratio = record["ours"], record["theirs"], record["ratio"]
+    if abs(ours) < 0.01 or abs(theirs) < 0.01:  # a few figures are kept of each
+        return True
+    wanted = ours / theirs if record["unit"] in RATES else abs(theirs / ours)
+    return math.isclose(ratio, wanted, rel_tol=0.02, abs_tol=0.001)
+
+
+def fault_of(record, suite):
+    """Why a line is no result; None: it is one."""
+    members = MEMBERS + (() if record.get("peer") == "none" else OF_A_PEER)
+    lacking = [name for name in members if record.get(name) in (None, "")]
+    if lacking:
+        return f"no {', '.join(lacking)}"
+    if record["suite"] != suite:
+        return f"suite {record['suite']!r} in the file of {suite!r}"
+    if record["peer"] != "none" and not ratio_is_right(record):
+        return f"a ratio of {record['ratio']} does not come of ours {record['ours']} and theirs {record['theirs']}"
+    return None
+
+
+def check_results(results):
+    for path in sorted(results.glob("*/*.jsonl")):
+        for number, record in enumerate(read_results(path), 1):
+            fault = fault_of(record, path.stem)
+            if fault:
+                fail(f"{path}:{number}: {fault}")
 
 
 def caption(records):
@@ -453,16 +71,28 @@ def caption(records):
     peers = [p for p in unique(r.get("peer", "none") for r in records) if not p.startswith("wsgemm") and p != "none"]
     commits = " and ".join(unique(r["commit"] for r in records))
     text = f"{first['device']}; {first['date'][:10]}, commit {commits}"
-    return text + (f"; peers {' and '.join(peers)}" if peers else "") + "."
+    return text + (f"; beside {' and '.join(peers)}" if peers else "") + "."
+
+
+def make_headline(results):
+    parts = []
+    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
+        suites = {path.stem: read_results(path) for path in sorted(folder.glob("*.jsonl"))}
+        named = ("square", "threads", "random", "gpu_square", "gpu_half_square", "gpu_random", "gpu_half_random")
+        shown = [record for name in named for record in suites.get(name, [])]
+        if shown:
+            parts.append(f"{caption(shown)}\n\n{headline_table(suites)}\n")
+    return "\n" + "\n".join(parts) + "\n"
 
 
 def make_table(name, results):
+    if name == "headline":
+        return make_headline(results)
     if name not in TABLES:
-        sys.exit(f"readme_tables.py: no table is called {name}; there are {', '.join(TABLES)}")
+        fail(f"no table is called {name}; there are headline, {', '.join(TABLES)}")
     suite = SUITES.get(name, name)
     files = sorted(results.glob(f"*/{suite}.jsonl"))
     if not files:
-        print(f"readme_tables.py: {results} holds no {suite}.jsonl yet", file=sys.stderr)
         return "\nNot measured yet.\n\n"
     parts = []
     for path in files:
@@ -473,30 +103,42 @@ def make_table(name, results):
         try:
             parts.append(f"{caption(records)}\n\n{TABLES[name](records)}\n")
         except (LookupError, StopIteration, ValueError) as error:
-            sys.exit(f"readme_tables.py: {path}: a record lacks what its table needs: {error}")
+            fail(f"{path}: a record lacks what its table needs: {error}")
     return "\n" + "\n".join(parts) + "\n"
+
+
+def renew(document, options):
+    """Whether the document is as the results have it; else, unless it is only checked, it is written anew."""
+    old = document.read_text(encoding="utf-8")
+    # A mark that lost its partner would swallow text up to the next table.
+    if len(MARKED.findall(old)) != old.count("<!-- table:") or old.count("<!-- table:") != old.count("<!-- /table -->"):
+        fail(f"{document}: a '<!-- table:NAME -->' has no '<!-- /table -->'")
+    new = MARKED.sub(lambda m: m[1] + make_table(m[2], options.results) + m[4], old)
+    names = ", ".join(m[1] for m in MARKED.findall(new)) or "none"
+    if document == options.readme and len(MARKED.findall(new)) > 1:
+        fail(f"{document} holds more than one table ({names}); they belong into bench/RESULTS.md")
+    if new == old:
+        print(f"{document} is up to date (tables: {names})")
+        return True
+    if options.check:
+        print(f"readme_tables.py: {document} is out of date; run tools/readme_tables.py", file=sys.stderr)
+        return False
+    document.write_text(new, encoding="utf-8")
+    print(f"{document} rewritten (tables: {names})")
+    return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if README.md is out of date")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a document is out of date, or a result lacks a member")
     parser.add_argument("--readme", type=pathlib.Path, default=ROOT / "README.md")
+    parser.add_argument("--tables", type=pathlib.Path, default=ROOT / "bench" / "RESULTS.md", help="the document with all tables")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
     options = parser.parse_args()
-
-    old = options.readme.read_text(encoding="utf-8")
-    # A mark that lost its partner would swallow text up to the next table.
-    if len(MARKED.findall(old)) != old.count("<!-- table:") or old.count("<!-- table:") != old.count("<!-- /table -->"):
-        sys.exit(f"readme_tables.py: {options.readme}: a '<!-- table:NAME -->' has no '<!-- /table -->'")
-    new = MARKED.sub(lambda m: m[1] + make_table(m[2], options.results) + m[4], old)
-    names = ", ".join(m[1] for m in MARKED.findall(new)) or "none"
-    if new == old:
-        print(f"{options.readme} is up to date (tables: {names})")
-    elif options.check:
-        sys.exit(f"readme_tables.py: {options.readme} is out of date; run tools/readme_tables.py")
-    else:
-        options.readme.write_text(new, encoding="utf-8")
-        print(f"{options.readme} rewritten (tables: {names})")
+    if options.check:
+        check_results(options.results)
+    if not all([renew(document, options) for document in (options.tables, options.readme)]):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

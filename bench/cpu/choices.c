@@ -1,14 +1,17 @@
-/* choices.c - how good the choices of a call are: those of the model, and those of tuning at its default budget, beside the best of all
- * candidates, on shapes drawn at random.
+/* choices.c - how good the choices of a call are: those of the model, and those of tuning at its
+ * default budget, beside the best of all candidates, on shapes drawn at random.
  *
  *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N] [--budget MS] [--threads N]
- *                 [--beta X] [--name TEXT] [--json FILE] [--dump FILE]
+ *                 [--beta X] [--name TEXT] [--json FILE] [--commit ID] [--dump FILE]
  *
- * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b, i and j (hgemm and bgemm in PEDANTIC). m, n, k are log-uniform in
- * 16 .. 8192, rounded up to multiples of N. dump: every candidate's time, for fitting models. Each shape's candidates are all
- * measured twice, with other operands and in another order: the first pass names the best, the second one (several, of short products)
- * times it, the model's choice and the tuned one, so that the best is not just the luckiest. Where the mode also allows the other
- * arithmetic (slices, multiply-adds), its candidates count too. Only the public API is used; nothing is written to the user's tuning file. */
+ * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b, i and j (hgemm and bgemm in
+ * PEDANTIC). m, n, k are log-uniform in 16 .. 8192, rounded up to multiples of N. name: that of
+ * the GPU, for the file. dump: every candidate's time, for fitting models. Each shape's
+ * candidates are all measured twice, with other operands and in another order: the first pass
+ * names the best, the second one (several, of short products) times it, the model's choice and
+ * the tuned one, so that the best is not just the luckiest. Where the mode also allows the other
+ * arithmetic (slices, multiply-adds), its candidates count too. Only the public API is used;
+ * nothing is written to the user's tuning file. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <math.h>
@@ -16,8 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/harness/clock.h"
+#include "bench/harness/device.h"
+#include "bench/harness/random.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "wsgemm.h"
 
 enum { CPU_PASS_MS = 1500, TIMED_PASSES = 3, TIMED_MS = 500, MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
@@ -51,44 +58,28 @@ static struct {
   double budget_ms, beta;
   const char *routines, *name, *ops;
   FILE *json, *dump;
-} options = {.device = -1, .count = 60, .multiple = 1, .ops = "nn", .seed = 1, .budget_ms = -1, .routines = "s", .name = "?"};
+} options = {.device = -1, .count = 60, .multiple = 1, .ops = "nn", .seed = 1, .budget_ms = -1, .routines = "s"};
+static char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
 
 static void fail(const char *what) {
   fprintf(stderr, "bench_choices: %s: %s\n", what, wsgemm_last_error());
   exit(1);
 }
 
-static double now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-  uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
-  x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-  return x ^ x >> 31;
-}
+static double now_ms(void) { return ws_bench_now() * 1e3; }
 
 static int64_t size_drawn(uint64_t *state) {
-  const double least = 4, most = 13; /* of log2 */
-  const int64_t size = (int64_t)(exp2(least + (most - least) * (double)(draw(state) >> 11) * 0x1p-53) + 0.5);
+  const int64_t size = ws_random_size(state, 16, 8192);
   return (size + options.multiple - 1) / options.multiple * options.multiple;
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(const timed *t) {
   double us[MOST_SAMPLES];
+  if (t->n == 0) return HUGE_VAL;
   memcpy(us, t->us, (size_t)t->n * sizeof us[0]);
-  qsort(us, (size_t)t->n, sizeof us[0], ascending);
-  return t->n == 0 ? HUGE_VAL : t->n % 2 ? us[t->n / 2] : (us[t->n / 2 - 1] + us[t->n / 2]) / 2;
+  return ws_bench_median(us, t->n);
 }
 
 static timed *find(pass *p, const char *text) {
@@ -124,7 +115,8 @@ static bool run_pass(wsgemm_handle *h, const wsgemm_gemm_desc *d, uint64_t seed,
   return true;
 }
 
-/* Passes in a row, for medians over more than the 5 runs of one: products of a few microseconds differ by 10 % from run to run. */
+/* Passes in a row, for medians over more than the 5 runs of one: products of a few microseconds
+ * differ by 10 % from run to run. */
 static bool time_all(wsgemm_handle *h, const wsgemm_gemm_desc *d, uint64_t seed, pass *p) {
   enum { SEEDS = 16 }; /* that no other pass takes */
   wsgemm_autotune_result unused;
@@ -149,7 +141,8 @@ typedef struct outcome {
   char model[TEXT], tuned[TEXT], best[TEXT];
 } outcome;
 
-/* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to use it; their number. */
+/* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to
+ * use it; their number. */
 static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
   enum { LEAST_SLICED_K = 128, N_WAYS = 3 };
   static const struct {
@@ -227,33 +220,33 @@ static bool run_shape(const struct routine *r, const wsgemm_gemm_desc *d, outcom
 
 static void write_json(const struct routine *r, const char *shape, const char *policy, double us, const char *chosen,
                        const outcome *out) {
-  const time_t now = time(NULL);
-  char date[32];
-  strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
   if (!options.json) return;
-  fprintf(options.json, "{\"suite\":\"choices\",\"routine\":\"%s\",\"case\":\"%s\",\"math\":\"%s\",\"policy\":\"%s\",", r->name,
-          shape, r->mode, policy);
-  fprintf(options.json, "\"threads\":%d,\"device\":\"%s\",\"peer\":\"best of all candidates\",\"candidates\":%d,",
-          options.n_threads, options.name, out->n_candidates);
-  fprintf(options.json, "\"ours\":%.3f,\"theirs\":%.3f,\"same_bits\":%.3f,\"unit\":\"us\",\"ratio\":%.4f,\"cold_ms\":%.1f,", us,
-          out->best_us, out->same_us, out->best_us / us, out->cold_ms);
-  fprintf(options.json, "\"chosen\":\"%s\",\"best\":\"%s\",\"date\":\"%s\"}\n", chosen, out->best, date);
-  fflush(options.json);
-}
-
-typedef struct mean {
-  double log_sum, worst;
-  int n;
-} mean;
-
-static void count(mean *m, double ratio) {
-  m->worst = m->n == 0 || ratio < m->worst ? ratio : m->worst;
-  m->log_sum += log(ratio), m->n++;
+  const ws_bench_result line = {.suite = "choices",
+                                .routine = r->name,
+                                .case_name = shape,
+                                .policy = policy,
+                                .device = options.name,
+                                .peer = "best of all candidates",
+                                .ours = us,
+                                .theirs = out->best_us,
+                                .unit = "us",
+                                .ratio = out->best_us / us,
+                                .commit = commit,
+                                .date = date};
+  ws_bench_result_begin(options.json, &line);
+  ws_bench_result_text(options.json, "math", r->mode);
+  ws_bench_result_number(options.json, "threads", options.n_threads);
+  ws_bench_result_number(options.json, "candidates", out->n_candidates);
+  ws_bench_result_number(options.json, "same_bits", out->same_us);
+  ws_bench_result_number(options.json, "cold_ms", out->cold_ms);
+  ws_bench_result_text(options.json, "chosen", chosen);
+  ws_bench_result_text(options.json, "best", out->best);
+  ws_bench_result_end(options.json);
 }
 
 static void run_routine(const struct routine *r) {
   uint64_t state = options.seed;
-  mean model = {0}, tuned = {0}, same = {0}, tuned_same = {0};
+  ws_bench_mean model = {0}, tuned = {0}, same = {0}, tuned_same = {0};
   double ms = 0;
   for (int i = 0; i < options.count; i++) {
     const int64_t m = size_drawn(&state), n = size_drawn(&state), k = size_drawn(&state);
@@ -276,8 +269,8 @@ static void run_routine(const struct routine *r) {
     }
     write_json(r, shape, "model", out.model_us, out.model, &out);
     write_json(r, shape, "tuned", out.tuned_us, out.tuned, &out);
-    count(&model, out.best_us / out.model_us), count(&tuned, out.best_us / out.tuned_us);
-    count(&same, out.same_us / out.model_us), count(&tuned_same, out.same_us / out.tuned_us);
+    ws_bench_mean_add(&model, out.best_us / out.model_us), ws_bench_mean_add(&tuned, out.best_us / out.tuned_us);
+    ws_bench_mean_add(&same, out.same_us / out.model_us), ws_bench_mean_add(&tuned_same, out.same_us / out.tuned_us);
     ms += out.cold_ms;
     printf("%s %-9s %-18s %4d %9.1f us  model %.3f tuned %.3f  (same bits %.3f %.3f) %6.1f ms refused %d | %s | %s\n", r->name,
            r->mode, shape + 3, out.n_candidates, out.best_us, out.best_us / out.model_us, out.best_us / out.tuned_us,
@@ -287,15 +280,16 @@ static void run_routine(const struct routine *r) {
   if (model.n == 0) return;
   printf("= %s %s, %d shapes: model %.3f (worst %.3f), tuned %.3f (worst %.3f); of the same bits %.3f (%.3f), %.3f (%.3f); %.1f "
          "ms a shape\n",
-         r->name, r->mode, model.n, exp(model.log_sum / model.n), model.worst, exp(tuned.log_sum / model.n), tuned.worst,
-         exp(same.log_sum / model.n), same.worst, exp(tuned_same.log_sum / model.n), tuned_same.worst, ms / model.n);
+         r->name, r->mode, model.n, ws_bench_mean_of(&model), model.least, ws_bench_mean_of(&tuned), tuned.least,
+         ws_bench_mean_of(&same), same.least, ws_bench_mean_of(&tuned_same), tuned_same.least, ms / model.n);
 }
 
 int main(int argc, char **argv) {
   static const struct option longs[] = {
-      {"device", 1, 0, 'd'},  {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'}, {"seed", 1, 0, 's'}, {"budget", 1, 0, 'b'},
-      {"name", 1, 0, 'n'},    {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},  {"ops", 1, 0, 'o'},  {"multiple", 1, 0, 'm'},
-      {"threads", 1, 0, 't'}, {"beta", 1, 0, 'a'},     {0, 0, 0, 0}};
+      {"device", 1, 0, 'd'},  {"routines", 1, 0, 'r'}, {"count", 1, 0, 'c'},  {"seed", 1, 0, 's'}, {"budget", 1, 0, 'b'},
+      {"name", 1, 0, 'n'},    {"json", 1, 0, 'j'},     {"dump", 1, 0, 'u'},   {"ops", 1, 0, 'o'},  {"multiple", 1, 0, 'm'},
+      {"threads", 1, 0, 't'}, {"beta", 1, 0, 'a'},     {"commit", 1, 0, 'k'}, {0, 0, 0, 0}};
+  const char *given = NULL;
   for (int found; (found = getopt_long(argc, argv, "", longs, NULL)) != -1;) switch (found) {
     case 'd':
       options.device = atoi(optarg);
@@ -314,6 +308,9 @@ int main(int argc, char **argv) {
       break;
     case 'a':
       options.beta = atof(optarg);
+      break;
+    case 'k':
+      given = optarg;
       break;
     case 'n':
       options.name = optarg;
@@ -336,6 +333,10 @@ int main(int argc, char **argv) {
     default:
       return 2;
     }
+  const ws_bench_device cpu = ws_bench_device_cpu();
+  ws_bench_commit(given, commit);
+  ws_bench_date(date);
+  if (!options.name) options.name = options.device < 0 ? cpu.name : "?";
   setenv("WSGEMM_TUNE", "off", 1);
   for (const char *letter = options.routines; *letter; letter++)
     for (size_t i = 0; i < sizeof routines / sizeof routines[0]; i++)

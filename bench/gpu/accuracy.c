@@ -1,16 +1,17 @@
-/* accuracy.c - see accuracy.h. An error is |C - C^| / (|A| |B|) of an element, in units of u = 2^-24; C and |A| |B| come from cuBLAS's dgemm,
- * whose own errors are 2^29 times smaller. Bias: the mean of (C^ - C) / (|A| |B|). */
+/* accuracy.c - see accuracy.h. An error is |C - C^| / (|A| |B|) of an element, in units of u =
+ * 2^-24; C and |A| |B| come from cuBLAS's dgemm, whose own errors are 2^29 times smaller. Bias:
+ * the mean of (C^ - C) / (|A| |B|). */
 #include "accuracy.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "cublas.h"
-#include "operands.h"
+#include "arms.h"
+#include "bench/harness/cublas.h"
 
-/* So large that cuBLAS sums all of k in one go, as for large products; drawn numbers are taken again after so many. */
+/* So large that cuBLAS sums all of k in one go, as for large products; drawn numbers are taken
+ * again after so many. */
 enum { SIDE = 1024, N_DRAWN = 1 << 20, MOST_K = 65536 };
 
 static double between_0_and_1(void) { return (double)drawn_below((size_t)1 << 40) * 0x1p-40; }
@@ -48,26 +49,24 @@ static errors errors_of(const float *c, const double *exact, const double *magni
   return e;
 }
 
-static void put(const char *json, const char *line) {
-  FILE *f = json ? fopen(json, "a") : NULL;
-  if (!f) return;
-  fputs(line, f);
-  fclose(f);
-}
-
-static void report(const char *name, int64_t k, const char *what, double ours, double theirs, const char *device_name,
-                   const char *json, const char *commit) {
-  char line[1024], date[16];
-  const time_t now = time(NULL);
-  strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
-  snprintf(
-      line, sizeof line,
-      "{\"suite\": \"accuracy\", \"routine\": \"sgemm\", \"case\": \"%s, k = %lld, %s\", \"policy\": \"auto\", \"device\": "
-      "\"%s\", \"peer\": \"%s\", \"ours\": %.4f, \"theirs\": %.4f, \"unit\": \"2^-24\", \"ratio\": %.4f, \"commit\": \"%s\", "
-      "\"date\": \"%s\"}\n",
-      name, (long long)k, what, device_name, cublas_version(), ours, theirs, fabs(ours) > 0 ? fabs(theirs / ours) : 0, commit,
-      date);
-  put(json, line);
+static void write_line(const char *name, int64_t k, const char *what, double ours, double theirs) {
+  char case_name[96];
+  if (!bench.json) return;
+  snprintf(case_name, sizeof case_name, "%s, k = %lld, %s", name, (long long)k, what);
+  const ws_bench_result r = {.suite = "accuracy",
+                             .routine = "sgemm",
+                             .case_name = case_name,
+                             .policy = "auto",
+                             .device = bench.device,
+                             .peer = ws_bench_cublas_version(),
+                             .ours = ours,
+                             .theirs = theirs,
+                             .unit = "2^-24",
+                             .ratio = fabs(theirs / ours),
+                             .commit = bench.commit,
+                             .date = bench.date};
+  ws_bench_result_begin(bench.json, &r);
+  ws_bench_result_end(bench.json);
 }
 
 /* A (SIDE x k, by columns) and B (k x SIDE) as floats, as doubles and as magnitudes. */
@@ -104,12 +103,13 @@ static void free_operand(operand *op) {
 }
 
 static void dgemm(int64_t k, const double *a, const double *b, double *c, double *host, cudaStream_t stream) {
-  if (!cublas_gemm(WSGEMM_F64, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, k, a, SIDE, b, k, c, SIDE)) exit(1);
+  if (!ws_bench_cublas_gemm(WSGEMM_F64, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, k, a, SIDE, b, k, c, SIDE)) exit(1);
   GPU(cudaMemcpyAsync(host, c, sizeof *c * SIDE * SIDE, cudaMemcpyDeviceToHost, stream));
   GPU(cudaStreamSynchronize(stream));
 }
 
-void run_accuracy(cudaStream_t stream, const char *device_name, const char *json, const char *commit) {
+void run_accuracy(void) {
+  const cudaStream_t stream = bench.stream;
   static double exact[SIDE * SIDE], magnitudes[SIDE * SIDE];
   static float ours[SIDE * SIDE], theirs[SIDE * SIDE];
   wsgemm_handle *h;
@@ -134,7 +134,8 @@ void run_accuracy(cudaStream_t stream, const char *device_name, const char *json
         GPU(cudaStreamSynchronize(stream));
         by[way] = errors_of(ours, exact, magnitudes);
       }
-      if (!cublas_gemm(WSGEMM_F32, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, k, a.single, SIDE, b.single, k, c, SIDE))
+      if (!ws_bench_cublas_gemm(WSGEMM_F32, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, SIDE, k, a.single, SIDE, b.single, k, c,
+                                SIDE))
         exit(1);
       GPU(cudaMemcpyAsync(theirs, c, sizeof theirs, cudaMemcpyDeviceToHost, stream));
       GPU(cudaStreamSynchronize(stream));
@@ -142,9 +143,9 @@ void run_accuracy(cudaStream_t stream, const char *device_name, const char *json
       printf("%-20s %6lld", distributions[d].name, (long long)k);
       for (int i = 0; i < 3; i++) printf("  | %8.3f %8.2f %+9.4f", by[i].mean, by[i].most, by[i].bias);
       printf("\n");
-      report(distributions[d].name, k, "mean", by[0].mean, by[2].mean, device_name, json, commit);
-      report(distributions[d].name, k, "most", by[0].most, by[2].most, device_name, json, commit);
-      report(distributions[d].name, k, "bias", by[0].bias, by[2].bias, device_name, json, commit);
+      write_line(distributions[d].name, k, "mean", by[0].mean, by[2].mean);
+      write_line(distributions[d].name, k, "most", by[0].most, by[2].most);
+      write_line(distributions[d].name, k, "bias", by[0].bias, by[2].bias);
       free_operand(&a), free_operand(&b);
     }
   wsgemm_destroy(h);

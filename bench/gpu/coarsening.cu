@@ -5,8 +5,7 @@
  *   held32_c          the same, but sums and shared memory grow with COARSE, so that fewer blocks fit on a multiprocessor
  *   held32_c_pressed  one COARSE of it, with shared memory asked for in vain: what fewer blocks alone cost
  *
- *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I . -I src bench/gpu/coarsening.cu -o coarsening
- *   coarsening [--json FILE] [--quick]        appends {"suite":"coarsening","routine":..,"case":"n=1024 c=4","ours":us,"rate":..,..}
+ *   coarsening [--json FILE] [--commit ID] [--quick]
  *
  * All COARSE_FACTORs of one kernel and size take turns, in a rotating order, on the same operands (which caches therefore hold, if they
  * can); a sample is a graph of launches in a row that fills half a millisecond, and the figure its median for one launch. A wrong
@@ -22,6 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/clock.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "cuda/kernels/teaching.cuh"
 
 using namespace ws::teaching;
@@ -265,6 +267,7 @@ struct arm {
   int n_launches; /* of a sample */
   cudaGraphExec_t graph;
   std::vector<double> samples; /* us a launch */
+  double median;
 };
 
 struct bench {
@@ -273,6 +276,7 @@ struct bench {
   int n_samples;
   cudaDeviceProp device;
   FILE *json;
+  char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
 };
 
 cudaGraphExec_t graph_of(const bench &b, const kernel_case &k, const operands &o, int n_launches) {
@@ -297,7 +301,7 @@ double graph_us(const bench &b, const arm &x) {
 }
 
 arm make_arm(const bench &b, const kernel_case &k, const operands &o) {
-  arm x = {&k, 1, graph_of(b, k, o, 1), {}};
+  arm x = {&k, 1, graph_of(b, k, o, 1), {}, 0};
   graph_us(b, x); /* the first launch loads the code */
   const double wanted = std::ceil(1000 * sample_ms / graph_us(b, x));
   must(cudaGraphExecDestroy(x.graph), "cudaGraphExecDestroy");
@@ -313,7 +317,7 @@ void measure_in_turn(const bench &b, std::vector<arm> &arms) {
       const double us = graph_us(b, x);
       if (round >= 0) x.samples.push_back(us);
     }
-  for (arm &x : arms) std::sort(x.samples.begin(), x.samples.end());
+  for (arm &x : arms) x.median = ws_bench_median(x.samples.data(), int(x.samples.size()));
 }
 
 /* ---- The tables -------------------------------------------------------------------------------------------------------------- */
@@ -339,27 +343,43 @@ resources resources_of(const kernel_case &k) {
   return r;
 }
 
-void report(const bench &b, const arm &x, int64_t n, double work, const char *rate_unit) {
+/* base: the arm it is compared with, or NULL. */
+void report(const bench &b, const arm &x, const arm *base, int64_t n, double work, const char *rate_unit) {
   const int n_sms = b.device.multiProcessorCount;
   const kernel_case &k = *x.k;
   const resources r = resources_of(k);
   const int64_t n_blocks = k.n_blocks(n);
-  const size_t n_samples = x.samples.size();
-  const double us = x.samples[n_samples / 2], rate = work / us * 1e-3,
-               waves = double(n_blocks) / (double(r.blocks_per_sm) * n_sms);
-  const double spread = (x.samples[n_samples * 3 / 4] - x.samples[n_samples / 4]) / us;
+  const int n_samples = int(x.samples.size());
+  const double us = x.median, rate = work / us * 1e-3, waves = double(n_blocks) / (double(r.blocks_per_sm) * n_sms);
   printf("  c=%-2d %11.2f us %9.1f %-7s %8lld blocks, %2d an SM, %8.2f waves, %3d registers, %6d bytes shared\n", k.coarse, us,
          rate, rate_unit, (long long)n_blocks, r.blocks_per_sm, waves, r.registers, r.shared_bytes);
   char name[64];
   snprintf(name, sizeof name, "n=%lld c=%d%s%s", (long long)n, k.coarse, k.is_pressed ? " blocks_per_sm=" : "",
            k.is_pressed ? std::to_string(r.blocks_per_sm).c_str() : "");
-  if (b.json)
-    fprintf(b.json,
-            "{\"suite\":\"coarsening\",\"routine\":\"%s\",\"case\":\"%s\",\"n\":%lld,\"coarse\":%d,\"ours\":%.6g,"
-            "\"unit\":\"us\",\"rate\":%.6g,\"rate_unit\":\"%s\",\"blocks\":%lld,\"blocks_per_sm\":%d,\"sms\":%d,\"waves\":%.4g,"
-            "\"registers\":%d,\"shared_bytes\":%d,\"samples\":%zu,\"spread\":%.4g,\"device\":\"%s\"}\n",
-            k.routine, name, (long long)n, k.coarse, us, rate, rate_unit, (long long)n_blocks, r.blocks_per_sm, n_sms, waves,
-            r.registers, r.shared_bytes, n_samples, spread, b.device.name);
+  if (!b.json) return;
+  ws_bench_result line = {};
+  line.suite = "coarsening", line.routine = k.routine, line.case_name = name, line.policy = "none";
+  line.device = b.device.name, line.peer = !base ? "none" : k.is_pressed ? "wsgemm with as many blocks as fit" : "wsgemm COARSE_FACTOR 1";
+  line.ours = us, line.unit = "us", line.commit = b.commit, line.date = b.date;
+  if (base) line.theirs = base->median, line.ratio = base->median / us;
+  ws_bench_result_begin(b.json, &line);
+  const struct {
+    const char *name;
+    double value;
+  } more[] = {{"n", double(n)},
+              {"coarse", double(k.coarse)},
+              {"rate", rate},
+              {"blocks", double(n_blocks)},
+              {"blocks_per_sm", double(r.blocks_per_sm)},
+              {"sms", double(n_sms)},
+              {"waves", waves},
+              {"registers", double(r.registers)},
+              {"shared_bytes", double(r.shared_bytes)},
+              {"samples", double(n_samples)},
+              {"spread", ws_bench_spread(x.samples.data(), n_samples)}};
+  for (const auto &m : more) ws_bench_result_number(b.json, m.name, m.value);
+  ws_bench_result_text(b.json, "rate_unit", rate_unit);
+  ws_bench_result_end(b.json);
 }
 
 /* All cases that divide the problem and fit on the device. Returns how many came out wrong. */
@@ -378,8 +398,9 @@ int run_size(const bench &b, const PROBLEM &p, const std::vector<kernel_case> &c
   if (arms.empty()) return n_wrong;
   measure_in_turn(b, arms);
   printf("%s n=%lld\n", cases[0].routine, (long long)p.o.n);
+  const arm *base = arms[0].k == &cases[0] ? &arms[0] : nullptr;
   for (const arm &x : arms) {
-    report(b, x, p.o.n, work, rate_unit);
+    report(b, x, base, p.o.n, work, rate_unit);
     must(cudaGraphExecDestroy(x.graph), "cudaGraphExecDestroy");
   }
   fflush(stdout);
@@ -407,19 +428,23 @@ int run_vectors(const bench &b, int64_t n) {
 } // namespace
 
 int main(int argc, char **argv) {
-  const char *json = nullptr;
+  const char *json = nullptr, *commit = nullptr;
   bool is_quick = false;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--json") && i + 1 < argc)
       json = argv[++i];
+    else if (!strcmp(argv[i], "--commit") && i + 1 < argc)
+      commit = argv[++i];
     else if (!strcmp(argv[i], "--quick"))
       is_quick = true;
     else {
-      fprintf(stderr, "usage: coarsening [--json FILE] [--quick]\n");
+      fprintf(stderr, "usage: coarsening [--json FILE] [--commit ID] [--quick]\n");
       return 2;
     }
   }
   bench b = {};
+  ws_bench_commit(commit, b.commit);
+  ws_bench_date(b.date);
   must(cudaGetDeviceProperties(&b.device, 0), "cudaGetDeviceProperties");
   b.n_samples = is_quick ? n_quick_samples : n_full_samples;
   must(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream");

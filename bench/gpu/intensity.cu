@@ -1,8 +1,7 @@
 /* intensity.cu - operations per byte of the kernels of cuda/kernels/teaching.cuh: as derived, as counted at each load, and what they bring in
  * GFLOP/s. A case whose result is wrong, or whose count differs from the derivation, is an error and gives no figure.
  *
- *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I . -I src bench/gpu/intensity.cu -o intensity
- *   intensity [--json FILE] [--n N] [--only CASE] [--once]         --once: nothing but one launch of each case, for a profiler
+ *   intensity [--json FILE] [--commit ID] [--n N] [--only CASE] [--once]         --once: nothing but one launch of each case, for a profiler
  *
  * tools/intensity_bytes.py adds what ncu measures in the launches of --once to the lines of FILE. */
 #include <algorithm>
@@ -14,8 +13,12 @@
 #include <cstring>
 #include <iterator>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "bench/harness/clock.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "cuda/kernels/teaching.cuh"
 
 using namespace ws::teaching;
@@ -151,36 +154,37 @@ unsigned long long counted_loads(const problem &p, const kernel_case &k) {
   return n_loads;
 }
 
-/* Milliseconds of one launch, in ascending order. */
-std::vector<float> sample_times(const problem &p, const kernel_case &k) {
-  std::vector<float> times(n_samples);
+/* Milliseconds of one launch. */
+std::vector<double> sample_times(const problem &p, const kernel_case &k) {
+  std::vector<double> times(n_samples);
   cudaEvent_t begin, end;
   must(cudaEventCreate(&begin), "event");
   must(cudaEventCreate(&end), "event");
   for (int i = 0; i < n_warm_ups; i++) launch(k.launch, p.o);
-  for (float &ms : times) {
+  for (double &time : times) {
+    float ms = 0;
     must(cudaEventRecord(begin), "event");
     launch(k.launch, p.o);
     must(cudaEventRecord(end), "event");
     must(cudaEventSynchronize(end), k.name);
     must(cudaEventElapsedTime(&ms, begin, end), "event");
+    time = ms;
   }
   must(cudaEventDestroy(begin), "event");
   must(cudaEventDestroy(end), "event");
-  std::sort(times.begin(), times.end());
   return times;
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------------------- */
 
 struct options {
-  const char *json = nullptr, *only = nullptr;
+  const char *json = nullptr, *only = nullptr, *commit = nullptr;
   int n = 4096;
   bool once = false;
 };
 
 int usage() {
-  fprintf(stderr, "usage: intensity [--json FILE] [--n N] [--only CASE] [--once]\ncases:");
+  fprintf(stderr, "usage: intensity [--json FILE] [--commit ID] [--n N] [--only CASE] [--once]\ncases:");
   for (const kernel_case &k : cases) fprintf(stderr, " %s", k.name);
   fprintf(stderr, "\n");
   return 2;
@@ -191,6 +195,8 @@ bool read_options(int argc, char **argv, options *o) {
     const bool has_value = i + 1 < argc;
     if (!strcmp(argv[i], "--json") && has_value)
       o->json = argv[++i];
+    else if (!strcmp(argv[i], "--commit") && has_value)
+      o->commit = argv[++i];
     else if (!strcmp(argv[i], "--only") && has_value)
       o->only = argv[++i];
     else if (!strcmp(argv[i], "--n") && has_value)
@@ -204,8 +210,15 @@ bool read_options(int argc, char **argv, options *o) {
          std::any_of(std::begin(cases), std::end(cases), [&](const kernel_case &k) { return !strcmp(k.name, o->only); });
 }
 
+struct output {
+  FILE *json;
+  const char *device;
+  char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
+  double first_gflops = 0; /* of the kernel without tiles, with which the others are compared; 0: it was not run */
+};
+
 /* Whether the case came out right; prints its line. */
-bool run_case(const problem &small, const problem &large, const kernel_case &k, const char *device, FILE *json) {
+bool run_case(const problem &small, const problem &large, const kernel_case &k, output *out) {
   if (!is_right(small, k.launch, k.name) || !is_right(small, k.launch_counting, k.name)) return false;
   const int n = large.o.n;
   const unsigned long long n_derived = derived_loads(k, n), n_counted = counted_loads(large, k);
@@ -213,15 +226,26 @@ bool run_case(const problem &small, const problem &large, const kernel_case &k, 
     fprintf(stderr, "intensity: %s n=%d: %llu loads counted, %llu derived\n", k.name, n, n_counted, n_derived);
     return false;
   }
-  const std::vector<float> times = sample_times(large, k);
-  const double median = times[n_samples / 2], gflops = operations(n) / median * 1e-6;
+  std::vector<double> times = sample_times(large, k);
+  const double median = ws_bench_median(times.data(), n_samples), gflops = operations(n) / median * 1e-6;
   printf("%-12s n=%d  operations per byte: derived %6.3f, counted %6.3f  %9.1f GFLOP/s  %8.3f ms (%.3f .. %.3f)\n", k.name, n,
          per_byte(operations(n), n_derived), per_byte(operations(n), n_counted), gflops, median, times.front(), times.back());
-  if (json)
-    fprintf(json,
-            "{\"suite\":\"intensity\",\"routine\":\"sgemm\",\"case\":\"%s n=%d\",\"ops_per_byte_derived\":%.6g,"
-            "\"ops_per_byte_counted\":%.6g,\"gflops\":%.6g,\"median_ms\":%.6g,\"device\":\"%s\"}\n",
-            k.name, n, per_byte(operations(n), n_derived), per_byte(operations(n), n_counted), gflops, median, device);
+  if (&k == cases) out->first_gflops = gflops;
+  if (!out->json) return true;
+  const std::string name = std::string(k.name) + " n=" + std::to_string(n), peer = std::string("wsgemm kernel ") + cases[0].name;
+  const bool has_peer = out->first_gflops > 0;
+  ws_bench_result line = {};
+  line.suite = "intensity", line.routine = "sgemm", line.case_name = name.c_str(), line.policy = "none";
+  line.device = out->device, line.peer = has_peer ? peer.c_str() : "none", line.ours = gflops, line.unit = "GFLOP/s";
+  if (has_peer) line.theirs = out->first_gflops, line.ratio = gflops / out->first_gflops;
+  line.commit = out->commit, line.date = out->date;
+  ws_bench_result_begin(out->json, &line);
+  ws_bench_result_number(out->json, "ops_per_byte_derived", per_byte(operations(n), n_derived));
+  ws_bench_result_number(out->json, "ops_per_byte_counted", per_byte(operations(n), n_counted));
+  ws_bench_result_number(out->json, "median_ms", median);
+  ws_bench_result_number(out->json, "samples", n_samples);
+  ws_bench_result_number(out->json, "spread", ws_bench_spread(times.data(), n_samples));
+  ws_bench_result_end(out->json);
   return true;
 }
 
@@ -244,8 +268,12 @@ int main(int argc, char **argv) {
   }
   cudaDeviceProp properties;
   must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  FILE *json = o.json ? fopen(o.json, "a") : nullptr;
-  if (o.json && !json) {
+  output out = {};
+  out.device = properties.name;
+  ws_bench_commit(o.commit, out.commit);
+  ws_bench_date(out.date);
+  out.json = o.json ? fopen(o.json, "a") : nullptr;
+  if (o.json && !out.json) {
     fprintf(stderr, "intensity: cannot open %s: %s\n", o.json, strerror(errno));
     return 1;
   }
@@ -254,8 +282,8 @@ int main(int argc, char **argv) {
   const problem small(n_verified), large(o.n);
   int n_failed = 0;
   for (const kernel_case &k : cases)
-    if (!o.only || !strcmp(o.only, k.name)) n_failed += !run_case(small, large, k, properties.name, json);
-  if (json && (ferror(json) | fclose(json))) {
+    if (!o.only || !strcmp(o.only, k.name)) n_failed += !run_case(small, large, k, &out);
+  if (out.json && (ferror(out.json) | fclose(out.json))) {
     fprintf(stderr, "intensity: cannot write %s\n", o.json);
     return 1;
   }

@@ -1,5 +1,6 @@
 /* operands.c - operands full of random numbers: see operands.h. */
 #include "operands.h"
+#include "bench/harness/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +21,7 @@ static size_t real_bytes(wsgemm_type t) { return is_half(t) ? 2 : is_wide(t) ? 8
 size_t type_bytes(wsgemm_type t) { return real_bytes(t) * (is_complex(t) ? 2 : 1); }
 
 static uint64_t state = 88172645463325252ull;
-static double uniform(void) {
-  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-  return (double)(int64_t)state * 0x1p-63;
-}
+static double uniform(void) { return 2 * ws_random_unit(&state) - 1; }
 
 __extension__ typedef _Float16 float16;
 
@@ -68,7 +66,7 @@ static const void *random_pool(wsgemm_type t, bool is_spread) {
   return *pool;
 }
 
-size_t drawn_below(size_t n) { return (size_t)((uniform() + 1) / 2 * (double)n) % n; }
+size_t drawn_below(size_t n) { return (size_t)ws_random_below(&state, n); }
 
 /* Device memory full of them. */
 static void *drawn_matrix(wsgemm_type type, int64_t elements, bool is_spread) {

@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -25,7 +24,12 @@
 #include <string>
 #include <vector>
 
-#include "cublas.h"
+#include "bench/harness/clock.h"
+#include "bench/harness/cublas.h"
+#include "bench/harness/flush_gpu.h"
+#include "bench/harness/random.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "cuda/ptx/memory.cuh"
 
 namespace {
@@ -33,7 +37,6 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr int n_threads = 256, probe_threads = 1024;
-constexpr size_t flush_bytes = 256u << 20;      /* several times the L2 */
 constexpr uint64_t hold_most_ns = 20000000000u; /* a holder leaves even if this program has died */
 
 /* ---- Kernels --------------------------------------------------------------------------------------------------------------- */
@@ -107,10 +110,7 @@ void must_hold(bool condition, const std::string &what) {
   exit(1);
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
+double median_of(std::vector<double> values) { return ws_bench_median(values.data(), int(values.size())); }
 
 struct arm {
   std::string policy, kernel;
@@ -135,12 +135,12 @@ options opts;
 cudaDeviceProp device;
 cudaStream_t low, high, control;
 cudaEvent_t before, after;
-void *flush;
 unsigned long long *n_found;
 uint32_t *probe_out, *words; /* words: release, n_begun */
 holder *holders;
 bool has_peer;
 FILE *json;
+char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
 
 const char letters[] = "sdczhb"; /* by wsgemm_type */
 
@@ -160,7 +160,7 @@ wsgemm_gemm_desc describe(const product &p) {
 
 void launch(const arm &x, const product &p) {
   if (!x.handle) {
-    must_hold(cublas_gemm(p.type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, p.n, p.n, p.n, p.a, p.n, p.b, p.n, p.c, p.n),
+    must_hold(ws_bench_cublas_gemm(p.type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, p.n, p.n, p.n, p.a, p.n, p.b, p.n, p.c, p.n),
               "cuBLAS failed");
     return;
   }
@@ -194,7 +194,7 @@ void verify(const arm &x, const product &p) {
 /* C is NaN, and the L2 holds nothing of A and B. */
 void prepare(const product &p) {
   must(cudaMemsetAsync(p.c, 0xFF, p.bytes(), low), "cudaMemset");
-  must(cudaMemsetAsync(flush, 0, flush_bytes, low), "cudaMemset");
+  must_hold(ws_bench_flush_gpu(low), "the L2 is not flushed");
 }
 
 double time_once(const arm &x, const product &p) {
@@ -324,20 +324,20 @@ void warm_up_all(const std::vector<arm> &arms, product *p) {
   for (const arm &x : arms) warm_up(x, p, first);
 }
 
-/* A line of JSON; theirs (0: none) is cuBLAS's value of the same, a ratio above 1 means that cuBLAS's is worse. */
+/* A line of JSON; theirs (0: none) is cuBLAS's value of the same, in times: a ratio above 1 means that cuBLAS's is worse. */
 void record(const char *suite, const product &p, const std::string &name, const arm &x, double value, const char *unit,
             const char *more_name, double more, double theirs) {
   if (!json) return;
-  char date[16];
-  const time_t now = time(nullptr);
-  strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
-  fprintf(json,
-          "{\"suite\": \"%s\", \"routine\": \"%cgemm\", \"case\": \"%s\", \"policy\": \"%s\", \"kernel\": \"%s\", \"device\": "
-          "\"%s\", \"peer\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"%s\": %.6g, ",
-          suite, letters[p.type], name.c_str(), x.policy.c_str(), x.kernel.c_str(), device.name,
-          has_peer ? cublas_version() : "none", value, unit, more_name, more);
-  if (theirs > 0) fprintf(json, "\"theirs\": %.6g, \"ratio\": %.4f, ", theirs, theirs / value);
-  fprintf(json, "\"commit\": \"%s\", \"date\": \"%s\"}\n", opts.commit.c_str(), date);
+  const char routine[] = {letters[p.type], 'g', 'e', 'm', 'm', 0};
+  ws_bench_result line = {};
+  line.suite = suite, line.routine = routine, line.case_name = name.c_str(), line.policy = x.policy.c_str();
+  line.device = device.name, line.peer = theirs > 0 ? ws_bench_cublas_version() : "none";
+  line.ours = value, line.theirs = theirs, line.unit = unit, line.ratio = theirs / value;
+  line.commit = commit, line.date = date;
+  ws_bench_result_begin(json, &line);
+  ws_bench_result_text(json, "kernel", x.kernel.c_str());
+  ws_bench_result_number(json, more_name, more);
+  ws_bench_result_end(json);
 }
 
 void print_head(const std::vector<arm> &arms) {
@@ -373,11 +373,11 @@ std::vector<double> first_of(const std::vector<double> &values, size_t n) {
 
 /* Each arm once, in a new order each time: what ran before leaves its mark on the clocks (a dgemm of 8192 was 12 % slower behind one
  * neighbour than behind another; H200, 2026-11-21). */
-std::vector<size_t> shuffled(size_t n) {
-  static std::mt19937 random(20260411);
-  std::vector<size_t> order(n);
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::shuffle(order.begin(), order.end(), random);
+std::vector<int> shuffled(size_t n) {
+  static uint64_t state = 20260411;
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  ws_random_shuffle(&state, order.data(), int(n));
   return order;
 }
 
@@ -386,7 +386,7 @@ std::vector<double> time_in_turn(const std::vector<arm> &arms, const product &p,
   std::vector<std::vector<double>> ms(arms.size());
   std::vector<double> medians;
   for (int s = 0; s < n_samples; s++)
-    for (const size_t i : shuffled(arms.size())) ms[i].push_back(time_once(arms[i], p));
+    for (const int i : shuffled(arms.size())) ms[i].push_back(time_once(arms[i], p));
   for (const std::vector<double> &m : ms) medians.push_back(median_of(m));
   return medians;
 }
@@ -453,7 +453,7 @@ void measure_priority(wsgemm_type type) {
   std::vector<double> idle_waits, medians, most;
   for (int t = -1; t < n_trials; t++) {
     const double fraction = 0.15 + 0.6 * (random() * 0x1p-32);
-    for (const size_t i : shuffled(all.size())) {
+    for (const int i : shuffled(all.size())) {
       const double wait = time_probe_inside(all[i], p, fraction * ms[i]);
       if (t >= 0) waits[i].push_back(wait);
     }
@@ -476,7 +476,8 @@ void measure_priority(wsgemm_type type) {
     printf("%-34s quantum 1: wait %.4g ms (max %.4g), %.4g ms alone, %.4g times the best\n", all[i].kernel.c_str(), medians[i],
            most[i], ms[i], ms[i] / best);
     record("sharing_rows", p, name, all[i], medians[i], "ms", "max", most[i], has_peer ? medians[n_policies - 1] : 0);
-    record("sharing_rows", p, cost_name, all[i], ms[i] / best, "times the best", "ms", ms[i], 0);
+    record("sharing_rows", p, cost_name, all[i], ms[i] / best, "times the best", "ms", ms[i],
+           has_peer ? ms[n_policies - 1] / best : 0);
   }
   free_arms(policies);
   free_arms(rows);
@@ -538,7 +539,7 @@ void measure_held(wsgemm_type type) {
       for (const situation &s : situations) {
         ms[&s].resize(arms.size());
         while_held(s, [&] {
-          for (const size_t i : shuffled(arms.size())) {
+          for (const int i : shuffled(arms.size())) {
             const double once = time_once(arms[i], p);
             if (t >= 0) ms[&s][i].push_back(once);
           }
@@ -596,7 +597,6 @@ void open_device() {
   must(cudaEventCreate(&before), "event");
   must(cudaEventCreate(&after), "event");
   const size_t n_sms = size_t(device.multiProcessorCount), probe_bytes = n_sms * probe_threads * sizeof *probe_out;
-  must(cudaMalloc(&flush, flush_bytes), "cudaMalloc");
   must(cudaMalloc(&n_found, sizeof *n_found), "cudaMalloc");
   must(cudaMalloc(&probe_out, probe_bytes), "cudaMalloc");
   must(cudaMalloc(&words, 2 * sizeof *words), "cudaMalloc");
@@ -605,7 +605,7 @@ void open_device() {
   must(cudaFuncSetAttribute(hold, cudaFuncAttributeMaxDynamicSharedMemorySize, int(device.sharedMemPerBlockOptin)), "hold");
   /* Others' blocks are to fit beside a holder of half the shared memory. */
   must(cudaFuncSetAttribute(hold, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "hold");
-  has_peer = cublas_open(low);
+  has_peer = ws_bench_cublas_open(low);
 }
 
 } // namespace
@@ -620,9 +620,11 @@ int main(int argc, char **argv) {
     puts("skipped: no GPU");
     return 77;
   }
+  ws_bench_commit(opts.commit.c_str(), commit);
+  ws_bench_date(date);
   open_device();
   if (!opts.json.empty()) must_hold((json = fopen(opts.json.c_str(), "a")) != nullptr, "cannot open " + opts.json);
-  printf("%s, %d SMs, %s\n", device.name, device.multiProcessorCount, has_peer ? cublas_version() : "no cuBLAS");
+  printf("%s, %d SMs, %s\n", device.name, device.multiProcessorCount, has_peer ? ws_bench_cublas_version() : "no cuBLAS");
   for (const char letter : opts.types) {
     const wsgemm_type type = wsgemm_type(strchr(letters, letter) - letters);
     if (wants("idle")) measure_idle(type);

@@ -1,8 +1,7 @@
 /* strategies.cu - what each way to hand out blocks' work costs and brings, on data[i] *= alpha where alpha has an expensive prologue:
  * fixed work, fixed blocks, stealing (ticket queue), stealing with a quantum (a block leaves after so many items).
  *
- *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I . -I src bench/gpu/strategies.cu -o strategies
- *   strategies [--json FILE]        appends {"suite":"strategies","routine":"vector_scale","case":..,"policy":..,"value":..,"unit":..}
+ *   strategies [--json FILE] [--commit ID]        "theirs": fixed blocks in the same case
  *
  * Cases: prologue (its price), priority (how long a kernel of the highest priority waits), uneven (items of cost 1 .. 32), held (some
  * SMs belong to a sleeping kernel). After every launch each element must have been scaled exactly once and the queue must be back at
@@ -22,6 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "bench/harness/clock.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/sched/queue.cuh"
 
@@ -115,10 +117,7 @@ void must_hold(bool condition, const char *what) {
   exit(1);
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
+double median_of(std::vector<double> values) { return ws_bench_median(values.data(), int(values.size())); }
 
 double max_of(const std::vector<double> &values) { return *std::max_element(values.begin(), values.end()); }
 
@@ -129,6 +128,7 @@ struct bench {
   int64_t n_resident; /* blocks of vector_scale */
   std::string device;
   FILE *json = nullptr;
+  char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
   cudaStream_t low, high;
   cudaEvent_t low_begin, low_end, high_begin, high_end;
   float *data, *high_data;
@@ -138,15 +138,19 @@ struct bench {
   unsigned long long *n_wrong;
   ws_ticket_queue *queue;
 
-  void report(const std::string &name, const char *policy_name, double value, const char *unit, const char *more_name,
-              double more) const {
+  /* theirs: that of fixed blocks; all values are times, or times over others. 0: there is none. */
+  void report(const std::string &name, const char *policy_name, double value, double theirs, const char *unit,
+              const char *more_name, double more) const {
     printf("%-22s %-13s %10.4g %s (%s %.4g)\n", name.c_str(), policy_name, value, unit, more_name, more);
     fflush(stdout);
-    if (json)
-      fprintf(json,
-              "{\"suite\":\"strategies\",\"routine\":\"vector_scale\",\"case\":\"%s\",\"policy\":\"%s\",\"value\":%.6g,"
-              "\"unit\":\"%s\",\"%s\":%.6g,\"device\":\"%s\"}\n",
-              name.c_str(), policy_name, value, unit, more_name, more, device.c_str());
+    if (!json) return;
+    ws_bench_result line = {};
+    line.suite = "strategies", line.routine = "vector_scale", line.case_name = name.c_str(), line.policy = policy_name;
+    line.device = device.c_str(), line.peer = theirs > 0 ? "wsgemm fixed_blocks" : "none", line.ours = value, line.unit = unit;
+    line.theirs = theirs, line.ratio = theirs / value, line.commit = commit, line.date = date;
+    ws_bench_result_begin(json, &line);
+    ws_bench_result_number(json, more_name, more);
+    ws_bench_result_end(json);
   }
 };
 
@@ -270,8 +274,8 @@ void measure_prologue(const bench &b) {
     const std::vector<double> ms = medians_in_turn(b, {1 << 16, prologue, false}, 11);
     if (prologue == 0) without = ms;
     for (int p = 0; p < n_policies; p++)
-      b.report("prologue rounds=" + std::to_string(prologue), policies[p].name, ms[p], "ms", "times_no_prologue",
-               ms[p] / without[p]);
+      b.report("prologue rounds=" + std::to_string(prologue), policies[p].name, ms[p], ms[fixed_blocks], "ms",
+               "times_no_prologue", ms[p] / without[p]);
   }
 }
 
@@ -310,8 +314,11 @@ void measure_priority(const bench &b) {
   }
   for (int p = 0; p <= n_policies; p++) {
     const char *name = p < n_policies ? policies[p].name : "idle";
-    b.report("priority latency", name, median_of(latency_us[p]), "us", "max", max_of(latency_us[p]));
-    if (p < n_policies) b.report("priority low kernel", name, median_of(low_ms[p]), "ms", "max", max_of(low_ms[p]));
+    b.report("priority latency", name, median_of(latency_us[p]), p < n_policies ? median_of(latency_us[fixed_blocks]) : 0, "us",
+             "max", max_of(latency_us[p]));
+    if (p < n_policies)
+      b.report("priority low kernel", name, median_of(low_ms[p]), median_of(low_ms[fixed_blocks]), "ms", "max",
+               max_of(low_ms[p]));
   }
 }
 
@@ -336,7 +343,8 @@ void measure_uneven(const bench &b) {
     set_costs(b, costs);
     const std::vector<double> ms = medians_in_turn(b, w, n_samples);
     if (ideal_ms == 0) ideal_ms = ms[fixed_blocks];
-    for (int p = 0; p < n_policies; p++) b.report(name, policies[p].name, ms[p] / ideal_ms, "times ideal", "ms", ms[p]);
+    for (int p = 0; p < n_policies; p++)
+      b.report(name, policies[p].name, ms[p] / ideal_ms, ms[fixed_blocks] / ideal_ms, "times ideal", "ms", ms[p]);
   }
 }
 
@@ -370,7 +378,8 @@ void measure_held(const bench &b) {
   const work w = {b.n_resident * 64, long_prologue, true};
   set_costs(b, std::vector<uint32_t>(size_t(w.n_items), 8192));
   const std::vector<double> idle_ms = medians_in_turn(b, w, n_trials);
-  for (int p = 0; p < n_policies; p++) b.report("held sms=0", policies[p].name, idle_ms[p], "ms", "sms", b.n_sms);
+  for (int p = 0; p < n_policies; p++)
+    b.report("held sms=0", policies[p].name, idle_ms[p], idle_ms[fixed_blocks], "ms", "sms", b.n_sms);
   const uint64_t hold_ns = uint64_t((5 * *std::max_element(idle_ms.begin(), idle_ms.end()) + 5) * 1e6);
   for (const int n_held : {8, 16, 32}) {
     if (n_held >= b.n_sms) continue;
@@ -385,7 +394,8 @@ void measure_held(const bench &b) {
     for (int p = 0; p < n_policies; p++) {
       const double ratio = median_of(samples[p]) / idle_ms[p];
       must_hold(ratio > 0.9 * ideal, "faster than the free SMs can be: the held ones took part");
-      b.report("held sms=" + std::to_string(n_held), policies[p].name, ratio, "times idle", "ideal", ideal);
+      b.report("held sms=" + std::to_string(n_held), policies[p].name, ratio,
+               median_of(samples[fixed_blocks]) / idle_ms[fixed_blocks], "times idle", "ideal", ideal);
     }
   }
 }
@@ -393,15 +403,21 @@ void measure_held(const bench &b) {
 } // namespace
 
 int main(int argc, char **argv) {
-  const bool has_file = argc == 3 && !strcmp(argv[1], "--json");
-  if (argc != 1 && !has_file) {
-    fprintf(stderr, "usage: strategies [--json FILE]\n");
-    return 2;
+  const char *path = nullptr, *commit = nullptr;
+  for (int i = 1; i < argc; i += 2) {
+    const char **value = !strcmp(argv[i], "--json") ? &path : !strcmp(argv[i], "--commit") ? &commit : nullptr;
+    if (!value || i + 1 == argc) {
+      fprintf(stderr, "usage: strategies [--json FILE] [--commit ID]\n");
+      return 2;
+    }
+    *value = argv[i + 1];
   }
   bench b;
+  ws_bench_commit(commit, b.commit);
+  ws_bench_date(b.date);
   open_bench(&b);
-  if (has_file && !(b.json = fopen(argv[2], "a"))) {
-    fprintf(stderr, "strategies: cannot open %s: %s\n", argv[2], strerror(errno));
+  if (path && !(b.json = fopen(path, "a"))) {
+    fprintf(stderr, "strategies: cannot open %s: %s\n", path, strerror(errno));
     return 1;
   }
   printf("%s, %d SMs, %lld blocks of %d threads fit\n", b.device.c_str(), b.n_sms, (long long)b.n_resident, n_threads);
@@ -410,7 +426,7 @@ int main(int argc, char **argv) {
   measure_uneven(b);
   measure_held(b);
   if (b.json && (ferror(b.json) | fclose(b.json))) {
-    fprintf(stderr, "strategies: cannot write %s\n", argv[2]);
+    fprintf(stderr, "strategies: cannot write %s\n", path);
     return 1;
   }
   return 0;

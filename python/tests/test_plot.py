@@ -208,7 +208,7 @@ ODD = [
     ({"case": "NN 64x0x64"}, "its case 'NN 64x0x64' is a product without elements"),
     ({"case": f"n={10**30}"}, f"its case 'n={10**30}' is beyond any sensible size"),
     ({"case": "n=" + "9" * 5000}, "is beyond any sensible size"),
-    ({"ours": float("inf"), "value": float("inf")}, "is inf"),
+    ({"ours": float("inf"), "max": float("inf")}, "is inf"),
     ({"ratio": float("-inf"), "max": float("nan")}, "is nan"),
     ({"case": "n=1e3", "peak_fraction": float("nan")}, "its peak_fraction is nan"),
     ({"ours": 10**400}, "its ours is 1000000"),

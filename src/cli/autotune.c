@@ -4,7 +4,7 @@
  * The handler serves once, so that a second SIGINT ends the process. */
 #define _GNU_SOURCE
 #include "autotune.h"
-#include "bench.h"
+#include "bench/harness/device.h"
 #include "gpu.h"
 #include "tuning_lines.h"
 
@@ -439,9 +439,8 @@ static int open_device(const request *r, ws_gpu_facts *gpu, char *device, size_t
   char why[WS_GPU_WHY_BYTES];
   int n_devices;
   if (r->device < 0) {
-    static bench_session session; /* large */
-    ws_bench_device(&session);
-    snprintf(device, bytes, "%s", session.device);
+    const ws_bench_device cpu = ws_bench_device_cpu();
+    snprintf(device, bytes, "%s", cpu.name);
     return WS_EXIT_OK;
   }
   if (ws_gpu_find(&n_devices, why) != WS_GPU_READY) return ws_cli_fail("--device %d: %s", r->device, why);

@@ -4,7 +4,9 @@
  * the terminal's width, so that it never becomes two. */
 #define _GNU_SOURCE
 #include "autotune.h"
-#include "bench.h"
+#include "bench/harness/clock.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "tuning_lines.h"
 
 #include <math.h>
@@ -163,10 +165,12 @@ static void put_tile(FILE *f, const char *row, bool has_coarse) {
 }
 
 static void log_candidate(autotune_report *r, autotune_candidate *c) {
-  const char *rest = c->text, *commit = getenv("WSGEMM_COMMIT");
+  static char commit[WS_BENCH_COMMIT_BYTES];
+  const char *rest = c->text;
   char ignored[8];
   const bool has_coarse = ws_tuning_value(c->text, "coarse", ignored, sizeof ignored);
   ws_tuning_word word;
+  if (!commit[0]) ws_bench_commit(NULL, commit);
   fprintf(r->log, "{\"suite\":\"landscape\"");
   ws_cli_put_member(r->log, "routine", r->current->routine);
   ws_cli_put_member(r->log, "case", r->current->product);
@@ -180,7 +184,7 @@ static void log_candidate(autotune_report *r, autotune_candidate *c) {
   ws_cli_put_member(r->log, "device", r->device);
   fprintf(r->log, ",\"ours\":%.6g,\"unit\":\"us\",\"samples\":%d,\"model\":%.4g", ws_bench_median(c->us, c->n_runs), c->n_runs,
           c->model);
-  ws_cli_put_member(r->log, "commit", commit ? commit : "");
+  ws_cli_put_member(r->log, "commit", commit);
   ws_cli_put_member(r->log, "date", r->date);
   fputs("}\n", r->log);
 }

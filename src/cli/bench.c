@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_SUITES = 16, MAX_SHAPES = 4096, MAX_THREADS = 1024, MAX_SIZE = 1 << 20 };
@@ -21,6 +20,7 @@ typedef struct options {
   const char *json, *results, *commit, *plot;
   int n_suites, n_peers;
   bool no_peers, allow_slow;
+  bool draws;    /* --seed or --count was given */
   bool measures; /* an option says what to measure, or how */
 } options;
 
@@ -28,10 +28,13 @@ static void print_help(void) {
   ws_cli_print_usage("bench");
   fputs("Times wsgemm and other BLAS libraries side by side in one process, in turn, on the same\n"
         "matrices (uniform(-1,1), alpha 1, beta 0), and checks that their results agree. A rate is the\n"
-        "median of many samples; a ratio is their time over ours: above 1, wsgemm is faster.\n\n"
+        "median of many samples, in GF/s; the speedup is that of wsgemm over the other library: above 1,\n"
+        "wsgemm is faster.\n\n"
         "What is measured:\n"
-        "  --suite NAME[,NAME...]    suites to run, or all (--list shows them; default: demo)\n"
-        "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half\n"
+        "  --suite NAME[,NAME...]    suites to run, or all but demo: all (--list shows them; default: demo)\n"
+        "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
+        "                            not run is told, and why\n"
+        "  --seed N, --count N       suite random: which shapes are drawn (default: seed 1), and how many\n"
         "  --sizes N[,N...]          squares instead of the suite's shapes\n"
         "  --shapes M,N,K[;M,N,K...] shapes instead of the suite's\n"
         "  --threads N               thread count instead of the suite's (all: the library's default)\n"
@@ -158,6 +161,8 @@ enum {
   RESULTS,
   COMMIT,
   PLOT,
+  SEED,
+  COUNT,
   LIST
 };
 
@@ -176,6 +181,8 @@ static const struct option long_options[] = {{"suite", required_argument, NULL, 
                                              {"results", required_argument, NULL, RESULTS},
                                              {"commit", required_argument, NULL, COMMIT},
                                              {"plot", required_argument, NULL, PLOT},
+                                             {"seed", required_argument, NULL, SEED},
+                                             {"count", required_argument, NULL, COUNT},
                                              {"list", no_argument, NULL, LIST},
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
@@ -221,6 +228,17 @@ static int take_option(bench_session *s, options *o, int found) {
   case PLOT:
     o->plot = optarg;
     return WS_EXIT_OK;
+  case SEED:
+    if (!ws_cli_int64(optarg, 0, INT64_MAX, &count))
+      return ws_cli_usage("bench", "bench: --seed takes 0 to %lld", (long long)INT64_MAX);
+    s->seed = (uint64_t)count;
+    o->draws = true;
+    return WS_EXIT_OK;
+  case COUNT:
+    if (!ws_cli_int64(optarg, 1, MAX_SHAPES, &count)) return ws_cli_usage("bench", "bench: --count takes 1 to %d", MAX_SHAPES);
+    s->n_random = (int)count;
+    o->draws = true;
+    return WS_EXIT_OK;
   default:
     o->commit = optarg;
     return WS_EXIT_OK;
@@ -229,19 +247,6 @@ static int take_option(bench_session *s, options *o, int found) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------------- */
 
-static void find_commit(bench_session *s, const char *given) {
-  const char *listed = given ? given : getenv("WSGEMM_COMMIT");
-  if (listed && *listed) {
-    snprintf(s->commit, sizeof s->commit, "%s", listed);
-    return;
-  }
-  FILE *git = popen("git rev-parse --short HEAD 2>/dev/null", "re");
-  if (git && !fgets(s->commit, sizeof s->commit, git)) s->commit[0] = 0;
-  if (git && pclose(git) != 0) s->commit[0] = 0;
-  s->commit[strcspn(s->commit, "\n")] = 0;
-  if (!s->commit[0]) snprintf(s->commit, sizeof s->commit, "unknown");
-}
-
 static void print_head(bench_session *s, const char *removed) {
   double peak = 0;
   for (int i = 0; i < 9; i++) { /* the first ones wake the core */
@@ -249,7 +254,7 @@ static void print_head(bench_session *s, const char *removed) {
     if (rate > peak) peak = rate;
   }
   ws_bench_line(s, "wsgemm %s (%s) on %s; multiply-add peak of one core %.0f GF/s single (%s)", wsgemm_version_string(),
-                s->commit, s->device, peak * 1e-9, ws_bench_peak_isa());
+                s->commit, s->device.name, peak * 1e-9, ws_bench_peak_isa());
   for (int i = 0; i < s->n_peers; i++) ws_bench_line(s, "peer %d: %s, %s", i + 1, s->peers[i].name, s->peers[i].path);
   if (!s->n_peers) ws_bench_line(s, "no peer: wsgemm is timed alone");
   if (*removed) ws_bench_line(s, "removed from the environment: %s", removed);
@@ -262,12 +267,10 @@ static void print_head(bench_session *s, const char *removed) {
 
 static int run(bench_session *s, options *o) {
   char removed[512];
-  time_t now = time(NULL);
-  struct tm utc;
 
-  ws_bench_device(s);
-  find_commit(s, o->commit);
-  strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  s->device = ws_bench_device_cpu();
+  ws_bench_commit(o->commit, s->commit);
+  ws_bench_date(s->date);
   ws_bench_clean_environment(removed, sizeof removed);
   if (!o->no_peers) s->n_peers = ws_bench_load_peers(o->peers, o->n_peers, o->allow_slow, s->peers, s->error, sizeof s->error);
   if (s->n_peers < 0) return ws_cli_fail("%s", s->error);
@@ -285,6 +288,7 @@ static int run(bench_session *s, options *o) {
     }
     if (o->results && !ws_bench_keep_results(s, o->results, o->suites[i]->name)) return ws_cli_fail("%s", s->error);
   }
+  if (!s->n_suites_run) return ws_cli_fail("bench: nothing was run; the lines above say why");
   if (s->json) {
     const bool written = !ferror(s->json);
     if (fclose(s->json) || !written) return ws_cli_fail("cannot write %s: %s", o->json, strerror(errno));
@@ -329,6 +333,7 @@ static int draw(const char *results, const char *folder) {
 int ws_cmd_bench(int argc, char **argv) {
   static bench_session session; /* large, and one run is all there is */
   options o = {0};
+  session.seed = 1;
   opterr = 0;
   optind = 0;
   for (int found; (found = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
@@ -346,6 +351,9 @@ int ws_cmd_bench(int argc, char **argv) {
   if (o.results && (session.n_shapes || session.routines || session.n_threads))
     return ws_cli_usage("bench",
                         "bench: --results keeps whole suites; it cannot go with --sizes, --shapes, --routine or --threads");
+  bool has_random = false;
+  for (int i = 0; i < o.n_suites; i++) has_random |= o.suites[i]->n_random > 0;
+  if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suite random");
   const bool only_draws = o.plot && !o.measures;
   if (!o.n_suites && !only_draws) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
   const int code = only_draws ? WS_EXIT_OK : run(&session, &o);

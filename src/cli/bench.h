@@ -2,53 +2,25 @@
  *
  * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into cases; bench_run.c and
  * bench_steal.c turn a case into arms; bench_arms.c owns the matrices and the calling loops; bench_measure.c times arms in turn;
- * bench_peers.c loads other BLAS libraries; bench_peak.c measures the FMA peak; bench_load.c watches other
- * processes; bench_report.c writes tables and JSON lines.
+ * bench_peak.c measures the FMA peak; bench_load.c watches other processes; bench_report.c writes tables and JSON lines. Clock,
+ * medians, random shapes, peers and the form of a JSON line are those of all benches: bench/harness.
  *
  * An arm is one contestant on one problem. All arms of a measurement run in one process, in turn, on the same memory. */
 #ifndef WSGEMM_CLI_BENCH_H
 #define WSGEMM_CLI_BENCH_H
 
+#include "bench/harness/clock.h"
+#include "bench/harness/device.h"
+#include "bench/harness/peers_cpu.h"
+#include "bench/harness/random_shapes.h"
+#include "bench/harness/result.h"
+#include "bench/harness/stats.h"
 #include "cli.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-enum { BENCH_MAX_PEERS = 4 };
-
-/* ---- Peers: other BLAS libraries, loaded at run time --------------------------------------------------------------------- */
-
-typedef void (*bench_cblas_s)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-typedef void (*bench_cblas_d)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
-                              int);
-typedef void (*bench_cblas_x)(int, int, int, int, int, int, const void *, const void *, int, const void *, int, const void *,
-                              void *, int); /* complex, both sizes */
-
-typedef struct bench_peer {
-  char name[96]; /* "OpenBLAS 0.3.21 Cooperlake" */
-  char path[512];
-  bench_cblas_s sgemm;
-  bench_cblas_d dgemm;
-  bench_cblas_x cgemm, zgemm;
-  void (*set_threads)(int);
-  void (*set_threads64)(int64_t); /* instead, in a family whose counts are 64 bits wide */
-  int (*get_threads)(void);
-  int n_threads; /* as last set */
-} bench_peer;
-
-/* Removes from the environment what would distort a peer; call it before any peer is loaded. Returns how many were removed and
- * leaves their names, separated by blanks, in text. */
-int ws_bench_clean_environment(char *text, size_t bytes);
-
-/* Loads the peers named in specs ("PATH" or "PATH:PREFIX"); with n_specs = 0 those of the default search. Returns how many stand
- * in peers, or -1 with one line in error: a named peer cannot be used, or a peer runs without AVX-512 on a machine that has it.
- */
-int ws_bench_load_peers(const char *const *specs, int n_specs, bool allow_slow, bench_peer *peers, char *error, size_t bytes);
-
-/* Sets the peer's thread count; false if it does not take it. */
-bool ws_bench_peer_threads(bench_peer *peer, int n_threads);
 
 /* ---- Problems and arms --------------------------------------------------------------------------------------------------- */
 
@@ -57,6 +29,7 @@ typedef struct bench_shape {
   wsgemm_layout layout;
   wsgemm_op transa, transb;
   int64_t m, n, k;
+  int64_t more_a, more_b, more_c; /* elements by which lda, ldb and ldc are longer than they must be */
 } bench_shape;
 
 /* Matrices of one shape: n_sets triples A, B, C, one after the other in one block. */
@@ -65,7 +38,8 @@ typedef struct bench_problem {
   int64_t lda, ldb, ldc;
   int n_sets; /* a power of two */
   char *block;
-  size_t block_bytes, set_bytes, b_offset, c_offset, c_bytes;
+  size_t block_bytes, set_bytes, b_offset, c_offset;
+  size_t c_bytes, c_more_bytes; /* of C; of what is behind each of its columns or rows */
 } bench_problem;
 
 /* Fills A and B with uniform(-1, 1). False: out of memory. */
@@ -118,10 +92,6 @@ bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, c
 /* The first half of it: checks, and leaves in each arm n_calls (that fill min_time_s) and a first call_s. */
 bool ws_bench_prepare(bench_arm *arms, int n_arms, double min_time_s, bool threaded, char *error, size_t bytes);
 
-double ws_bench_now(void); /* seconds, monotonic */
-double ws_bench_median(double *values, int n_values);
-double ws_bench_quantile(const double *sorted, int n_values, double q);
-
 /* Makes an arm ready for its turn: its thread count set, and the threads of the arm before asleep. False: not possible. */
 bool ws_bench_enter(const bench_arm *arm, bool threaded);
 double ws_bench_take_longest_park(void); /* seconds; the longest wait for threads to fall asleep since this was last asked */
@@ -131,7 +101,6 @@ double ws_bench_take_longest_park(void); /* seconds; the longest wait for thread
 double ws_bench_peak_flops(bool double_precision); /* of one call of the peak loop, one thread */
 double ws_bench_peak_run(bool double_precision, int n_threads, int64_t n_calls);
 const char *ws_bench_peak_isa(void);
-bool ws_bench_has_avx512(void);
 
 /* ---- The rest of the machine --------------------------------------------------------------------------------------------- */
 
@@ -143,19 +112,23 @@ double ws_bench_load_others(void); /* share of all cores that others used since 
 typedef struct bench_case {
   bench_shape shape;
   int n_threads;
-  char name[64]; /* "n=1024", "m=1 n=4096 k=4096", "NT row n=1024" */
+  char name[WS_RANDOM_CASE_BYTES]; /* "n=1024", "m=1 n=4096 k=4096", "NT row n=1024", that of a random shape */
+  int shape_class;                 /* of a random shape; -1: none */
 } bench_case;
 
 typedef struct bench_session {
   bench_peer peers[BENCH_MAX_PEERS];
   int n_peers;
-  int n_cores; /* that this process may use */
-  char device[160], device_slug[96], commit[48], date[32];
+  ws_bench_device device;
+  char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
   bench_timing timing;  /* 0 in a field: the suite's own choice */
   const char *routines; /* NULL: the suite's own */
   bench_shape *shapes;  /* from --sizes and --shapes; only m, n, k count */
   int n_shapes;
   int n_threads; /* 0: the suite's own */
+  uint64_t seed; /* of suite random */
+  int n_random;  /* its shapes; 0: the suite's own number */
+  int n_suites_run;
   FILE *json, *results;
   char *results_text; /* what was written to results so far */
   size_t results_bytes;
@@ -173,6 +146,7 @@ struct bench_suite {
   int64_t first, last, step; /* squares by range, if step > 0 */
   int64_t complex_limit;     /* complex squares beyond this are left out; 0: none */
   bool one_thread, all_threads, all_ops;
+  int n_random; /* shapes drawn at random, in place of sizes and shapes; 0: none */
   bench_timing timing;
 };
 
@@ -180,7 +154,8 @@ extern const bench_suite ws_bench_suites[];
 extern const int ws_bench_n_suites;
 const bench_suite *ws_bench_find_suite(const char *name);
 
-/* Runs a whole suite: its cases, table and JSON lines. False with one line in s->error, as for every runner. */
+/* Runs a whole suite: its cases, table and JSON lines; what it leaves out is told. Counts it in n_suites_run if it had a case. False with
+ * one line in s->error, as for every runner. */
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite);
 
 /* The runners that the table of suites names. */
@@ -197,6 +172,7 @@ bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *su
 /* One JSON line: one case against one other arm. Fields below 0 are left out. */
 typedef struct bench_record {
   const char *suite, *case_name, *policy, *peer, *unit;
+  const char *shape_class; /* of a random shape, or NULL */
   wsgemm_type type;
   int n_threads, n_samples;
   int coarse_factor;       /* asked for; 0: automatic */
@@ -211,7 +187,6 @@ bench_record ws_bench_record(const bench_suite *suite, const bench_case *c);
 void ws_bench_emit(bench_session *s, const bench_record *r);
 void ws_bench_line(bench_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ws_bench_progress(bench_session *s, int done, int total, const char *label);
-void ws_bench_device(bench_session *s);
 /* Collect a suite's records from here on; then either put them in folder/<device>/<suite>.jsonl, or forget them. */
 bool ws_bench_begin_results(bench_session *s, const char *folder);
 bool ws_bench_keep_results(bench_session *s, const char *folder, const char *suite);

@@ -4,6 +4,7 @@
  * instead of the libraries. alpha = 1 and beta = 0 throughout. Small problems have a few sets of matrices, used in turn, which
  * together stay within half of the L2. The loops differ only in the call they make, so that no arm pays for a wrapper. */
 #include "bench.h"
+#include "bench/harness/random.h"
 #include "types.h"
 
 #include <stdlib.h>
@@ -25,14 +26,8 @@ double ws_bench_flops(const bench_shape *shape) {
 
 static size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
-/* uniform(-1, 1) from a splitmix64 sequence: the same numbers in every run. */
-static double uniform(uint64_t *state) {
-  uint64_t x = *state += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  x ^= x >> 31;
-  return (double)(x >> 11) * 0x1p-52 - 1.0;
-}
+/* uniform(-1, 1): the same numbers in every run. */
+static double uniform(uint64_t *state) { return 2 * ws_random_unit(state) - 1; }
 
 static void fill(char *at, size_t bytes, wsgemm_type type, uint64_t *state) {
   if (ws_bench_is_half(type)) {
@@ -51,17 +46,19 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
   const bool ta = shape->transa == WSGEMM_TRANS || shape->transa == WSGEMM_CONJ_TRANS;
   const bool tb = shape->transb == WSGEMM_TRANS || shape->transb == WSGEMM_CONJ_TRANS;
   const size_t element = (size_t)ws_cli_types[shape->type].bytes;
-  const size_t a_bytes = element * (size_t)shape->m * (size_t)shape->k, b_bytes = element * (size_t)shape->k * (size_t)shape->n;
   const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const size_t warm_bytes = l2 > 0 ? (size_t)l2 / 2 : 256 << 10;
   uint64_t state = 1;
 
   memset(p, 0, sizeof *p);
   p->shape = *shape;
-  p->lda = row == ta ? shape->m : shape->k;
-  p->ldb = row == tb ? shape->k : shape->n;
-  p->ldc = row ? shape->n : shape->m;
-  p->c_bytes = element * (size_t)shape->m * (size_t)shape->n;
+  p->lda = (row == ta ? shape->m : shape->k) + shape->more_a;
+  p->ldb = (row == tb ? shape->k : shape->n) + shape->more_b;
+  p->ldc = (row ? shape->n : shape->m) + shape->more_c;
+  const size_t a_bytes = element * (size_t)p->lda * (size_t)(row == ta ? shape->k : shape->m);
+  const size_t b_bytes = element * (size_t)p->ldb * (size_t)(row == tb ? shape->n : shape->k);
+  p->c_bytes = element * (size_t)p->ldc * (size_t)(row ? shape->m : shape->n);
+  p->c_more_bytes = element * (size_t)shape->more_c;
   p->b_offset = round_up(a_bytes + GAP_BYTES, 64);
   p->c_offset = round_up(p->b_offset + b_bytes + GAP_BYTES, 64);
   p->set_bytes = round_up(p->c_offset + p->c_bytes + GAP_BYTES, 64);

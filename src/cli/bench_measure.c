@@ -26,38 +26,19 @@ enum { THREADED_BLOCK = 3, MAX_SAMPLES = 10000, PARK_N_QUIET = 16 };
 
 static double longest_park_s;
 
-static double clock_s(clockid_t clock) {
+static double cpu_time(void) {
   struct timespec t;
-  clock_gettime(clock, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double ws_bench_now(void) { return clock_s(CLOCK_MONOTONIC); }
-
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-double ws_bench_quantile(const double *sorted, int n_values, double q) {
-  const double at = q * (n_values - 1);
-  const int below = (int)at;
-  const int above = below + 1 < n_values ? below + 1 : below;
-  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
-}
-
-double ws_bench_median(double *values, int n_values) {
-  qsort(values, (size_t)n_values, sizeof *values, compare);
-  return ws_bench_quantile(values, n_values, 0.5);
 }
 
 static void wait_until_parked(void) {
   const double start = ws_bench_now();
   int n_quiet = 0;
   while (n_quiet < PARK_N_QUIET && ws_bench_now() - start < PARK_LIMIT_S) {
-    const double used = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+    const double used = cpu_time();
     nanosleep(&(struct timespec){0, (long)(1e9 * PARK_WINDOW_S)}, NULL);
-    n_quiet = clock_s(CLOCK_PROCESS_CPUTIME_ID) - used < PARK_QUIET_S ? n_quiet + 1 : 0;
+    n_quiet = cpu_time() - used < PARK_QUIET_S ? n_quiet + 1 : 0;
   }
   const double waited = ws_bench_now() - start - PARK_N_QUIET * PARK_WINDOW_S;
   if (waited > longest_park_s) longest_park_s = waited;
@@ -76,16 +57,23 @@ bool ws_bench_enter(const bench_arm *arm, bool threaded) {
 
 /* ---- Do the arms agree? -------------------------------------------------------------------------------------------------- */
 
-/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call). */
-static double largest_difference(const bench_problem *p, const void *c, const void *reference) {
+/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call), or if the padding between lines was
+ * written. */
+static double largest_difference(const bench_problem *p, const char *c, const char *reference) {
   const bool wide = ws_bench_is_double(p->shape.type);
-  const size_t count = p->c_bytes / (wide ? sizeof(double) : sizeof(float));
+  const size_t real_bytes = wide ? sizeof(double) : sizeof(float);
+  const size_t n_lines = p->shape.layout == WSGEMM_ROW_MAJOR ? (size_t)p->shape.m : (size_t)p->shape.n;
+  const size_t ld_bytes = p->c_bytes / n_lines, line_bytes = ld_bytes - p->c_more_bytes;
   double largest = 0;
-  for (size_t i = 0; i < count; i++) {
-    const double d = wide ? fabs(((const double *)c)[i] - ((const double *)reference)[i])
-                          : fabs((double)((const float *)c)[i] - (double)((const float *)reference)[i]);
-    if (!(d <= largest)) largest = d;
-    if (isnan(largest)) break;
+  for (size_t line = 0; line < n_lines; line++, c += ld_bytes, reference += ld_bytes) {
+    if (memcmp(c + line_bytes, reference + line_bytes, p->c_more_bytes) != 0) return NAN;
+    for (size_t i = 0; i < line_bytes / real_bytes; i++) {
+      const double d =
+          wide ? fabs(((const double *)(const void *)c)[i] - ((const double *)(const void *)reference)[i])
+               : fabs((double)((const float *)(const void *)c)[i] - (double)((const float *)(const void *)reference)[i]);
+      if (!(d <= largest)) largest = d;
+      if (isnan(largest)) return NAN;
+    }
   }
   return largest;
 }
@@ -218,9 +206,7 @@ bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, c
   for (int i = 0; i < n_arms; i++) {
     bench_arm *arm = &arms[i];
     arm->call_s = ws_bench_median(arm->sample_s, arm->n_samples);
-    arm->spread =
-        (ws_bench_quantile(arm->sample_s, arm->n_samples, 0.75) - ws_bench_quantile(arm->sample_s, arm->n_samples, 0.25)) /
-        arm->call_s;
+    arm->spread = ws_bench_spread(arm->sample_s, arm->n_samples);
   }
   return true;
 }

@@ -129,14 +129,6 @@ static const peak_row *widest(void) {
   return &portable;
 }
 
-bool ws_bench_has_avx512(void) {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0;
-#else
-  return false;
-#endif
-}
-
 const char *ws_bench_peak_isa(void) { return widest()->isa; }
 
 double ws_bench_peak_flops(bool double_precision) {

@@ -1,13 +1,11 @@
 /* bench_report.c - what leaves the benchmark: table lines on stdout, the progress bar on stderr, JSON lines, result files.
  *
  * A result file is kept in memory and takes its place, by renaming, only when its suite has ended well: a broken run leaves the
- * older figures alone. The device's name is made from what the kernel says about the CPU, and only labels results. */
+ * older figures alone. */
 #define _GNU_SOURCE
 #include "bench.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,25 +45,29 @@ void ws_bench_line(bench_session *s, const char *format, ...) {
 
 /* ---- JSON lines ---------------------------------------------------------------------------------------------------------- */
 
-static void put_number(FILE *f, const char *key, double value) {
-  if (value >= 0) fprintf(f, ",\"%s\":%.5g", key, value);
+static void put_number(FILE *f, const char *name, double value) {
+  if (value >= 0) ws_bench_result_number(f, name, value);
 }
 
 static void put_record(bench_session *s, FILE *f, const bench_record *r) {
   const char routine[] = {ws_bench_type_letter(r->type), 'g', 'e', 'm', 'm', 0};
-  fprintf(f, "{\"suite\":\"%s\"", r->suite);
-  ws_cli_put_member(f, "routine", routine);
-  ws_cli_put_member(f, "case", r->case_name);
-  ws_cli_put_member(f, "policy", r->policy);
+  const ws_bench_result result = {.suite = r->suite,
+                                  .routine = routine,
+                                  .case_name = r->case_name,
+                                  .policy = r->policy,
+                                  .device = s->device.name,
+                                  .peer = r->peer,
+                                  .ours = r->ours,
+                                  .theirs = r->theirs,
+                                  .unit = r->unit,
+                                  .ratio = r->ratio,
+                                  .commit = s->commit,
+                                  .date = s->date};
+  ws_bench_result_begin(f, &result);
+  put_number(f, "threads", r->n_threads);
+  if (r->shape_class) ws_bench_result_text(f, "class", r->shape_class);
   if (r->coarse_factor) put_number(f, "coarse_factor", r->coarse_factor);
   put_number(f, "coarse_factor_taken", r->coarse_factor_taken);
-  put_number(f, "threads", r->n_threads);
-  ws_cli_put_member(f, "device", s->device);
-  ws_cli_put_member(f, "peer", r->peer);
-  put_number(f, "ours", r->ours);
-  put_number(f, "theirs", r->theirs);
-  ws_cli_put_member(f, "unit", r->unit);
-  put_number(f, "ratio", r->ratio);
   put_number(f, "peak_fraction", r->peak_fraction);
   put_number(f, "idle_s", r->idle_s);
   put_number(f, "busy_s", r->busy_s);
@@ -74,10 +76,7 @@ static void put_record(bench_session *s, FILE *f, const bench_record *r) {
   put_number(f, "samples", r->n_samples);
   put_number(f, "spread", r->spread);
   put_number(f, "others_load", ws_bench_load_others());
-  ws_cli_put_member(f, "commit", s->commit);
-  ws_cli_put_member(f, "date", s->date);
-  fputs("}\n", f);
-  fflush(f);
+  ws_bench_result_end(f);
 }
 
 bench_record ws_bench_record(const bench_suite *suite, const bench_case *c) {
@@ -86,6 +85,7 @@ bench_record ws_bench_record(const bench_suite *suite, const bench_case *c) {
                         .policy = "auto",
                         .peer = "none",
                         .unit = "GF/s",
+                        .shape_class = c->shape_class >= 0 ? ws_shape_class_name(c->shape_class) : NULL,
                         .type = c->shape.type,
                         .n_threads = c->n_threads,
                         .coarse_factor_taken = -1,
@@ -108,7 +108,7 @@ void ws_bench_emit(bench_session *s, const bench_record *r) {
 /* ---- Result files -------------------------------------------------------------------------------------------------------- */
 
 static void device_folder(char *path, size_t bytes, const bench_session *s, const char *folder) {
-  snprintf(path, bytes, "%s/%s", folder, s->device_slug);
+  snprintf(path, bytes, "%s/%s", folder, s->device.slug);
 }
 
 bool ws_bench_begin_results(bench_session *s, const char *folder) {
@@ -151,74 +151,4 @@ bool ws_bench_keep_results(bench_session *s, const char *folder, const char *sui
   }
   ws_bench_drop_results(s);
   return good;
-}
-
-/* ---- The device's name --------------------------------------------------------------------------------------------------- */
-
-/* AMD's server parts carry no generation in their name under many hypervisors. */
-static const struct {
-  const char *vendor;
-  int family, first_model, last_model;
-  const char *name;
-} generations[] = {
-    {"AuthenticAMD", 23, 0x00, 0x2f, "zen"},  {"AuthenticAMD", 23, 0x30, 0xff, "zen2"}, {"AuthenticAMD", 25, 0x00, 0x0f, "zen3"},
-    {"AuthenticAMD", 25, 0x10, 0x1f, "zen4"}, {"AuthenticAMD", 25, 0x20, 0x5f, "zen3"}, {"AuthenticAMD", 25, 0x60, 0xaf, "zen4"},
-    {"AuthenticAMD", 26, 0x00, 0xff, "zen5"},
-};
-
-static bool take_field(const char *line, const char *key, char *value, size_t bytes) {
-  const size_t length = strlen(key);
-  const char *colon = strchr(line, ':');
-  if (strncmp(line, key, length) || !colon || strspn(line + length, " \t") != (size_t)(colon - line) - length) return false;
-  snprintf(value, bytes, "%s", colon + 1 + strspn(colon + 1, " \t"));
-  value[strcspn(value, "\n")] = 0;
-  return true;
-}
-
-/* "Intel(R) Xeon(R) CPU @ 2.0GHz" becomes "Intel Xeon". */
-static void tidy_model(char *model) {
-  static const char *const noise[] = {"(R)", "(TM)", "(r)", "(tm)", " CPU", " Processor"};
-  char *at = strstr(model, " @ ");
-  if (at) *at = 0;
-  for (size_t i = 0; i < sizeof noise / sizeof *noise; i++)
-    while ((at = strstr(model, noise[i]))) memmove(at, at + strlen(noise[i]), strlen(at + strlen(noise[i])) + 1);
-}
-
-static void make_slug(char *slug, size_t bytes, const char *text) {
-  size_t used = 0;
-  for (; *text && used + 1 < bytes; text++) {
-    if (isalnum((unsigned char)*text))
-      slug[used++] = (char)tolower((unsigned char)*text);
-    else if (used && slug[used - 1] != '-')
-      slug[used++] = '-';
-  }
-  slug[used] = 0;
-}
-
-void ws_bench_device(bench_session *s) {
-  char line[512], model[80] = "", vendor[32] = "", implementer[16] = "", part[16] = "", family[16] = "", number[16] = "",
-                  slug[80];
-  const char *generation = "";
-  cpu_set_t set;
-  FILE *f = fopen("/proc/cpuinfo", "re");
-  while (f && fgets(line, sizeof line, f)) {
-    if (*line == '\n' && (*model || *part)) break; /* the first processor is enough */
-    if (!take_field(line, "model name", model, sizeof model) && !take_field(line, "vendor_id", vendor, sizeof vendor) &&
-        !take_field(line, "cpu family", family, sizeof family) && !take_field(line, "model", number, sizeof number) &&
-        !take_field(line, "CPU implementer", implementer, sizeof implementer))
-      take_field(line, "CPU part", part, sizeof part);
-  }
-  if (f) fclose(f);
-  if (!*model) snprintf(model, sizeof model, "CPU implementer %s part %s", implementer, part);
-  tidy_model(model);
-  for (size_t i = 0; i < sizeof generations / sizeof *generations; i++)
-    if (!strcmp(vendor, generations[i].vendor) && atoi(family) == generations[i].family &&
-        atoi(number) >= generations[i].first_model && atoi(number) <= generations[i].last_model)
-      generation = generations[i].name;
-  s->n_cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-  snprintf(s->device, sizeof s->device, "%s%s%s, %d core%s", model, *generation ? " " : "", generation, s->n_cores,
-           s->n_cores == 1 ? "" : "s");
-  snprintf(line, sizeof line, "%s %s", model, generation);
-  make_slug(slug, sizeof slug, line);
-  snprintf(s->device_slug, sizeof s->device_slug, "%s%s%dc", slug, slug[strlen(slug) - 1] == '-' ? "" : "-", s->n_cores);
 }

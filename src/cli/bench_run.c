@@ -31,7 +31,7 @@ static bool fail_arm(bench_session *s, const char *label) {
 static bool fail_case(bench_session *s, const bench_suite *suite, const bench_case *c) {
   char reason[sizeof s->error];
   memcpy(reason, s->error, sizeof reason);
-  snprintf(s->error, sizeof s->error, "%s, %cgemm %s: %.380s", suite->name, ws_bench_type_letter(c->shape.type), c->name, reason);
+  snprintf(s->error, sizeof s->error, "%s, %cgemm %s: %.300s", suite->name, ws_bench_type_letter(c->shape.type), c->name, reason);
   return false;
 }
 
@@ -39,37 +39,37 @@ static bool fail_case(bench_session *s, const bench_suite *suite, const bench_ca
 
 typedef struct group {
   char routine;
-  int n_threads, n;
-  double log_sum, least, least_peak, log_peak;
-  char least_name[64];
+  int n_threads, shape_class;
+  ws_bench_mean ratio, peak;
+  char least_name[WS_RANDOM_CASE_BYTES];
 } group;
 
-enum { MAX_GROUPS = 16 };
+enum { MAX_GROUPS = 48 }; /* 4 routines, 2 thread counts, 5 classes of shapes at most (-1: none), and room */
 
 static void group_add(group *groups, const bench_case *c, double ratio, double peak_fraction) {
   const char routine = ws_bench_type_letter(c->shape.type);
   int i = 0;
-  while (i < MAX_GROUPS - 1 && groups[i].n && (groups[i].routine != routine || groups[i].n_threads != c->n_threads)) i++;
+  while (i < MAX_GROUPS - 1 && groups[i].ratio.n &&
+         (groups[i].routine != routine || groups[i].n_threads != c->n_threads || groups[i].shape_class != c->shape_class))
+    i++;
   group *g = &groups[i];
-  if (!g->n || ratio < g->least) {
-    g->least = ratio;
-    snprintf(g->least_name, sizeof g->least_name, "%s", c->name);
-  }
-  if (!g->n || peak_fraction < g->least_peak) g->least_peak = peak_fraction;
+  if (ws_bench_mean_add(&g->ratio, ratio)) snprintf(g->least_name, sizeof g->least_name, "%s", c->name);
+  ws_bench_mean_add(&g->peak, peak_fraction);
   g->routine = routine;
   g->n_threads = c->n_threads;
-  g->n++;
-  g->log_sum += log(ratio);
-  g->log_peak += log(peak_fraction);
+  g->shape_class = c->shape_class;
 }
 
 static void group_print(bench_session *s, const group *groups, const char *against, bool with_peak) {
-  for (int i = 0; i < MAX_GROUPS && groups[i].n; i++) {
+  for (int i = 0; i < MAX_GROUPS && groups[i].ratio.n; i++) {
     const group *g = &groups[i];
-    char peak[64] = "";
-    if (with_peak) snprintf(peak, sizeof peak, "; of peak %.2f, least %.2f", exp(g->log_peak / g->n), g->least_peak);
-    ws_bench_line(s, "  %cgemm, %d thread%s: %s %.3f in the geometric mean, least %.3f (%s)%s", g->routine, g->n_threads,
-                  g->n_threads == 1 ? "" : "s", against, exp(g->log_sum / g->n), g->least, g->least_name, peak);
+    char peak[64] = "", class_text[32] = "";
+    if (with_peak) snprintf(peak, sizeof peak, "; of peak %.2f, least %.2f", ws_bench_mean_of(&g->peak), g->peak.least);
+    if (g->shape_class >= 0)
+      snprintf(class_text, sizeof class_text, ", %s (%d)", ws_shape_class_name(g->shape_class), g->ratio.n);
+    ws_bench_line(s, "  %cgemm, %d thread%s%s: %s %.3f in the geometric mean, least %.3f (%s)%s", g->routine, g->n_threads,
+                  g->n_threads == 1 ? "" : "s", class_text, against, ws_bench_mean_of(&g->ratio), g->ratio.least, g->least_name,
+                  peak);
   }
 }
 
@@ -77,18 +77,21 @@ static void label_case(char *label, size_t bytes, const bench_case *c) {
   snprintf(label, bytes, "%cgemm %s, %dt", ws_bench_type_letter(c->shape.type), c->name, c->n_threads);
 }
 
+static int label_width(const bench_suite *suite) { return suite->n_random ? 74 : 30; }
+
 /* ---- Against the peers --------------------------------------------------------------------------------------------------- */
 
-static void print_peers_head(bench_session *s) {
+static void print_peers_head(bench_session *s, int width) {
   char line[256];
-  int used = snprintf(line, sizeof line, "%-30s %8s %5s", UNIT, "wsgemm", "peak");
-  for (int i = 0; i < s->n_peers; i++) used += snprintf(line + used, sizeof line - (size_t)used, "   peer %d  ratio", i + 1);
-  if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, "  worst");
+  int used = snprintf(line, sizeof line, "%-*s %8s %5s", width, UNIT, "wsgemm", "peak");
+  for (int i = 0; i < s->n_peers; i++) used += snprintf(line + used, sizeof line - (size_t)used, "   peer %d speedup", i + 1);
+  if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, "  least");
   ws_bench_line(s, "%s", line);
 }
 
 static void report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm *arms, group *groups) {
-  char line[256], label[96];
+  const int width = label_width(suite);
+  char line[256 + WS_RANDOM_CASE_BYTES], label[WS_RANDOM_CASE_BYTES + 16];
   const bench_arm *own = &arms[0], *peak = &arms[1 + s->n_peers];
   const double of_peak = rate(own) / rate(peak);
   double worst = INFINITY;
@@ -101,7 +104,7 @@ static void report_peers(bench_session *s, const bench_suite *suite, const bench
   r.n_samples = own->n_samples;
 
   label_case(label, sizeof label, c);
-  int used = snprintf(line, sizeof line, "%-30s %8.1f %5.2f", label, rate(own), of_peak);
+  int used = snprintf(line, sizeof line, "%-*s %8.1f %5.2f", width, label, rate(own), of_peak);
   for (int i = 0; i < s->n_peers; i++) {
     const bench_arm *peer = &arms[1 + i];
     r.peer = peer->label;
@@ -109,7 +112,7 @@ static void report_peers(bench_session *s, const bench_suite *suite, const bench
     r.ratio = peer->call_s / own->call_s;
     if (r.ratio < worst) worst = r.ratio;
     ws_bench_emit(s, &r);
-    used += snprintf(line + used, sizeof line - (size_t)used, " %8.1f %6.3f", rate(peer), r.ratio);
+    used += snprintf(line + used, sizeof line - (size_t)used, " %8.1f %7.3f", rate(peer), r.ratio);
   }
   if (s->n_peers > 1) snprintf(line + used, sizeof line - (size_t)used, " %6.3f", worst);
   if (!s->n_peers) ws_bench_emit(s, &r);
@@ -122,7 +125,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
   group groups[MAX_GROUPS] = {{0}};
   bool good = true;
 
-  print_peers_head(s);
+  print_peers_head(s, label_width(suite));
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
     bench_arm arms[2 + BENCH_MAX_PEERS] = {{0}};
@@ -144,7 +147,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
     free_arms(arms, n_arms);
     ws_bench_problem_free(&p);
   }
-  if (good && s->n_peers) group_print(s, groups, s->n_peers > 1 ? "worst ratio" : "ratio", true);
+  if (good && s->n_peers) group_print(s, groups, s->n_peers > 1 ? "speedup over the fastest peer" : "speedup", true);
   return good;
 }
 
@@ -153,7 +156,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
 /* Arm 0 beside arm 1, whose rate is printed in so many columns. */
 static void report_pair(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm arms[2], int width,
                         group *groups) {
-  char label[96];
+  char label[WS_RANDOM_CASE_BYTES + 16];
   bench_record r = ws_bench_record(suite, c);
   r.policy = "auto";
   r.unit = UNIT;
@@ -176,7 +179,7 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
   group groups[MAX_GROUPS] = {{0}};
   bool good = true;
 
-  ws_bench_line(s, "%-30s %8s %9s %7s", UNIT, "all", "1 thread", "ratio");
+  ws_bench_line(s, "%-30s %8s %9s %7s", UNIT, "all", "1 thread", "speedup");
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
     bench_arm arms[2] = {{0}};
@@ -197,7 +200,7 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
     free_arms(arms, 2);
     ws_bench_problem_free(&p);
   }
-  if (good) group_print(s, groups, "all threads over one", false);
+  if (good) group_print(s, groups, "speedup over one thread", false);
   return good;
 }
 
@@ -208,7 +211,7 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
   group groups[MAX_GROUPS] = {{0}};
   bool good = true;
 
-  ws_bench_line(s, "%-30s %8s %8s %7s", UNIT, "half", "sgemm", "ratio");
+  ws_bench_line(s, "%-30s %8s %8s %7s", UNIT, "half", "sgemm", "speedup");
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
     bench_shape single = c->shape;
@@ -230,7 +233,7 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
     ws_bench_problem_free(&p);
     ws_bench_problem_free(&p_single);
   }
-  if (good) group_print(s, groups, "ratio to sgemm", false);
+  if (good) group_print(s, groups, "speedup over sgemm", false);
   return good;
 }
 
@@ -240,7 +243,7 @@ static void report_dips(bench_session *s, const bench_suite *suite, const bench_
   group groups[MAX_GROUPS] = {{0}};
   for (int i = 1; i + 1 < n_cases; i++) {
     const double neighbours = (rate(&arms[i - 1]) + rate(&arms[i + 1])) / 2;
-    char label[96];
+    char label[WS_RANDOM_CASE_BYTES + 16];
     bench_record r = ws_bench_record(suite, &cases[i]);
     r.policy = "auto";
     r.unit = UNIT;
@@ -255,7 +258,7 @@ static void report_dips(bench_session *s, const bench_suite *suite, const bench_
     ws_bench_line(s, "%-30s %8.1f %10.1f %7.3f", label, r.ours, neighbours, r.ratio);
     group_add(groups, &cases[i], r.ratio, 1);
   }
-  group_print(s, groups, "size over its neighbours", false);
+  group_print(s, groups, "rate over that of the neighbouring sizes", false);
 }
 
 bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
@@ -357,7 +360,7 @@ static bool run_settings_of_case(const settings_run *run, const bench_case *c) {
   good = good && ws_bench_measure(arms, n_settings, &timing, s->error, sizeof s->error);
   if (!good) fail_case(s, suite, c);
   for (int j = 0; good && j < n_settings; j++) {
-    char label[96];
+    char label[WS_RANDOM_CASE_BYTES + 16];
     bench_record r = ws_bench_record(suite, c);
     r.policy = settings[j].policy_name;
     r.coarse_factor = settings[j].coarse_factor;
@@ -380,7 +383,7 @@ static bool run_settings_of_case(const settings_run *run, const bench_case *c) {
 
 static bool run_settings(const settings_run *run, const bench_case *cases, int n_cases) {
   bool good = true;
-  ws_bench_line(run->s, "%-48s %8s %7s", UNIT, "rate", run->ratio_head);
+  ws_bench_line(run->s, "%-48s %8s %s", UNIT, "rate", run->ratio_head);
   for (int i = 0; good && i < n_cases; i++) {
     ws_bench_progress(run->s, i, n_cases, cases[i].name);
     good = run_settings_of_case(run, &cases[i]);
@@ -398,7 +401,7 @@ bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const ben
       {"wsgemm steal, COARSE_FACTOR 4", "steal", WSGEMM_POLICY_STEAL, 4},
       {"wsgemm steal, COARSE_FACTOR 8", "steal", WSGEMM_POLICY_STEAL, 8},
   };
-  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "ratio to fixed_blocks"};
+  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "speedup over fixed_blocks"};
   return run_settings(&r, cases, n_cases);
 }
 
@@ -412,6 +415,6 @@ bool ws_bench_run_coarse(bench_session *s, const bench_suite *suite, const bench
       {"wsgemm COARSE_FACTOR 16", "auto", WSGEMM_POLICY_AUTO, 16},
       {"wsgemm COARSE_FACTOR 64", "auto", WSGEMM_POLICY_AUTO, 64},
   };
-  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "ratio to automatic"};
+  const settings_run r = {s, suite, settings, sizeof settings / sizeof *settings, "speedup over automatic"};
   return run_settings(&r, cases, n_cases);
 }

@@ -185,7 +185,7 @@ static bool run_case(bench_session *s, const bench_suite *suite, const bench_cas
       if (!good) snprintf(s->error, sizeof s->error, "%s failed while it was timed", arms[at].label);
     }
   neighbour_stop(&nb);
-  for (int i = 0; good && i < n_arms; i++) conclude(&results[i], n_rounds, s->n_cores);
+  for (int i = 0; good && i < n_arms; i++) conclude(&results[i], n_rounds, s->device.n_cores);
   if (good) report(s, suite, c, arms, n_arms, results, n_rounds);
   return good;
 }
@@ -193,7 +193,7 @@ static bool run_case(bench_session *s, const bench_suite *suite, const bench_cas
 bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
   steal_result *results;
   bool good = true;
-  if (s->n_cores < 2) {
+  if (s->device.n_cores < 2) {
     snprintf(s->error, sizeof s->error, "suite steal needs two cores; this process may use one");
     return false;
   }

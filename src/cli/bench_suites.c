@@ -33,6 +33,8 @@ static const bench_shape heat_shapes[] = {
     {.m = 4096, .n = 4096, .k = 1024},
 };
 
+enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
+
 #define DISTURBED 0.03 /* share of the machine taken by others from which on a run is called disturbed */
 
 /* timing: samples, seconds per sample, seconds per case */
@@ -103,6 +105,14 @@ const bench_suite ws_bench_suites[] = {
      .one_thread = true,
      .all_ops = true,
      .timing = {21, 2e-3, 4}},
+    {.name = "random",
+     .what = "shapes drawn at random from 8 to 2048: square, flat, small, ragged; one thread and all",
+     .routines = "sd",
+     .run = ws_bench_run_peers,
+     .n_random = 40,
+     .one_thread = true,
+     .all_threads = true,
+     .timing = {11, 1e-3, 1.5}},
     {.name = "heat",
      .what = "m and n from 16 to 4096 at k = 1024, all threads",
      .routines = "sd",
@@ -176,6 +186,7 @@ static void add_case(case_list *list, const bench_shape *shape, int n_threads, c
   bench_case *c = &more[list->n_cases++];
   c->shape = *shape;
   c->n_threads = n_threads;
+  c->shape_class = -1;
   if (shape->m == shape->n && shape->n == shape->k)
     snprintf(c->name, sizeof c->name, "%sn=%lld", prefix, (long long)shape->m);
   else
@@ -202,6 +213,28 @@ static void add_ops(case_list *list, const bench_suite *suite, bench_shape shape
   }
 }
 
+static void add_random(case_list *list, const bench_session *s, const bench_suite *suite, wsgemm_type type, int n_threads) {
+  const int n_shapes = s->n_random ? s->n_random : suite->n_random;
+  for (int i = 0; i < n_shapes && !list->out_of_memory; i++) {
+    const ws_random_shape drawn = ws_random_shape_at(s->seed, i, RANDOM_LEAST, RANDOM_MOST);
+    const bench_shape shape = {.type = type,
+                               .layout = WSGEMM_COL_MAJOR,
+                               .transa = drawn.transposed_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
+                               .transb = drawn.transposed_b ? WSGEMM_TRANS : WSGEMM_NO_TRANS,
+                               .m = drawn.m,
+                               .n = drawn.n,
+                               .k = drawn.k,
+                               .more_a = drawn.more_a,
+                               .more_b = drawn.more_b,
+                               .more_c = drawn.more_c};
+    add_case(list, &shape, n_threads, "");
+    if (list->out_of_memory) return;
+    bench_case *c = &list->cases[list->n_cases - 1];
+    c->shape_class = drawn.shape_class;
+    ws_random_shape_case(&drawn, c->name);
+  }
+}
+
 static void add_shapes(case_list *list, const bench_session *s, const bench_suite *suite, wsgemm_type type, int n_threads) {
   const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
   const bench_shape *shapes = s->n_shapes ? s->shapes : suite->shapes;
@@ -212,11 +245,25 @@ static void add_shapes(case_list *list, const bench_session *s, const bench_suit
     add_ops(list, suite, shape, n_threads);
   }
   if (s->n_shapes) return;
+  if (suite->n_random) add_random(list, s, suite, type, n_threads);
   for (const int64_t *size = suite->sizes; size && *size; size++)
     if (!is_complex || !suite->complex_limit || *size <= suite->complex_limit)
       add_ops(list, suite, (bench_shape){.type = type, .m = *size, .n = *size, .k = *size}, n_threads);
   for (int64_t size = suite->first; suite->step && size <= suite->last; size += suite->step)
     add_ops(list, suite, (bench_shape){.type = type, .m = size, .n = size, .k = size}, n_threads);
+}
+
+/* What the suite leaves out of what was asked for, and why. */
+static void tell_left_out(bench_session *s, const bench_suite *suite, char letter, bool fits) {
+  const bool is_complex = letter == 'c' || letter == 'z';
+  if (!fits && suite->run == ws_bench_run_half)
+    ws_bench_line(s, "%s: %cgemm is not run: this suite compares half precision with sgemm", suite->name, letter);
+  else if (!fits)
+    ws_bench_line(s, "%s: %cgemm is not run: no peer has half precision; suite half compares it with sgemm", suite->name, letter);
+  for (const int64_t *size = suite->sizes; fits && is_complex && suite->complex_limit && !s->n_shapes && size && *size; size++)
+    if (*size > suite->complex_limit)
+      ws_bench_line(s, "%s: %cgemm n=%lld is not run: complex squares end at %lld (time)", suite->name, letter, (long long)*size,
+                    (long long)suite->complex_limit);
 }
 
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
@@ -234,19 +281,18 @@ bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
   for (const char *r = routines; *r; r++) {
     const wsgemm_type type = (wsgemm_type)(strchr(letters, *r) - letters);
     const bool fits = ws_bench_is_half(type) == (suite->run == ws_bench_run_half); /* no peer has them */
+    tell_left_out(s, suite, *r, fits);
     for (int i = 0; fits && i < n_counts; i++) add_shapes(&list, s, suite, type, counts[i]);
   }
-  bool good = !list.out_of_memory && list.n_cases > 0;
-  if (list.out_of_memory)
-    snprintf(s->error, sizeof s->error, "out of memory");
-  else if (!good)
-    snprintf(s->error, sizeof s->error, "%s has none of these routines", suite->name);
-  if (good) {
+  bool good = !list.out_of_memory;
+  if (!good) snprintf(s->error, sizeof s->error, "out of memory");
+  if (good && list.n_cases > 0) {
+    s->n_suites_run++;
     ws_bench_load_begin();
     ws_bench_line(s, "%s: %s", suite->name, suite->what);
     good = suite->run(s, suite, list.cases, list.n_cases);
   }
-  if (good) {
+  if (good && list.n_cases > 0) {
     ws_bench_progress(s, 0, 0, NULL);
     const double park_s = ws_bench_take_longest_park();
     if (park_s > 0.001)

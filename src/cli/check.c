@@ -4,6 +4,7 @@
  * and its rounding error by fma and Knuth's two-sum, and the errors are summed beside. That is as good as twice the precision
  * of double, so that what the reference itself is off by does not count against any bound here. Needs -ffp-contract=off. */
 #include "check.h"
+#include "bench/harness/random.h"
 #include "types.h"
 
 #include <float.h>
@@ -18,13 +19,6 @@
 
 ws_view ws_view_transposed(ws_view v, bool conjugate) {
   return (ws_view){v.type, v.data, v.n_cols, v.n_rows, v.col_stride, v.row_stride, v.is_conj != conjugate};
-}
-
-uint64_t ws_random(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
 }
 
 /* ---- Sums in doubled precision ------------------------------------------------------------------------------------------- */

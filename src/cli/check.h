@@ -50,7 +50,4 @@ bool ws_check_passed(const ws_check *check);
 /* "err/bound 3.2 at (4, 7): got 1, should be 2", into text. */
 void ws_check_describe(const ws_check *check, char *text, size_t bytes);
 
-/* The next number of a small random generator (splitmix64); any seed will do. */
-uint64_t ws_random(uint64_t *state);
-
 #endif

@@ -4,6 +4,7 @@
  * file name with a line feed in it cannot make two lines of one. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "bench/harness/result.h"
 
 #include <errno.h>
 #include <math.h>
@@ -170,18 +171,7 @@ bool ws_cli_next_line(char **text, char **key, char **value) {
   return true;
 }
 
-void ws_cli_put_json(FILE *f, const char *text) {
-  putc('"', f);
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-    if (*p == '"' || *p == '\\')
-      fprintf(f, "\\%c", *p);
-    else if (*p < 0x20 || *p >= 0x7f)
-      fprintf(f, "\\u%04x", *p);
-    else
-      putc(*p, f);
-  }
-  putc('"', f);
-}
+void ws_cli_put_json(FILE *f, const char *text) { ws_bench_put_json(f, text); }
 
 void ws_cli_put_member(FILE *f, const char *key, const char *value) {
   fprintf(f, ",\"%s\":", key);

@@ -1,13 +1,12 @@
 /* Sizes by name, by number and by file: see shapes.h. */
 #define _GNU_SOURCE
 #include "shapes.h"
-#include "check.h"
+#include "bench/harness/random.h"
 #include "cli.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +94,6 @@ static bool read_shape(const char *text, ws_shape *s) {
 
 static bool looks_like_shape(const char *text) { return isdigit((unsigned char)*text) && text[strspn(text, "0123456789x")] == 0; }
 
-static int64_t random_size(uint64_t *state) {
-  const double u = (double)(ws_random(state) >> 11) * 0x1p-53;
-  return (int64_t)llround(RANDOM_LEAST * exp(u * log((double)RANDOM_MOST / RANDOM_LEAST)));
-}
-
 /* random:COUNT[:SEED] */
 static int add_random(ws_shapes *list, const char *command, const char *text) {
   char copy[64], *rest = copy;
@@ -113,9 +107,9 @@ static int add_random(ws_shapes *list, const char *command, const char *text) {
   int code = WS_EXIT_OK;
   while (code == WS_EXIT_OK && count-- > 0) {
     ws_shape s;
-    s.m = random_size(&state);
-    s.n = random_size(&state);
-    s.k = random_size(&state);
+    s.m = ws_random_size(&state, RANDOM_LEAST, RANDOM_MOST);
+    s.n = ws_random_size(&state, RANDOM_LEAST, RANDOM_MOST);
+    s.k = ws_random_size(&state, RANDOM_LEAST, RANDOM_MOST);
     code = add(list, command, s);
   }
   return code;

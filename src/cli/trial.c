@@ -1,5 +1,6 @@
 /* Makes a problem of random matrices, multiplies, judges: see trial.h. */
 #include "trial.h"
+#include "bench/harness/random.h"
 #include "cli.h"
 #include "gpu.h"
 

@@ -13,7 +13,7 @@ from typing import Any
 from ._results import ROUTINES, Device, Record, shape_of
 
 _NAMES = ("suite", "routine", "case", "device", "commit", "date")  # of every record
-_POSITIVE = ("ours", "theirs", "ratio", "value", "max", "ideal", "over_ideal", "times_no_prologue")  # most axes are logarithmic
+_POSITIVE = ("ours", "theirs", "ratio", "max", "ideal", "over_ideal", "times_no_prologue")  # most axes are logarithmic
 _FINITE = ("peak_fraction", "busy_share", "beta")
 _COUNTS = ("threads", "coarse")
 _SIZED = ("case", "policy", "tile")  # hold sizes in figures

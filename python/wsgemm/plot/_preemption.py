@@ -38,16 +38,16 @@ def draw_waits(device: Device) -> list[Drawing]:
         " bars: to the longest. Dashed: the wait on an idle GPU. vector_scale: a kernel bound by memory in the product's place.",
     )
     figure, axes = sheet("How long a kernel of high priority waits", text, 2.0 * rows, rows=rows, columns=columns, sharex=True)
-    least = min(_ms(r, "value") for r in records) / 1.6
+    least = min(_ms(r, "ours") for r in records) / 1.6
     most = max(_ms(r, "max") for r in records) * 1.4
     for ax, ((routine, size), group) in zip(axes.flat, panels.items()):
         shown = {str(r["policy"]): r for r in group}
-        rows_of_dots = [(_policies.label(p), p, _ms(shown[p], "value"), _ms(shown[p], "max")) for p in _policies.ordered(shown)]
+        rows_of_dots = [(_policies.label(p), p, _ms(shown[p], "ours"), _ms(shown[p], "max")) for p in _policies.ordered(shown)]
         log_ticks(ax, "x", [d for d in _DECADES if least <= d <= most], base=10)
         ax.set_xlim(least, most)
         _policies.draw_dots(ax, rows_of_dots, ".2g")
         if "idle" in shown:
-            ax.axvline(_ms(shown["idle"], "value"), color=BLACK, linestyle="--", linewidth=1)
+            ax.axvline(_ms(shown["idle"], "ours"), color=BLACK, linestyle="--", linewidth=1)
         ax.set_title(f"beside {routine}" + (f", n = {size}" if size else ""))
     hide_rest(axes, len(panels))
     for ax in axes[-1]:
@@ -59,8 +59,8 @@ def _pairs(records: list[Record]) -> list[tuple[str, float, float]]:
     """(kernel, wait in ms, cost) of each kernel that has both."""
     pairs = []
     for kernel, group in grouped(records, lambda r: str(r["kernel"])).items():
-        wait = [_ms(r, "value") for r in group if str(r["case"]).startswith("priority")]
-        cost = [float(r["value"]) for r in group if str(r["case"]).startswith("cost")]
+        wait = [_ms(r, "ours") for r in group if str(r["case"]).startswith("priority")]
+        cost = [float(r["ours"]) for r in group if str(r["case"]).startswith("cost")]
         if wait and cost:
             pairs.append((kernel, wait[0], cost[0]))
     return pairs

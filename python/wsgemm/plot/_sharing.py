@@ -37,7 +37,7 @@ def draw(device: Device) -> list[Drawing]:
         if ideal:
             ax.plot(*zip(*ideal), color=BLACK, linestyle=":", linewidth=1.5, zorder=5)
         for policy in policies:
-            points = sorted((_policies.number(r, "sms") or 0, float(r["value"])) for r in group if r["policy"] == policy)
+            points = sorted((_policies.number(r, "sms") or 0, float(r["ours"])) for r in group if r["policy"] == policy)
             if points:
                 ax.plot(*zip(*points), zorder=3, alpha=0.9, **_policies.looks(policy))
         ax.set_title(routine + (f", n = {size}" if size else ""))

@@ -41,7 +41,7 @@ def draw(device: Device) -> list[Drawing]:
             policy = str(record["policy"])
             shift = 0.12 * (policies.index(policy) - (len(policies) - 1) / 2)
             looks = {**_policies.looks(policy), "linestyle": "none", "markersize": 6}
-            right.plot([float(record["value"])], [place + shift], **looks)
+            right.plot([float(record["ours"])], [place + shift], **looks)
     right.axvline(1, color=BLACK, linestyle=":", linewidth=1.5, zorder=1)
     right.set_yticks(range(len(cases)), ["even" if case == "none" else case for case in cases])
     right.set_ylim(len(cases) - 0.5, -0.5)

@@ -1,14 +1,17 @@
-/* bench_peers.c - loads other BLAS libraries into this process, each in a name space of its own (dlopen, RTLD_LOCAL).
+/* peers_cpu.c - loads other BLAS libraries into this process, each in a name space of its own
+ * (dlopen, RTLD_LOCAL).
  *
- * The interface used is CBLAS with 32-bit integers. A family says how a library is asked for its version and core and told its
- * thread count; prefixes and families are tables, so that another packaging of the same library is a row. A peer that runs
- * kernels far below this machine (its core was forced, or its detection is older than the CPU) makes every ratio meaningless:
- * it is refused. */
+ * The interface used is CBLAS with 32-bit integers. A family says how a library is asked for its
+ * version and core and told its thread count; prefixes and families are tables, so that another
+ * packaging of the same library is a row. A peer that runs kernels far below this machine (its
+ * core was forced, or its detection is older than the CPU) makes every ratio meaningless: it is
+ * refused. */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "bench/harness/peers_cpu.h"
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,6 +22,14 @@ static const char *const prefixes[] = {"", "scipy_"};
 static const char *const default_peers[] = {"libopenblas.so.0",
                                             ".venv/lib/python3*/site-packages/scipy_openblas32/lib/libscipy_openblas.so"};
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static bool has_avx512(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") != 0;
+#else
+  return false;
+#endif
+}
 
 int ws_bench_clean_environment(char *text, size_t bytes) {
   int n_removed = 0;
@@ -45,7 +56,8 @@ int ws_bench_clean_environment(char *text, size_t bytes) {
   return n_removed;
 }
 
-/* Looks up prefix + name and copies the address to a function pointer (ISO C has no cast for that). */
+/* Looks up prefix + name and copies the address to a function pointer (ISO C has no cast for
+ * that). */
 static bool find(void *library, const char *prefix, const char *name, void *function) {
   char symbol[128];
   snprintf(symbol, sizeof symbol, "%s%s", prefix, name);
@@ -110,7 +122,7 @@ static int load(const char *path, const char *wanted_prefix, bool allow_slow, be
     snprintf(error, bytes, "peer %.200s is neither OpenBLAS nor BLIS: it cannot be asked for its version and threads", path);
     return -1;
   }
-  if (ws_bench_has_avx512() && !allow_slow) {
+  if (has_avx512() && !allow_slow) {
     bool fast = false;
     for (const char *const *name = families[family].avx512_cores; *name; name++) fast |= strcasecmp(core, *name) == 0;
     if (!fast) {

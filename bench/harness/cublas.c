@@ -1,5 +1,6 @@
-/* cublas.c - loads cuBLAS at run time: see cublas.h. Its types are ints and pointers here; the values are those of its manual. */
-#include "cublas.h"
+/* cublas.c - loads cuBLAS at run time: see cublas.h. Its types are ints and pointers here; the
+ * values are those of its manual. */
+#include "bench/harness/cublas.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static void find(void *library, const char *name, void *function) {
   memcpy(function, &symbol, sizeof symbol);
 }
 
-bool cublas_open(cudaStream_t stream) {
+bool ws_bench_cublas_open(cudaStream_t stream) {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
   static const char *const routines[] = {"cublasSgemm_v2_64", "cublasDgemm_v2_64", "cublasCgemm_v2_64", "cublasZgemm_v2_64"};
   void *library = NULL;
@@ -50,12 +51,12 @@ bool cublas_open(cudaStream_t stream) {
   return true;
 }
 
-void cublas_set_tf32(bool on) { set_math(handle, on ? TF32_MATH : DEFAULT_MATH); }
+void ws_bench_cublas_set_tf32(bool on) { set_math(handle, on ? TF32_MATH : DEFAULT_MATH); }
 
-const char *cublas_version(void) { return version; }
+const char *ws_bench_cublas_version(void) { return version; }
 
-bool cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
-                 int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+bool ws_bench_cublas_gemm(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, const void *a,
+                          int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
   static const float one_s[2] = {1, 0}, zero_s[2] = {0, 0};
   static const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
   const bool wide = type == WSGEMM_F64 || type == WSGEMM_C64;

@@ -1,6 +1,6 @@
-/* cublaslt.c - loads cuBLASLt at run time: see cublaslt.h. Its types are ints, pointers and the two structs below; the values are those of
- * its manual. */
-#include "cublaslt.h"
+/* cublaslt.c - loads cuBLASLt at run time: see cublaslt.h. Its types are ints, pointers and the
+ * two structs below; the values are those of its manual. */
+#include "bench/harness/cublaslt.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -39,8 +39,9 @@ static struct {
 } lt;
 
 static void *handle, *preference, *workspace;
+static char version[48];
 static void *desc, *layouts[3]; /* of A, B and C */
-static proposal found[CUBLASLT_MOST];
+static proposal found[WS_BENCH_CUBLASLT_MOST];
 
 static bool find(void *library, const char *name, void *function) {
   void *symbol = dlsym(library, name);
@@ -57,26 +58,33 @@ static bool open_library(void) {
     printf("no cuBLASLt: %s\n", dlerror());
     return false;
   }
-  const bool is_whole =
-      find(library, "cublasLtCreate", &lt.create) && find(library, "cublasLtMatmulDescCreate", &lt.desc_create) &&
-      find(library, "cublasLtMatmulDescSetAttribute", &lt.desc_set) &&
-      find(library, "cublasLtMatmulDescDestroy", &lt.desc_destroy) &&
-      find(library, "cublasLtMatrixLayoutCreate", &lt.layout_create) &&
-      find(library, "cublasLtMatrixLayoutDestroy", &lt.layout_destroy) &&
-      find(library, "cublasLtMatmulPreferenceCreate", &lt.preference_create) &&
-      find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) &&
-      find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.propose) && find(library, "cublasLtMatmul", &lt.matmul);
+  int (*property)(int, int *);
+  const bool is_whole = find(library, "cublasLtGetProperty", &property) && find(library, "cublasLtCreate", &lt.create) &&
+                        find(library, "cublasLtMatmulDescCreate", &lt.desc_create) &&
+                        find(library, "cublasLtMatmulDescSetAttribute", &lt.desc_set) &&
+                        find(library, "cublasLtMatmulDescDestroy", &lt.desc_destroy) &&
+                        find(library, "cublasLtMatrixLayoutCreate", &lt.layout_create) &&
+                        find(library, "cublasLtMatrixLayoutDestroy", &lt.layout_destroy) &&
+                        find(library, "cublasLtMatmulPreferenceCreate", &lt.preference_create) &&
+                        find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) &&
+                        find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.propose) &&
+                        find(library, "cublasLtMatmul", &lt.matmul);
   if (!is_whole || lt.create(&handle) != 0 || lt.preference_create(&preference) != 0 ||
       lt.preference_set(preference, PREFERENCE_MAX_WORKSPACE, &most_workspace, sizeof most_workspace) != 0 ||
       cudaMalloc(&workspace, most_workspace) != cudaSuccess) {
     puts("no cuBLASLt: this library cannot be used");
     return false;
   }
+  int part[3] = {0};
+  for (int i = 0; i < 3; i++) property(i, &part[i]);
+  snprintf(version, sizeof version, "cuBLASLt %d.%d.%d", part[0], part[1], part[2]);
   return true;
 }
 
-int cublaslt_propose(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, int64_t lda,
-                     int64_t ldb, int64_t ldc) {
+const char *ws_bench_cublaslt_version(void) { return version; }
+
+int ws_bench_cublaslt_propose(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n, int64_t k, int64_t lda,
+                              int64_t ldb, int64_t ldc) {
   if (!open_library()) return -1;
   const int half = type == WSGEMM_F16 ? R_16F : R_16BF;
   const bool trans_a = transa != WSGEMM_NO_TRANS, trans_b = transb != WSGEMM_NO_TRANS;
@@ -85,17 +93,18 @@ int cublaslt_propose(wsgemm_type type, wsgemm_op transa, wsgemm_op transb, int64
   for (int i = 0; i < 3; i++)
     if (layouts[i]) lt.layout_destroy(layouts[i]);
   int n_found = 0;
-  const bool is_good =
-      lt.desc_create(&desc, COMPUTE_32F, R_32F) == 0 && lt.desc_set(desc, DESC_TRANSA, &op_a, sizeof op_a) == 0 &&
-      lt.desc_set(desc, DESC_TRANSB, &op_b, sizeof op_b) == 0 &&
-      lt.layout_create(&layouts[0], half, (uint64_t)(trans_a ? k : m), (uint64_t)(trans_a ? m : k), lda) == 0 &&
-      lt.layout_create(&layouts[1], half, (uint64_t)(trans_b ? n : k), (uint64_t)(trans_b ? k : n), ldb) == 0 &&
-      lt.layout_create(&layouts[2], half, (uint64_t)m, (uint64_t)n, ldc) == 0 &&
-      lt.propose(handle, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference, CUBLASLT_MOST, found, &n_found) == 0;
+  const bool is_good = lt.desc_create(&desc, COMPUTE_32F, R_32F) == 0 &&
+                       lt.desc_set(desc, DESC_TRANSA, &op_a, sizeof op_a) == 0 &&
+                       lt.desc_set(desc, DESC_TRANSB, &op_b, sizeof op_b) == 0 &&
+                       lt.layout_create(&layouts[0], half, (uint64_t)(trans_a ? k : m), (uint64_t)(trans_a ? m : k), lda) == 0 &&
+                       lt.layout_create(&layouts[1], half, (uint64_t)(trans_b ? n : k), (uint64_t)(trans_b ? k : n), ldb) == 0 &&
+                       lt.layout_create(&layouts[2], half, (uint64_t)m, (uint64_t)n, ldc) == 0 &&
+                       lt.propose(handle, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference,
+                                  WS_BENCH_CUBLASLT_MOST, found, &n_found) == 0;
   return is_good ? n_found : 0;
 }
 
-bool cublaslt_gemm(int candidate, const void *a, const void *b, void *c, cudaStream_t stream) {
+bool ws_bench_cublaslt_gemm(int candidate, const void *a, const void *b, void *c, cudaStream_t stream) {
   static const float one = 1, zero = 0;
   const proposal *p = &found[candidate];
   return lt.matmul(handle, desc, &one, a, layouts[0], b, layouts[1], &zero, c, layouts[2], c, layouts[2], &p->algo, workspace,

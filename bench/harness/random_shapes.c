@@ -1,0 +1,66 @@
+/* random_shapes.c - see random_shapes.h. */
+#include "bench/harness/random_shapes.h"
+#include "bench/harness/random.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { FLAT_MOST = 128, OCTAVES = 16 /* most / OCTAVES divides small sizes from large ones */ };
+
+const char *ws_shape_class_name(int shape_class) {
+  static const char *const names[WS_N_SHAPE_CLASSES] = {"square", "flat", "small", "ragged"};
+  return names[shape_class];
+}
+
+static void draw_square(uint64_t *state, int64_t sizes[3], int64_t most) {
+  const int64_t size = ws_random_size(state, most / OCTAVES, most);
+  for (int i = 0; i < 3; i++) {
+    const double factor = exp((2 * ws_random_unit(state) - 1) * log(1.4));
+    const int64_t drawn = llround((double)size * factor);
+    sizes[i] = drawn > most ? most : drawn;
+  }
+}
+
+static void draw_flat(uint64_t *state, int64_t sizes[3], int64_t most) {
+  const int first = (int)ws_random_below(state, 3), second = (int)ws_random_below(state, 3); /* the same: one is short */
+  for (int i = 0; i < 3; i++)
+    sizes[i] = i == first || i == second ? ws_random_size(state, 1, FLAT_MOST) : ws_random_size(state, most / OCTAVES, most);
+}
+
+static int64_t draw_more(uint64_t *state, int shape_class) {
+  if (shape_class == WS_SHAPE_RAGGED) return 1 + (int64_t)ws_random_below(state, 63);
+  return 8 * (1 + (int64_t)ws_random_below(state, 8));
+}
+
+ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most) {
+  uint64_t state = seed;
+  state = ws_random(&state) + (uint64_t)idx; /* seeds that are neighbours share no shape */
+  state = ws_random(&state);
+  int64_t sizes[3];
+  ws_random_shape s = {.shape_class = idx % WS_N_SHAPE_CLASSES, .seed = seed, .idx = idx};
+  if (s.shape_class == WS_SHAPE_SQUARE)
+    draw_square(&state, sizes, most);
+  else if (s.shape_class == WS_SHAPE_FLAT)
+    draw_flat(&state, sizes, most);
+  else
+    for (int i = 0; i < 3; i++)
+      sizes[i] = s.shape_class == WS_SHAPE_SMALL ? ws_random_size(&state, least, most / OCTAVES)
+                                                 : (ws_random_size(&state, least, most) - 1) | 1;
+  s.m = sizes[0], s.n = sizes[1], s.k = sizes[2];
+  s.transposed_a = ws_random_below(&state, 2);
+  s.transposed_b = ws_random_below(&state, 2);
+  if (s.shape_class == WS_SHAPE_RAGGED || ws_random_below(&state, 2)) {
+    s.more_a = draw_more(&state, s.shape_class);
+    s.more_b = draw_more(&state, s.shape_class);
+    s.more_c = draw_more(&state, s.shape_class);
+  }
+  return s;
+}
+
+void ws_random_shape_case(const ws_random_shape *s, char text[WS_RANDOM_CASE_BYTES]) {
+  snprintf(text, WS_RANDOM_CASE_BYTES,
+           "%c%c %" PRId64 "x%" PRId64 "x%" PRId64 " %s lda+%" PRId64 " ldb+%" PRId64 " ldc+%" PRId64 " seed=%" PRIu64 " #%d",
+           "NT"[s->transposed_a], "NT"[s->transposed_b], s -> m, s -> n, s -> k, ws_shape_class_name(s->shape_class), s -> more_a,
+           s -> more_b, s -> more_c, s -> seed, s -> idx);
+}

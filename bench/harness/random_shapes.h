@@ -1,0 +1,44 @@
+/* random_shapes.h - products drawn at random, by which speeds are judged: nobody has tuned for
+ * them.
+ *
+ * With sizes from `least` to `most`, all log-uniform:
+ *   square   m, n, k within a factor of 1.4 of one size from most / 16 to most
+ *   flat     one or two of m, n, k from 1 to 128, the others from most / 16 to most
+ *   small    m, n, k each from least to most / 16
+ *   ragged   m, n, k each from least to most, all of them odd
+ * ops: NN, NT, TN, TT, each as often as the others. Leading dimensions: as small as can be, or,
+ * for every second shape, longer by a multiple of 8 up to 64; those of ragged shapes are longer
+ * by 1 to 63. The shapes of one seed are the same everywhere. */
+#ifndef WSGEMM_BENCH_RANDOM_SHAPES_H
+#define WSGEMM_BENCH_RANDOM_SHAPES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WS_SHAPE_SQUARE, WS_SHAPE_FLAT, WS_SHAPE_SMALL, WS_SHAPE_RAGGED, WS_N_SHAPE_CLASSES };
+const char *ws_shape_class_name(int shape_class);
+
+typedef struct ws_random_shape {
+  int shape_class;
+  bool transposed_a, transposed_b;
+  int64_t m, n, k;
+  int64_t more_a, more_b, more_c; /* elements by which lda, ldb and ldc are longer than they must be */
+  uint64_t seed;
+  int idx;
+} ws_random_shape;
+
+/* Shape idx of a seed; four neighbours are of four classes. */
+ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most);
+
+enum { WS_RANDOM_CASE_BYTES = 128 };
+/* "TN 130x77x2049 ragged lda+3 ldb+1 ldc+60 seed=1 #7" */
+void ws_random_shape_case(const ws_random_shape *shape, char text[WS_RANDOM_CASE_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

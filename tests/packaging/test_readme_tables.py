@@ -1,0 +1,123 @@
+"""tools/readme_tables.py and tools/gpu_results.py on made-up results: what they write, and what they refuse."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LINE = {"suite": "square", "routine": "sgemm", "case": "n=256", "policy": "auto", "device": "A CPU, 2 cores", "peer": "OpenBLAS 9 Core",
+        "ours": 30.0, "theirs": 20.0, "unit": "GF/s", "ratio": 1.5, "commit": "abc", "date": "2026-01-02", "threads": 1,
+        "peak_fraction": 0.5}
+
+
+def line(**changes):
+    changed = {**LINE, **changes}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def random_line(shape_class, ratio, number):
+    return line(suite="random", case=f"NN 3x5x7 {shape_class} lda+0 ldb+0 ldc+0 seed=1 #{number}", ratio=ratio, theirs=30.0 / ratio,
+                **{"class": shape_class})
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write("square", [line(), line(case="n=512", ratio=0.5, theirs=60.0)])
+
+    def write(self, suite, lines):
+        path = self.folder / "results" / "a-cpu-2c" / f"{suite}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+
+    def documents(self, readme, tables):
+        for name, marks in (("README.md", readme), ("RESULTS.md", tables)):
+            text = "before\n" + "".join(f"<!-- table:{mark} -->\n<!-- /table -->\nbetween\n" for mark in marks)
+            (self.folder / name).write_text(text, encoding="utf-8")
+
+    def run_tool(self, *arguments):
+        return subprocess.run([sys.executable, "-B", ROOT / "tools" / "readme_tables.py", "--readme", self.folder / "README.md", "--tables",
+                               self.folder / "RESULTS.md", "--results", self.folder / "results", *arguments], capture_output=True,
+                              text=True, check=False)
+
+    def refuse(self, *words):
+        result = self.run_tool("--check")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_writes_and_checks_both_documents(self):
+        self.documents(["headline"], ["square", "random"])
+        self.refuse("RESULTS.md is out of date", "README.md is out of date")
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        tables = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
+        self.assertIn("speedup over OpenBLAS", tables)
+        self.assertIn("| `sgemm` | 256-512 | 0.866 | 0.500 (n = 512) |", tables)
+        self.assertIn("Not measured yet.", tables)
+        self.assertIn("beside OpenBLAS 9 Core.", tables)
+        self.assertIn("before\n", tables)
+        self.assertIn("| `sgemm`, 1 thread | 256-512 | 0.866 (0.500) | not measured |", (self.folder / "README.md").read_text(encoding="utf-8"))
+        self.write("square", [line()])
+        self.refuse("RESULTS.md is out of date", "README.md is out of date")
+
+    def test_random_shapes_by_class_and_in_the_headline(self):
+        self.write("random", [random_line(c, r, i) for i, (c, r) in enumerate([("square", 2.0), ("square", 0.5), ("flat", 4.0), ("small", 1.0)])])
+        self.documents(["headline"], ["random"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("| `sgemm`, 1 thread | 4 | 1.000 (0.500) | 4.000 (4.000) | 1.000 (1.000) | - | 1.414 (0.500) |",
+                      (self.folder / "RESULTS.md").read_text(encoding="utf-8"))
+        self.assertIn("0.866 (0.500) | 1.414 (0.500) |", (self.folder / "README.md").read_text(encoding="utf-8"))
+
+    def test_refuses_more_than_one_table_in_the_readme(self):
+        self.documents(["headline", "square"], ["square"])
+        self.refuse("more than one table")
+
+    def test_refuses_lines_that_are_no_results(self):
+        self.documents([], [])
+        faults = [(line(commit=None), "no commit"), (line(commit=""), "no commit"), (line(peer=None), "no peer"), (line(theirs=None), "no theirs"),
+                  (line(ratio=0.6667), "does not come of"), (line(suite="small"), "in the file of 'square'"),
+                  (line(unit="us"), "does not come of")]
+        for record, why in faults:
+            self.write("square", [line(), record])
+            self.refuse("square.jsonl:2:", why)
+        for record in (line(peer="none", theirs=None, ratio=None), line(unit="us", ratio=2 / 3)):
+            self.write("square", [record])
+            self.assertEqual(self.run_tool("--check").returncode, 0)
+
+    def test_refuses_a_mark_without_its_end(self):
+        self.documents([], [])
+        (self.folder / "RESULTS.md").write_text("<!-- table:square -->\n", encoding="utf-8")
+        self.refuse("has no '<!-- /table -->'")
+
+
+class GpuResults(unittest.TestCase):
+    def file_away(self, lines):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "new.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+            subprocess.run([sys.executable, "-B", ROOT / "tools" / "gpu_results.py", "--results", folder / "results", "c0ffee",
+                            folder / "new.jsonl"], check=True, capture_output=True)
+            return {path.relative_to(folder / "results").as_posix(): [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
+                    for path in (folder / "results").glob("*/*.jsonl")}
+
+    def test_files_by_device_suite_and_precision(self):
+        filed = self.file_away([line(device="NVIDIA H200", commit="unknown"), line(device="NVIDIA H200", routine="bgemm")])
+        self.assertEqual(sorted(filed), ["nvidia-h200/gpu_half_square.jsonl", "nvidia-h200/gpu_square.jsonl"])
+        self.assertEqual(filed["nvidia-h200/gpu_square.jsonl"][0], line(device="NVIDIA H200", suite="gpu_square", commit="c0ffee"))
+
+    def test_names_the_best_of_a_landscape(self):
+        bare = dict(suite="landscape", device="NVIDIA H200", unit="us", numerics="", peer=None, theirs=None, ratio=None, case="nn 2x2x2")
+        lines = [line(**bare, ours=4.0), line(**bare, ours=2.0), line(**{**bare, "case": "nn 3x3x3"}, ours=8.0)]
+        filed = self.file_away(lines)["nvidia-h200/gpu_landscape.jsonl"]
+        self.assertEqual([(r["peer"], r["theirs"], r["ratio"]) for r in filed],
+                         [("wsgemm best of all candidates", 2.0, 0.5), ("wsgemm best of all candidates", 2.0, 1.0), ("wsgemm best of all candidates", 8.0, 1.0)])
+
+
+if __name__ == "__main__":
+    unittest.main()
