@@ -293,13 +293,15 @@ WSGEMM_API wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, ws
                                       int64_t n, int64_t k, double alpha, const double *a, int64_t lda, const double *b,
                                       int64_t ldb, double beta, double *c, int64_t ldc);
 
+/* Complex matrices are of any complex type of two floats (doubles): C's, C++'s, wsgemm_cfloat, or
+ * plain pairs. */
 WSGEMM_API wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
-                                      int64_t n, int64_t k, wsgemm_cfloat alpha, const wsgemm_cfloat *a, int64_t lda,
-                                      const wsgemm_cfloat *b, int64_t ldb, wsgemm_cfloat beta, wsgemm_cfloat *c, int64_t ldc);
+                                      int64_t n, int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b,
+                                      int64_t ldb, wsgemm_cfloat beta, void *c, int64_t ldc);
 
 WSGEMM_API wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
-                                      int64_t n, int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda,
-                                      const wsgemm_cdouble *b, int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc);
+                                      int64_t n, int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b,
+                                      int64_t ldb, wsgemm_cdouble beta, void *c, int64_t ldc);
 
 /* Half precision. Every element of A, B and C becomes an FP32 number, exactly; products, sums, and
  * alpha * sum + beta * c are FP32, and that is rounded once, to nearest even, to C's type: beyond

@@ -14,6 +14,7 @@ COMMANDS = ["info", "doctor", "gemm", "bench", "verify", "autotune", "tune"]
 def test_help_lists_every_command():
     text = check("--help")
     assert check("-h") == text == check("help")
+    assert check() == text  # the bare command
     for name in COMMANDS:
         assert re.search(rf"^  {name} ", text, re.MULTILINE)
 
@@ -35,7 +36,6 @@ def test_version_is_the_library_s():
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        (["no command"], []),
         (["unknown command", "'mul'"], ["mul"]),
         (["unknown command", "'mul'"], ["help", "mul"]),
         (["unknown option", "'--mul'"], ["--mul"]),
@@ -54,6 +54,7 @@ def test_version_is_the_library_s():
         (["two input files", "1 are given"], ["gemm", "a.npy", "-o", "c.npy"]),
         (["two input files", "3 are given"], ["gemm", "a.npy", "b.npy", "d.npy", "-o", "c.npy"]),
         (["-o C.npy is missing"], ["gemm", "a.npy", "b.npy"]),
+        (["--explain", "-o -", "standard output"], ["gemm", "a.npy", "b.npy", "-o", "-", "--explain"]),
         (["-o C.npy"], ["gemm", "a.npy", "b.npy", "--verify", "--explain"]),
         (["'-o' needs a value"], ["gemm", "a.npy", "b.npy", "-o"]),
         (["--beta needs --c"], ["gemm", "a.npy", "b.npy", "-o", "c.npy", "--beta", "2"]),

@@ -68,6 +68,9 @@ case "$way" in
     "$scratch/installed/bin/wsgemm" info
     [ "$("$scratch/installed/bin/wsgemm" --version)" = "wsgemm $(part MAJOR).$(part MINOR).$(part PATCH)" ] ||
       fail "the command does not tell the header's version"
+    for file in share/man/man1/wsgemm.1 share/bash-completion/completions/wsgemm share/zsh/site-functions/_wsgemm; do
+      grep -q wsgemm "$scratch/installed/$file" || fail "the installed tree lacks $file"
+    done
     ;;
   find_package)
     install_moved "$build" installed

@@ -26,7 +26,7 @@ WORDS = {
     r"\b(?:cut|cuts) into (?:\w+ )?slices": "split into slices",
     r"as they stand\b": "as they are",
 }
-MOST_README_LINES = 170
+MOST_README_LINES = 140  # that are written by hand
 HEADINGS = ["Quick start", "Performance", "Numerical guarantees", "Scheduling", "Tuning", "Limits"]
 TOP_FOLDERS = r"(?:src|cuda|include|tests|bench|python|tools|docs)"
 
@@ -103,7 +103,7 @@ def bad_names(repository):
     """Calls of the header, of the Python package, and tests."""
     package = repository.read("python/wsgemm/__init__.py")
     public = set(re.findall(r'^    "(\w+)",$', package, re.MULTILINE))
-    cmake = "\n".join(p.read_text() for p in [repository.root / "CMakeLists.txt"])
+    cmake = repository.read("CMakeLists.txt")
     for document, text in repository.documents.items():
         for span in code_spans(text):
             for name in re.findall(r"\bwsgemm_[a-z0-9_]+\b", span):
@@ -121,7 +121,7 @@ def bad_names(repository):
 def bad_environment(repository):
     """docs/environment.md has just the variables that something reads, and the options that CMake takes."""
     sources = repository.texts("src", ".c", ".h") + repository.texts("tests", ".c", ".h", ".cu", ".sh", ".py", ".txt") + \
-        repository.texts("python", ".py") + repository.texts("tools", ".sh", ".py")
+        repository.texts("python", ".py") + repository.texts("tools", ".sh", ".py") + repository.texts("bench", ".c", ".cu", ".h")
     variables = set(re.findall(r'\{"(WSGEMM_[A-Z_]+)", read_', repository.read("src/core/context.c")))
     if len(variables) < 9:
         yield f"found only {len(variables)} variables in src/core/context.c"
@@ -130,10 +130,10 @@ def bad_environment(repository):
         variables |= set(re.findall(r'environ(?:\.get\(|\[)"(WSGEMM_[A-Z_]+)"', source))
         variables |= set(re.findall(r"\$\{(WSGEMM_[A-Z_]+):-", source))
     # A variable of the shell with an option's name is documented once, as the option.
-    lists = repository.read("CMakeLists.txt") + "".join(repository.texts("tests", ".txt"))
+    lists = "\n".join([repository.read("CMakeLists.txt"), *repository.texts("tools", ".cmake")])
     options = set(re.findall(r"^ *option\((WSGEMM_[A-Z_]+)", lists, re.MULTILINE))
     options |= set(re.findall(r"^ *set\((WSGEMM_[A-Z_]+)[^\n]* CACHE ", lists, re.MULTILINE))
-    options |= set(re.findall(r"^ *find_program\((WSGEMM_[A-Z_]+)", repository.read("CMakeLists.txt"), re.MULTILINE))
+    options |= set(re.findall(r"^ *find_program\((WSGEMM_[A-Z_]+)", lists, re.MULTILINE))
     text = repository.documents.get("docs/environment.md", "")
     named = set(re.findall(r"^\| `(WSGEMM_[A-Z_]+)`", text, re.MULTILINE))
     for name in sorted((variables | options) - named):
@@ -156,7 +156,7 @@ def bad_words(repository):
 
 def bad_readme(repository):
     text = repository.documents["README.md"]
-    n_lines = len(text.splitlines())
+    n_lines = len(re.sub(r"<!-- table:.*?<!-- /table -->", "", text, flags=re.DOTALL).splitlines())
     if n_lines > MOST_README_LINES:
         yield f"README.md has {n_lines} lines; details belong into docs/"
     heads = re.findall(r"^## (.*)$", text, re.MULTILINE)

@@ -16,4 +16,6 @@ mkdir -p "$scratch"
 "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
   --config-settings=cmake.define.WSGEMM_CUDA=OFF "$source"
 cd "$scratch"
+# Where pip puts scripts: the tests of the command skip themselves where there is none.
+"$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))')/wsgemm" --version
 exec "$python" -m pytest -q -c "$source/pyproject.toml" -p no:cacheprovider "$source/python/tests"
