@@ -6,6 +6,8 @@ Looks at every path and link, every name of a call, a test, an environment varia
 docs/environment.md leaves none of the last two out. Examples are run by readme_examples.py.
 """
 
+import json
+import math
 import pathlib
 import re
 import sys
@@ -163,6 +165,17 @@ def bad_readme(repository):
     yield from (f"README.md has no heading \"{head}\"" for head in HEADINGS if head not in heads)
 
 
+def bad_figures(repository):
+    """The figures in the README's text are those of the result files, as a geometric mean and the least."""
+    text = repository.documents["README.md"]
+    for suite, form in (("gpu_heat", "{:.2f} (least {:.2f})"), ("gpu_half_heat", "{:.2f} ({:.2f})")):
+        lines = repository.read(f"bench/results/nvidia-h200/{suite}.jsonl").splitlines()
+        ratios = [json.loads(line)["ratio"] for line in lines]
+        figures = form.format(math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios))
+        if figures not in text or f"{len(ratios)} shapes" not in text:
+            yield f"README.md does not say {figures} of the {len(ratios)} shapes of {suite}"
+
+
 def bad_comments(repository):
     """Comments of the header end at column 100."""
     in_comment = False
@@ -176,7 +189,7 @@ def bad_comments(repository):
 
 def main():
     repository = Repository(pathlib.Path(sys.argv[1]).resolve())
-    checks = [bad_paths, bad_counts, bad_links, bad_names, bad_environment, bad_words, bad_readme, bad_comments]
+    checks = [bad_paths, bad_counts, bad_links, bad_names, bad_environment, bad_words, bad_readme, bad_figures, bad_comments]
     faults = [fault for check in checks for fault in check(repository)]
     for fault in faults:
         print(fault, file=sys.stderr)
