@@ -359,7 +359,9 @@ void report(const bench &b, const arm &x, const arm *base, int64_t n, double wor
   if (!b.json) return;
   ws_bench_result line = {};
   line.suite = "coarsening", line.routine = k.routine, line.case_name = name, line.policy = "none";
-  line.device = b.device.name, line.peer = !base ? "none" : k.is_pressed ? "wsgemm with as many blocks as fit" : "wsgemm COARSE_FACTOR 1";
+  line.device = b.device.name, line.peer = !base          ? "none"
+                                           : k.is_pressed ? "wsgemm with as many blocks as fit"
+                                                          : "wsgemm COARSE_FACTOR 1";
   line.ours = us, line.unit = "us", line.commit = b.commit, line.date = b.date;
   if (base) line.theirs = base->median, line.ratio = base->median / us;
   ws_bench_result_begin(b.json, &line);

@@ -334,6 +334,38 @@ def test_peers_are_not_made_up(tmp_path, capsys, needs_matplotlib):
     assert len(errors) == 1 and "no picture speedup" in errors[0]
 
 
+def words_of(figure):
+    import matplotlib.text
+
+    return [text.get_text().replace("\n", " ") for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+
+
+def test_labels_are_the_fields_words(results, needs_matplotlib):
+    """A ratio of speeds is a speedup over whom it is; nothing is called ours or theirs, and an SM has one name."""
+    words = {}
+    for device in _results.read(results):
+        for picture in plot.PICTURES:
+            if picture.fits(device) and device.records(*picture.suites):
+                for figure in figures_of(picture, device):
+                    words.setdefault((picture.name, device.name), []).extend(words_of(figure))
+    assert len(words) == 12
+    for where, texts in words.items():
+        for private in ("their time", "over ours", "ours or", "multiprocessor", "time over"):
+            assert not [text for text in texts if private in text], where
+    labels = [
+        ("speedup", made_up.GPU, "speedup over cuBLAS"),
+        ("speedup", made_up.CPU, "speedup over OpenBLAS"),
+        ("heat", made_up.GPU, "speedup over cuBLAS"),
+        ("heat", made_up.CPU, "speedup over OpenBLAS"),
+        ("sharing", made_up.GPU, "time relative to the idle GPU"),
+        ("sharing", made_up.GPU, "SMs held"),
+        ("preemption_cost", made_up.GPU, "time relative to the fastest kernel"),
+        ("steal", made_up.CPU, "time relative to ideal"),
+    ]
+    for name, device, label in labels:
+        assert label in words[name, device], (name, words[name, device])
+
+
 @pytest.mark.skipif(not REAL_RESULTS.is_dir(), reason="the sources' bench/results are not there")
 def test_real_results(tmp_path, capsys, needs_matplotlib):
     code, printed, errors = run(capsys, "--results", REAL_RESULTS, "--out", tmp_path)

@@ -87,7 +87,7 @@ static void random_shapes(void) {
   for (int i = 0; i < N; i++) {
     const ws_random_shape s = ws_random_shape_at(7, i, LEAST, MOST), again = ws_random_shape_at(7, i, LEAST, MOST),
                           other = ws_random_shape_at(8, i, LEAST, MOST), next = ws_random_shape_at(7, i + 4, LEAST, MOST),
-                          moved = ws_random_shape_at(8, i + 4, LEAST, MOST);
+                          moved = ws_random_shape_at(3, i + 4, LEAST, MOST);
     CHECK(same_shape(&s, &again), "a seed means the same shapes");
     n_same += same_shape(&s, &other) + same_shape(&s, &next) + same_shape(&s, &moved);
     CHECK(sizes_suit_class(&s, LEAST, MOST), "%s: %lldx%lldx%lld", ws_shape_class_name(s.shape_class), (long long)s.m,

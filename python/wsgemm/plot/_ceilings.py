@@ -97,6 +97,6 @@ def cpu_origin(groups: list[list[Record]]) -> str:
     return (
         "Roofs, solid: the best rate of a loop of multiply-adds in registers, which was timed in turn with every case"
         f" (bench_peak.c); beside {slow} of the {sum(map(len, rates))} cases it got less than {_SLOW} of that. Dashed: the most"
-        f" bytes a second that any product here got through, ours or a peer's, of matrices of {_BEYOND_CACHES >> 20} MiB or more"
-        " together: a lower bound of what the memory can do; small matrices are read from caches."
+        f" bytes a second that any product here got through, of wsgemm or a peer, of matrices of {_BEYOND_CACHES >> 20} MiB or"
+        " more together: a lower bound of what the memory can do; small matrices are read from caches."
     )

@@ -1,4 +1,4 @@
-"""Heat map of the ratio to the fastest other library over m and n, at one k."""
+"""Heat map of the speedup over the fastest other library, by m and n, at one k."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ def draw(device: Device) -> list[Drawing]:
     panels = [(key, _cells(groups[key])) for key in keys]
     depths = sorted({shape.k for shape in map(shape_of, records) if shape is not None})
     on_gpu = not device.records("heat")
-    sentence = "In the cells: their time over ours; above 1 (purple) wsgemm is faster."
+    peer = "cuBLAS" if on_gpu else "OpenBLAS"
+    sentence = f"In the cells: speedup over {peer}; above 1 (purple) wsgemm is faster."
     if not on_gpu:
-        sentence += " Beside the faster of the other libraries."
+        sentence += " Of several versions the faster one counts."
     n_rows = math.ceil(len(panels) / _COLUMNS)
     columns = min(_COLUMNS, len(panels))
     body = n_rows * (0.75 + 0.26 * max(len({m for m, _ in cells}) for _, cells in panels))
-    title = f"Ratio to {'cuBLAS' if on_gpu else 'OpenBLAS'} over m and n, k = {', '.join(map(str, depths))}"
+    title = f"Speedup over {peer} by m and n, k = {', '.join(map(str, depths))}"
     figure, axes = sheet(title, caption(records, sentence), body, rows=n_rows, columns=columns)
     limit = max(1.0, *(abs(math.log2(ratio)) for _, cells in panels for ratio in cells.values()))
     image = None
@@ -71,6 +72,6 @@ def draw(device: Device) -> list[Drawing]:
     whole = int(limit)
     ticks = list(range(-whole, whole + 1))
     bar.set_ticks(ticks, labels=[plain(2.0**t) for t in ticks])
-    bar.set_label("their time over ours")
+    bar.set_label(f"speedup over {peer}")
     bar.outline.set_visible(False)
     return [Drawing(figure)]

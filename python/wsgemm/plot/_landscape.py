@@ -61,7 +61,7 @@ def _draw_class(routine: str, numerics: str, records: list[Record]) -> Drawing:
     rows = math.ceil(len(shapes) / columns)
     text = caption(
         records,
-        "In the cells: the best time of the shape over that of the best kernel with this tile and COARSE_FACTOR, in percent;"
+        "In the cells: speed of the best kernel with this tile and COARSE_FACTOR relative to the best of the shape, in percent;"
         " bold, the best. White: no such kernel was tried.",
     )
     body = rows * (0.75 + 0.24 * len(tiles))

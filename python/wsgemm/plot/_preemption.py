@@ -87,7 +87,7 @@ def draw_costs(device: Device) -> list[Drawing]:
     text = caption(
         records,
         "Each mark is a kernel under stealing with a quantum of 1. Letters: those than which none is better in both. Upwards:"
-        " time of the product with nothing beside it over that of the fastest kernel.",
+        " time of the product with nothing beside it, relative to that of the fastest kernel.",
     )
     title = "How long others wait, and what it costs the product: kernel by kernel"
     if not routines:
@@ -109,5 +109,5 @@ def draw_costs(device: Device) -> list[Drawing]:
         key = "\n".join(front)
         ax.annotate(key, (0, 0), xytext=(0, -38), xycoords="axes fraction", textcoords="offset points", va="top", fontsize=8)
         grid(ax)
-    axes[0, 0].set_ylabel("time over the fastest kernel's")
+    axes[0, 0].set_ylabel("time relative to the fastest kernel")
     return [Drawing(figure)]

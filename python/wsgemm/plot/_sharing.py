@@ -1,4 +1,4 @@
-"""Sharing the GPU: how much longer a product takes while another kernel holds some of the multiprocessors."""
+"""Sharing the GPU: how much longer a product takes while another kernel holds some of the SMs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = 3
 
 
 def held(device: Device) -> list[Record]:
-    """Products, and a kernel that is bound by memory (vector_scale), beside one that holds multiprocessors."""
+    """Products, and a kernel that is bound by memory (vector_scale), beside one that holds SMs."""
     return [r for r in device.records(*SUITES) if str(r["case"]).startswith("held ") and r["unit"] == "times idle"]
 
 
@@ -26,10 +26,10 @@ def draw(device: Device) -> list[Drawing]:
     rows = math.ceil(len(panels) / _COLUMNS)
     text = caption(
         records,
-        "A sleeping kernel holds so many multiprocessors; time of the product over its time on the idle GPU, medians. Ideal: what"
-        " the multiprocessors that are left would take. vector_scale: a kernel bound by memory.",
+        "A sleeping kernel holds so many SMs; time of the product relative to that on the idle GPU, medians. Ideal: what the SMs"
+        " that are left would take. vector_scale: a kernel bound by memory.",
     )
-    title = "Beside a kernel that holds some of the GPU's multiprocessors"
+    title = "Beside a kernel that holds some of the GPU's SMs"
     columns = min(_COLUMNS, len(panels))
     figure, axes = sheet(title, text, 2.35 * rows, rows=rows, columns=columns, legend_rows=2, sharex=True, sharey=True)
     for ax, ((routine, size), group) in zip(axes.flat, panels.items()):
@@ -45,9 +45,9 @@ def draw(device: Device) -> list[Drawing]:
         grid(ax)
     hide_rest(axes, len(panels))
     for ax in axes[-1]:
-        ax.set_xlabel("multiprocessors held")
+        ax.set_xlabel("SMs held")
     for row in axes:
-        row[0].set_ylabel("time (idle GPU: 1)")
+        row[0].set_ylabel("time relative to the idle GPU")
     handles = [line_handle(**_policies.looks(p)) for p in policies] + [line_handle(color=BLACK, linestyle=":")]
     legend(figure, handles, [_policies.label(p) for p in policies] + ["ideal"], 4)
     return [Drawing(figure)]

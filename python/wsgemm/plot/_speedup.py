@@ -1,4 +1,4 @@
-"""Speed-up of square products beside the other libraries, over their size."""
+"""Speedup of square products over the other libraries, by size."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def draw(device: Device) -> list[Drawing]:
     records = needed(_squares(device.records(*(GPU_SUITES if on_gpu else CPU_SUITES))))
     panels = grouped(records, lambda r: int(r.get("threads", 0)))
     peers = "cuBLAS" if on_gpu else "the fastest of the other libraries"
-    text = caption(records, f"Above 1 wsgemm is faster than {peers}; both timed in turn in one process on the same random data.")
-    title = f"Speed of square products beside {'cuBLAS' if on_gpu else 'OpenBLAS'}"
+    sentence = f"Above 1 wsgemm is faster than {peers}; both timed in turn in one process on the same random data, medians."
+    text = caption(records, sentence)
+    title = f"Speedup of square products over {'cuBLAS' if on_gpu else 'OpenBLAS'}"
     octaves = [math.log2(max(map(_size, panels[t])) / min(map(_size, panels[t]))) + 1 for t in sorted(panels)]
     figure, axes = sheet(title, text, 3.4, columns=len(panels), legend_rows=1, sharey=True, width_ratios=octaves)
     for ax, threads in zip(axes.flat, sorted(panels)):
@@ -58,7 +59,7 @@ def draw(device: Device) -> list[Drawing]:
     ratios = [float(r["ratio"]) for r in records]
     bottom, top = min(*ratios, 1) / 1.08, max(*ratios, 1) * 1.08
     log_ticks(axes[0, 0], "y", [t for t in _RATIOS if bottom <= t <= top])
-    axes[0, 0].set(ylim=(bottom, top), ylabel="their time over ours (1 = as fast)")
+    axes[0, 0].set(ylim=(bottom, top), ylabel=f"speedup over {'cuBLAS' if on_gpu else 'OpenBLAS'}")
     routines = by_routine(str(r["routine"]) for r in records)
     legend(figure, [line_handle(**ROUTINE_LOOKS[r]) for r in routines], routines, len(routines))
     return [Drawing(figure)]

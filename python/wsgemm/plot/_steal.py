@@ -38,5 +38,5 @@ def draw(device: Device) -> list[Drawing]:
         ax.axvline(1, color=BLACK, linestyle=":", linewidth=1.5)
         threads = {int(r["threads"]) for r in panels[size]}
         ax.set_title(f"{panels[size][0]['routine']}, n = {size}, {max(threads)} threads")
-        ax.set_xlabel("time over ideal")
+        ax.set_xlabel("time relative to ideal")
     return [Drawing(figure)]

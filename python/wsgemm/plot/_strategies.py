@@ -21,8 +21,9 @@ def draw(device: Device) -> list[Drawing]:
     policies = _policies.ordered(str(r["policy"]) for r in records)
     text = caption(
         records,
-        "Left: every block first computes for so many rounds what all of its items need; time over that without it. Right: items"
-        " of uneven length; time over that of fixed blocks on even items with as much work together (dotted). Medians.",
+        "Left: every block first computes for so many rounds what all of its items need; time relative to that without it. Right:"
+        " items of uneven length; time relative to that of fixed blocks on even items with as much work together (dotted)."
+        " Medians.",
     )
     figure, axes = sheet("Schedule policies on a kernel bound by memory (vector_scale)", text, 3.2, columns=2, legend_rows=1)
     left, right = axes[0]
@@ -33,7 +34,7 @@ def draw(device: Device) -> list[Drawing]:
             left.plot(*zip(*points), **_policies.looks(policy))
     log_ticks(left, "x", sorted({_policies.number(r, "rounds") or 0 for r in prologues}))
     log_ticks(left, "y", [1, 2, 4, 8, 16, 32])
-    left.set(xlabel="rounds of a block's prologue", ylabel="time over that without prologue", title="expensive prologue")
+    left.set(xlabel="rounds of a block's prologue", ylabel="time relative to that without prologue", title="expensive prologue")
     grid(left)
     cases = grouped(uneven, lambda r: str(r["case"]).partition(" ")[2])
     for place, group in enumerate(cases.values()):
@@ -46,7 +47,7 @@ def draw(device: Device) -> list[Drawing]:
     right.set_yticks(range(len(cases)), ["even" if case == "none" else case for case in cases])
     right.set_ylim(len(cases) - 0.5, -0.5)
     right.tick_params(axis="y", length=0)
-    right.set(xlabel="time over that of fixed blocks on even items", title="uneven items")
+    right.set(xlabel="time relative to fixed blocks on even items", title="uneven items")
     grid(right, "x")
     for place in range(1, len(cases)):
         right.axhline(place - 0.5, color=GREY, linewidth=0.4)

@@ -1,0 +1,72 @@
+"""wsgemm bench: what it says that it does not run, suites of random shapes, the lines that it writes."""
+
+import json
+import os
+import re
+
+from command import check, refuse, run
+
+QUICK = ["--samples", "1", "--min-time", "0.001", "--budget", "0.001", "--no-peers", "--threads", "1", "--commit", "c0ffee1"]
+MEMBERS = ["suite", "routine", "case", "policy", "device", "peer", "ours", "unit", "commit", "date"]
+
+
+def measured(tmp_path, *arguments):
+    """Prints and JSON lines of a run."""
+    text = check("bench", *arguments, *QUICK, "--json", "lines.jsonl", cwd=tmp_path)
+    with open(tmp_path / "lines.jsonl", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    os.remove(tmp_path / "lines.jsonl")
+    return text, lines
+
+
+def test_what_is_not_run_is_told(tmp_path):
+    text, lines = measured(tmp_path, "--suite", "square,half", "--routine", "s,h", "--sizes", "16")
+    assert "square: hgemm is not run: no peer has half precision; suite half compares it with sgemm\n" in text
+    assert "half: sgemm is not run: this suite compares half precision with sgemm\n" in text
+    assert [(line["suite"], line["routine"]) for line in lines] == [("square", "sgemm"), ("half", "hgemm")]
+    text, lines = measured(tmp_path, "--suite", "square,demo", "--routine", "h,d", "--sizes", "16")
+    assert text.count("hgemm is not run") == 2 and len(lines) == 2
+    text, lines = measured(tmp_path, "--suite", "square", "--routine", "d", "--sizes", "16")
+    assert "not run" not in text and len(lines) == 1
+
+
+def test_nothing_to_run_is_a_failure(tmp_path):
+    result = run("bench", "--suite", "square,odd", "--routine", "b", *QUICK, cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stdout.count("bgemm is not run") == 2
+    assert result.stderr == "wsgemm: bench: nothing was run; the lines above say why\n"
+
+
+def test_members_of_a_line(tmp_path):
+    _, (line, *_) = measured(tmp_path, "--suite", "demo", "--sizes", "16")
+    assert list(line)[: len(MEMBERS)] == MEMBERS
+    assert (line["commit"], line["peer"], line["case"], line["unit"]) == ("c0ffee1", "none", "n=16", "GF/s")
+    _, lines = measured(tmp_path, "--suite", "coarse", "--sizes", "16", "--routine", "s")
+    assert all(line["theirs"] > 0 and abs(line["ratio"] - line["ours"] / line["theirs"]) < 1e-3 * line["ratio"] for line in lines)
+
+
+def test_random_shapes_are_those_of_the_seed(tmp_path):
+    def cases(*arguments):
+        return [(line["case"], line["class"]) for line in measured(tmp_path, "--suite", "random", "--routine", "s", *arguments)[1]]
+
+    first = cases("--count", "8")
+    assert len(first) == 8 and {shape_class for _, shape_class in first} == {"square", "flat", "small", "ragged"}
+    for idx, (case, shape_class) in enumerate(first):
+        found = re.fullmatch(r"[NT]{2} (\d+)x(\d+)x(\d+) (\w+) lda\+\d+ ldb\+\d+ ldc\+\d+ seed=1 #(\d+)", case)
+        assert found and found[4] == shape_class and int(found[5]) == idx
+        assert all(1 <= int(found[i]) <= 2048 for i in (1, 2, 3))
+    assert cases("--count", "4", "--seed", "1") == first[:4]
+    other = cases("--count", "4", "--seed", "2")
+    assert all(case.endswith(f"seed=2 #{idx}") for idx, (case, _) in enumerate(other))
+    assert not {case.split(" lda")[0] for case, _ in other} & {case.split(" lda")[0] for case, _ in first}
+
+
+def test_seed_and_count_are_checked(tmp_path):
+    for arguments, words in [
+        (["--seed", "1"], ["belong to suite random"]),
+        (["--suite", "square", "--count", "3"], ["belong to suite random"]),
+        (["--suite", "random", "--count", "0"], ["--count takes 1 to"]),
+        (["--suite", "random", "--seed", "-1"], ["--seed takes 0 to"]),
+        (["--suite", "random", "--routine", "x"], ["routines are"]),
+    ]:
+        refuse(2, *words, arguments=["bench", *arguments], cwd=tmp_path)
