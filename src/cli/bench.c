@@ -267,6 +267,8 @@ static void print_head(bench_session *s, const char *removed) {
 }
 
 static int run(bench_session *s, options *o) {
+  const int bad_environment = ws_cli_check_environment();
+  if (bad_environment != WS_EXIT_OK) return bad_environment;
   char removed[512];
 
   s->device = ws_bench_device_cpu();

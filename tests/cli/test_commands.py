@@ -92,7 +92,7 @@ def test_senseless_environment(tmp_path, setting):
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
     env = clean_environment(**setting)
     name, value = next(iter(setting.items()))
-    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"]]:
+    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--sizes", "8"]]:
         refuse(1, f"{name}={value}", arguments=arguments, cwd=tmp_path, env=env)
     report = check("doctor", env=env)
     assert re.search(rf"^warn  environment  {name}={value} makes no sense", report, re.MULTILINE)
@@ -126,6 +126,8 @@ def test_doctor_finds_what_distorts():
 def test_doctor_sees_an_unknown_variable_of_ours():
     report = check("doctor", env=clean_environment(WSGEMM_THREADS="2"))
     assert re.search(r"^warn  environment  WSGEMM_THREADS is set, but wsgemm knows no such", report, re.MULTILINE)
+    for name in ("LIBRARY", "PYTHON", "COMMIT", "BENCH_PEERS"):  # the Python package's and the command's
+        assert f"WSGEMM_{name} is set" not in check("doctor", env=clean_environment(**{f"WSGEMM_{name}": "x"}))
 
 
 def test_doctor_looks_at_everything():

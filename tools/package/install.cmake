@@ -38,5 +38,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemmConfig.cmake ${CMAKE_CURRENT_BIN
   DESTINATION ${wsgemm_package_dir})
 
 file(RELATIVE_PATH wsgemm_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# What a static library needs besides: what target_link_libraries says in CMakeLists.txt.
+set(wsgemm_pc_private "-pthread")
+foreach(library IN LISTS CMAKE_DL_LIBS ITEMS m)
+  string(APPEND wsgemm_pc_private " -l${library}")
+endforeach()
 configure_file(tools/package/wsgemm.pc.in wsgemm.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
