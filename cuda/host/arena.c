@@ -82,7 +82,7 @@ static wsgemm_status open_device(ws_arena *arena) {
   CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
   if (result != CUDA_SUCCESS) return checked(arena, "capture mode", result);
   own->is_open = true;
-  own->stream = (CUstream)atomic_load_explicit(&arena->h->stream, memory_order_relaxed);
+  own->stream = ws_stream_get(arena->h);
   CUstreamCaptureStatus capturing;
   result = ws_cuda.cuStreamIsCapturing(own->stream, &capturing);
   if (result != CUDA_SUCCESS) return checked(arena, "stream", result);
@@ -136,8 +136,9 @@ static wsgemm_status plan_of(ws_arena *arena, const ws_tuning *tuning, ws_proble
   int n_slices = 0;
   *p = arena->problem;
   p->tuning = tuning;
-  const ws_row_kind kind = ws_gpu_kind_in_workspace(arena->h, p, own->device, &n_slices);
-  return ws_gpu_plan_make(arena->h, p, own->device, kind, n_slices, plan);
+  const ws_call call = ws_call_of(arena->h);
+  const ws_row_kind kind = ws_gpu_kind_in_workspace(&call, p, own->device, &n_slices);
+  return ws_gpu_plan_make(&call, p, own->device, kind, n_slices, plan);
 }
 
 static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
@@ -160,7 +161,8 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   CUresult result = ws_cuda.cuMemsetD32Async(own->cache, 0, own->cache_bytes / 4, own->stream);
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventRecord(own->begin, own->stream);
   if (result != CUDA_SUCCESS) return checked(arena, "clearing of the cache", result);
-  const wsgemm_status status = ws_dispatch(arena->h, &p);
+  const ws_call call = ws_call_of(arena->h);
+  const wsgemm_status status = ws_cuda_gemm(&call, &p, arena->device);
   if (status) return status;
   result = ws_cuda.cuEventRecord(own->end, own->stream);
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventSynchronize(own->end);
@@ -196,7 +198,7 @@ static wsgemm_status differs(ws_arena *arena, bool *answer) {
 typedef struct listing {
   const ws_gpu_plan *plan;
   const ws_device *device;
-  wsgemm_handle *h;
+  ws_call call;
   ws_candidate *list;
   int n;
 } listing;
@@ -241,8 +243,8 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const bool order_matters = grid.n_rows > 1 && ws_tile_items(&grid) > n_places / 2;
   const bool sharing_matters = l->plan->split.n_parts == 1 && ws_tile_items(&grid) > n_places;
-  const bool policy_is_free = atomic_load_explicit(&l->h->policy, memory_order_relaxed) == WSGEMM_POLICY_AUTO,
-             quantum_is_free = atomic_load_explicit(&l->h->quantum, memory_order_relaxed) == 0;
+  const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO,
+             quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;
   add(l, &t);
@@ -266,18 +268,17 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   ws_problem p;
   ws_gpu_plan plan;
   if (plan_of(arena, &ws_tuning_of_model, &p, &plan) || plan.kind == WS_ROW_VECTOR) return 0;
-  listing l = {&plan, own->device, arena->h, candidates, 0};
-  const int coarse = atomic_load_explicit(&arena->h->coarse_factor, memory_order_relaxed);
+  listing l = {&plan, own->device, ws_call_of(arena->h), candidates, 0};
+  const int coarse = (int)l.call.settings.coarse;
   const ws_tuning built_in = {
       .row = plan.row_idx + 1, .policy = policy_of(&plan), .order = (int)plan.grid.group, .quantum = (int)plan.quantum};
   arena->entry.kind = ws_gpu_tuning_kind(&plan);
   add_of_row(&l, &built_in, plan.row_idx);
-  const bool is_forced = atomic_load_explicit(&arena->h->cuda_kernel[p.type], memory_order_relaxed) != 0;
+  const bool is_forced = ws_forced_row(l.call.forced[WS_CUDA], p.type) != 0;
   for (int r = 0; r < ws_cuda_row_count() && !is_forced; r++)
     if (ws_gpu_plan_may_take(&plan, r) && (coarse == 0 || ws_cuda_row_at(r)->coarse == coarse)) add_of_row(&l, &built_in, r);
   return l.n;
 }
 
-static const ws_arena_class cuda_arena_class = {open_arena, list_candidates, prepare,         run,
+const ws_arena_class ws_cuda_arena = {open_arena, list_candidates, prepare,         run,
                                                 keep,       differs,         ws_arena_now_ms, close_arena};
-const ws_arena_class *const ws_cuda_arena = &cuda_arena_class;

@@ -26,21 +26,12 @@ void ws_cuda_init(void) {
 
 void ws_cuda_forked(void) { ws_driver_forked(); }
 
-int ws_cuda_kernel_count(void) { return ws_cuda_row_count(); }
-const char *ws_cuda_kernel_name(int row_idx) { return ws_cuda_row_at(row_idx)->name; }
-wsgemm_type ws_cuda_kernel_type(int row_idx) { return ws_cuda_row_at(row_idx)->type; }
-
-int ws_cuda_kernel_find(const char *name) {
-  for (int r = 0; r < ws_cuda_row_count(); r++)
-    if (strcmp(ws_cuda_row_at(r)->name, name) == 0) return r;
-  return -1;
-}
-
 /* ---- launch ------------------------------------------------------------------------------------------------------------------ */
 
 /* A call on its way: where to, and with which memory. What of the handle may change meanwhile it has from its beginning. */
 typedef struct gpu_call {
-  wsgemm_handle *h;
+  const ws_call *of;
+  wsgemm_handle *h; /* its own, for messages */
   ws_device *device;
   CUstream stream;
   ws_caller_workspace workspace;
@@ -164,7 +155,7 @@ static wsgemm_status launch_split(gpu_call *call, ws_gpu_plan *plan) {
 static wsgemm_status launch_wgmma(gpu_call *call, const ws_problem *p, int n_slices, const ws_lines *a, const ws_lines *b,
                                   const ws_wgmma_scales *scales) {
   ws_gpu_plan plan;
-  wsgemm_status status = ws_gpu_plan_make(call->h, p, call->device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
+  wsgemm_status status = ws_gpu_plan_make(call->of, p, call->device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
   if (status) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
@@ -222,8 +213,8 @@ static wsgemm_status find_kernels(const gpu_call *call, const ws_problem *piece,
     CUresult result;
     if (!ws_device_plain_kernel(call->device, plain[i], &result)) return ws_fail_kernel(call->h, "slices", call->device, result);
   }
-  const wsgemm_status status = ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, n_slices, &plan);
-  return status || n_slices < 2 ? status : ws_gpu_plan_make(call->h, piece, call->device, WS_ROW_SLICED, 3, &plan);
+  const wsgemm_status status = ws_gpu_plan_make(call->of, piece, call->device, WS_ROW_SLICED, n_slices, &plan);
+  return status || n_slices < 2 ? status : ws_gpu_plan_make(call->of, piece, call->device, WS_ROW_SLICED, 3, &plan);
 }
 
 /* What the later launches have to do, if anything, only the device knows. */
@@ -246,13 +237,13 @@ static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, 
 static ws_piece_bytes *bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_copies_bytes; }
 
 /* What tuning has found is for the whole product, which is what is looked up, not its pieces. *tuning: room for it. */
-static ws_problem with_tuning_of_whole(wsgemm_handle *h, const ws_problem *p, const ws_pieces *pieces, int n_slices,
+static ws_problem with_tuning_of_whole(const ws_call *call, const ws_problem *p, const ws_pieces *pieces, int n_slices,
                                        ws_device *device, ws_tuning *tuning) {
   ws_problem whole = *p;
   ws_gpu_plan plan;
   if (p->tuning || (pieces->m == p->m && pieces->n == p->n && pieces->batch == p->batch_count)) return whole;
   const ws_row_kind kind = n_slices > 0 ? WS_ROW_SLICED : WS_ROW_WGMMA;
-  if (ws_gpu_plan_make(h, p, device, kind, n_slices, &plan) == WSGEMM_SUCCESS) {
+  if (ws_gpu_plan_make(call, p, device, kind, n_slices, &plan) == WSGEMM_SUCCESS) {
     *tuning = plan.tuned.tuning;
     whole.tuning = tuning;
   }
@@ -293,20 +284,20 @@ static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n
     context.memory_a = memory, context.memory_b = memory + (int64_t)of_a;
   }
   ws_tuning tuning;
-  const ws_problem whole = with_tuning_of_whole(call->h, p, &pieces, n_slices, call->device, &tuning);
+  const ws_problem whole = with_tuning_of_whole(call->of, p, &pieces, n_slices, call->device, &tuning);
   return ws_for_each_piece(&whole, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &context);
 }
 
 static wsgemm_status launch_product(gpu_call *call, const ws_problem *p) {
   ws_gpu_plan plan;
   int n_slices;
-  const ws_row_kind kind = ws_gpu_kind_for(call->h, p, call->device, &n_slices);
+  const ws_row_kind kind = ws_gpu_kind_for(call->of, p, call->device, &n_slices);
   if (ws_is_by_map(kind)) {
     bool done;
     const wsgemm_status status = launch_in_pieces(call, p, n_slices, &done);
     if (status || done) return status;
   }
-  const wsgemm_status status = ws_gpu_plan_make(call->h, p, call->device, ws_gpu_plain_kind(call->h, p), 0, &plan);
+  const wsgemm_status status = ws_gpu_plan_make(call->of, p, call->device, ws_gpu_plain_kind(call->of, p), 0, &plan);
   if (status) return status;
   return plan.split.n_parts > 1 ? launch_split(call, &plan) : launch_tiled(call, &plan);
 }
@@ -377,23 +368,23 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
 /* Launches onto the handle's stream, with its context current. */
 typedef wsgemm_status launch_work(gpu_call *call, const void *what);
 
-static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work, const void *what) {
+static wsgemm_status on_device(const ws_call *call, int ordinal, launch_work *work, const void *what) {
   wsgemm_status status;
   bool is_pushed;
-  gpu_call call = {.h = h, .workspace = ws_caller_workspace_get(h)};
-  call.stream = call.loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
-  call.device = ws_device_enter(h, ordinal, call.stream, &is_pushed, &status);
-  if (!call.device) return status;
-  status = work(&call, what);
-  ws_lending_end(call.device, &call.loan);
+  gpu_call here = {.of = call, .h = call->h, .workspace = ws_caller_workspace_get(call->h)};
+  here.stream = here.loan.stream = ws_stream_get(call->h);
+  here.device = ws_device_enter(call->h, ordinal, here.stream, &is_pushed, &status);
+  if (!here.device) return status;
+  status = work(&here, what);
+  ws_lending_end(here.device, &here.loan);
   ws_device_leave(is_pushed);
   return status;
 }
 
-wsgemm_status ws_cuda_gemm(wsgemm_handle *h, const ws_problem *p, int device) {
-  if (!p->has_packed) return on_device(h, device, launch_all, p);
+wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device) {
+  if (!p->has_packed) return on_device(call, device, launch_all, p);
   const ws_problem here = on_this_device(p, device);
-  return on_device(h, device, launch_all, &here);
+  return on_device(call, device, launch_all, &here);
 }
 
 /* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
@@ -407,18 +398,18 @@ static wsgemm_status launch_packing(gpu_call *call, const void *what) {
   return cut(call, &args);
 }
 
-wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device_ordinal, int *n_slices,
+wsgemm_status ws_cuda_packed_bytes(const ws_call *call, const ws_problem *p, bool is_a, int device_ordinal, int *n_slices,
                                    size_t *bytes) {
   wsgemm_status status;
-  const ws_device *device = ws_device_get(h, device_ordinal, &status);
+  const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
   if (!device) return status;
-  *n_slices = ws_gpu_slices_to_pack(h, p, device);
+  *n_slices = ws_gpu_slices_to_pack(call, p, device);
   *bytes = *n_slices > 0 ? size_of(ws_packed_bytes(p, is_a, *n_slices)) : 0;
   return status;
 }
 
-wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed) {
-  return on_device(h, packed->device, launch_packing, packed);
+wsgemm_status ws_cuda_prepack(const ws_call *call, const wsgemm_packed *packed) {
+  return on_device(call, packed->device, launch_packing, packed);
 }
 
 bool ws_cuda_is_on(const void *memory, int device) {
@@ -436,19 +427,19 @@ static double bytes_for_residual(const ws_problem *p) {
 }
 
 /* For another form of operands, or for partial sums. */
-static double bytes_for_operands(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
+static double bytes_for_operands(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;
-  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(h, p, device, kind).bytes;
+  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(call, p, device, kind).bytes;
 }
 
-wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device_ordinal, size_t *bytes) {
+wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
-  const ws_device *device = ws_device_get(h, device_ordinal, &status);
+  const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
   if (!device) return status;
   int n_slices;
   const ws_problem here = on_this_device(p, device_ordinal);
-  const ws_row_kind kind = ws_gpu_kind_for(h, &here, device, &n_slices);
-  *bytes = size_of(bytes_for_operands(h, &here, kind, n_slices, device) + bytes_for_residual(p));
+  const ws_row_kind kind = ws_gpu_kind_for(call, &here, device, &n_slices);
+  *bytes = size_of(bytes_for_operands(call, &here, kind, n_slices, device) + bytes_for_residual(p));
   return status;
 }
 
@@ -476,28 +467,28 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes
   return WSGEMM_SUCCESS;
 }
 
-ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
-  const ws_row_kind kind = ws_gpu_kind_for(h, p, device, n_slices);
+ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
+  const ws_row_kind kind = ws_gpu_kind_for(call, p, device, n_slices);
   if (!ws_is_by_map(kind)) return kind;
-  const ws_caller_workspace w = ws_caller_workspace_get(h);
+  const ws_caller_workspace w = ws_caller_workspace_get(call->h);
   ws_pieces pieces;
   if (pieces_that_fit(&w, device, p, *n_slices, bytes_for_residual(p), &pieces)) return kind;
   *n_slices = 0;
-  return ws_gpu_plain_kind(h, p);
+  return ws_gpu_plain_kind(call, p);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
 
-void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordinal, ws_text *t) {
+void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_ordinal, ws_text *t) {
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   bool is_pushed;
-  ws_device *device = ws_device_enter(h, device_ordinal, NULL, &is_pushed, &status);
+  ws_device *device = ws_device_enter(call->h, device_ordinal, NULL, &is_pushed, &status);
   ws_gpu_plan plan;
   int n_slices = 0;
   if (device) {
-    const ws_row_kind kind = ws_gpu_kind_in_workspace(h, p, device, &n_slices);
-    status = ws_gpu_plan_make(h, p, device, kind, n_slices, &plan);
+    const ws_row_kind kind = ws_gpu_kind_in_workspace(call, p, device, &n_slices);
+    status = ws_gpu_plan_make(call, p, device, kind, n_slices, &plan);
     ws_device_leave(is_pushed);
   }
   if (status) {
@@ -517,7 +508,7 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *given, int device_ordin
                 (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
-                bytes_for_operands(h, p, row->kind, n_slices, device));
+                bytes_for_operands(call, p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED && p->has_packed) {
     const bool swap = p->packed.swapped;
     ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !swap, n_slices) ? " a" : "", ws_is_packed(p, swap, n_slices) ? " b" : "");
@@ -548,3 +539,36 @@ void ws_cuda_describe(ws_text *t) {
   else
     ws_text_add(t, "gpu: driver found; used for device memory\n");
 }
+
+/* ---- the entry in the table of backends --------------------------------------------------------------------------------------- */
+
+static const char *row_name(int row) { return ws_cuda_row_at(row)->name; }
+static wsgemm_type row_type(int row) { return ws_cuda_row_at(row)->type; }
+static const char *row_lacks(int row) { return (void)row, ws_cuda_may_have_devices ? NULL : "a GPU"; }
+
+static int row_find(const char *name) {
+  for (int r = 0; r < ws_cuda_row_count(); r++)
+    if (strcmp(ws_cuda_row_at(r)->name, name) == 0) return r;
+  return -1;
+}
+
+static void describe_build(ws_text *t) { ws_text_add(t, "gpu code: %s\n", WS_CUDA_ARCHITECTURES); }
+
+const ws_backend ws_cuda_backend = {.name = "cuda",
+                                    .gemm = ws_cuda_gemm,
+                                    .explain = ws_cuda_explain,
+                                    .describe = ws_cuda_describe,
+                                    .describe_build = describe_build,
+                                    .row_count = ws_cuda_row_count,
+                                    .row_name = row_name,
+                                    .row_type = row_type,
+                                    .row_find = row_find,
+                                    .row_lacks = row_lacks,
+                                    .arena = &ws_cuda_arena,
+                                    .place = ws_cuda_place,
+                                    .workspace_bytes = ws_cuda_workspace_bytes,
+                                    .set_workspace = ws_cuda_set_workspace,
+                                    .packed_bytes = ws_cuda_packed_bytes,
+                                    .prepack = ws_cuda_prepack,
+                                    .is_on = ws_cuda_is_on,
+                                    .fallback_count = ws_cuda_fallback_count};

@@ -46,7 +46,7 @@ static ws_place place_of_thread(int *device) {
 }
 
 /* Managed memory goes where the others are; on its own, to the GPU. */
-ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgemm_status *status) {
+ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
   enum { MOST = 6 };
   const bool reads_ab = !ws_product_is_zero(p);
   const void *pointers[MOST] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
@@ -57,7 +57,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
     if (!pointers[i]) continue;
     const ws_location l = ws_locate(pointers[i]);
     if (l.unknown) {
-      *status = ws_fail_unknown(h, l.unknown);
+      *status = ws_fail_unknown(call->h, l.unknown);
       return WS_PLACE_BAD;
     }
     if (!l.is_device) {
@@ -67,7 +67,7 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
       if (*device < 0) *device = l.device;
     } else {
       if (n_device_only++ > 0 && l.device != *device) {
-        *status = ws_fail(h, WSGEMM_INVALID_POINTER, "the matrices lie on different devices (%d and %d)", *device, l.device);
+        *status = ws_fail(call->h, WSGEMM_INVALID_POINTER, "the matrices lie on different devices (%d and %d)", *device, l.device);
         return WS_PLACE_BAD;
       }
       *device = l.device;
@@ -77,6 +77,6 @@ ws_place ws_cuda_place(wsgemm_handle *h, const ws_problem *p, int *device, wsgem
   if (n_host == 0) return WS_PLACE_DEVICE;
   if (n_device_only == 0) return WS_PLACE_HOST;
   *status =
-      ws_fail(h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);
+      ws_fail(call->h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);
   return WS_PLACE_BAD;
 }

@@ -118,10 +118,10 @@ static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
 
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
  * handle asks for, if there are any. */
-static int choose_row(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
-  const int forced = atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed);
+static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
+  const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->type);
   if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
-  const int coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+  const int coarse = (int)call->settings.coarse;
   int best = -1;
   bool best_fits = false;
   double best_cost = 0;
@@ -171,7 +171,7 @@ static ws_entry entry_of(ws_sched sched) {
 /* By elements of its own, not 16 bytes at a time. */
 static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
 
-static bool is_invariant(wsgemm_handle *h) { return atomic_load_explicit(&h->invariant, memory_order_relaxed) != 0; }
+static bool is_invariant(const ws_call *call) { return call->settings.invariant; }
 
 /* ---- what tuning has found ----------------------------------------------------------------------------------------------------- */
 
@@ -214,17 +214,17 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
 }
 
 /* What was found for another shape is taken only where the model does not think much worse of it; and no row that the handle does not want. */
-static bool may_take(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
-  const int row_idx = tuned->tuning.row - 1, coarse = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed);
+static bool may_take(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device, const ws_tuned *tuned) {
+  const int row_idx = tuned->tuning.row - 1, coarse = (int)call->settings.coarse;
   const double most_of_model = 1.1;
   if (row_idx < 0 || row_idx == plan->row_idx) return true;
-  if (atomic_load_explicit(&h->cuda_kernel[plan->problem->type], memory_order_relaxed)) return false; /* by name */
+  if (ws_forced_row(call->forced[WS_CUDA], plan->problem->type)) return false; /* by name */
   if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
   return tuned->is_exact || ws_gpu_plan_us(plan, row_idx, device) <= most_of_model * ws_gpu_plan_us(plan, plan->row_idx, device);
 }
 
 /* For a plan whose row is the model's. */
-static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_device *device) {
+static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
   const ws_problem *p = plan->problem;
   const int slot = 1 + device->ordinal;
   ws_tuned tuned;
@@ -236,37 +236,37 @@ static ws_tuned tuned_for(wsgemm_handle *h, const ws_gpu_plan *plan, const ws_de
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(slot, &kind, &shape);
   }
-  return may_take(h, plan, device, &tuned) ? tuned : ws_tuned_model();
+  return may_take(call, plan, device, &tuned) ? tuned : ws_tuned_model();
 }
 
-ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p) {
-  return ws_is_matrix_vector(p) && !is_invariant(h) ? WS_ROW_VECTOR : WS_ROW_TILED;
+ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
+  return ws_is_matrix_vector(p) && !is_invariant(call) ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
 /* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
  * without. So do the rows for vectors, in any class: chains of lanes and a tree of their sums round no term more often than one chain of k. */
-static bool takes_fma(wsgemm_handle *h, const ws_problem *p) {
-  return !ws_is_half(p->type) || ws_math_of(h, p) == WSGEMM_MATH_PEDANTIC;
+static bool takes_fma(const ws_call *call, const ws_problem *p) {
+  return !ws_is_half(p->type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
 }
 
 /* What the problem's plan says before its row is chosen. */
-static ws_gpu_plan plan_without_row(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
-  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(h)};
-  plan.takes_fma = !ws_is_by_map(kind) && takes_fma(h, p);
+  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(call)};
+  plan.takes_fma = !ws_is_by_map(kind) && takes_fma(call, p);
   plan.split = ws_is_by_map(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
   return plan;
 }
 
-ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  return plan_without_row(h, p, device, kind, 0).split;
+ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  return plan_without_row(call, p, device, kind, 0).split;
 }
 
 /* By multiply-adds, with the launch. */
-static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
+static double multiply_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
   const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6; /* fitted to the same measurements */
-  ws_gpu_plan plan = plan_without_row(h, p, device, WS_ROW_TILED, 0);
+  ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
   double best = HUGE_VAL;
   /* What arithmetic a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a_trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
@@ -277,42 +277,42 @@ static double multiply_adds_us(wsgemm_handle *h, const ws_problem *p, const ws_d
 }
 
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
-static bool wants_slices(wsgemm_handle *h, const ws_problem *p, int n_slices, const ws_device *device,
+static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
   const double elements = (double)p->m * ws_types[p->type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
-  if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(h)) return false;
+  if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(call)) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
-  return elements >= least_elements && ws_gpu_plain_kind(h, p) == WS_ROW_TILED &&
-         ws_slices_us(p, n_slices, device) < multiply_adds_us(h, p, device);
+  return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
+         ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
 }
 
-int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device) {
-  return device->cc == 90 && !is_invariant(h) && ws_slices_fit(p) ? ws_n_slices(h, p) : 0;
+int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return device->cc == 90 && !is_invariant(call) && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
 
-ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices) {
-  const int forced_idx = atomic_load_explicit(&h->cuda_kernel[p->type], memory_order_relaxed);
+ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
+  const int forced_idx = ws_forced_row(call->forced[WS_CUDA], p->type);
   const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
-  const ws_row_kind plain = ws_gpu_plain_kind(h, p);
+  const ws_row_kind plain = ws_gpu_plain_kind(call, p);
   *n_slices = 0;
   if (device->cc != 90) return plain;
-  const int wanted = ws_n_slices(h, p);
-  if (wants_slices(h, p, wanted, device, forced)) {
+  const int wanted = ws_n_slices(call, p);
+  if (wants_slices(call, p, wanted, device, forced)) {
     *n_slices = wanted;
     return WS_ROW_SLICED;
   }
   const bool wants_wgmma =
-      !takes_fma(h, p) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
+      !takes_fma(call, p) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 
 /* All that follows from the tuning and the model's row. */
-static wsgemm_status settle(wsgemm_handle *h, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
+static wsgemm_status settle(const ws_call *call, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
   const ws_tuning *tuning = &plan->tuned.tuning;
   plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
-  const int forced_policy = atomic_load_explicit(&h->policy, memory_order_relaxed),
-            quantum = atomic_load_explicit(&h->quantum, memory_order_relaxed);
+  const int forced_policy = (int)call->settings.policy,
+            quantum = (int)call->settings.quantum;
   const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
   plan->quantum = (uint32_t)(quantum > 0 ? quantum : tuning->quantum);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
@@ -321,24 +321,24 @@ static wsgemm_status settle(wsgemm_handle *h, ws_device *device, int model_row_i
   CUresult result;
   plan->kernel =
       ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
-  if (!plan->kernel) return ws_fail_kernel(h, row->name, device, result);
+  if (!plan->kernel) return ws_fail_kernel(call->h, row->name, device, result);
   plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
   if (tuning->order > 0) plan->grid.group = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
   if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
-    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
+    return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
                    row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
   return WSGEMM_SUCCESS;
 }
 
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan) {
-  *plan = plan_without_row(h, p, device, kind, n_slices);
-  const int model_row_idx = plan->row_idx = choose_row(h, plan, device);
+  *plan = plan_without_row(call, p, device, kind, n_slices);
+  const int model_row_idx = plan->row_idx = choose_row(call, plan, device);
   plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx)); /* by name: what takes its place without memory has the same bits */
-  plan->tuned = tuned_for(h, plan, device);
-  const wsgemm_status status = settle(h, device, model_row_idx, plan);
+  plan->tuned = tuned_for(call, plan, device);
+  const wsgemm_status status = settle(call, device, model_row_idx, plan);
   if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
   plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
-  return settle(h, device, model_row_idx, plan);
+  return settle(call, device, model_row_idx, plan);
 }

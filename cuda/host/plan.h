@@ -26,20 +26,20 @@ typedef struct ws_gpu_plan {
 
 /* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to them, else those of ws_gpu_plain_kind.
  * *n_slices: of SLICED, else 0. Both from one look at the handle, which another thread may change. */
-ws_row_kind ws_gpu_kind_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
-ws_row_kind ws_gpu_plain_kind(wsgemm_handle *h, const ws_problem *p);
+ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
+ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p);
 
 /* Into how many parts k is cut for rows of that kind. */
-ws_split ws_gpu_split_for(wsgemm_handle *h, const ws_problem *p, const ws_device *device, ws_row_kind kind);
+ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 
 /* How many slices a packed operand of such products has; 0: they use none. */
-int ws_gpu_slices_to_pack(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
+int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device);
 
 /* The same for a call, which may lack the memory for it (backend.c; the library's own memory is taken to be there). */
-ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, const ws_device *device, int *n_slices);
+ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 
 /* The device's context must be current. n_slices: of rows of that kind, else 0. */
-wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);
 
 /* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it. */

@@ -10,8 +10,8 @@ enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
 
 static double aligned(double bytes) { return ceil(bytes / ALIGN) * ALIGN; }
 
-int ws_n_slices(wsgemm_handle *h, const ws_problem *p) {
-  const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : atomic_load_explicit(&h->math, memory_order_relaxed);
+int ws_n_slices(const ws_call *call, const ws_problem *p) {
+  const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : (int)call->settings.math;
   if (p->type != WSGEMM_F32 && p->type != WSGEMM_C32) return 0;
   return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
 }

@@ -10,7 +10,7 @@
 
 /* How many slices an operand has at first in this problem's numerics class: 1, 2 (and 3 where those will not do); 0: its products are
  * multiply-adds. */
-int ws_n_slices(wsgemm_handle *h, const ws_problem *p);
+int ws_n_slices(const ws_call *call, const ws_problem *p);
 
 /* Whether slices may be used (limits of k and of sizes), and a model's time of all launches of such a product. */
 bool ws_slices_fit(const ws_problem *p);

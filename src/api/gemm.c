@@ -1,10 +1,13 @@
-/* api.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
+/* gemm.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
  *
  * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
 #include <string.h>
 
-#include "core/internal.h"
+#include "api/problem.h"
+#include "core/status.h"
+#include "core/text.h"
 #include "core/tile.h"
+#include "ops/gemm.h"
 
 #define WS_INLINE static inline __attribute__((always_inline))
 
@@ -273,13 +276,13 @@ static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const
   return WSGEMM_SUCCESS;
 }
 
-static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s) {
+static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s, bool wants_check) {
   const bool swap = s->layout == WSGEMM_ROW_MAJOR;
   const bool read_ab = !ws_product_is_zero(p);
   if (read_ab && !(swap ? p->b : p->a)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
   if (read_ab && !(swap ? p->a : p->b)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
   if (!p->c) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
-  return atomic_load_explicit(&h->check, memory_order_relaxed) ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
+  return wants_check ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
 }
 
 WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const said *s) {
@@ -287,10 +290,11 @@ WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const sa
   if (!h) return ws_fail_handle();
   wsgemm_status status;
   if (!surely_good_shape(p, s) && (status = check_shape(h, p, s))) return status;
-  if (p->m == 0 || p->n == 0 || p->batch_count == 0) return WSGEMM_SUCCESS;
-  if ((!p->a || !p->b || !p->c || atomic_load_explicit(&h->check, memory_order_relaxed)) && (status = check_pointers(h, p, s)))
-    return status;
-  return ws_dispatch(h, p);
+  if (ws_is_empty(p)) return WSGEMM_SUCCESS;
+  const ws_call call = ws_call_of(h);
+  const bool wants_check = call.settings.check;
+  if ((!p->a || !p->b || !p->c || wants_check) && (status = check_pointers(h, p, s, wants_check))) return status;
+  return ws_gemm(&call, p);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */
@@ -457,7 +461,9 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
   ws_problem p;
   const wsgemm_status status = ws_problem_of(h, desc, &p);
-  return status ? status : ws_workspace_bytes(h, &p, bytes);
+  if (status) return status;
+  const ws_call call = ws_call_of(h);
+  return ws_gemm_workspace_bytes(&call, &p, bytes);
 }
 
 size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char *text, size_t bytes) {
@@ -466,9 +472,11 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
   wsgemm_handle *h = ws_handle(handle);
   ws_problem p;
   const wsgemm_status status = h ? ws_problem_of(h, desc, &p) : ws_fail_handle();
-  if (status)
+  if (status) {
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
-  else
-    ws_explain_problem(h, &p, &t);
+  } else {
+    const ws_call call = ws_call_of(h);
+    ws_gemm_explain(&call, &p, &t);
+  }
   return t.length;
 }

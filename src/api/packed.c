@@ -1,10 +1,11 @@
 /* packed.c - operands in a form made once for many products: the records of them. What that form is, the backend knows. */
 #include <stdlib.h>
 
+#include "api/problem.h"
+#include "core/backend.h"
 #include "core/cancel.h"
-#include "core/internal.h"
+#include "core/status.h"
 #include "core/tile.h"
-#include "cuda/host/backend.h"
 
 #define WS_PACKED_MAGIC UINT64_C(0x77737061636b6564)
 enum { ALIGN = 256 };
@@ -94,12 +95,12 @@ static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *de
   return data.given ? WSGEMM_SUCCESS : ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", is_b ? "b" : "a");
 }
 
-static wsgemm_status packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int *device, int *n_slices, size_t *bytes) {
+static wsgemm_status packed_bytes(const ws_call *call, const ws_problem *p, bool is_a, int *device, int *n_slices, size_t *bytes) {
   *bytes = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || p->k == 0) return status;
-  const ws_place place = ws_cuda_place(h, p, device, &status);
-  return place == WS_PLACE_DEVICE ? ws_cuda_packed_bytes(h, p, is_a, *device, n_slices, bytes) : status;
+  if (!ws_devices || ws_is_empty(p) || p->k == 0) return status;
+  const ws_place place = ws_devices->place(call, p, device, &status);
+  return place == WS_PLACE_DEVICE ? ws_devices->packed_bytes(call, p, is_a, *device, n_slices, bytes) : status;
 }
 
 wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, size_t *bytes) {
@@ -111,7 +112,9 @@ wsgemm_status wsgemm_get_packed_size(wsgemm_handle *handle, const wsgemm_gemm_de
   bool is_a;
   int device, n_slices;
   const wsgemm_status status = problem_around(h, desc, which, &p, &is_a);
-  return status ? status : packed_bytes(h, &p, is_a, &device, &n_slices, bytes);
+  if (status) return status;
+  const ws_call call = ws_call_of(h);
+  return packed_bytes(&call, &p, is_a, &device, &n_slices, bytes);
 }
 
 wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, wsgemm_operand which, void *memory,
@@ -124,18 +127,19 @@ wsgemm_status wsgemm_prepack(wsgemm_handle *handle, const wsgemm_gemm_desc *desc
   if ((uintptr_t)memory % ALIGN != 0)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "memory is aligned to less than %d bytes", (int)ALIGN);
   wsgemm_packed made = {.magic = WS_PACKED_MAGIC, .memory = memory};
+  const ws_call call = ws_call_of(h);
   size_t needed;
   wsgemm_status status = problem_around(h, desc, which, &made.of, &made.is_a);
-  if (!status) status = packed_bytes(h, &made.of, made.is_a, &made.device, &made.n_slices, &needed);
+  if (!status) status = packed_bytes(&call, &made.of, made.is_a, &made.device, &made.n_slices, &needed);
   if (status) return status;
   if (needed == 0) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "products of such an operand use no packed form of it");
   if (bytes < needed)
     return ws_fail(h, WSGEMM_WORKSPACE_TOO_SMALL, "memory has %zu bytes; the packed operand needs %zu", bytes, needed);
-  if (!ws_cuda_is_on(memory, made.device))
+  if (!ws_devices->is_on(memory, made.device))
     return ws_fail(h, WSGEMM_INVALID_POINTER, "memory is not device memory of device %d, where the operand is", made.device);
   wsgemm_packed *record = malloc(sizeof *record);
   if (!record) return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for the record of a packed operand");
-  status = ws_cuda_prepack(h, &made);
+  status = ws_devices->prepack(&call, &made);
   *record = made;
   if (status)
     free(record);

@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/problem.h"
+#include "core/backend.h"
 #include "core/cancel.h"
-#include "core/internal.h"
-#include "cuda/host/backend.h"
+#include "core/status.h"
 #include "tune/tuning.h"
 
 /* ---- autotune ------------------------------------------------------------------------------------------------------------------- */
@@ -20,7 +21,7 @@ static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_optio
   if (o->device < -1 || o->device >= WS_N_TUNE_SLOTS - 1)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be -1 .. %d", o->device, WS_N_TUNE_SLOTS - 2);
   if (isnan(o->budget_ms)) return ws_fail(h, WSGEMM_INVALID_VALUE, "budget_ms is not a number");
-  if (o->device >= 0 && !ws_cuda_may_have_devices) return ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver");
+  if (o->device >= 0 && !ws_devices) return ws_fail(h, WSGEMM_NO_DEVICE, "there is no GPU driver");
   return WSGEMM_SUCCESS;
 }
 
@@ -39,28 +40,26 @@ static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *give
   return WSGEMM_SUCCESS;
 }
 
-/* The caller's settings, as they are now. */
-static void copy_settings(wsgemm_handle *to, wsgemm_handle *from) {
-#define COPY(field) \
-  atomic_store_explicit(&to->field, atomic_load_explicit(&from->field, memory_order_relaxed), memory_order_relaxed)
-  COPY(magic), COPY(n_threads), COPY(policy), COPY(coarse_factor), COPY(quantum), COPY(math), COPY(check), COPY(invariant);
-  COPY(stream);
-  for (int type = 0; type < WS_N_TYPES; type++) COPY(kernel[type]), COPY(cuda_kernel[type]);
-#undef COPY
-  to->workspace = ws_caller_workspace_get(from), to->logger = ws_logger_get(from);
+/* A handle of the search's own, with the caller's settings as they are now: another thread may change them meanwhile. */
+static wsgemm_handle copy_of(const wsgemm_handle *h) {
+  wsgemm_handle copy = {.magic = WS_HANDLE_MAGIC, .workspace = ws_caller_workspace_get(h), .logger = ws_logger_get(h)};
+  atomic_init(&copy.settings, atomic_load(&h->settings));
+  for (int b = 0; b < WS_N_BACKENDS; b++) atomic_init(&copy.forced[b], atomic_load(&h->forced[b]));
+  atomic_init(&copy.stream, atomic_load(&h->stream));
+  return copy;
 }
 
-/* What the handle forces is no finding, and others are not to have it. */
-static void forget_forced(wsgemm_handle *h, ws_tuning_entry *e) {
-  if (atomic_load_explicit(&h->policy, memory_order_relaxed) != WSGEMM_POLICY_AUTO) e->tuning.policy = 0;
-  if (atomic_load_explicit(&h->quantum, memory_order_relaxed) > 0) e->tuning.quantum = 0;
-  if (atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0) e->tuning.coarse = 0;
+/* What the caller forces is no finding, and others are not to have it. */
+static void forget_forced(const ws_call *call, ws_tuning_entry *e) {
+  if (call->settings.policy != WSGEMM_POLICY_AUTO) e->tuning.policy = 0;
+  if (call->settings.quantum > 0) e->tuning.quantum = 0;
+  if (call->settings.coarse > 0) e->tuning.coarse = 0;
 }
 
 /* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
-static bool is_row_forced(wsgemm_handle *h, const ws_arena *arena) {
-  return arena->device >= 0 && (atomic_load_explicit(&h->cuda_kernel[arena->problem.type], memory_order_relaxed) != 0 ||
-                                atomic_load_explicit(&h->coarse_factor, memory_order_relaxed) > 0);
+static bool is_row_forced(const ws_call *call, const ws_arena *arena) {
+  return arena->device >= 0 &&
+         (ws_forced_row(call->forced[WS_CUDA], arena->problem.type) != 0 || call->settings.coarse > 0);
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
@@ -95,10 +94,10 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   if (status) return status;
   if (given) options = *given;
   if (options.budget_ms < 0) options.budget_ms = options.device < 0 ? CPU_MS : GPU_MS;
-  wsgemm_handle settings = {0}; /* another thread may change the caller's meanwhile */
-  copy_settings(&settings, h);
-  ws_arena arena = {
-      .is = options.device < 0 ? &ws_cpu_arena : ws_cuda_arena, .h = &settings, .seed = options.seed, .device = options.device};
+  wsgemm_handle own = copy_of(h);
+  const ws_call call = ws_call_of(&own);
+  const ws_backend *backend = options.device < 0 ? ws_backends[WS_CPU] : ws_devices;
+  ws_arena arena = {.is = backend->arena, .h = &own, .seed = options.seed, .device = options.device};
   status = make_problem(h, desc, &arena.problem);
   if (status) return status;
   wsgemm_autotune_result result;
@@ -111,8 +110,8 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   const ws_tuned known = ws_tune_find(1 + options.device, &found.kind, &found.shape);
   const bool is_finding = result.n_measured > 1 || (result.n_measured > 0 && !(known.by == WS_TUNED_BY_USER && known.is_exact));
   const bool is_kept = result.is_better || (is_finding && !result.is_interrupted);
-  if (!is_kept || is_row_forced(&settings, &arena)) return WSGEMM_SUCCESS;
-  forget_forced(&settings, &found);
+  if (!is_kept || is_row_forced(&call, &arena)) return WSGEMM_SUCCESS;
+  forget_forced(&call, &found);
   return keep(h, &found, options.file);
 }
 
@@ -126,7 +125,7 @@ static size_t give(const char *from, char *text, size_t bytes) {
 }
 
 size_t wsgemm_tuning_file(char *text, size_t bytes) {
-  ws_context_init();
+  ws_start();
   return give(ws_tune_path(), text, bytes);
 }
 
@@ -139,7 +138,7 @@ size_t wsgemm_tuning_table(char *text, size_t bytes) {
 
 size_t wsgemm_tuning_read(const char *file, char *text, size_t bytes) {
   WS_UNCANCELLED;
-  ws_context_init();
+  ws_start();
   ws_text t = {text, bytes, 0};
   ws_tuning_list list = {0};
   if (bytes > 0) text[0] = '\0';
@@ -165,7 +164,7 @@ static wsgemm_status merge(const char *file, const ws_tuning_list *list) {
 
 wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_lines) {
   WS_UNCANCELLED;
-  ws_context_init();
+  ws_start();
   if (!text) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "text is NULL");
   ws_tuning_list list = {0};
   wsgemm_status status = WSGEMM_SUCCESS;
@@ -183,7 +182,7 @@ wsgemm_status wsgemm_tuning_import(const char *text, const char *file, int *n_li
 
 wsgemm_status wsgemm_tuning_clear(const char *file) {
   WS_UNCANCELLED;
-  ws_context_init();
+  ws_start();
   const char *path = file ? file : ws_tune_path();
   const bool is_there = path[0] && !(access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR));
   const wsgemm_status status = is_there ? merge(file, NULL) : WSGEMM_SUCCESS;

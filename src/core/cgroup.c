@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/cgroup.h"
 
 /* The folder of this process's cgroup: "/outer/inner"; "" if there is none. */
 static void find_folder(char *folder, size_t bytes) {

@@ -5,8 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/internal.h"
+#include "core/cgroup.h"
+#include "core/processors.h"
+#include "core/status.h"
 #include "core/tile.h"
+#include "cpu/backend.h"
+#include "cpu/plan.h"
 #include "tune/tuning.h"
 
 typedef struct cpu_arena {
@@ -104,8 +108,9 @@ static wsgemm_status open_arena(ws_arena *arena) {
   fill(own->a, a_bytes, p->type, arena->seed), fill(own->b, b_bytes, p->type, arena->seed + 1);
   memset(own->cache, 1, own->cache_bytes);
   p->a = own->a, p->b = own->b, p->c = own->c;
+  const ws_call call = ws_call_of(arena->h);
   ws_arena_describe(arena);
-  arena->entry.kind = ws_cpu_tuning_kind(arena->h, p);
+  arena->entry.kind = ws_cpu_tuning_kind(&call, p);
   return WSGEMM_SUCCESS;
 }
 
@@ -133,12 +138,13 @@ static void clear_l2(cpu_arena *own) {
 
 static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   cpu_arena *own = arena->own;
+  const ws_call call = ws_call_of(arena->h);
   ws_problem p = arena->problem;
   p.tuning = tuning;
   if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.type_c, arena->seed + 2); /* else it might grow beyond all bounds */
   clear_l2(own);
   const double begin = ws_arena_now_ms(arena);
-  const wsgemm_status status = ws_dispatch(arena->h, &p);
+  const wsgemm_status status = ws_cpu_gemm(&call, &p, 0);
   *us = (ws_arena_now_ms(arena) - begin) * 1e3;
   return status;
 }
@@ -208,9 +214,10 @@ static ws_tuning tuning_of(const ws_problem *p, const ws_plan *plan) {
 }
 
 static void plan_of(const listing *l, const ws_tuning *tuning, ws_plan *plan) {
+  const ws_call call = ws_call_of(l->arena->h);
   ws_problem p = l->arena->problem;
   p.tuning = tuning;
-  ws_plan_make(l->arena->h, &p, plan);
+  ws_plan_make(&call, &p, plan);
 }
 
 static bool is_listed(const listing *l, const ws_tuning *t) {
@@ -259,6 +266,7 @@ static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
 }
 
 static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
+  const ws_call call = ws_call_of(arena->h);
   listing l = {arena, candidates, 0};
   ws_plan plan;
   plan_of(&l, &ws_tuning_of_model, &plan);
@@ -275,7 +283,7 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
     const ws_tuning base = tuning_of(&arena->problem, &best);
     add(&l, &base);
     add_blocks(&l, &base);
-    add_sharing(&l, &base, ws_thread_limit(arena->h));
+    add_sharing(&l, &base, ws_thread_limit(&call));
   }
   return l.n;
 }

@@ -1,8 +1,11 @@
 /* backend.c - the CPU backend's way in: picks the path that the plan names. */
+#include "cpu/backend.h"
+
 #include "core/tile.h"
 #include "cpu/paths.h"
+#include "tune/tuning.h"
 
-void ws_cpu_gemm(const ws_problem *given, const ws_plan *plan) {
+void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
   ws_problem turned;
   const bool turns = plan->swap && plan->path != WS_PATH_VECTOR; /* which turns by itself */
   if (turns) turned = ws_transposed(given);
@@ -90,3 +93,38 @@ void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row) {
       }
     }
 }
+
+wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) {
+  (void)device;
+  if (p->has_epilogue) return ws_cpu_gemm_epilogue(call, p);
+  const ws_cpu_row *row = ws_row_for(call, p->type);
+  if (ws_product_is_zero(p)) {
+    if (!p->scale.beta_one) ws_cpu_scale(p, row);
+    return WSGEMM_SUCCESS;
+  }
+  if (ws_is_one_panel(p, row)) {
+    ws_cpu_one_panel(p, row);
+    return WSGEMM_SUCCESS;
+  }
+  ws_plan plan;
+  ws_plan_make(call, p, &plan);
+  ws_cpu_run(p, &plan);
+  return WSGEMM_SUCCESS;
+}
+
+/* ---- the entry in the table of backends -------------------------------------------------------------------------------------- */
+
+static const char *row_name(int row) { return ws_row(row)->name; }
+static wsgemm_type row_type(int row) { return ws_row(row)->type; }
+static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_isa_name(ws_row(row)->isa); }
+
+const ws_backend ws_cpu_backend = {.name = "cpu",
+                                   .gemm = ws_cpu_gemm,
+                                   .explain = ws_cpu_explain,
+                                   .describe = ws_cpu_describe,
+                                   .row_count = ws_row_count,
+                                   .row_name = row_name,
+                                   .row_type = row_type,
+                                   .row_find = ws_row_find,
+                                   .row_lacks = row_lacks,
+                                   .arena = &ws_cpu_arena};

@@ -7,6 +7,9 @@
  * Invariant: each element of C is computed by itself, and each column summed in an order that follows from its length. */
 #include "cpu/epilogue.h"
 
+#include "core/status.h"
+#include "cpu/backend.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -137,10 +140,10 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 }
 
 /* Whatever of the epilogue the product has not done. */
-static void walk_over(wsgemm_handle *h, const ws_problem *p, bool walks, bool has_product) {
+static void walk_over(const ws_call *call, const ws_problem *p, bool walks, bool has_product) {
   if (!walks && !p->epilogue.column_sums) return;
   ws_plan plan;
-  ws_plan_walk(h, p, &plan);
+  ws_plan_walk(call, p, &plan);
   walk w = {.p = p, .plan = &plan, .walks = walks, .has_product = has_product};
   w.blocks = (ws_tile_grid){p->batch_count, ws_ceil_div(p->m, plan.bm), ws_ceil_div(p->n, plan.bn), 1, 1};
   w.columns = (ws_tile_grid){p->batch_count, 1, ws_ceil_div(p->epilogue.swapped ? p->m : p->n, SUM_COLUMNS), 1, 1};
@@ -156,20 +159,20 @@ static void keep_residual(ws_problem *p, char *to) {
     for (int64_t j = 0; j < p->n; j++, to += p->m * bytes) memcpy(to, ws_c_at(p, batch, 0, j, bytes), (size_t)(p->m * bytes));
 }
 
-static void run(wsgemm_handle *h, const ws_problem *p, bool has_product, bool is_fused) {
+static void run(const ws_call *call, const ws_problem *p, bool has_product, bool is_fused) {
   if (has_product) {
     ws_plan plan;
-    ws_plan_make(h, p, &plan);
-    ws_cpu_gemm(p, &plan);
+    ws_plan_make(call, p, &plan);
+    ws_cpu_run(p, &plan);
   }
-  walk_over(h, p, !is_fused, has_product);
+  walk_over(call, p, !is_fused, has_product);
 }
 
-wsgemm_status ws_cpu_gemm_epilogue(wsgemm_handle *h, const ws_problem *p) {
+wsgemm_status ws_cpu_gemm_epilogue(const ws_call *call, const ws_problem *p) {
   enum { SMALL = 8 * 1024 };
   const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->type);
   if (!has_product || is_fused || !ws_residual_is_c(p)) {
-    run(h, p, has_product, is_fused);
+    run(call, p, has_product, is_fused);
     return WSGEMM_SUCCESS;
   }
   ws_problem apart = *p; /* with its residual somewhere else: the product will be written over it */
@@ -180,14 +183,14 @@ wsgemm_status ws_cpu_gemm_epilogue(wsgemm_handle *h, const ws_problem *p) {
   if (bytes <= SMALL) {
     _Alignas(64) char small[SMALL];
     keep_residual(&apart, small);
-    run(h, &apart, has_product, is_fused);
+    run(call, &apart, has_product, is_fused);
     return WSGEMM_SUCCESS;
   }
   ws_workspace *memory = ws_workspace_get((size_t)bytes);
   if (!memory)
-    return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %lld bytes", (long long)bytes);
+    return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %lld bytes", (long long)bytes);
   keep_residual(&apart, ws_workspace_data(memory));
-  run(h, &apart, has_product, is_fused);
+  run(call, &apart, has_product, is_fused);
   ws_workspace_put(memory);
   return WSGEMM_SUCCESS;
 }

@@ -1,7 +1,8 @@
 /* epilogue.h - what an epilogue does to elements of C, for the paths that do it themselves before they round. */
 #ifndef WS_CPU_EPILOGUE_H
 #define WS_CPU_EPILOGUE_H
-#include "core/internal.h"
+#include "core/problem.h"
+#include "cpu/rows.h"
 
 /* x = out_scale act(x + bias) + residual, for the m x n elements of C from (i, j) on; x holds alpha sum + beta C of them in floats (in
  * doubles for a C of F64). Reads a residual that is C itself: C must be as it was. */

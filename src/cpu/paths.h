@@ -2,8 +2,10 @@
  * alpha != 0 and the plan that plan.c made for it. */
 #ifndef WS_CPU_PATHS_H
 #define WS_CPU_PATHS_H
-#include "core/internal.h"
+#include "cpu/plan.h"
 
+/* One panel of rows (ws_is_one_panel), without a plan. */
+void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 /* false: no memory for packing, nothing done. */

@@ -1,4 +1,4 @@
-/* place.c - the processors that a thread may run on, and how the workers of one job keep to processors of their own.
+/* place.c - how the workers of one job keep to processors of their own.
  *
  * A kernel that packs threads on few processors wakes a worker on the processor of the thread that calls it, and may leave both
  * there for whole seconds while the next processor sleeps: two threads then take as long as one (bench/NOTES.md). So each worker
@@ -8,42 +8,7 @@
 #include "cpu/place.h"
 
 #include <sched.h>
-#include <string.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
-
-/* ---- affinity ----------------------------------------------------------------------------------------------------------------- */
-
-/* Not by sched_getaffinity, which does not tell how long the system's masks are. */
-void ws_affinity_get(ws_affinity *affinity) {
-  affinity->bytes = 0;
-#if defined(__linux__)
-  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof affinity->word, affinity->word);
-  if (bytes > 0 && (size_t)bytes <= sizeof affinity->word) affinity->bytes = (size_t)bytes;
-#endif
-}
-
-int ws_affinity_count(const ws_affinity *affinity) {
-  int n = 0;
-  for (size_t w = 0; w < affinity->bytes / sizeof affinity->word[0]; w++) n += __builtin_popcountl(affinity->word[w]);
-  return n;
-}
-
-bool ws_affinity_equal(const ws_affinity *x, const ws_affinity *y) {
-  return x->bytes == y->bytes && memcmp(x->word, y->word, x->bytes) == 0;
-}
-
-void ws_affinity_set(const ws_affinity *affinity) {
-#if defined(__linux__)
-  if (affinity->bytes > 0) (void)!syscall(SYS_sched_setaffinity, 0, affinity->bytes, affinity->word);
-#else
-  (void)affinity;
-#endif
-}
-
-/* ---- places --------------------------------------------------------------------------------------------------------------------- */
+#include <stdbool.h>
 
 void ws_places_clear(ws_places *places) {
   for (int w = 0; w < WS_PLACE_CPUS / 64; w++) atomic_store_explicit(&places->claimed[w], 0, memory_order_relaxed);

@@ -1,17 +1,14 @@
 /* plan.c - how a call on the CPU is cut up: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
  * has found, then the model, whose numbers carry their origin. Only kc is part of the numerics, and it follows from the row and k. */
-#include "core/internal.h"
+#include "cpu/plan.h"
+
+#include "core/processors.h"
 #include "core/tile.h"
 #include "tune/tuning.h"
 
 const char *ws_path_name(ws_path path) {
   static const char *const names[] = {"direct", "vector", "packed", "half"};
   return names[path];
-}
-
-const char *ws_policy_name(wsgemm_policy policy) {
-  static const char *const names[] = {"auto", "fixed_work", "fixed_blocks", "steal", "clc", "foreach"};
-  return names[policy];
 }
 
 /* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
@@ -37,15 +34,15 @@ static int64_t k_block(int64_t k, int64_t longest) {
 }
 
 /* Asked once for a plan: by default it is a question to the system, of 0.12 us (Zen 5). */
-static int limit_of(wsgemm_handle *h, ws_plan *plan) {
-  if (plan->thread_limit == 0) plan->thread_limit = ws_thread_limit(h);
+static int limit_of(const ws_call *call, ws_plan *plan) {
+  if (plan->thread_limit == 0) plan->thread_limit = ws_thread_limit(call);
   return plan->thread_limit;
 }
 
-static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work_per_thread) {
+static int threads_for(const ws_call *call, ws_plan *plan, double work, double work_per_thread) {
   const int tuned = plan->tuned.tuning.threads;
   if (tuned == 1 || (tuned == 0 && work < 2 * work_per_thread)) return 1;
-  const int limit = limit_of(h, plan);
+  const int limit = limit_of(call, plan);
   if (tuned > 0) return tuned < limit ? tuned : limit;
   /* In whole numbers, which raise no flag of inexact arithmetic. */
   return work < limit * work_per_thread ? (int)((int64_t)work / (int64_t)work_per_thread) : limit;
@@ -54,15 +51,15 @@ static int threads_for(wsgemm_handle *h, ws_plan *plan, double work, double work
 double ws_float_products(wsgemm_type type) { return ws_types[type].n_real * ws_types[type].bytes / 4.0; }
 
 /* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning says. */
-static int coarse_for(wsgemm_handle *h, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
-  const int forced = atomic_load_explicit(&h->coarse_factor, memory_order_relaxed), n_threads = plan->n_threads;
+static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
+  const int forced = (int)call->settings.coarse, n_threads = plan->n_threads;
   if (forced > 0) return forced;
   if (plan->tuned.tuning.coarse > 0) return plan->tuned.tuning.coarse;
   if (n_threads == 1) return (int)most;
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
-static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   plan->path = WS_PATH_DIRECT;
   const double a_bytes = (double)p->m * (double)p->k * ws_types[p->type].bytes;
@@ -70,7 +67,7 @@ static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
-  plan->n_threads = threads_for(h, plan, work, WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work, WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
     plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
@@ -94,26 +91,26 @@ static void plan_direct(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
   const int64_t strips = ws_max(1, ws_ceil_div((int64_t)plan->n_threads * ITEMS_PER_THREAD / 2, n_rows));
   plan->bn = round_up(ws_ceil_div(p->n, strips), row->nr);
-  plan->coarse = coarse_for(h, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
+  plan->coarse = coarse_for(call, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(p->n, plan->bn), WS_COARSE_MAX);
 }
 
-static void plan_vector(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+static void plan_vector(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   plan->path = WS_PATH_VECTOR;
   plan->swap = p->n != 1;
   const int64_t m = plan->swap ? p->n : p->m;
-  plan->n_threads = threads_for(h, plan, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
   plan->coarse = 1;
 }
 
-static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+static void plan_packed(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   const ws_tuning *tuning = &plan->tuned.tuning;
   const ws_machine *machine = ws_machine_get();
   const int bytes = ws_types[p->type].bytes;
   plan->path = WS_PATH_PACKED;
-  plan->n_threads = threads_for(h, plan, work / (double)p->batch_count, WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work / (double)p->batch_count, WORK_PER_THREAD);
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
@@ -124,17 +121,17 @@ static void plan_packed(wsgemm_handle *h, const ws_problem *p, double work, ws_p
   /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
   const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
-  plan->coarse = coarse_for(h, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
+  plan->coarse = coarse_for(call, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
 }
 
 /* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. Beside a
  * matrix unit packing takes as long as the products: sums of half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on
  * Sapphire Rapids: 2048 from 440 to 600 GF/s). */
-static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_plan *plan) {
+static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
   plan->path = WS_PATH_HALF;
-  plan->n_threads = threads_for(h, plan, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
   const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
   const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
@@ -143,7 +140,7 @@ static void plan_half(wsgemm_handle *h, const ws_problem *p, double work, ws_pla
   const int mc = plan->tuned.tuning.mc;
   plan->bm = round_up(mc > 0 ? ws_min(mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm) * p->batch_count;
-  plan->coarse = coarse_for(h, plan, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
+  plan->coarse = coarse_for(call, plan, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
   if (plan->n_threads > 1)
     plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
@@ -163,21 +160,21 @@ static bool direct_pays(const ws_problem *p) {
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes);
 }
 
-static wsgemm_policy cpu_policy(const wsgemm_handle *h, const ws_tuning *tuning) {
-  const int forced = atomic_load_explicit(&h->policy, memory_order_relaxed);
+static wsgemm_policy cpu_policy(const ws_call *call, const ws_tuning *tuning) {
+  const int forced = (int)call->settings.policy;
   const int policy = forced != WSGEMM_POLICY_AUTO ? forced : tuning->policy;
   return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
 }
 
-void ws_plan_walk(wsgemm_handle *h, const ws_problem *p, ws_plan *plan) {
+void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
   const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
-  *plan = (ws_plan){.row = ws_row_for(h, p->type),
-                    .policy = cpu_policy(h, &ws_tuning_of_model),
+  *plan = (ws_plan){.row = ws_row_for(call, p->type),
+                    .policy = cpu_policy(call, &ws_tuning_of_model),
                     .coarse = 1,
                     .n_products = 1,
                     .tuned = ws_tuned_model()};
-  plan->n_threads = threads_for(h, plan, n_elements, WALK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, n_elements, WALK_PER_THREAD);
   plan->bm = ws_min(p->m, LONGEST_LINE);
   plan->bn = TILE / plan->bm;
 }
@@ -191,15 +188,15 @@ static ws_tuning_kind kind_of(const ws_problem *p, int workers) {
                           .workers = workers};
 }
 
-ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p) { return kind_of(p, ws_thread_limit(h)); }
+ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p) { return kind_of(p, ws_thread_limit(call)); }
 
 /* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
-static ws_tuned tuned_for(wsgemm_handle *h, const ws_problem *p, ws_plan *plan, double work) {
+static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *plan, double work) {
   ws_tuned tuned = ws_tuned_model();
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else if (work * (double)p->batch_count >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
-    const ws_tuning_kind kind = kind_of(p, limit_of(h, plan));
+    const ws_tuning_kind kind = kind_of(p, limit_of(call, plan));
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
   }
@@ -211,9 +208,9 @@ static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4;
 }
 
-void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
+void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
-  const bool invariant = atomic_load_explicit(&h->invariant, memory_order_relaxed);
+  const bool invariant = call->settings.invariant;
   /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
   const bool is_row = invariant && given->m == 1 && given->n > 1 && given->ldc == 1 && ws_types[given->type].n_real == 1 &&
                       !ws_is_half(given->type);
@@ -222,25 +219,25 @@ void ws_plan_make(wsgemm_handle *h, const ws_problem *given, ws_plan *plan) {
   const ws_problem *p = is_row ? &turned : given;
   plan->swap = is_row;
   const double work = (double)p->m * (double)p->n * (double)p->k;
-  plan->row = ws_row_for_work(h, p->type, work);
+  plan->row = ws_row_for_work(call, p->type, work);
   plan->kc = k_block(p->k, plan->row->kc);
   plan->pack_a = plan->by_columns = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
-  plan->coarse = (int)ws_max(1, atomic_load_explicit(&h->coarse_factor, memory_order_relaxed));
+  plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(h, given, plan, work);
-  plan->policy = cpu_policy(h, &plan->tuned.tuning);
+  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(call, given, plan, work);
+  plan->policy = cpu_policy(call, &plan->tuned.tuning);
   if (ws_is_half(p->type))
-    plan_half(h, p, work * (double)p->batch_count, plan);
+    plan_half(call, p, work * (double)p->batch_count, plan);
   else if (ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
   else if (is_vector)
-    plan_vector(h, p, work * (double)p->batch_count, plan);
+    plan_vector(call, p, work * (double)p->batch_count, plan);
   else if (is_direct(p, plan))
-    plan_direct(h, p, work * ws_float_products(p->type) * (double)p->batch_count, plan);
+    plan_direct(call, p, work * ws_float_products(p->type) * (double)p->batch_count, plan);
   else
-    plan_packed(h, p, work * ws_float_products(p->type), plan);
+    plan_packed(call, p, work * ws_float_products(p->type), plan);
 }

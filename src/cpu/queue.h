@@ -16,9 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wsgemm.h"
+#include "core/handle.h" /* WS_MAX_WORKERS */
 
-enum { WS_MAX_WORKERS = 256 };
 #define WS_MAX_ITEMS (INT64_C(1) << 31)
 
 typedef struct ws_range {

@@ -25,6 +25,7 @@
 #endif
 
 #include "core/cancel.h"
+#include "core/processors.h"
 #include "cpu/fp_state.h"
 #include "cpu/place.h"
 #include "cpu/queue.h"

@@ -1,46 +1,48 @@
-/* dispatch.c - the only way from a checked problem to a kernel, and the words for the way it takes. */
+/* gemm.c - see gemm.h. */
+#include "ops/gemm.h"
+
 #include "core/cancel.h"
-#include "core/internal.h"
-#include "core/tile.h"
-#include "cuda/host/backend.h"
 
-static wsgemm_status run_on_cpu(wsgemm_handle *h, const ws_problem *p) {
-  if (p->has_epilogue) return ws_cpu_gemm_epilogue(h, p);
-  const ws_cpu_row *row = ws_row_for(h, p->type);
-  if (ws_product_is_zero(p)) {
-    if (!p->scale.beta_one) ws_cpu_scale(p, row);
-    return WSGEMM_SUCCESS;
+/* The backend of the problem's memory; NULL: *status says what is wrong with it. */
+static const ws_backend *backend_of(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
+  *device = 0;
+  if (!ws_devices) return ws_backends[WS_CPU];
+  switch (ws_devices->place(call, p, device, status)) {
+  case WS_PLACE_HOST:
+    return ws_backends[WS_CPU];
+  case WS_PLACE_DEVICE:
+    return ws_devices;
+  case WS_PLACE_BAD:
+    break;
   }
-  if (ws_is_one_panel(p, row)) {
-    ws_cpu_one_panel(p, row);
-    return WSGEMM_SUCCESS;
-  }
-  ws_plan plan;
-  ws_plan_make(h, p, &plan);
-  ws_cpu_gemm(p, &plan);
-  return WSGEMM_SUCCESS;
+  return NULL;
 }
 
-wsgemm_status ws_dispatch(wsgemm_handle *h, const ws_problem *p) {
-  if (ws_cuda_may_have_devices) {
+/* A device's call is not cancelled in the middle; one on the host has no point at which it could be. */
+static wsgemm_status gemm_beside_devices(const ws_call *call, const ws_problem *p) {
+  wsgemm_status status = WSGEMM_SUCCESS;
+  int device;
+  const ws_backend *backend;
+  {
     WS_UNCANCELLED;
-    int device;
-    wsgemm_status status = WSGEMM_SUCCESS;
-    const ws_place place = ws_cuda_place(h, p, &device, &status);
-    if (place == WS_PLACE_DEVICE) return ws_cuda_gemm(h, p, device);
-    if (place == WS_PLACE_BAD) return status;
+    backend = backend_of(call, p, &device, &status);
+    if (backend == ws_devices) return backend->gemm(call, p, device);
   }
-  return run_on_cpu(h, p);
+  return backend ? backend->gemm(call, p, device) : status;
 }
 
-wsgemm_status ws_workspace_bytes(wsgemm_handle *h, const ws_problem *p, size_t *bytes) {
+wsgemm_status ws_gemm(const ws_call *call, const ws_problem *p) {
+  return ws_devices ? gemm_beside_devices(call, p) : ws_backends[WS_CPU]->gemm(call, p, 0);
+}
+
+wsgemm_status ws_gemm_workspace_bytes(const ws_call *call, const ws_problem *p, size_t *bytes) {
   WS_UNCANCELLED;
   *bytes = 0;
-  if (!ws_cuda_may_have_devices || p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p)) return WSGEMM_SUCCESS;
+  if (!ws_devices || ws_is_empty(p) || ws_product_is_zero(p)) return WSGEMM_SUCCESS;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_place place = ws_cuda_place(h, p, &device, &status);
-  return place == WS_PLACE_DEVICE ? ws_cuda_workspace_bytes(h, p, device, bytes) : status;
+  const ws_backend *backend = backend_of(call, p, &device, &status);
+  return backend == ws_devices ? backend->workspace_bytes(call, p, device, bytes) : status;
 }
 
 /* "epilogue: bias per row, gelu_tanh, scale 2, residual, column sums": its steps in their order, in the caller's words. */
@@ -60,20 +62,20 @@ static void explain_epilogue(const ws_problem *p, ws_text *t) {
   ws_text_add(t, "\n");
 }
 
-void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
+void ws_gemm_explain(const ws_call *call, const ws_problem *p, ws_text *t) {
   WS_UNCANCELLED;
   ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->type].letter, p->a_trans ? 't' : 'n',
               p->b_trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);
-  int device = 0;
+  int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_place place = ws_cuda_may_have_devices ? ws_cuda_place(h, p, &device, &status) : WS_PLACE_HOST;
-  if (place == WS_PLACE_BAD) {
+  const ws_backend *backend = backend_of(call, p, &device, &status);
+  if (!backend) {
     ws_text_add(t, "error: %s\n", wsgemm_last_error());
     return;
   }
-  ws_text_add(t, "backend: %s\n", place == WS_PLACE_DEVICE ? "cuda" : "cpu");
+  ws_text_add(t, "backend: %s\n", backend->name);
   if (p->has_epilogue) explain_epilogue(p, t);
-  if (p->m == 0 || p->n == 0 || p->batch_count == 0) {
+  if (ws_is_empty(p)) {
     ws_text_add(t, "path: nothing to do\n");
     return;
   }
@@ -81,23 +83,7 @@ void ws_explain_problem(wsgemm_handle *h, const ws_problem *p, ws_text *t) {
     ws_text_add(t, "path: scale C by beta\n");
     return;
   }
-  if (atomic_load_explicit(&h->invariant, memory_order_relaxed))
+  if (call->settings.invariant)
     ws_text_add(t, "invariant: an element's bits do not depend on m, n, the batch, lds, ops or layout\n");
-  if (place == WS_PLACE_DEVICE) {
-    ws_cuda_explain(h, p, device, t);
-    return;
-  }
-  ws_plan plan;
-  ws_plan_make(h, p, &plan);
-  ws_text_add(t, "kernel: %s\nregister_tile: %dx%d\npath: %s%s\n", plan.row->name, plan.row->mr, plan.row->nr,
-              ws_path_name(plan.path), plan.path == WS_PATH_DIRECT && plan.pack_a ? " (panels of A packed)" : "");
-  ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
-  if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
-  ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\nchosen_by: %s\n", plan.coarse, ws_policy_name(plan.policy),
-              plan.n_threads, ws_tuned_by_name(plan.tuned.by));
-  if (ws_is_half(p->type))
-    ws_text_add(t, "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n", ws_types[p->type].name,
-                ws_types[p->type_c].name);
-  else
-    ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+  backend->explain(call, p, device, t);
 }

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/host/backend.h"
+#include "core/backend.h"
+#include "core/status.h"
 #include "tune/tuning.h"
 
 /* OCTAVE: of the logarithms of m, n, k, batch, whose largest is 63 of them. REACH: the distance of shapes up to which an entry serves. */
@@ -108,10 +109,13 @@ static shape_log log_of(const ws_tuning_shape *s) {
   return (shape_log){octaves(s->m), octaves(s->n), octaves(s->k), octaves(s->batch)};
 }
 
+/* NULL: not built in. */
+static const ws_backend *backend_of(const ws_tuning_entry *e) { return ws_backends[e->device.is_gpu ? WS_CUDA : WS_CPU]; }
+
 static int row_of(const ws_tuning_entry *e) {
-  const int row = e->device.is_gpu ? ws_cuda_kernel_find(e->row) : ws_row_find(e->row);
-  if (row < 0) return 0;
-  return (e->device.is_gpu ? ws_cuda_kernel_type(row) : ws_row(row)->type) == e->kind.type ? row + 1 : 0;
+  const ws_backend *backend = backend_of(e);
+  const int row = backend ? backend->row_find(e->row) : -1;
+  return row >= 0 && backend->row_type(row) == e->kind.type ? row + 1 : 0;
 }
 
 /* The table of the library also serves other devices of the same architecture and, of GPUs, size. */
@@ -346,7 +350,7 @@ static void warn_of_file(const char *what) {
 static int count_unknown(const ws_tuning_list *list) {
   int n = 0;
   for (int i = 0; i < list->n; i++)
-    n += row_of(&list->entry[i]) == 0 && (!list->entry[i].device.is_gpu || ws_cuda_kernel_count() > 0) &&
+    n += row_of(&list->entry[i]) == 0 && backend_of(&list->entry[i]) &&
          strcmp(list->entry[i].version, wsgemm_version_string()) == 0;
   return n;
 }

@@ -202,7 +202,7 @@ void ws_arena_describe(ws_arena *arena);
 
 extern const ws_arena_class ws_cpu_arena;
 /* Of a product that is no matrix-vector one. */
-ws_tuning_kind ws_cpu_tuning_kind(wsgemm_handle *h, const ws_problem *p);
+ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p);
 void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
 
 /* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was found). */

@@ -2,6 +2,7 @@
  * place, and there are at most 17 of them. */
 #include "tensor_core.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -47,7 +48,7 @@ int tensor_core_step_k(tensor_format format) { return formats[format].step_k; }
 float tensor_core_step(tensor_format format, int fraction_bits, int n, const float *a, const float *b, float sum) {
   const int least = formats[format].least_exponent, bits = formats[format].fraction_bits;
   term terms[TENSOR_STEP_MOST + 1] = {term_of(isfinite(sum) ? sum : 0, -126, 23)};
-  int exponent = terms[0].exponent, n_terms = 1;
+  int exponent = sum == 0 ? INT_MIN : terms[0].exponent, n_terms = 1;
   double plain = sum;
   bool is_finite = isfinite(sum);
   for (int p = 0; p < n; p++) {
@@ -60,6 +61,7 @@ float tensor_core_step(tensor_format format, int fraction_bits, int n, const flo
     n_terms++;
   }
   if (!is_finite) return (float)plain;
+  if (exponent == INT_MIN) return 0;
   int64_t total = 0;
   for (int t = 0; t < n_terms; t++) total += aligned(&terms[t], exponent, fraction_bits);
   return to_float(total, exponent - fraction_bits);

@@ -12,6 +12,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "api/problem.h"
+#include "cpu/plan.h"
+
 static int draw_in(struct check_random *dice, int most) {
   switch (check_random_in(dice, 0, 3)) {
   case 0:
@@ -85,10 +88,11 @@ ws_tuning_entry tuning_for(wsgemm_handle *h, const wsgemm_gemm_desc *d, const ws
   ws_problem p;
   ws_plan plan;
   REQUIRE(ws_problem_of(ws_handle(h), d, &p) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  ws_plan_make(ws_handle(h), &p, &plan);
+  const ws_call call = ws_call_of(ws_handle(h));
+  ws_plan_make(&call, &p, &plan);
   ws_tuning_entry e = tuning_plain(p.m, p.n, p.k, 0);
   REQUIRE(ws_tune_device(WS_TUNE_CPU, &e.device), "no device");
-  e.kind = ws_cpu_tuning_kind(ws_handle(h), &p);
+  e.kind = ws_cpu_tuning_kind(&call, &p);
   e.shape.batch = p.batch_count;
   snprintf(e.row, sizeof e.row, "%s", plan.row->name);
   e.tuning = *tuning;

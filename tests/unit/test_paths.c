@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/backend.h"
 #include "cpu/paths.h"
 
 static struct check_random dice;
@@ -53,8 +54,9 @@ static ws_problem problem_of(const wsgemm_gemm_desc *d) {
 
 /* The direct path (of half precision: its only one) in one thread, everything in one piece, with this k block. */
 static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc) {
+  const ws_call call = ws_call_of(ws_handle(NULL));
   ws_plan plan;
-  ws_plan_make(ws_handle(NULL), p, &plan); /* for whatever is not said here */
+  ws_plan_make(&call, p, &plan); /* for whatever is not said here */
   plan.row = row;
   plan.path = ws_is_half(p->type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a_trans;
@@ -131,16 +133,16 @@ static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, in
     case_store(&whole, &d, &where);
     ws_problem p = problem_of(&d);
     const ws_plan plan = plan_drawn(row, &p, kc);
-    ws_cpu_gemm(&p, &plan);
+    ws_cpu_run(&p, &plan);
     if (!case_judge(&whole, &d, JUDGE_EXACT, plan_words(&plan, words))) continue;
     draw_scalars(&d, false);
     case_store(&any, &d, &where);
     p = problem_of(&d);
-    ws_cpu_gemm(&p, &plan);
+    ws_cpu_run(&p, &plan);
     const unsigned long long digest = matrix_digest(&any.stored[2]);
     case_store(&any, &d, &where);
     const ws_plan plain = plan_plain(row, &p, kc);
-    ws_cpu_gemm(&p, &plain);
+    ws_cpu_run(&p, &plain);
     char text[DESCRIPTION_BYTES];
     CHECK(digest == matrix_digest(&any.stored[2]), "%s: %s: other bits than by the direct path", gemm_describe(&d, text),
           plan_words(&plan, words));
@@ -197,7 +199,7 @@ static void vectors_of(const ws_cpu_row *row) {
       plan.bm = drawn(1, length + 5);
       plan.bn = 1;
       char words[160];
-      ws_cpu_gemm(&p, &plan);
+      ws_cpu_run(&p, &plan);
       case_judge(&stage, &d, JUDGE_EXACT, plan_words(&plan, words));
     }
     stage_free(&stage);
@@ -229,14 +231,14 @@ static void batches_of(const ws_cpu_row *row) {
     d.stride_a = drawn(0, 1) * m * k, d.stride_b = drawn(0, 1) * k * n, d.stride_c = m * n;
     ws_problem p = problem_of(&d);
     const ws_plan plan = plan_drawn(row, &p, drawn(1, 12));
-    ws_cpu_gemm(&p, &plan);
+    ws_cpu_run(&p, &plan);
     p.batch_count = 1;
     const ws_plan plain = plan_plain(row, &p, plan.kc);
     for (int64_t product = 0; product < count; product++) {
       p.a = a + (size_t)(product * d.stride_a) * type_bytes(row->type);
       p.b = b + (size_t)(product * d.stride_b) * type_bytes(row->type);
       p.c = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
-      ws_cpu_gemm(&p, &plain);
+      ws_cpu_run(&p, &plain);
     }
     char text[DESCRIPTION_BYTES], words[160];
     CHECK(memcmp(c, single, (size_t)room * type_bytes(row->type)) == 0, "%s: %s: a batch of %lld differs from single products",

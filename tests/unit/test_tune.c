@@ -84,7 +84,7 @@ static void write_one(ws_tuning_entry e) {
 /* The first call of a child, with this file ("off": none). */
 static void start(const char *file) {
   setenv("WSGEMM_TUNE", file, 1);
-  ws_context_init();
+  ws_start();
   const ws_tuning_entry e = tuning_plain(1, 1, 1, 1);
   ws_tuning_device other = e.device;
   other.name[0] = 'T';

@@ -19,22 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/scale.h"
 #include "wsgemm.h"
 
 enum { WS_B_ROWS = 0, WS_B_COLS = 1 };
 enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
-
-/* What happens to the accumulators on their way to C. Scalars are (re, im), im = 0 for real types. */
-typedef struct ws_scale {
-  union {
-    float s[2];
-    double d[2];
-  } alpha, beta;
-  bool alpha_zero, beta_zero; /* A and B, or C, are not read */
-  bool alpha_one, beta_one;   /* nothing to multiply by */
-  bool alpha_real, beta_real; /* im = 0: multiplies as a real number, so that 0 * Inf makes no NaN */
-  bool conj_a, conj_b;        /* complex types only */
-} ws_scale;
 
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                        const ws_scale *scale, int64_t m);

@@ -1,13 +1,8 @@
-/* registry.c - the tables of element types and of kernel rows, and which row a call gets. */
+/* rows.c - see rows.h. */
+#include "cpu/rows.h"
+
 #include <string.h>
 
-#include "core/internal.h"
-#include "cuda/host/backend.h"
-
-const ws_type_info ws_types[WS_N_TYPES] = {
-    [WSGEMM_F32] = {'s', "f32", 4, 1},  [WSGEMM_F64] = {'d', "f64", 8, 1}, [WSGEMM_C32] = {'c', "c32", 8, 2},
-    [WSGEMM_C64] = {'z', "c64", 16, 2}, [WSGEMM_F16] = {'h', "f16", 2, 1}, [WSGEMM_BF16] = {'b', "bf16", 2, 1},
-};
 
 #if defined(__x86_64__)
 #ifdef WS_WITH_AMX
@@ -92,35 +87,42 @@ int ws_row_find(const char *name) {
   return -1;
 }
 
-void ws_registry_init(ws_isa most, const char *forced_kernel) {
+/* ---- what the environment asks for, and what is left when the machine is known ---------------------------------------------- */
+
+static ws_isa most_isa = WS_N_ISAS - 1;
+static int forced_row = -1;
+
+bool ws_rows_take_isa(const char *name) {
+  for (int isa = 0; isa < WS_N_ISAS; isa++)
+    if (strcmp(name, ws_isa_name((ws_isa)isa)) == 0 && ws_machine_get()->isa[isa]) {
+      most_isa = (ws_isa)isa;
+      return true;
+    }
+  return false;
+}
+
+bool ws_rows_take_kernel(const char *name) {
+  const int row = ws_row_find(name);
+  if (row < 0 || !ws_machine_get()->isa[rows[row].isa]) return false;
+  forced_row = row;
+  return true;
+}
+
+/* Tile registers are not asked for where the environment says that no such kernel may run. */
+static void settle_tiles(void) {
+  if (ws_machine_get()->isa[WS_ISA_AMX])
+    ws_machine_settle_tiles(most_isa >= WS_ISA_AMX || (forced_row >= 0 && rows[forced_row].isa == WS_ISA_AMX));
+}
+
+void ws_rows_init(void) {
+  settle_tiles();
   const ws_machine *machine = ws_machine_get();
   for (int r = N_ROWS - 1; r >= 0; r--) {
     usable[r] = machine->isa[rows[r].isa];
-    if (!usable[r] || rows[r].isa > most) continue;
+    if (!usable[r] || rows[r].isa > most_isa) continue;
     ws_default_row[rows[r].type] = &rows[r];
     if (!rows[r].unit) ws_default_row_without_unit[rows[r].type] = &rows[r];
   }
-  const int forced = forced_kernel ? ws_row_find(forced_kernel) : -1;
-  if (forced >= 0 && usable[forced])
-    ws_default_row[rows[forced].type] = ws_default_row_without_unit[rows[forced].type] = &rows[forced];
-}
-
-/* ---- rows of all backends, CPU rows first ------------------------------------------------------------------------------------- */
-
-int wsgemm_kernel_count(void) { return N_ROWS + ws_cuda_kernel_count(); }
-
-const char *wsgemm_kernel_name(int row) {
-  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
-  return row < N_ROWS ? rows[row].name : ws_cuda_kernel_name(row - N_ROWS);
-}
-
-const char *wsgemm_kernel_backend(int row) {
-  if (row < 0 || row >= wsgemm_kernel_count()) return NULL;
-  return row < N_ROWS ? "cpu" : "cuda";
-}
-
-int wsgemm_kernel_usable(int row) {
-  ws_context_init();
-  if (row < 0 || row >= wsgemm_kernel_count()) return 0;
-  return row < N_ROWS ? usable[row] : ws_cuda_may_have_devices;
+  if (forced_row >= 0 && usable[forced_row])
+    ws_default_row[rows[forced_row].type] = ws_default_row_without_unit[rows[forced_row].type] = &rows[forced_row];
 }

@@ -1,11 +1,11 @@
-/* cpuid.c - what the processor can do, by feature bits and never by family, and how large its caches are. */
+/* machine.c - what the processor can do, by feature bits and never by family, and how large its caches are. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/internal.h"
+#include "cpu/machine.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -21,6 +21,9 @@ static const char *const isa_names[WS_N_ISAS] = {
 
 const char *ws_isa_name(ws_isa isa) { return isa_names[isa]; }
 
+static ws_machine machine;
+const ws_machine *ws_machine_get(void) { return &machine; }
+
 static void add_feature(ws_machine *m, const char *name, bool present) {
   if (!present) return;
   const size_t used = strlen(m->features);
@@ -35,7 +38,7 @@ static unsigned saved_state(void) {
   return low;
 }
 
-/* Whether Linux knows of tile registers and saves them for who asks (ws_cpu_ask_for_tiles). Other systems are taken not to. */
+/* Whether Linux knows of tile registers and saves them for who asks (ws_machine_settle_tiles). Other systems are taken not to. */
 static bool tiles_offered(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   uint64_t offered = 0;
@@ -119,7 +122,8 @@ static int64_t cache_bytes(int level) {
   return 0;
 }
 
-void ws_cpu_detect(ws_machine *m) {
+void ws_machine_detect(void) {
+  ws_machine *const m = &machine;
   memset(m, 0, sizeof *m);
   m->isa[WS_ISA_REF] = true;
   detect_isa(m);
@@ -130,8 +134,10 @@ void ws_cpu_detect(ws_machine *m) {
   m->l3_bytes = l3 > 0 ? l3 : 4 * m->l2_bytes;
 }
 
-void ws_cpu_ask_for_tiles(ws_machine *m) {
+void ws_machine_settle_tiles(bool wanted) {
+  ws_machine *const m = &machine;
   m->isa[WS_ISA_AMX] = false;
+  if (!wanted) return;
 #if defined(__linux__) && defined(SYS_arch_prctl)
   m->isa[WS_ISA_AMX] = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 #endif

@@ -1,0 +1,10 @@
+/* problem.h - from the arguments of a public call to a problem. */
+#ifndef WS_API_PROBLEM_H
+#define WS_API_PROBLEM_H
+#include "core/problem.h"
+
+/* A checked descriptor as a problem; of its pointers nothing is checked. */
+wsgemm_status ws_problem_of(wsgemm_handle *h, const wsgemm_gemm_desc *desc, ws_problem *p);
+/* INVALID_VALUE: a packed operand is none, or not the problem's. */
+wsgemm_status ws_check_packed(wsgemm_handle *h, const ws_problem *p);
+#endif

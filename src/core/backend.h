@@ -1,0 +1,56 @@
+/* backend.h - what a backend is to the rooms above: one table of functions. src/library.c names the backends that are built in.
+ *
+ * WS_CPU works on host memory and is always there; WS_CUDA works on the memory of GPUs, and has the functions that only devices need. */
+#ifndef WS_BACKEND_H
+#define WS_BACKEND_H
+#include <stddef.h>
+
+#include "core/handle.h"
+#include "core/problem.h"
+#include "core/text.h"
+
+typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
+
+typedef struct ws_backend {
+  const char *name; /* "cpu", "cuda" */
+
+  /* Runs a checked product with elements; explains in words how. device: as `place` said; the CPU's is 0. */
+  wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
+  void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
+  /* Lines for wsgemm_machine and wsgemm_config. */
+  void (*describe)(ws_text *t);
+  void (*describe_build)(ws_text *t);
+
+  /* Kernel rows. find: -1: none is called so. lacks: NULL, or what a usable row would need of this machine. */
+  int (*row_count)(void);
+  const char *(*row_name)(int row);
+  wsgemm_type (*row_type)(int row);
+  int (*row_find)(const char *name);
+  const char *(*row_lacks)(int row);
+
+  /* Where tuning measures. */
+  const struct ws_arena_class *arena;
+
+  /* ---- devices only ---- */
+
+  /* Where the matrices lie that the problem reads or writes; on BAD the status says what is wrong. */
+  ws_place (*place)(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
+  /* Device memory that the call works faster with. */
+  wsgemm_status (*workspace_bytes)(const ws_call *call, const ws_problem *p, int device, size_t *bytes);
+  wsgemm_status (*set_workspace)(wsgemm_handle *h, void *workspace, size_t bytes);
+  /* Device memory for the packed form of A, or B (src/api/packed.c), and of how many slices it is; 0: products of such operands use none. */
+  wsgemm_status (*packed_bytes)(const ws_call *call, const ws_problem *p, bool is_a, int device, int *n_slices, size_t *bytes);
+  /* Makes it in packed->memory. */
+  wsgemm_status (*prepack)(const ws_call *call, const wsgemm_packed *packed);
+  /* Whether it begins in memory of this device's. */
+  bool (*is_on)(const void *memory, int device);
+  /* Rows and columns that products by slices left to the fallback on the device so far. */
+  wsgemm_status (*fallback_count)(wsgemm_handle *h, int device, int64_t *count);
+} ws_backend;
+
+/* By ws_backend_id; NULL: not built in. */
+extern const ws_backend *const ws_backends[WS_N_BACKENDS];
+
+/* The backend of devices; NULL: none is built in, or there is no driver, and every pointer is host memory. */
+extern const ws_backend *ws_devices;
+#endif

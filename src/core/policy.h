@@ -1,0 +1,8 @@
+/* policy.h - who works on which tile: the policies' names. */
+#ifndef WS_POLICY_H
+#define WS_POLICY_H
+#include "wsgemm.h"
+
+/* "auto", "fixed_work", ... */
+const char *ws_policy_name(wsgemm_policy policy);
+#endif

@@ -1,0 +1,88 @@
+/* problem.h - a product as the rooms below the API see it: checked, column-major, each operand where and how it lies in memory.
+ *
+ * The API makes it from a call's arguments (src/api/gemm.c); lower rooms make others from it (its transpose, chunks of it, one without its
+ * epilogue), and never change the one that they were given. */
+#ifndef WS_PROBLEM_H
+#define WS_PROBLEM_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/scale.h"
+#include "core/tuned.h"
+#include "core/types.h"
+#include "wsgemm.h"
+
+/* ---- epilogue -------------------------------------------------------------------------------------------------------------
+ * See wsgemm_epilogue, for C as it stands in the problem: where a row-major one was swapped, the caller's columns are rows here. */
+typedef struct ws_epilogue {
+  wsgemm_epilogue activation;
+  bool swapped;      /* the caller's C is row-major: his columns are rows */
+  bool bias_per_row; /* bias[i] to row i of the problem's C; else bias[j] to column j */
+  wsgemm_type type_bias;
+  const void *bias, *residual; /* NULL: none */
+  void *column_sums;           /* of the caller's columns; NULL: none */
+  int64_t stride_bias, ld_residual, stride_residual, stride_column_sums;
+  double out_scale;
+} ws_epilogue;
+
+/* ---- packed operands: packed.c -------------------------------------------------------------------------------------------- */
+
+/* Of a problem's operands, their packed forms (NULL: none). swapped: the caller calls them the other way round, as his C is row-major. */
+typedef struct ws_packed_pair {
+  const wsgemm_packed *a, *b;
+  bool swapped;
+} ws_packed_pair;
+
+/* ---- problem --------------------------------------------------------------------------------------------------------------
+ * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
+ * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
+typedef struct ws_problem {
+  wsgemm_type type, type_c; /* of A and B, of C: equal, except that halves may give another half or floats */
+  bool a_trans, b_trans;
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t lda, ldb, ldc;
+  ws_scale scale;   /* alpha, beta and what is known of them */
+  wsgemm_math math; /* INHERIT: the handle's */
+  int64_t batch_count, stride_a, stride_b, stride_c;
+  const ws_tuning *tuning; /* what the search tries; NULL: looked up */
+  bool has_epilogue, has_packed;
+  ws_epilogue epilogue;  /* if has_epilogue, else never looked at */
+  ws_packed_pair packed; /* if has_packed, likewise */
+} ws_problem;
+
+/* An operand in its packed form, in device memory; made of the A, or B, of `of`, of which all else is not looked at. */
+struct wsgemm_packed {
+  uint64_t magic;
+  ws_problem of;
+  bool is_a;
+  int device, n_slices; /* of the numerics class that it was made for */
+  char *memory;
+};
+/* A residual in C's own memory, of what stands there before the call. */
+static inline bool ws_residual_is_c(const ws_problem *p) {
+  const ws_epilogue *e = &p->epilogue;
+  return e->residual == p->c && e->ld_residual == p->ldc && (p->batch_count == 1 || e->stride_residual == p->stride_c);
+}
+
+/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its epilogue. */
+static inline ws_problem ws_transposed(const ws_problem *p) {
+  ws_problem t = *p;
+  t.m = p->n, t.n = p->m, t.ldc = p->n;
+  t.a = p->b, t.lda = p->ldb, t.a_trans = !p->b_trans, t.stride_a = p->stride_b, t.scale.conj_a = p->scale.conj_b;
+  t.b = p->a, t.ldb = p->lda, t.b_trans = !p->a_trans, t.stride_b = p->stride_a, t.scale.conj_b = p->scale.conj_a;
+  t.has_epilogue = false;
+  return t;
+}
+
+/* The problem's numerics class: its own, or the call's. */
+static inline wsgemm_math ws_math_of(const ws_call *call, const ws_problem *p) {
+  return p->math != WSGEMM_MATH_INHERIT ? p->math : (wsgemm_math)call->settings.math;
+}
+
+/* k = 0 or alpha = 0: C = beta C, A and B are not read. */
+static inline bool ws_product_is_zero(const ws_problem *p) { return p->k == 0 || p->scale.alpha_zero; }
+/* C has no element. */
+static inline bool ws_is_empty(const ws_problem *p) { return p->m == 0 || p->n == 0 || p->batch_count == 0; }
+#endif

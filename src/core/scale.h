@@ -1,0 +1,17 @@
+/* scale.h - alpha and beta, and what is known of them. */
+#ifndef WS_SCALE_H
+#define WS_SCALE_H
+#include <stdbool.h>
+
+/* What happens to the accumulators on their way to C. Scalars are (re, im), im = 0 for real types. */
+typedef struct ws_scale {
+  union {
+    float s[2];
+    double d[2];
+  } alpha, beta;
+  bool alpha_zero, beta_zero; /* A and B, or C, are not read */
+  bool alpha_one, beta_one;   /* nothing to multiply by */
+  bool alpha_real, beta_real; /* im = 0: multiplies as a real number, so that 0 * Inf makes no NaN */
+  bool conj_a, conj_b;        /* complex types only */
+} ws_scale;
+#endif

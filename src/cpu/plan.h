@@ -1,0 +1,43 @@
+/* plan.h - how a call on the CPU is cut up. */
+#ifndef WS_CPU_PLAN_H
+#define WS_CPU_PLAN_H
+#include "core/problem.h"
+#include "cpu/rows.h"
+
+typedef enum ws_path {
+  WS_PATH_DIRECT, /* B as it stands, A as it stands or one panel at a time packed on the stack */
+  WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
+  WS_PATH_PACKED, /* B packed once for all workers, A by whoever works on its rows */
+  WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by whoever works on it */
+} ws_path;
+
+typedef struct ws_plan {
+  const ws_cpu_row *row;
+  ws_path path;
+  bool pack_a;        /* DIRECT: pack panels of A */
+  bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
+  bool swap;          /* m = 1, computed as its transpose */
+  int64_t kc;         /* k block: a function of the row and of k alone */
+  int64_t bm, bn;     /* tile of the queue, in elements of C */
+  int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
+  int64_t nc;         /* PACKED: columns of B packed at a time */
+  int coarse, n_threads;
+  int thread_limit; /* of the call; 0: not asked for yet */
+  wsgemm_policy policy;
+  ws_tuned tuned;
+} ws_plan;
+
+/* A product of one panel of rows, small enough that planning it would be felt: straight to the direct path. */
+static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
+  enum { SMALL_B = 64 * 64 };
+  return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&
+         p->k <= row->kc && !p->a_trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->type);
+}
+
+void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
+/* Multiply-adds of floats that take as long as one of this type. */
+double ws_float_products(wsgemm_type type);
+/* For a walk over the elements of C alone: row, tile, threads, policy. */
+void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan);
+const char *ws_path_name(ws_path path);
+#endif
