@@ -37,7 +37,7 @@ test)
 bench)
   if [ $# -eq 0 ]; then
     strategies
-    set -- --suite square,skinny,policies
+    set -- --suite square,random,skinny,policies
   fi
   build/gpu/bench/gpu/bench_gpu_gemm --json "$out/gemm.jsonl" --commit "$commit" "$@"
   ;;

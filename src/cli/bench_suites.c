@@ -107,7 +107,7 @@ const bench_suite ws_bench_suites[] = {
      .timing = {21, 2e-3, 4}},
     {.name = "random",
      .what = "shapes drawn at random from 8 to 2048: square, flat, small, ragged; one thread and all",
-     .routines = "sd",
+     .routines = "sdcz",
      .run = ws_bench_run_peers,
      .n_random = 40,
      .one_thread = true,
@@ -296,7 +296,7 @@ bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
     ws_bench_progress(s, 0, 0, NULL);
     const double park_s = ws_bench_take_longest_park();
     if (park_s > 0.001)
-      ws_bench_line(s, "  longest wait for the threads of the arm before to fall asleep: %.0f ms", 1e3 * park_s);
+      ws_bench_line(s, "  longest wait until the threads of the library before were asleep: %.0f ms", 1e3 * park_s);
     const double others = ws_bench_load_others();
     if (others >= 0)
       ws_bench_line(s, "  meanwhile other processes and guests took %.1f %% of the machine%s", 100 * others,

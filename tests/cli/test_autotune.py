@@ -210,7 +210,7 @@ def test_nothing_to_choose(env):
 def test_log_of_the_landscape(tmp_path, env):
     log = tmp_path / "log.jsonl"
     for beta in ("0", "0.5"):
-        autotune(env, "--shapes", SHAPE, "--exhaustive", "--log", log, "--beta", beta)
+        autotune({**env, "WSGEMM_COMMIT": "c0ffee1"}, "--shapes", SHAPE, "--exhaustive", "--log", log, "--beta", beta)
     records = [json.loads(line) for line in log.read_text().splitlines()]
     half = len(records) // 2
     assert [r.get("beta") for r in records] == [None] * half + [0.5] * half
@@ -218,7 +218,7 @@ def test_log_of_the_landscape(tmp_path, env):
     assert len(records) == 2 * len(candidates)
     for record in records:
         assert (record["suite"], record["routine"], record["case"], record["unit"]) == ("landscape", "sgemm", f"nn {SHAPE}", "us")
-        assert record["numerics"] == "default" and record["commit"] == ""
+        assert record["numerics"] == "default" and record["commit"] == "c0ffee1"
         assert record["ours"] > 0 and record["samples"] >= 1 and record["device"]
         assert re.fullmatch(r"\d+x\d+", record["tile"]) and re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert {r["policy"] for r in records if "policy" in r} <= {"steal", "fixed_work", "fixed_blocks"}
