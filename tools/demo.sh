@@ -18,7 +18,7 @@ cmake --preset demo -DWSGEMM_CUDA=$cuda >build/demo/cmake.log 2>&1 || {
   cat build/demo/cmake.log >&2
   exit 1
 }
-sed -n 's/^-- wsgemm: //p' build/demo/cmake.log
+[ $cuda = OFF ] || sed -n 's/^-- wsgemm: //p' build/demo/cmake.log
 cmake --build --preset demo --target wsgemm_cli
 wsgemm=build/demo/wsgemm
 
