@@ -168,12 +168,12 @@ def bad_readme(repository):
 def bad_figures(repository):
     """The figures in the README's text are those of the result files, as a geometric mean and the least."""
     text = repository.documents["README.md"]
-    for suite, form in (("gpu_heat", "{:.2f} (least {:.2f})"), ("gpu_half_heat", "{:.2f} ({:.2f})")):
+    for suite, form in (("gpu_heat", "{:.2f} (least {:.2f})"), ("gpu_half_heat", "{:.2f} ({:.2f})"), ("gpu_half_odd", "have {:.1f}")):
         lines = repository.read(f"bench/results/nvidia-h200/{suite}.jsonl").splitlines()
         ratios = [json.loads(line)["ratio"] for line in lines]
         figures = form.format(math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios))
-        if figures not in text or f"{len(ratios)} shapes" not in text:
-            yield f"README.md does not say {figures} of the {len(ratios)} shapes of {suite}"
+        if figures not in text:
+            yield f"README.md does not say {figures} of suite {suite}"
 
 
 def bad_comments(repository):
