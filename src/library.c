@@ -33,22 +33,44 @@ _Atomic bool ws_is_started;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_starting; /* this thread; a driver that it loads may fork */
 
+/* The loader's lock comes before ours: a constructor, which runs with that one, may call the library or fork, and both take ours. So ours is
+ * free while a thread looks for a driver. A fork meanwhile first looks itself: when the loader has answered, the driver is there as a whole,
+ * for the child too, and other threads that look for it load nothing any more. */
+static int n_searching; /* threads that look for a driver */
+static _Thread_local bool is_searching;
+
+static void look_for_devices(void) {
+#ifdef WS_WITH_CUDA
+  ws_cuda_find();
+#endif
+}
+
 static void lock_start(void) {
-  if (!is_starting) pthread_mutex_lock(&start_lock);
+  WS_UNCANCELLED;
+  if (is_starting) return;
+  pthread_mutex_lock(&start_lock);
+  if (n_searching == 0 || is_searching) return;
+  pthread_mutex_unlock(&start_lock);
+  look_for_devices();
+  pthread_mutex_lock(&start_lock);
 }
 
 static void unlock_start(void) {
   if (!is_starting) pthread_mutex_unlock(&start_lock);
 }
 
+/* Of those who looked for a driver only the forking thread can be here. */
+static void unlock_start_in_child(void) {
+  n_searching = is_searching;
+  unlock_start();
+}
+
 /* In the order in which they are taken: the first call reads the tuning file with the start's lock held. */
 static const struct {
   void (*lock)(void), (*unlock)(void), (*unlock_in_child)(void);
 } locks[] = {
-    {lock_start, unlock_start, unlock_start},
-    {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
-    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child},
-    {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
+    {lock_start, unlock_start, unlock_start_in_child},          {ws_tune_lock, ws_tune_unlock, ws_tune_unlock},
+    {ws_pool_lock, ws_pool_unlock, ws_pool_unlock_in_child},    {ws_workspace_lock, ws_workspace_unlock, ws_workspace_unlock},
     {ws_settings_lock, ws_settings_unlock, ws_settings_unlock},
 };
 enum { N_LOCKS = sizeof locks / sizeof locks[0] };
@@ -99,9 +121,21 @@ static void start(void) {
   atomic_store_explicit(&ws_is_started, true, memory_order_release);
 }
 
+/* With the lock held, before and after. */
+static void find_devices(void) {
+  n_searching++;
+  pthread_mutex_unlock(&start_lock);
+  look_for_devices();
+  pthread_mutex_lock(&start_lock);
+  n_searching--;
+}
+
 void ws_start_once(void) {
   WS_UNCANCELLED;
+  is_searching = true; /* before the lock: the first use of a thread's variables may take the loader's, too */
   pthread_mutex_lock(&start_lock);
+  if (!atomic_load_explicit(&ws_is_started, memory_order_relaxed)) find_devices();
+  is_searching = false;
   is_starting = true;
   if (!atomic_load_explicit(&ws_is_started, memory_order_relaxed)) start();
   is_starting = false;

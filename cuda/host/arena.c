@@ -243,8 +243,7 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const bool order_matters = grid.n_rows > 1 && ws_tile_items(&grid) > n_places / 2;
   const bool sharing_matters = l->plan->split.n_parts == 1 && ws_tile_items(&grid) > n_places;
-  const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO,
-             quantum_is_free = l->call.settings.quantum == 0;
+  const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO, quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;
   add(l, &t);
@@ -280,5 +279,4 @@ static int list_candidates(ws_arena *arena, ws_candidate *candidates) {
   return l.n;
 }
 
-const ws_arena_class ws_cuda_arena = {open_arena, list_candidates, prepare,         run,
-                                                keep,       differs,         ws_arena_now_ms, close_arena};
+const ws_arena_class ws_cuda_arena = {open_arena, list_candidates, prepare, run, keep, differs, ws_arena_now_ms, close_arena};

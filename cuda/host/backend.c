@@ -18,6 +18,8 @@
 
 bool ws_cuda_may_have_devices;
 
+void ws_cuda_find(void) { ws_driver_find(); }
+
 void ws_cuda_init(void) {
   ws_driver_load();
   ws_device_init();
@@ -427,7 +429,8 @@ static double bytes_for_residual(const ws_problem *p) {
 }
 
 /* For another form of operands, or for partial sums. */
-static double bytes_for_operands(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
+static double bytes_for_operands(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices,
+                                 const ws_device *device) {
   double of_a, of_b;
   return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(call, p, device, kind).bytes;
 }

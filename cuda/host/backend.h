@@ -7,7 +7,9 @@
 extern const ws_backend ws_cuda_backend;
 /* Where tuning measures on a GPU. */
 extern const struct ws_arena_class ws_cuda_arena;
-/* Looks for a driver, initialises nothing. Once. */
+/* Looks for a driver, initialises nothing (ws_driver_find). */
+void ws_cuda_find(void);
+/* Takes what was found into use. Once. */
 void ws_cuda_init(void);
 /* To be told in a forked child, which has no GPU if this process has used one. */
 void ws_cuda_forked(void);

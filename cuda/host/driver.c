@@ -83,25 +83,35 @@ static const char *load(get_proc_address get, const entry *wanted, size_t n_want
   return missing;
 }
 
-static get_proc_address found_get; /* NULL: no driver, or one too old for it */
+/* What the loader has said; whoever asks it again hears the same. */
+static _Atomic bool is_found;
+static _Atomic(void *) found_symbol; /* NULL: no driver, or one too old for it */
+
+void ws_driver_find(void) {
+  if (atomic_load(&is_found)) return;
+  void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays open, for each thread that asks */
+  if (!library) return;
+  atomic_store(&found_symbol, dlsym(library, "cuGetProcAddress_v2"));
+  atomic_store(&is_found, true);
+}
+
+static get_proc_address found_get(void) {
+  void *const symbol = atomic_load(&found_symbol);
+  get_proc_address get;
+  memcpy(&get, &symbol, sizeof get);
+  return get;
+}
 
 void ws_driver_load(void) {
-  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  void *symbol = library ? dlsym(library, "cuGetProcAddress_v2") : NULL;
-  if (!library) return;
+  if (!atomic_load(&is_found)) return;
   ws_cuda.is_loaded = true;
   if (!has_begun_by_exec()) atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
-  if (!symbol) {
-    ws_cuda.missing = "cuGetProcAddress_v2";
-    return;
-  }
-  memcpy(&found_get, &symbol, sizeof found_get);
-  ws_cuda.missing = load(found_get, entries, sizeof entries / sizeof entries[0]);
+  ws_cuda.missing = found_get() ? load(found_get(), entries, sizeof entries / sizeof entries[0]) : "cuGetProcAddress_v2";
 }
 
 static const char *missing_tool;
 static void load_tools(void) {
-  if (found_get) missing_tool = load(found_get, tools, sizeof tools / sizeof tools[0]);
+  if (found_get()) missing_tool = load(found_get(), tools, sizeof tools / sizeof tools[0]);
 }
 
 const char *ws_driver_load_tools(void) {

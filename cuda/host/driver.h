@@ -74,7 +74,11 @@ typedef struct ws_driver {
 
 extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 
-/* Looks for libcuda.so.1 without initialising it, and watches forks from then on. Once. */
+/* Looks for libcuda.so.1, without initialising it. Takes the loader's lock, so the caller may hold
+ * none that a fork takes: a constructor, which runs with the loader's lock, may fork. By any thread,
+ * any number of times. */
+void ws_driver_find(void);
+/* Asks what was found for its entry points. Once, after it. */
 void ws_driver_load(void);
 /* The entry points of the tools, after it. The name of one that is missing of all, NULL: none. By any thread, any number of times. */
 const char *ws_driver_load_tools(void);

@@ -67,7 +67,8 @@ ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, ws
       if (*device < 0) *device = l.device;
     } else {
       if (n_device_only++ > 0 && l.device != *device) {
-        *status = ws_fail(call->h, WSGEMM_INVALID_POINTER, "the matrices lie on different devices (%d and %d)", *device, l.device);
+        *status =
+            ws_fail(call->h, WSGEMM_INVALID_POINTER, "the matrices lie on different devices (%d and %d)", *device, l.device);
         return WS_PLACE_BAD;
       }
       *device = l.device;
@@ -76,7 +77,7 @@ ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, ws
   if (n_host + n_device_only + n_managed == 0) return place_of_thread(device);
   if (n_host == 0) return WS_PLACE_DEVICE;
   if (n_device_only == 0) return WS_PLACE_HOST;
-  *status =
-      ws_fail(call->h, WSGEMM_INVALID_POINTER, "some matrices lie in host memory, others on device %d; all must be together", *device);
+  *status = ws_fail(call->h, WSGEMM_INVALID_POINTER,
+                    "some matrices lie in host memory, others on device %d; all must be together", *device);
   return WS_PLACE_BAD;
 }

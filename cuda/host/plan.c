@@ -311,8 +311,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
 static wsgemm_status settle(const ws_call *call, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
   const ws_tuning *tuning = &plan->tuned.tuning;
   plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
-  const int forced_policy = (int)call->settings.policy,
-            quantum = (int)call->settings.quantum;
+  const int forced_policy = (int)call->settings.policy, quantum = (int)call->settings.quantum;
   const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
   plan->quantum = (uint32_t)(quantum > 0 ? quantum : tuning->quantum);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);

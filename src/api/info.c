@@ -60,8 +60,8 @@ size_t wsgemm_machine(char *text, size_t bytes) {
     ws_text_add(&t, "cgroup quota: %d processors\n", processors->quota);
   else
     ws_text_add(&t, "cgroup quota: none\n");
-  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", ws_default_threads(), processors->quota > 0 ? ", cgroup quota" : "",
-              ws_environment_get()->n_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
+  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", ws_default_threads(),
+              processors->quota > 0 ? ", cgroup quota" : "", ws_environment_get()->n_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
   ws_text_add(&t, "units: %d (of tuning; affinity apart)\n", processors->threads);
   if (ws_backends[WS_CUDA])
     ws_backends[WS_CUDA]->describe(&t);

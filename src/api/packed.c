@@ -95,7 +95,8 @@ static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *de
   return data.given ? WSGEMM_SUCCESS : ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", is_b ? "b" : "a");
 }
 
-static wsgemm_status packed_bytes(const ws_call *call, const ws_problem *p, bool is_a, int *device, int *n_slices, size_t *bytes) {
+static wsgemm_status packed_bytes(const ws_call *call, const ws_problem *p, bool is_a, int *device, int *n_slices,
+                                  size_t *bytes) {
   *bytes = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
   if (!ws_devices || ws_is_empty(p) || p->k == 0) return status;

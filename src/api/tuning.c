@@ -58,18 +58,18 @@ static void forget_forced(const ws_call *call, ws_tuning_entry *e) {
 
 /* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
 static bool is_row_forced(const ws_call *call, const ws_arena *arena) {
-  return arena->device >= 0 &&
-         (ws_forced_row(call->forced[WS_CUDA], arena->problem.type) != 0 || call->settings.coarse > 0);
+  return arena->device >= 0 && (ws_forced_row(call->forced[WS_CUDA], arena->problem.type) != 0 || call->settings.coarse > 0);
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {
   char lock[PATH_MAX] = "";
   ws_text t = {lock, sizeof lock, 0};
-  if (why == ETIMEDOUT) {
-    ws_tuning_file_lock_name(path, &t);
+  ws_tuning_file_lock_name(path, &t);
+  if (why == EACCES && ws_tuning_file_lock_is_closed(path))
+    return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file: its lock %.160s may not be opened: %s", lock, ws_error_text(why));
+  if (why == ETIMEDOUT)
     return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file: another process has held the lock %.160s for %d s", lock,
                    WS_TUNING_LOCK_S);
-  }
   return ws_fail(h, WSGEMM_FILE_ERROR, "tuning file %.150s: %s", path[0] ? path : "(none)",
                  why == EINVAL ? "not a tuning file; it is left as it is" : ws_error_text(why));
 }

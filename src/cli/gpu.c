@@ -29,7 +29,7 @@ int ws_gpu_driver_version(void) {
 
 ws_gpu_state ws_gpu_find(int *n_devices, char why[WS_GPU_WHY_BYTES]) {
   *n_devices = 0;
-  if (!ws_cuda.is_loaded) ws_driver_load();
+  if (!ws_cuda.is_loaded) ws_driver_find(), ws_driver_load();
   if (!ws_cuda.is_loaded) {
     snprintf(why, WS_GPU_WHY_BYTES, "no NVIDIA driver: libcuda.so.1 is not there or cannot be loaded");
     return WS_GPU_NO_DRIVER;

@@ -25,12 +25,12 @@ static bool parse_int(const char *text, int least, int most, int *value) {
 
 static bool read_threads(const char *text) { return parse_int(text, 1, WS_MAX_WORKERS, &environment.n_threads); }
 
-#define READ_SETTING(name, least, most)                   \
-  static bool read_##name(const char *text) {             \
-    int value;                                            \
+#define READ_SETTING(name, least, most)                      \
+  static bool read_##name(const char *text) {                \
+    int value;                                               \
     if (!parse_int(text, least, most, &value)) return false; \
-    environment.settings.name = (unsigned)value;          \
-    return true;                                          \
+    environment.settings.name = (unsigned)value;             \
+    return true;                                             \
   }
 READ_SETTING(coarse, 1, WS_COARSE_MAX)
 READ_SETTING(quantum, 0, WS_QUANTUM_MAX)

@@ -50,8 +50,8 @@ int ws_setting_get(ws_settings settings, ws_setting which) {
 
 static void put(ws_settings *settings, ws_setting which, unsigned value) {
   switch (which) {
-#define CASE(name, public_name, least, most, bits)          \
-  case WS_SETTING_##name:                                   \
+#define CASE(name, public_name, least, most, bits)           \
+  case WS_SETTING_##name:                                    \
     settings->name = value & (unsigned)((1ull << bits) - 1); \
     break;
     WS_SETTINGS(CASE)
@@ -70,7 +70,6 @@ void ws_setting_set(wsgemm_handle *h, ws_setting which, int value) {
 void ws_forced_row_set(wsgemm_handle *h, ws_backend_id backend, wsgemm_type type, int row) {
   const int shift = WS_FORCED_ROW_BITS * (int)type;
   ws_forced_rows was = atomic_load_explicit(&h->forced[backend], memory_order_relaxed), now;
-  do
-    now.word = (was.word & ~((uint64_t)WS_MOST_ROWS << shift)) | (uint64_t)row << shift;
+  do now.word = (was.word & ~((uint64_t)WS_MOST_ROWS << shift)) | (uint64_t)row << shift;
   while (!atomic_compare_exchange_weak(&h->forced[backend], &was, now));
 }

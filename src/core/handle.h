@@ -16,13 +16,13 @@
 enum { WS_MAX_WORKERS = 256, WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 
 /* X(name, its public name, least, most, bits): 0 is automatic, or off. */
-#define WS_SETTINGS(X)                                         \
-  X(n_threads, "n_threads", 0, WS_MAX_WORKERS, 10)             \
-  X(policy, "policy", 0, WSGEMM_POLICY_FOREACH, 4)             \
-  X(coarse, "coarse_factor", 0, WS_COARSE_MAX, 8)              \
-  X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 4)    \
-  X(check, "enabled", 0, 1, 1)                                 \
-  X(invariant, "enabled", 0, 1, 1)                             \
+#define WS_SETTINGS(X)                                      \
+  X(n_threads, "n_threads", 0, WS_MAX_WORKERS, 10)          \
+  X(policy, "policy", 0, WSGEMM_POLICY_FOREACH, 4)          \
+  X(coarse, "coarse_factor", 0, WS_COARSE_MAX, 8)           \
+  X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 4) \
+  X(check, "enabled", 0, 1, 1)                              \
+  X(invariant, "enabled", 0, 1, 1)                          \
   X(quantum, "quantum", 0, WS_QUANTUM_MAX, 24)
 
 typedef struct ws_settings {
@@ -40,7 +40,7 @@ typedef struct ws_forced_rows {
   uint64_t word;
 } ws_forced_rows;
 enum { WS_FORCED_ROW_BITS = 10, WS_MOST_ROWS = (1 << WS_FORCED_ROW_BITS) - 1 };
-_Static_assert(WS_N_TYPES * WS_FORCED_ROW_BITS <= 64, "one word");
+_Static_assert(WS_N_TYPES *WS_FORCED_ROW_BITS <= 64, "one word");
 static inline int ws_forced_row(ws_forced_rows rows, wsgemm_type type) {
   return (int)(rows.word >> (WS_FORCED_ROW_BITS * (int)type) & WS_MOST_ROWS);
 }

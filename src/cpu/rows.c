@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 #if defined(__x86_64__)
 #ifdef WS_WITH_AMX
 #define WS_CPU_ROWS_AMX

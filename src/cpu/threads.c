@@ -192,6 +192,14 @@ static void mask_of_workers(sigset_t *mask) {
   for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(mask, faults[i]);
 }
 
+/* What the process gives a thread by default is little under some limits (RLIMIT_STACK); but it has
+ * room for what the C library takes of a stack, such as thread-local variables. */
+static void set_stack(pthread_attr_t *attr) {
+  const size_t needed_bytes = 256 * 1024; /* twice what the header asks of callers */
+  size_t bytes;
+  if (pthread_attr_getstacksize(attr, &bytes) == 0) (void)pthread_attr_setstacksize(attr, bytes + needed_bytes);
+}
+
 /* Makes threads until there are n besides the caller; fewer if the system gives no more. */
 static void create_threads(int n) {
   if (pool.n_created >= n) return;
@@ -201,6 +209,7 @@ static void create_threads(int n) {
   pthread_attr_t attr;
   if (pthread_attr_init(&attr) == 0) {
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    set_stack(&attr);
     pthread_t thread;
     while (pool.n_created < n && pthread_create(&thread, &attr, worker_main, (void *)(intptr_t)(pool.n_created + 1)) == 0)
       pool.n_created++;

@@ -247,11 +247,15 @@ static bool name_of_lock(const char *path, char name[PATH_MAX]) {
   return false;
 }
 
+static int open_lock(const char *name) {
+  return open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+}
+
 /* -1, with errno: there is no lock to be had. */
 static int lock_of(const char *path) {
   char name[PATH_MAX];
   if (!name_of_lock(path, name)) return -1;
-  const int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+  const int lock = open_lock(name);
   if (lock < 0) return -1;
   set_lock_mode(lock, path);
   if (wait_for(lock)) return lock;
@@ -270,6 +274,16 @@ static void unlock(int lock) {
 void ws_tuning_file_lock_name(const char *path, ws_text *t) {
   char resolved[PATH_MAX], name[PATH_MAX];
   if (resolve(path, resolved) && name_of_lock(resolved, name)) ws_text_add(t, "%s", name);
+}
+
+bool ws_tuning_file_lock_is_closed(const char *path) {
+  char resolved[PATH_MAX], name[PATH_MAX];
+  struct stat s;
+  if (!resolve(path, resolved) || !name_of_lock(resolved, name) || lstat(name, &s) != 0) return false;
+  const int lock = open_lock(name);
+  if (lock < 0) return errno == EACCES;
+  close(lock);
+  return false;
 }
 
 /* ---- merging -------------------------------------------------------------------------------------------------------------------- */

@@ -119,6 +119,8 @@ bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
 /* The name of the lock that writers of this file take. */
 void ws_tuning_file_lock_name(const char *path, ws_text *t);
+/* Whether it is there and the system does not let us open it, such as another user's. */
+bool ws_tuning_file_lock_is_closed(const char *path);
 
 /* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
 

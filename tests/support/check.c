@@ -66,7 +66,7 @@ void check_skip(const char *format, ...) {
   atomic_store(&is_skipped, true);
 }
 
-void check_in_child(const char *what, void (*body)(void *argument), void *argument) {
+bool check_in_child(const char *what, void (*body)(void *argument), void *argument) {
   fflush(NULL);
   const pid_t child = fork();
   REQUIRE(child >= 0, "fork for %s", what);
@@ -81,7 +81,7 @@ void check_in_child(const char *what, void (*body)(void *argument), void *argume
   }
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child, "waitpid for %s", what);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child for %s ended with wait status %#x", what, (unsigned)status);
+  return CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child for %s ended with wait status %#x", what, (unsigned)status);
 }
 
 #if defined(__has_feature)

@@ -38,8 +38,8 @@ void check_abandon(const char *file, int line, const char *condition, const char
 /* Marks the running case as skipped, with the reason; the case should then return. A skipped case may not have failed. */
 void check_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Runs body(argument) in a forked child and checks that it ended well with at least one check made and none failed. */
-void check_in_child(const char *what, void (*body)(void *argument), void *argument);
+/* Runs body(argument) in a forked child and checks that it ended well with at least one check made and none failed. Value: whether it did. */
+bool check_in_child(const char *what, void (*body)(void *argument), void *argument);
 
 /* How much repeated work to leave out: 1 runs everything, s about one part in s. WSGEMM_TEST_SCALE in the environment, else a
  * default that depends on the sanitizer. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif !defined(__aarch64__)
@@ -26,6 +27,17 @@ void process_start_first_thread(void) {
   pthread_t thread;
   REQUIRE(pthread_create(&thread, NULL, nothing, NULL) == 0, "thread");
   pthread_join(thread, NULL);
+}
+
+bool process_thread_is_asleep(pid_t thread) {
+  char path[64], state = 0;
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+  FILE *stat = fopen(path, "re");
+  if (!stat) return false; /* it has ended */
+  const bool found = fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
+  fclose(stat);
+  CHECK(found, "no state in %s", path);
+  return state == 'S';
 }
 
 int process_n_processors(void) {

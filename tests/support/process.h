@@ -4,11 +4,16 @@
 
 #include "check.h"
 
+#include <sys/types.h>
+
 /* Threads of this process by /proc/self/task; -1 if the system does not say. */
 int process_n_threads(void);
 
 /* Starts and ends a thread: a sanitizer's own helper thread comes with the first one, and would be counted as the library's. */
 void process_start_first_thread(void);
+
+/* Whether a thread of this process waits in a system call. */
+bool process_thread_is_asleep(pid_t thread);
 
 /* Processors that this thread may run on. */
 int process_n_processors(void);

@@ -53,23 +53,11 @@ static void live_on(void *who) {
 static atomic_bool is_in_the_middle, has_forked;
 static _Atomic pid_t forking_thread;
 
-/* The forking thread waits in a system call, for what we hold. */
-static bool is_asleep(pid_t thread) {
-  char path[64], state = 0;
-  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-  FILE *stat = fopen(path, "re");
-  REQUIRE(stat, "%s", path);
-  const bool found = fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
-  fclose(stat);
-  CHECK(found, "no state in %s", path);
-  return state == 'S';
-}
-
 /* Until the fork is through, or waits for us. */
 static void wait_for_fork(void) {
   atomic_store(&is_in_the_middle, true);
   while (atomic_load(&forking_thread) == 0) sched_yield();
-  while (!atomic_load(&has_forked) && !is_asleep(atomic_load(&forking_thread))) sched_yield();
+  while (!atomic_load(&has_forked) && !process_thread_is_asleep(atomic_load(&forking_thread))) sched_yield();
 }
 
 static void *first_call(void *unused) {
@@ -92,10 +80,8 @@ static void fork_child(void *unused) {
   fflush(NULL);
   atomic_store(&forking_thread, (pid_t)syscall(SYS_gettid));
   const pid_t child = fork();
-  if (child == 0) {
-    check_in_child("a child in the middle", forked_child, NULL); /* its own child, which counts its checks */
-    _exit(0);
-  }
+  if (child == 0)
+    _exit(!check_in_child("a child in the middle", forked_child, NULL)); /* its own child, which counts its checks */
   atomic_store(&has_forked, true);
   int status = -1;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x",

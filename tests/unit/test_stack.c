@@ -1,5 +1,6 @@
 /* test_stack.c - how much stack a call needs of the thread that makes it: what the header says is enough, for products on every path, with
- * epilogues and without memory, first calls, and tuning. Each runs in a forked child, on a thread with no more. */
+ * epilogues and without memory, first calls, and tuning; and that the library's own threads have what they need. Each runs in a forked child,
+ * on a thread with no more. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/process.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Of the header: all of the thread's stack, with what the C library keeps there. */
 enum { PROMISED_BYTES = 96 * 1024, PROMISED_BYTES_OF_HALVES = 128 * 1024 };
@@ -81,14 +83,15 @@ static bool is_measurable(void) {
   return false;
 }
 
-static void try_call(const struct call *given) {
+static void try_in_child(const struct call *given, void (*body)(void *call)) {
   char what[128];
   struct call call = *given;
   snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld, %d threads%s%s%s", type_letter(call.type), (long long)call.m,
            (long long)call.n, (long long)call.k, call.n_threads, call.is_first ? ", first call" : "",
            call.has_epilogue ? ", epilogue" : "", call.has_memory ? "" : ", no memory");
-  check_in_child(what, call_child, &call);
+  check_in_child(what, body, &call);
 }
+static void try_call(const struct call *given) { try_in_child(given, call_child); }
 
 static const int64_t shapes[][3] = {{5, 5, 5},       {48, 48, 48},    {60, 60, 60},  {100, 100, 100},
                                     {150, 150, 150}, {300, 300, 300}, {70, 70, 70},  {40, 40, 600},
@@ -125,6 +128,37 @@ static void tuning(void) {
   folder_remove(folder);
 }
 
-static const struct check_case cases[] = {
-    {"products", products}, {"epilogues", epilogues}, {"without_memory", without_memory}, {"tuning", tuning}};
+/* ---- The library's own threads --------------------------------------------------------------------------------------------------------- */
+
+/* As RLIMIT_STACK has it at the process's start: threads of which nobody says more have little. */
+static void set_small_default(void) {
+  pthread_attr_t attr;
+  const size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN), small = 24 * 1024, bytes = least > small ? least : small;
+  REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, bytes) == 0 && pthread_setattr_default_np(&attr) == 0,
+          "a default of %zu bytes", bytes);
+  pthread_attr_destroy(&attr);
+}
+
+static void worker_child(void *argument) {
+  const struct call *call = argument;
+  set_small_default();
+  setenv("WSGEMM_POLICY", "fixed_blocks", 1); /* each thread has a share, which waits for it */
+  CHECK(make_call(argument) == (void *)WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(process_n_threads() == call->n_threads, "%d threads", process_n_threads());
+}
+
+static void workers(void) {
+  if (!is_measurable()) return;
+  for (int type = 0; type < N_TYPES; type++)
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+      struct call call = {(wsgemm_type)type, shapes[s][0], shapes[s][1], shapes[s][2], 4, true, true, false};
+      if (call.m * call.n * call.k >= INT64_C(300) * 300 * 300) try_in_child(&call, worker_child);
+    }
+}
+
+static const struct check_case cases[] = {{"products", products},
+                                          {"epilogues", epilogues},
+                                          {"without_memory", without_memory},
+                                          {"tuning", tuning},
+                                          {"workers", workers}};
 CHECK_MAIN("stack", cases)

@@ -561,6 +561,28 @@ static void import_child(void *unused) {
 }
 static void import_and_clear(void) { in_child("import", import_child, NULL); }
 
+static void closed_lock_child(void *unused) {
+  char path[PATH_BYTES], below[PATH_BYTES];
+  (void)unused;
+  REQUIRE(mkdir(folder_path(below, folder, "closed"), 0755) == 0, "mkdir");
+  file_write(folder_path(path, folder, "shared"), "", 0), file_write(folder_path(below, folder, "closed/file"), "", 0);
+  CHECK(wsgemm_tuning_clear(path) == WSGEMM_SUCCESS && wsgemm_tuning_clear(below) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(chmod(folder, 0777) == 0 && chmod(path, 0666) == 0, "chmod");
+  strcat(path, ".lock"), strcat(below, ".lock");
+  CHECK(chmod(path, 0) == 0 && unlink(below) == 0 && chmod(folder_path(below, folder, "closed"), 0555) == 0, "chmod");
+  if (process_become_ordinary()) {
+    CHECK(wsgemm_tuning_clear(folder_path(path, folder, "shared")) == WSGEMM_FILE_ERROR &&
+              strstr(wsgemm_last_error(), "shared.lock may not be opened"),
+          "%s", wsgemm_last_error());
+    CHECK(wsgemm_tuning_clear(folder_path(below, folder, "closed/file")) == WSGEMM_FILE_ERROR &&
+              strstr(wsgemm_last_error(), "closed/file: "),
+          "a folder that is closed: %s", wsgemm_last_error());
+  }
+  (void)!chmod(folder_path(below, folder, "closed"), 0755); /* for the one who removes it, if that is not root */
+}
+/* It is the lock that another user has to give away, not the file. */
+static void closed_lock(void) { in_child("a lock that may not be opened", closed_lock_child, NULL); }
+
 /* ---- together ------------------------------------------------------------------------------------------------------------------------------ */
 
 enum { N_PROCESSES = 3, N_EACH = 4 };
@@ -638,6 +660,7 @@ static const struct check_case cases[] = {{"types_and_ops", types_and_ops},
                                           {"warnings", warnings},
                                           {"texts", texts},
                                           {"import_and_clear", import_and_clear},
+                                          {"closed_lock", closed_lock},
                                           {"forced", forced},
                                           {"two_processes", two_processes},
                                           {"fork_beside_tuning", fork_beside_tuning}};

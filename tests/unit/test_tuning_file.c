@@ -542,6 +542,31 @@ static void lock_modes(void) {
   folder_remove(folder);
 }
 
+/* What has the lock's name and is not the library's keeps its mode: a file that holds something, or has another name too, or is none. */
+static void lock_of_others(void) {
+  static const char *const kinds[] = {"text", "two_names", "pipe"};
+  char folder[PATH_BYTES], path[PATH_BYTES], lock[PATH_BYTES], other[PATH_BYTES];
+  const ws_tuning_entry e = tuning_of_writer(1, 1);
+  folder_make(folder);
+  folder_path(path, folder, "a"), folder_path(lock, folder, "a.lock"), folder_path(other, folder, "other");
+  for (int i = 0; i < 3; i++) {
+    if (i == 2)
+      REQUIRE(mkfifo(lock, 0644) == 0, "%s", strerror(errno));
+    else
+      file_write(lock, "text", i == 0 ? 4 : 0);
+    if (i == 1) REQUIRE(link(lock, other) == 0, "%s", strerror(errno));
+    REQUIRE(chmod(lock, 0644) == 0, "chmod");
+    for (int turn = 0; turn < 2; turn++)
+      CHECK(tuning_merge(path, &e) && mode_of(folder, "a.lock") == 0644, "%s, turn %d: mode %03o", kinds[i], turn,
+            (unsigned)mode_of(folder, "a.lock"));
+    if (i == 0) CHECK(file_is(lock, "text", 4), "the text is another");
+    CHECK(unlink(lock) == 0 && unlink(path) == 0 && (i != 1 || unlink(other) == 0), "unlink");
+  }
+  CHECK(tuning_merge(path, &e) && mode_of(folder, "a.lock") == 0600, "the library's own: mode %03o",
+        (unsigned)mode_of(folder, "a.lock"));
+  folder_remove(folder);
+}
+
 /* ---- forks ------------------------------------------------------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
@@ -594,6 +619,7 @@ static const struct check_case cases[] = {{"strange_files", strange_files},
                                           {"links_to_nowhere", links_to_nowhere},
                                           {"two_names", two_names},
                                           {"lock_modes", lock_modes},
+                                          {"lock_of_others", lock_of_others},
                                           {"permissions", permissions},
                                           {"forked_beside_a_writer", forked_beside_a_writer}};
 CHECK_MAIN("tuning_file", cases)

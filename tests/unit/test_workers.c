@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { N_THREADS = 3 };
@@ -371,6 +372,49 @@ static void priorities(void) {
   for (int first = 0; first < 2; first++) check_in_child("priorities", priorities_child, &first);
 }
 
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A real-time caller on one processor does not leave it to threads of no priority: a worker that came there before it had the caller's
+ * would wait for as long as the system lets real-time threads work (0.95 s of each second), or for ever. */
+static void one_processor_child(void *unused) {
+  enum { N_TURNS = 5 };
+  const double stuck_s = 0.4;
+  cpu_set_t all, one;
+  int n_stuck = 0;
+  (void)unused;
+  alarm(60);
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0, "affinity");
+  CPU_ZERO(&one);
+  CPU_SET(nth_processor(&all, 0), &one);
+  wsgemm_handle *h = handle_for(N_THREADS);
+  for (int turn = 0; turn < N_TURNS; turn++) {
+    multiply_with(h); /* workers without a priority, on any processor */
+    limit_to(&one);
+    REQUIRE(take_policy(SCHED_FIFO, 1), "policy");
+    const double begin_s = now_s();
+    multiply_with(h);
+    const double s = now_s() - begin_s;
+    REQUIRE(take_policy(SCHED_OTHER, 0), "policy");
+    limit_to(&all);
+    n_stuck += s > stuck_s;
+  }
+  CHECK(n_stuck <= N_TURNS / 2, "%d of %d products wait for a worker", n_stuck, N_TURNS);
+  wsgemm_destroy(h);
+}
+
+static void real_time_on_one_processor(void) {
+  if (!take_policy(SCHED_FIFO, 1) || !take_policy(SCHED_OTHER, 0))
+    check_skip("no real-time priority for this process");
+  else if (process_n_processors() < 2)
+    check_skip("one processor");
+  else
+    check_in_child("a real-time caller", one_processor_child, NULL);
+}
+
 /* Tools that list threads tell whose they are. */
 static void names_child(void *unused) {
   char path[64], name[32] = "";
@@ -397,5 +441,6 @@ static const struct check_case cases[] = {{"environments", environments},
                                           {"processors", processors},
                                           {"default_follows_caller", default_follows_caller},
                                           {"priorities", priorities},
+                                          {"real_time_on_one_processor", real_time_on_one_processor},
                                           {"names", names}};
 CHECK_MAIN("workers", cases)
