@@ -1,98 +1,8 @@
-/* backend.c - the CPU backend's way in: picks the path that the plan names. */
+/* backend.c - the CPU backend's way in. */
 #include "cpu/backend.h"
 
-#include "core/tile.h"
 #include "cpu/paths.h"
-#include "tune/tuning.h"
-
-void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
-  ws_problem turned;
-  const bool turns = plan->swap && plan->path != WS_PATH_VECTOR; /* which turns by itself */
-  if (turns) turned = ws_transposed(given);
-  const ws_problem *p = turns ? &turned : given;
-  switch (plan->path) {
-  case WS_PATH_DIRECT:
-    ws_direct_run(p, plan);
-    return;
-  case WS_PATH_VECTOR:
-    ws_vector_run(p, plan);
-    return;
-  case WS_PATH_HALF:
-    ws_half_run(p, plan);
-    return;
-  case WS_PATH_PACKED:
-    break;
-  }
-  if (ws_packed_run(p, plan)) return;
-  /* Out of memory: the same sums in the same order, slower, with nothing to allocate. */
-  ws_plan frugal = *plan;
-  frugal.path = WS_PATH_DIRECT;
-  frugal.pack_a = true;
-  frugal.n_threads = 1;
-  ws_direct_run(p, &frugal);
-}
-
-static void scale_s(float *c, int64_t n, const ws_scale *s) {
-  for (int64_t i = 0; i < n; i++) c[i] = s->beta_zero ? 0 : s->beta.s[0] * c[i];
-}
-
-static void scale_d(double *c, int64_t n, const ws_scale *s) {
-  for (int64_t i = 0; i < n; i++) c[i] = s->beta_zero ? 0 : s->beta.d[0] * c[i];
-}
-
-static void scale_c(wsgemm_cfloat *c, int64_t n, const ws_scale *s) {
-  for (int64_t i = 0; i < n; i++) {
-    wsgemm_cfloat r = {0, 0};
-    if (!s->beta_zero) r.re = s->beta.s[0] * c[i].re, r.im = s->beta.s[0] * c[i].im;
-    if (!s->beta_real) r.re -= s->beta.s[1] * c[i].im, r.im += s->beta.s[1] * c[i].re;
-    c[i] = r;
-  }
-}
-
-static void scale_z(wsgemm_cdouble *c, int64_t n, const ws_scale *s) {
-  for (int64_t i = 0; i < n; i++) {
-    wsgemm_cdouble r = {0, 0};
-    if (!s->beta_zero) r.re = s->beta.d[0] * c[i].re, r.im = s->beta.d[0] * c[i].im;
-    if (!s->beta_real) r.re -= s->beta.d[1] * c[i].im, r.im += s->beta.d[1] * c[i].re;
-    c[i] = r;
-  }
-}
-
-static void scale_half(uint16_t *c, int64_t n, const ws_scale *s, const ws_convert_set *convert, wsgemm_type type) {
-  enum { MOST = 512 };
-  float x[MOST];
-  for (int64_t i = 0; i < n; i += MOST) {
-    const int64_t rows = ws_min(MOST, n - i);
-    if (!s->beta_zero) convert->widen[type](rows, 1, c + i, rows, x, rows);
-    scale_s(x, rows, s);
-    convert->narrow[type](rows, 1, x, rows, c + i, rows);
-  }
-}
-
-void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row) {
-  for (int64_t batch = 0; batch < p->batch_count; batch++)
-    for (int64_t j = 0; j < p->n; j++) {
-      void *column = ws_c_at(p, batch, 0, j, ws_types[p->type_c].bytes);
-      switch (p->type_c) {
-      case WSGEMM_F32:
-        scale_s(column, p->m, &p->scale);
-        break;
-      case WSGEMM_F64:
-        scale_d(column, p->m, &p->scale);
-        break;
-      case WSGEMM_C32:
-        scale_c(column, p->m, &p->scale);
-        break;
-      case WSGEMM_C64:
-        scale_z(column, p->m, &p->scale);
-        break;
-      case WSGEMM_F16:
-      case WSGEMM_BF16:
-        scale_half(column, p->m, &p->scale, row->convert, p->type_c);
-        break;
-      }
-    }
-}
+#include "cpu/run.h"
 
 wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) {
   (void)device;
@@ -111,20 +21,3 @@ wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) 
   ws_cpu_run(p, &plan);
   return WSGEMM_SUCCESS;
 }
-
-/* ---- the entry in the table of backends -------------------------------------------------------------------------------------- */
-
-static const char *row_name(int row) { return ws_row(row)->name; }
-static wsgemm_type row_type(int row) { return ws_row(row)->type; }
-static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_isa_name(ws_row(row)->isa); }
-
-const ws_backend ws_cpu_backend = {.name = "cpu",
-                                   .gemm = ws_cpu_gemm,
-                                   .explain = ws_cpu_explain,
-                                   .describe = ws_cpu_describe,
-                                   .row_count = ws_row_count,
-                                   .row_name = row_name,
-                                   .row_type = row_type,
-                                   .row_find = ws_row_find,
-                                   .row_lacks = row_lacks,
-                                   .arena = &ws_cpu_arena};

@@ -7,16 +7,12 @@
  * Invariant: each element of C is computed by itself, and each column summed in an order that follows from its length. */
 #include "cpu/epilogue.h"
 
-#include "core/status.h"
-#include "cpu/backend.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"
-#include "cpu/workspace.h"
 
 /* Elements of C that are converted at a time; partial sums of a column; columns that are summed at a time. */
 enum { BLOCK = 1024, SUM_LANES = 16, SUM_COLUMNS = 64 };
@@ -139,8 +135,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
     sum_columns_float(p, w->plan->row, t.batch, first, n);
 }
 
-/* Whatever of the epilogue the product has not done. */
-static void walk_over(const ws_call *call, const ws_problem *p, bool walks, bool has_product) {
+void ws_epilogue_walk(const ws_call *call, const ws_problem *p, bool walks, bool has_product) {
   if (!walks && !p->epilogue.column_sums) return;
   ws_plan plan;
   ws_plan_walk(call, p, &plan);
@@ -149,48 +144,4 @@ static void walk_over(const ws_call *call, const ws_problem *p, bool walks, bool
   w.columns = (ws_tile_grid){p->batch_count, 1, ws_ceil_div(p->epilogue.swapped ? p->m : p->n, SUM_COLUMNS), 1, 1};
   const ws_team_job job = {plan.policy, plan.n_threads, N_STEPS, &w, NULL, count, item};
   ws_team_run(&job);
-}
-
-/* A copy of C without gaps at `to`, in *p the residual from now on. */
-static void keep_residual(ws_problem *p, char *to) {
-  const int bytes = ws_types[p->type_c].bytes;
-  p->epilogue.residual = to, p->epilogue.ld_residual = p->m, p->epilogue.stride_residual = p->m * p->n;
-  for (int64_t batch = 0; batch < p->batch_count; batch++)
-    for (int64_t j = 0; j < p->n; j++, to += p->m * bytes) memcpy(to, ws_c_at(p, batch, 0, j, bytes), (size_t)(p->m * bytes));
-}
-
-static void run(const ws_call *call, const ws_problem *p, bool has_product, bool is_fused) {
-  if (has_product) {
-    ws_plan plan;
-    ws_plan_make(call, p, &plan);
-    ws_cpu_run(p, &plan);
-  }
-  walk_over(call, p, !is_fused, has_product);
-}
-
-wsgemm_status ws_cpu_gemm_epilogue(const ws_call *call, const ws_problem *p) {
-  enum { SMALL = 8 * 1024 };
-  const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->type);
-  if (!has_product || is_fused || !ws_residual_is_c(p)) {
-    run(call, p, has_product, is_fused);
-    return WSGEMM_SUCCESS;
-  }
-  ws_problem apart = *p; /* with its residual somewhere else: the product will be written over it */
-  int64_t bytes;
-  if (__builtin_mul_overflow(p->m * ws_types[p->type_c].bytes, p->n, &bytes) ||
-      __builtin_mul_overflow(bytes, p->batch_count, &bytes))
-    bytes = INT64_MAX;
-  if (bytes <= SMALL) {
-    _Alignas(64) char small[SMALL];
-    keep_residual(&apart, small);
-    run(call, &apart, has_product, is_fused);
-    return WSGEMM_SUCCESS;
-  }
-  ws_workspace *memory = ws_workspace_get((size_t)bytes);
-  if (!memory)
-    return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %lld bytes", (long long)bytes);
-  keep_residual(&apart, ws_workspace_data(memory));
-  run(call, &apart, has_product, is_fused);
-  ws_workspace_put(memory);
-  return WSGEMM_SUCCESS;
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/backend.h"
 #include "cpu/paths.h"
+#include "cpu/run.h"
 
 static struct check_random dice;
 static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
