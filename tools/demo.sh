@@ -1,20 +1,26 @@
 #!/bin/sh
 # Shows wsgemm at work on this machine: sets up, builds, multiplies .npy matrices that NumPy wrote, on the CPU and on a GPU if there is
 # one, has every product verified by wsgemm and compared by NumPy, then shows the speed beside OpenBLAS and cuBLAS. Takes a few minutes
-# the first time; writes to build/ only.
+# the first time; writes to build/demo and .venv only.
 set -eu
 cd "$(dirname "$0")/.."
-sh tools/setup.sh
+sh tools/setup.sh demo
 
 # OpenBLAS must choose its kernels by itself, or the comparison would flatter.
 # shellcheck disable=SC2046 # a list of names
 unset $(env | sed -n 's/^\(OPENBLAS_[A-Z0-9_]*\)=.*/\1/p')
 
-cmake --preset release >/dev/null
-cmake --build --preset release --target wsgemm_cli
-wsgemm=build/release/wsgemm
-demo=build/demo
+demo=build/demo/matrices
 mkdir -p "$demo"
+# The GPU part takes minutes to build: only for the GPUs of this machine, and not at all where there is none.
+if nvidia-smi -L >build/demo/gpus 2>&1; then cuda=ON; else cuda=OFF; fi
+cmake --preset demo -DWSGEMM_CUDA=$cuda >build/demo/cmake.log 2>&1 || {
+  cat build/demo/cmake.log >&2
+  exit 1
+}
+[ $cuda = OFF ] || sed -n 's/^-- wsgemm: //p' build/demo/cmake.log
+cmake --build --preset demo --target wsgemm_cli
+wsgemm=build/demo/wsgemm
 
 title() { printf '\n== %s\n' "$*"; }
 show() { # runs a command and shows it
@@ -50,6 +56,7 @@ if why=$($wsgemm gemm "$demo/A_f4.npy" "$demo/B_f4.npy" --gpu --explain 2>&1); t
   .venv/bin/python tools/package/demo_matrices.py compare "$demo" G C
 else
   has_gpu=no
+  [ $cuda = ON ] || why="nvidia-smi finds none on this machine"
   title "No GPU: ${why#wsgemm: --gpu: }"
 fi
 
@@ -58,7 +65,7 @@ show $wsgemm bench --suite demo
 
 if [ $has_gpu = yes ]; then
   title "Speed on the GPU beside cuBLAS, one process, arms in turn"
-  cmake --build --preset release --target bench_gpu_gemm
+  cmake --build --preset demo --target bench_gpu_gemm
   . tools/cublas_path.sh
-  show build/release/bench/gpu/bench_gpu_gemm --suite demo
+  show build/demo/bench/gpu/bench_gpu_gemm --suite demo
 fi

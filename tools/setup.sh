@@ -1,10 +1,13 @@
 #!/bin/sh
-# Installs what wsgemm needs to be built and tested: Debian packages, and Python packages in .venv at the repository root.
+# Installs what wsgemm needs here: Debian packages, and Python packages in .venv at the repository root.
+#   setup.sh demo   to build the command and to run tools/demo.sh
+#   setup.sh        to run all tests, too: compilers for C++ and for Arm, clang, an emulator, pytest
 #
 # Does nothing, quickly, where all of it is there already. Installs Debian packages as root or through sudo; on another system
-# it says which programs are missing. What needs what: docs of the tests; here only the list.
+# it says which programs are missing.
 set -eu
 cd "$(dirname "$0")/.."
+purpose=${1:-test}
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() {
@@ -12,11 +15,19 @@ fail() {
   exit 1
 }
 
-# To build and to test; then what only some tests use: OpenBLAS as a peer, clang for fuzzers and sanitizers, and an Arm
-# compiler with an emulator for the NEON kernels.
-packages="gcc g++ libc6-dev binutils cmake ninja-build pkg-config git python3 python3-venv
-  libopenblas0-pthread libcmocka-dev clang clang-format libclang-rt-dev
-  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+# To build and to run the demo.
+packages="gcc libc6-dev binutils cmake ninja-build python3 python3-venv"
+programs="cc cmake ninja python3"
+case "$purpose" in
+  demo) ;;
+  test)
+    # What only tests use: OpenBLAS as a peer, clang for fuzzers and sanitizers, an Arm compiler with an emulator for the NEON kernels.
+    packages="$packages g++ pkg-config git libopenblas0-pthread clang clang-format libclang-rt-dev
+      gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+    programs="$programs pkg-config"
+    ;;
+  *) fail "'$purpose' is neither demo nor test" ;;
+esac
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
@@ -44,7 +55,7 @@ if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; 
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
   fi
 else
-  for program in cc cmake ninja pkg-config python3; do
+  for program in $programs; do
     command -v "$program" >/dev/null 2>&1 || fail "needs $program; install it with this system's package manager"
   done
 fi
@@ -59,15 +70,17 @@ make_venv() {
   fail "cannot make .venv: python3 -m venv does not work"
 }
 
-requirements=tools/package/requirements.txt
-stamp=.venv/requirements.txt
 if ! .venv/bin/python -c '' 2>/dev/null; then
   say "making .venv"
   make_venv
 fi
-if ! cmp -s "$requirements" "$stamp"; then
+# A stamp is a copy of what was asked for. The demo's packages are among those of the tests.
+cat tools/package/requirements-demo.txt tools/package/requirements-test.txt >.venv/wanted-test.txt
+cp tools/package/requirements-demo.txt .venv/wanted-demo.txt
+is_there() { cmp -s ".venv/wanted-$1.txt" ".venv/installed-$1.txt"; }
+if ! is_there test && ! { [ "$purpose" = demo ] && is_there demo; }; then
   say "installing Python packages into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
-  cp "$requirements" "$stamp"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "tools/package/requirements-$purpose.txt"
+  cp ".venv/wanted-$purpose.txt" ".venv/installed-$purpose.txt"
 fi
 say "all there"

@@ -44,7 +44,8 @@ def require_gpu_backend() -> None:
     if "cuda" not in _lib.text(_lib.library.wsgemm_config)["backends"].split():
         raise _lib.WsgemmError(
             _lib.Status.NOT_SUPPORTED,
-            "WSGEMM_NOT_SUPPORTED: this build of wsgemm has no GPU backend; it needs CUDA's compiler (nvcc) when it is built",
+            "WSGEMM_NOT_SUPPORTED: this build of wsgemm has no GPU backend; it needs CUDA's compiler (nvcc) when it is built "
+            "(`pip install -v .` in the sources says what is missing)",
         )
     state = _lib.text(_lib.library.wsgemm_machine).get("gpu", "")
     if not state.startswith("driver found"):

@@ -320,8 +320,8 @@ wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
 }
 
 wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
-                           int64_t k, wsgemm_cfloat alpha, const wsgemm_cfloat *a, int64_t lda, const wsgemm_cfloat *b,
-                           int64_t ldb, wsgemm_cfloat beta, wsgemm_cfloat *c, int64_t ldc) {
+                           int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                           wsgemm_cfloat beta, void *c, int64_t ldc) {
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_C32, &s, m, n, k, a, lda, b, ldb, c, ldc);
@@ -330,8 +330,8 @@ wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
 }
 
 wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
-                           int64_t k, wsgemm_cdouble alpha, const wsgemm_cdouble *a, int64_t lda, const wsgemm_cdouble *b,
-                           int64_t ldb, wsgemm_cdouble beta, wsgemm_cdouble *c, int64_t ldc) {
+                           int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                           wsgemm_cdouble beta, void *c, int64_t ldc) {
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_C64, &s, m, n, k, a, lda, b, ldb, c, ldc);

@@ -58,7 +58,8 @@ static void print_help(void) {
         "  --plot DIR                draw what stands in the results (those of --results, or bench/results)\n"
         "                            as PNG and SVG into DIR/<device>/. Measures before only if another\n"
         "                            option says what, or how. Runs python3, or what WSGEMM_PYTHON names,\n"
-        "                            which needs the Python package: pip install wsgemm[plot]\n\n"
+        "                            which needs wsgemm's Python package and matplotlib: in the sources of\n"
+        "                            wsgemm, pip install . matplotlib\n\n"
         "OPENBLAS_*, GOTO_*, BLIS_* and OMP_* variables are removed first, since they distort peers.\n"
         "\"peak\" is the rate over that of a pure multiply-add loop, timed in turn with the others.\n",
         stdout);
@@ -267,6 +268,8 @@ static void print_head(bench_session *s, const char *removed) {
 }
 
 static int run(bench_session *s, options *o) {
+  const int bad_environment = ws_cli_check_environment();
+  if (bad_environment != WS_EXIT_OK) return bad_environment;
   char removed[512];
 
   s->device = ws_bench_device_cpu();
@@ -307,7 +310,8 @@ static char launcher[] = "import sys\n"
                          "except Exception as error:\n"
                          "    why = ' '.join(f'{type(error).__name__}: {error}'.split())\n"
                          "    sys.exit(f'wsgemm: --plot: {sys.executable} cannot import wsgemm.plot ({why}); '\n"
-                         "             'pip install wsgemm[plot], or name another Python in WSGEMM_PYTHON')\n"
+                         "             f'in the sources of wsgemm: {sys.executable} -m pip install . matplotlib; '\n"
+                         "             'or name another Python in WSGEMM_PYTHON')\n"
                          "sys.exit(main())\n";
 
 static int draw(const char *results, const char *folder) {
@@ -323,8 +327,8 @@ static int draw(const char *results, const char *folder) {
   fflush(NULL);
   const int error = posix_spawnp(&child, python, NULL, NULL, words, environ);
   if (error)
-    return ws_cli_fail("--plot: cannot run %s: %s; pictures need Python with wsgemm[plot], WSGEMM_PYTHON can name it", python,
-                       strerror(error));
+    return ws_cli_fail("--plot: cannot run %s: %s; pictures need Python with wsgemm and matplotlib, WSGEMM_PYTHON can name it",
+                       python, strerror(error));
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return ws_cli_fail("--plot: cannot wait for %s: %s", python, strerror(errno));
   if (WIFSIGNALED(status)) return ws_cli_fail("--plot: %s was ended by signal %d", python, WTERMSIG(status));

@@ -131,7 +131,8 @@ static const char *effect_of(const char *name, size_t length) {
 
 /* WSGEMM_* variables: the library's text says which it obeys and which it could make nothing of. */
 static void check_own_variable(doctor *d, const char *name, size_t length, const char *value) {
-  static const char *const commands_own[] = {"WSGEMM_BENCH_PEERS", "WSGEMM_COMMIT", "WSGEMM_PYTHON", "WSGEMM_TUNE"};
+  static const char *const commands_own[] = {"WSGEMM_BENCH_PEERS", "WSGEMM_COMMIT", "WSGEMM_LIBRARY", "WSGEMM_PYTHON",
+                                             "WSGEMM_TUNE"}; /* the library's path is the Python package's */
   for (size_t i = 0; i < sizeof commands_own / sizeof *commands_own; i++)
     if (strlen(commands_own[i]) == length && strncmp(name, commands_own[i], length) == 0) return;
   char key[128], said[128];

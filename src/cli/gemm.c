@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Multiply-adds that --verify may spend: about a second. */
 enum { VERIFY_TERMS = 100000000 };
@@ -24,6 +25,7 @@ typedef struct {
   char op_a, op_b; /* n, t or c */
   wsgemm_cdouble alpha, beta;
   bool has_beta, verify, explain, on_gpu;
+  bool to_stdout;                   /* -o -: what else there is to say goes to stderr */
   int64_t n_threads, coarse_factor; /* 0: the library's choice */
   wsgemm_policy policy;
   bool has_policy, invariant;
@@ -38,7 +40,8 @@ static void print_help(void) {
   ws_cli_print_usage("gemm");
   printf("C = alpha op(A) op(B) + beta C0, on .npy files of one element type (f2, f4, f8, c8 or c16).\n"
          "C.npy is written in C order, or in Fortran order if A and B are both in Fortran order.\n\n"
-         "  -o, --output C.npy     where the product goes (may be left out with --explain)\n"
+         "  -o, --output C.npy     where the product goes (may be left out with --explain); -: standard\n"
+         "                         output, if that is no terminal: then nothing else is printed there\n"
          "      --alpha X          default 1; complex numbers as in Python: 1.5+2j\n"
          "      --beta X           default 1 with --c; an error without it\n"
          "      --c C0.npy         the matrix to add to\n"
@@ -143,6 +146,10 @@ static int take_files(request *r, int argc, char **argv) {
   r->a_path = argv[optind];
   r->b_path = argv[optind + 1];
   if (!r->output_path && !r->explain) return ws_cli_usage("gemm", "gemm: -o C.npy is missing");
+  r->to_stdout = r->output_path && strcmp(r->output_path, "-") == 0;
+  if (r->to_stdout && r->explain) return ws_cli_usage("gemm", "gemm: --explain and -o - both want the standard output");
+  if (r->to_stdout && isatty(STDOUT_FILENO))
+    return ws_cli_usage("gemm", "gemm: -o - would write a .npy file to a terminal; send it to a file or a program");
   if (!r->output_path && r->verify) return ws_cli_usage("gemm", "gemm: --verify needs -o C.npy");
   if (r->has_beta && !r->c0_path) return ws_cli_usage("gemm", "gemm: --beta needs --c C0.npy, the matrix that it scales");
   if (!r->c0_path) r->beta = (wsgemm_cdouble){0, 0};
@@ -294,17 +301,30 @@ static int verify(const request *r, const matrices *m) {
   ws_check_describe(&check, found, sizeof found);
   if (!ws_check_passed(&check)) return ws_cli_fail("the product is wrong, nothing is written: %s", found);
   const double n_total = (double)m->c.n_rows * (double)m->c.n_cols;
-  printf("verified: %" PRId64 " of %.0f elements, worst err/bound %.3g at (%" PRId64 ", %" PRId64 ")\n", check.n_checked, n_total,
-         check.worst, check.row_idx, check.col_idx);
-  if (check.n_unjudged) printf("not judged: %" PRId64 " elements whose sums overflow\n", check.n_unjudged);
+  FILE *f = r->to_stdout ? stderr : stdout;
+  fprintf(f, "verified: %" PRId64 " of %.0f elements, worst err/bound %.3g at (%" PRId64 ", %" PRId64 ")\n", check.n_checked,
+          n_total, check.worst, check.row_idx, check.col_idx);
+  if (check.n_unjudged) fprintf(f, "not judged: %" PRId64 " elements whose sums overflow\n", check.n_unjudged);
   return WS_EXIT_OK;
 }
 
-static void report(const char *path, const wsgemm_gemm_desc *d, int64_t elapsed_ns) {
+static void report(const request *r, const wsgemm_gemm_desc *d, int64_t elapsed_ns) {
   const double ns = elapsed_ns > 0 ? (double)elapsed_ns : 1;
   const double flops = (double)d->m * (double)d->n * (double)d->k * (ws_cli_types[d->type_c].n_parts == 2 ? 8 : 2);
-  printf("%s: %" PRId64 " x %" PRId64 " %s, k = %" PRId64 ", %.3g ms, %.3g GF/s\n", path, d->m, d->n,
-         ws_cli_types[d->type_c].name, d->k, ns * 1e-6, flops / ns);
+  fprintf(r->to_stdout ? stderr : stdout, "%s: %" PRId64 " x %" PRId64 " %s, k = %" PRId64 ", %.3g ms, %.3g GF/s\n",
+          r->to_stdout ? "standard output" : r->output_path, d->m, d->n, ws_cli_types[d->type_c].name, d->k, ns * 1e-6,
+          flops / ns);
+}
+
+/* C = alpha op(A) op(B) + beta C, verified if asked for. */
+static int compute(wsgemm_handle *h, const request *r, matrices *m, const wsgemm_gemm_desc *d, int64_t *elapsed_ns) {
+  char gpu_why[WS_GPU_WHY_BYTES];
+  if (m->c0.data) fill_output(m);
+  const int64_t start_ns = clock_ns();
+  const wsgemm_status status = r->on_gpu ? ws_gpu_gemm(h, d, elapsed_ns, gpu_why) : wsgemm_gemm(h, d);
+  if (!r->on_gpu) *elapsed_ns = clock_ns() - start_ns;
+  if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", r->on_gpu ? gpu_why : ws_cli_why(status));
+  return r->verify ? verify(r, m) : WS_EXIT_OK;
 }
 
 /* From checked inputs to the finished file. */
@@ -314,25 +334,24 @@ static int multiply(wsgemm_handle *h, const request *r, matrices *m) {
   if (!m->c.data)
     return ws_cli_fail("out of memory for the product of %" PRId64 " x %" PRId64 " elements", m->c.n_rows, m->c.n_cols);
 
-  ws_npy_output output;
-  if (!ws_npy_open_output(r->output_path, m->c.n_rows * m->c.n_cols * ws_cli_types[m->c.type].bytes, &output, why))
-    return ws_cli_fail("%s: %s", r->output_path, why);
-  if (m->c0.data) fill_output(m);
   const wsgemm_gemm_desc d = describe(r, m);
-  char gpu_why[WS_GPU_WHY_BYTES];
-  const int64_t start_ns = clock_ns();
   int64_t elapsed_ns = 0;
-  const wsgemm_status status = r->on_gpu ? ws_gpu_gemm(h, &d, &elapsed_ns, gpu_why) : wsgemm_gemm(h, &d);
-  if (!r->on_gpu) elapsed_ns = clock_ns() - start_ns;
-
-  int code = status == WSGEMM_SUCCESS ? WS_EXIT_OK : ws_cli_fail("%s", r->on_gpu ? gpu_why : ws_cli_why(status));
-  if (code == WS_EXIT_OK && r->verify) code = verify(r, m);
-  if (code != WS_EXIT_OK) {
-    ws_npy_discard_output(&output);
-    return code;
+  if (r->to_stdout) {
+    const int code = compute(h, r, m, &d, &elapsed_ns);
+    if (code != WS_EXIT_OK) return code;
+    if (!ws_npy_write_stdout(&m->c, why)) return ws_cli_fail("standard output %s", why);
+  } else {
+    ws_npy_output output;
+    if (!ws_npy_open_output(r->output_path, m->c.n_rows * m->c.n_cols * ws_cli_types[m->c.type].bytes, &output, why))
+      return ws_cli_fail("%s: %s", r->output_path, why);
+    const int code = compute(h, r, m, &d, &elapsed_ns);
+    if (code != WS_EXIT_OK) {
+      ws_npy_discard_output(&output);
+      return code;
+    }
+    if (!ws_npy_commit_output(&output, &m->c, why)) return ws_cli_fail("%s: %s", r->output_path, why);
   }
-  if (!ws_npy_commit_output(&output, &m->c, why)) return ws_cli_fail("%s: %s", r->output_path, why);
-  report(r->output_path, &d, elapsed_ns);
+  report(r, &d, elapsed_ns);
   return WS_EXIT_OK;
 }
 

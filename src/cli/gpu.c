@@ -167,7 +167,7 @@ char *ws_gpu_explain(wsgemm_handle *h, const wsgemm_gemm_desc *d, char why[WS_GP
 
 #else
 
-static const char not_built[] = "this build has no GPU backend: CUDA's compiler (nvcc) was not there when it was built";
+static const char not_built[] = "this build has no GPU part: " WS_GPU_PART_MISSING; /* CMake's reason */
 
 int ws_gpu_driver_version(void) { return 0; }
 

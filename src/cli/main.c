@@ -52,7 +52,7 @@ static int help_on(const char *name) {
 }
 
 static int dispatch(int argc, char **argv) {
-  if (argc < 2) return ws_cli_usage("", "no command given");
+  if (argc < 2) return print_help();
   const char *word = argv[1];
   bool is_help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
   bool is_version = strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0;

@@ -68,4 +68,7 @@ bool ws_npy_open_output(const char *path, int64_t data_bytes, ws_npy_output *out
 bool ws_npy_commit_output(ws_npy_output *out, const ws_npy *m, char why[WS_NPY_WHY_BYTES]);
 void ws_npy_discard_output(ws_npy_output *out);
 
+/* The whole file to standard output, past its buffer, which must be empty. */
+bool ws_npy_write_stdout(const ws_npy *m, char why[WS_NPY_WHY_BYTES]);
+
 #endif

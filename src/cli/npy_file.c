@@ -213,11 +213,19 @@ static void sync_folder(const char *path) {
   free(folder);
 }
 
-bool ws_npy_commit_output(ws_npy_output *out, const ws_npy *m, char why[WS_NPY_WHY_BYTES]) {
+static bool write_matrix(int fd, const ws_npy *m) {
   char header[WS_NPY_HEADER_BYTES];
-  size_t header_bytes = ws_npy_header(m, header);
-  bool ok = write_fully(out->fd, header, (int64_t)header_bytes) &&
-            write_fully(out->fd, m->data, m->n_rows * m->n_cols * ws_cli_types[m->type].bytes) && fsync(out->fd) == 0;
+  const size_t header_bytes = ws_npy_header(m, header);
+  return write_fully(fd, header, (int64_t)header_bytes) &&
+         write_fully(fd, m->data, m->n_rows * m->n_cols * ws_cli_types[m->type].bytes);
+}
+
+bool ws_npy_write_stdout(const ws_npy *m, char why[WS_NPY_WHY_BYTES]) {
+  return write_matrix(STDOUT_FILENO, m) || ws_npy_refuse(why, "cannot be written: %s", strerror(errno));
+}
+
+bool ws_npy_commit_output(ws_npy_output *out, const ws_npy *m, char why[WS_NPY_WHY_BYTES]) {
+  bool ok = write_matrix(out->fd, m) && fsync(out->fd) == 0;
   int reason = errno;
   if (close(out->fd) != 0 && ok) {
     ok = false;

@@ -14,6 +14,7 @@ COMMANDS = ["info", "doctor", "gemm", "bench", "verify", "autotune", "tune"]
 def test_help_lists_every_command():
     text = check("--help")
     assert check("-h") == text == check("help")
+    assert check() == text  # the bare command
     for name in COMMANDS:
         assert re.search(rf"^  {name} ", text, re.MULTILINE)
 
@@ -35,7 +36,6 @@ def test_version_is_the_library_s():
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        (["no command"], []),
         (["unknown command", "'mul'"], ["mul"]),
         (["unknown command", "'mul'"], ["help", "mul"]),
         (["unknown option", "'--mul'"], ["--mul"]),
@@ -54,6 +54,7 @@ def test_version_is_the_library_s():
         (["two input files", "1 are given"], ["gemm", "a.npy", "-o", "c.npy"]),
         (["two input files", "3 are given"], ["gemm", "a.npy", "b.npy", "d.npy", "-o", "c.npy"]),
         (["-o C.npy is missing"], ["gemm", "a.npy", "b.npy"]),
+        (["--explain", "-o -", "standard output"], ["gemm", "a.npy", "b.npy", "-o", "-", "--explain"]),
         (["-o C.npy"], ["gemm", "a.npy", "b.npy", "--verify", "--explain"]),
         (["'-o' needs a value"], ["gemm", "a.npy", "b.npy", "-o"]),
         (["--beta needs --c"], ["gemm", "a.npy", "b.npy", "-o", "c.npy", "--beta", "2"]),
@@ -91,7 +92,7 @@ def test_senseless_environment(tmp_path, setting):
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
     env = clean_environment(**setting)
     name, value = next(iter(setting.items()))
-    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"]]:
+    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--sizes", "8"]]:
         refuse(1, f"{name}={value}", arguments=arguments, cwd=tmp_path, env=env)
     report = check("doctor", env=env)
     assert re.search(rf"^warn  environment  {name}={value} makes no sense", report, re.MULTILINE)
@@ -125,6 +126,8 @@ def test_doctor_finds_what_distorts():
 def test_doctor_sees_an_unknown_variable_of_ours():
     report = check("doctor", env=clean_environment(WSGEMM_THREADS="2"))
     assert re.search(r"^warn  environment  WSGEMM_THREADS is set, but wsgemm knows no such", report, re.MULTILINE)
+    for name in ("LIBRARY", "PYTHON", "COMMIT", "BENCH_PEERS"):  # the Python package's and the command's
+        assert f"WSGEMM_{name} is set" not in check("doctor", env=clean_environment(**{f"WSGEMM_{name}": "x"}))
 
 
 def test_doctor_looks_at_everything():
@@ -163,7 +166,8 @@ def test_doctor_without_gpu_backend():
     if "cuda" in json.loads(check("info", "--json"))["build"]["backends"]:
         pytest.skip("this build has the GPU backend")
     ((label, text),) = words_of(check("doctor"), "gpu")[:1]
-    assert label in ("note", "warn") and "no GPU backend: CUDA's compiler (nvcc)" in text
+    assert label in ("note", "warn") and "this build has no GPU part: " in text
+    assert any(reason in text for reason in ("nvcc", "WSGEMM_CUDA is OFF", "cross build"))
 
 
 @needs_fake_cuda

@@ -281,6 +281,37 @@ def test_standard_output_that_is_full(folder):
             assert result.stderr == b"wsgemm: cannot write to standard output: No space left on device\n"
 
 
+def test_the_product_to_standard_output(folder):
+    words = ["gemm", "good.npy", "good.npy", "--transb", "t", "--verify"]
+    check(*words, "-o", "C.npy", cwd=folder)
+    before = contents(folder)
+    done = subprocess.run([*COMMAND, *words, "-o", "-"], cwd=folder, env=clean_environment(), capture_output=True)
+    assert (done.returncode, done.stdout) == (0, before["C.npy"])
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 2 and lines[0].startswith("verified: 9 of 9") and lines[1].startswith("standard output: 3 x 3 f8")
+    assert contents(folder) == before
+    check(*words, "-o", "./-", cwd=folder)  # a file of that name
+    assert (folder / "-").read_bytes() == before["C.npy"]
+    with open("/dev/full", "w") as full:
+        words = [*COMMAND, *words, "-o", "-"]
+        done = subprocess.run(words, cwd=folder, env=clean_environment(), stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "wsgemm: standard output cannot be written: No space" in done.stderr
+
+
+def test_no_product_to_a_terminal(folder):
+    terminal, other_end = os.openpty()
+    words = [*COMMAND, "gemm", "good.npy", "good.npy", "--transb", "t", "-o", "-"]
+    done = subprocess.run(words, cwd=folder, env=clean_environment(), stdout=other_end, stderr=subprocess.PIPE, text=True)
+    os.close(other_end)
+    os.set_blocking(terminal, False)
+    assert done.returncode == 2 and "to a terminal" in done.stderr and done.stderr.count("\n") == 1
+    try:
+        assert os.read(terminal, 100) == b""
+    except OSError:  # nothing came
+        pass
+    os.close(terminal)
+
+
 def test_many_at_once_into_one_output(folder):
     """Whoever comes last wins, and no reader ever sees a torn file."""
     words = [*COMMAND, *MULTIPLY, "c.npy"]

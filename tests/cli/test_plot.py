@@ -58,14 +58,14 @@ def test_python3_is_the_default(tmp_path):
 
 def test_no_such_python(tmp_path):
     env = clean_environment(WSGEMM_PYTHON="/nowhere/python")
-    words = ["cannot run /nowhere/python", "wsgemm[plot]", "WSGEMM_PYTHON"]
+    words = ["cannot run /nowhere/python", "Python with wsgemm and matplotlib", "WSGEMM_PYTHON"]
     refuse(1, *words, arguments=["bench", "--plot", "out"], cwd=tmp_path, env=env)
 
 
 @pytest.mark.skipif(not os.path.isabs(COMMAND[0]), reason="the command itself is found by PATH")
 def test_no_python3(tmp_path):
     env = clean_environment(PATH=str(tmp_path))
-    refuse(1, "cannot run python3", "wsgemm[plot]", arguments=["bench", "--plot", "out"], cwd=tmp_path, env=env)
+    refuse(1, "cannot run python3", "Python with wsgemm and matplotlib", arguments=["bench", "--plot", "out"], cwd=tmp_path, env=env)
 
 
 def test_python_that_fails(tmp_path):
@@ -77,7 +77,7 @@ def test_python_that_fails(tmp_path):
 
 def test_python_without_the_package(tmp_path):
     python = script(tmp_path / "python", f'exec "{sys.executable}" -I -S "$@"')
-    refuse(1, "cannot import wsgemm.plot", "pip install wsgemm[plot]", "WSGEMM_PYTHON", arguments=["bench", "--plot", "out"],
+    refuse(1, "cannot import wsgemm.plot", " -m pip install . matplotlib;", "WSGEMM_PYTHON", arguments=["bench", "--plot", "out"],
            cwd=tmp_path, env=clean_environment(WSGEMM_PYTHON=str(python)))
 
 
@@ -88,7 +88,7 @@ def test_python_without_matplotlib(tmp_path):
     (tmp_path / "hidden" / "matplotlib.py").write_text('raise ImportError("hidden")\n')
     env = with_package()
     env["PYTHONPATH"] = f"{tmp_path / 'hidden'}:{env['PYTHONPATH']}"
-    refuse(1, "matplotlib (hidden)", "pip install wsgemm[plot]", arguments=["bench", "--plot", "out", "--results", "results"],
+    refuse(1, "matplotlib (hidden)", " -m pip install matplotlib ", arguments=["bench", "--plot", "out", "--results", "results"],
            cwd=tmp_path, env=env)
 
 

@@ -68,6 +68,9 @@ case "$way" in
     "$scratch/installed/bin/wsgemm" info
     [ "$("$scratch/installed/bin/wsgemm" --version)" = "wsgemm $(part MAJOR).$(part MINOR).$(part PATCH)" ] ||
       fail "the command does not tell the header's version"
+    for file in share/man/man1/wsgemm.1 share/bash-completion/completions/wsgemm share/zsh/site-functions/_wsgemm; do
+      grep -q wsgemm "$scratch/installed/$file" || fail "the installed tree lacks $file"
+    done
     ;;
   find_package)
     install_moved "$build" installed
@@ -100,9 +103,23 @@ case "$way" in
     LD_LIBRARY_PATH=$(pc installed --variable=libdir) check_run "$scratch/shared" shared
     static_library
     install_moved "$scratch/static_library" installed_static
+    # All that the library needs: none of its files is left out, and nothing but the C library comes by itself.
+    library=$(pc installed_static --variable=libdir)/libwsgemm.a
     # shellcheck disable=SC2046
-    "$cc" -std=c11 "$here/consumer.c" -o "$scratch/static_consumer" $(pc installed_static --cflags --libs --static)
+    "$cc" -std=c11 "$here/consumer.c" -o "$scratch/static_consumer" -Wl,--whole-archive "$library" -Wl,--no-whole-archive \
+      $(pc installed_static --cflags --libs --static)
     check_run "$scratch/static_consumer" static
+    # glibc before 2.34 has dlopen and threads in libraries of their own: pkg-config names each that CMake's package names.
+    named=" $(pc installed_static --libs --static) "
+    exported=$(sed -n 's/.*INTERFACE_LINK_LIBRARIES "\(.*\)"/\1/p' "$(find "$scratch/installed_static" -name wsgemm_targets.cmake)")
+    for library in $(printf '%s\n' "$exported" | grep -o 'LINK_ONLY:[A-Za-z:]*' | sed 's/LINK_ONLY://'); do
+      case "$library $named" in
+        "Threads::Threads "*" -pthread "*) ;;
+        *" -l$library "*) ;;
+        *) fail "pkg-config --static does not name $library, which the library needs:$named" ;;
+      esac
+    done
+    case "$exported" in *LINK_ONLY:dl*LINK_ONLY:m*) ;; *) fail "CMake's package names $exported" ;; esac
     ;;
   add_subdirectory | fetch_content)
     cmake_consumer shared -DWSGEMM_SOURCE="$source" -DWSGEMM_CUDA=OFF

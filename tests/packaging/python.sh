@@ -13,7 +13,18 @@ python=${WSGEMM_TEST_PYTHON:-$source/.venv/bin/python}
 unset WSGEMM_LIBRARY PYTHONPATH || true
 rm -rf "$scratch"
 mkdir -p "$scratch"
-"$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-  --config-settings=cmake.define.WSGEMM_CUDA=OFF "$source"
+if ! "$python" -m pip install -v --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+  --config-settings=cmake.define.WSGEMM_CUDA=OFF "$source" >"$scratch/pip.log" 2>&1; then
+  cat "$scratch/pip.log" >&2
+  exit 1
+fi
+for said in 'wsgemm: GPU part not built: WSGEMM_CUDA is OFF' '\[[0-9]*/[0-9]*\] Building C object'; do # pip -v: that, and the progress
+  grep -q "$said" "$scratch/pip.log" || {
+    echo "pip does not say: $said" >&2
+    exit 1
+  }
+done
 cd "$scratch"
+# Where pip puts scripts: the tests of the command skip themselves where there is none.
+"$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))')/wsgemm" --version
 exec "$python" -m pytest -q -c "$source/pyproject.toml" -p no:cacheprovider "$source/python/tests"

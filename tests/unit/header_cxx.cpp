@@ -31,6 +31,17 @@ int main() {
                  expected.imag());
     return 1;
   }
+  const std::complex<float> f[2] = {{1, 2}, {3, 4}};
+  std::complex<float> f_c;
+  std::complex<double> z_c;
+  if (wsgemm_cgemm(nullptr, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 1, 2, {1, 0}, f, 2, f, 2, {0, 0}, &f_c, 1) !=
+          WSGEMM_SUCCESS ||
+      wsgemm_zgemm(nullptr, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 1, 2, {1, 0}, a, 2, z, 2, {0, 0}, &z_c, 1) !=
+          WSGEMM_SUCCESS ||
+      f_c != f[0] * f[0] + f[1] * f[1] || z_c != a[0] * z[0] + a[1] * z[1]) {
+    std::fprintf(stderr, "cgemm: (%g, %g), zgemm: (%g, %g)\n", f_c.real(), f_c.imag(), z_c.real(), z_c.imag());
+    return 1;
+  }
   const wsgemm_f16 h[2] = {0x3c00, 0x4000}; // 1, 2
   wsgemm_f16 h_c = 0;
   const wsgemm_bf16 b[2] = {0x3f80, 0x4000};
@@ -43,6 +54,6 @@ int main() {
     std::fprintf(stderr, "halves: %#x, %#x, expected 5\n", (unsigned)h_c, (unsigned)b_c);
     return 1;
   }
-  std::puts("header_cxx: 3 products, right");
+  std::puts("header_cxx: 5 products, right");
   return 0;
 }

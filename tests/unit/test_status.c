@@ -3,6 +3,7 @@
 #include "support/check.h"
 #include "wsgemm.h"
 
+#include <complex.h>
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -59,6 +60,29 @@ static void values_and_layouts(void) {
             d.bias_per == WSGEMM_BIAS_PER_ROW && d.type_bias == WSGEMM_F32 && !d.bias && d.stride_bias == 0 && !d.residual &&
             d.ld_residual == 0 && d.stride_residual == 0 && d.out_scale == 1 && !d.column_sums && d.stride_column_sums == 0,
         "WSGEMM_GEMM_DESC_INIT fills the wrong members");
+}
+
+/* As users hold them: without a cast, and without a warning from a strict compiler (this suite is compiled so). */
+static void complex_pointers(void) {
+  const float complex a = 1 + 2 * I, b = 3 - 4 * I;
+  const double complex za = 5 + 6 * I, zb = 7 - 8 * I;
+  const wsgemm_cfloat two = {2, 0}, zero = {0, 0};
+  const wsgemm_cdouble ztwo = {2, 0}, zzero = {0, 0}, own = {5, 6};
+  float complex c = 0;
+  double complex z = 0;
+  wsgemm_cdouble own_c;
+  CHECK(wsgemm_cgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, two, &a, 1, &b, 1, zero, &c, 1) ==
+            WSGEMM_SUCCESS,
+        "cgemm: %s", wsgemm_last_error());
+  CHECK(crealf(c) == 22 && cimagf(c) == 4, "cgemm: (%g, %g)", (double)crealf(c), (double)cimagf(c));
+  CHECK(wsgemm_zgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, ztwo, &za, 1, &zb, 1, zzero, &z, 1) ==
+            WSGEMM_SUCCESS,
+        "zgemm: %s", wsgemm_last_error());
+  CHECK(creal(z) == 166 && cimag(z) == 4, "zgemm: (%g, %g)", creal(z), cimag(z));
+  CHECK(wsgemm_zgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1, 1, 1, ztwo, &own, 1, &zb, 1, zzero, &own_c,
+                     1) == WSGEMM_SUCCESS &&
+            own_c.re == 166 && own_c.im == 4,
+        "zgemm of wsgemm_cdouble: (%g, %g)", own_c.re, own_c.im);
 }
 
 static void versions(void) {
@@ -165,6 +189,7 @@ static void last_error_is_per_thread(void) {
 
 static const struct check_case cases[] = {{"status_list", status_list},
                                           {"values_and_layouts", values_and_layouts},
+                                          {"complex_pointers", complex_pointers},
                                           {"versions", versions},
                                           {"registry", registry},
                                           {"texts", texts},

@@ -14,6 +14,20 @@ if(WSGEMM_BUILD_CLI)
   file(RELATIVE_PATH wsgemm_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(wsgemm_cli PROPERTIES INSTALL_RPATH $ORIGIN/${wsgemm_bin_to_lib})
   install(TARGETS wsgemm_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # What the command itself says makes its man page and completions: where it can be run.
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(command_docs ${CMAKE_CURRENT_BINARY_DIR}/command_docs)
+    add_custom_command(
+      OUTPUT ${command_docs}/wsgemm.1 ${command_docs}/wsgemm.bash ${command_docs}/_wsgemm
+      COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/tools/package/command_docs.sh $<TARGET_FILE:wsgemm_cli> ${command_docs}
+      DEPENDS wsgemm_cli ${CMAKE_CURRENT_SOURCE_DIR}/tools/package/command_docs.sh
+      COMMENT "man page and completions of the command"
+      VERBATIM)
+    add_custom_target(wsgemm_command_docs ALL DEPENDS ${command_docs}/wsgemm.1)
+    install(FILES ${command_docs}/wsgemm.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${command_docs}/wsgemm.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME wsgemm)
+    install(FILES ${command_docs}/_wsgemm DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  endif()
 endif()
 
 install(EXPORT wsgemm_targets NAMESPACE wsgemm:: DESTINATION ${wsgemm_package_dir})
@@ -24,5 +38,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemmConfig.cmake ${CMAKE_CURRENT_BIN
   DESTINATION ${wsgemm_package_dir})
 
 file(RELATIVE_PATH wsgemm_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# What a static library needs besides: what target_link_libraries says in CMakeLists.txt.
+set(wsgemm_pc_private "-pthread")
+foreach(library IN LISTS CMAKE_DL_LIBS ITEMS m)
+  string(APPEND wsgemm_pc_private " -l${library}")
+endforeach()
 configure_file(tools/package/wsgemm.pc.in wsgemm.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

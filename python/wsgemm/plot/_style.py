@@ -9,6 +9,7 @@ import dataclasses
 import io
 import math
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -73,7 +74,8 @@ def matplotlib() -> Any:
         import matplotlib.style
         import matplotlib.ticker
     except ImportError as error:
-        raise MissingMatplotlib(f"pictures need matplotlib ({error}): pip install wsgemm[plot]") from error
+        advice = f"{sys.executable} -m pip install matplotlib"
+        raise MissingMatplotlib(f"pictures need matplotlib ({error}): {advice} (or Debian's python3-matplotlib)") from error
     return matplotlib
 
 
