@@ -177,7 +177,7 @@ template <class Config> struct wgmma_kernel {
     ring_place<Config::n_stages> stage;
     ring_place<Config::n_items> slot;
     const int n_k = n_k_blocks();
-    uint32_t n_left = args.sched.quantum > 0 ? args.sched.quantum : no_item;
+    uint32_t n_left = sched.most_items();
     uint32_t item_idx = rank() == 0 ? sched.first() : no_item;
     while (true) {
       uint32_t next = no_item;
@@ -212,7 +212,7 @@ template <class Config> struct wgmma_kernel {
       }
       item_idx = next;
     }
-    if (rank() == 0 && args.sched.queue) sched.leave();
+    if (rank() == 0) sched.leave();
   }
 
   /* ---- Consumers ------------------------------------------------------------------------------------------------------------------ */

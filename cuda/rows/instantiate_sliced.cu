@@ -42,7 +42,8 @@ extern "C" __device__ unsigned long long ws_n_marked_ever = 0;
                                            WS_MARKED_TN, 1, WS_MARKED_STAGES_##t, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>; \
   extern "C" __global__ void __launch_bounds__(t##_marked_config::n_threads)                                                    \
       t##marked(const __grid_constant__ ws_marked_args args) {                                                                  \
-    ws::gemm_marked<t##_marked_config, ws::tiled_product<t##_marked_config, ws::mainloop_simt>>(args, &ws_n_marked_ever);       \
+    ws::gemm_marked<t##_marked_config, ws::tiled_product<t##_marked_config, ws::mainloop_simt>, ws::sched_fixed>(               \
+        args, &ws_n_marked_ever);                                                                                               \
   }
 WS_KERNELS_OF_SLICES(s)
 WS_KERNELS_OF_SLICES(c)
