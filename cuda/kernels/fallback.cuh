@@ -1,4 +1,4 @@
-/* marked_kernel.cuh - what products of slices leave out: the elements of C in rows or columns that are unfit (slice_args.h), by multiply-adds
+/* fallback.cuh - what products of slices leave out: the elements of C in rows or columns that are unfit (slice_args.h), by multiply-adds
  * of the floats themselves. Tiles without such are passed over; of the others only those elements are stored. */
 #ifndef WS_CUDA_MARKED_KERNEL_CUH
 #define WS_CUDA_MARKED_KERNEL_CUH

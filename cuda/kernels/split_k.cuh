@@ -1,4 +1,4 @@
-/* split_kernel.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
+/* split_k.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
  * of the parts. How k is cut depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
  *
  *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
