@@ -2,7 +2,7 @@
  *
  * A warpgroup holds pieces of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32 / 4, q = t % 4, has in
  * sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r.
- * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by the copy engine where it may write, else by lines, a warp one of its 16
+ * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by TMA where it may write, else by lines, a warp one of its 16
  * columns after the other. Floats, and items of fewer rows, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
@@ -284,7 +284,7 @@ private:
     }
   }
 
-  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes, swizzled as the copy engine wants it; a warp has
+  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes, swizzled as TMA wants it; a warp has
    * 16 of them. */
   __device__ __forceinline__ uint32_t begin_piece(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);

@@ -4,6 +4,7 @@
 #ifndef WS_CUDA_PITCH_KERNEL_CUH
 #define WS_CUDA_PITCH_KERNEL_CUH
 #include "core/tile.h"
+#include "cuda/sched/fixed.cuh"
 #include "cuda/shared/align_copy_args.h"
 
 namespace ws {
@@ -39,8 +40,8 @@ __device__ __forceinline__ void pitch_line(const uint16_t *line, uint4 *to, int6
 }
 
 __device__ __forceinline__ void pitch_operand(const ws_pitch_operand &op) {
-  const int64_t n_warps = int64_t(gridDim.x) * (blockDim.x / 32), n_lines = op.n_lines * op.n_products;
-  for (int64_t l = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; l < n_lines; l += n_warps)
+  const int64_t n_warps = int64_t(n_workers()) * (blockDim.x / 32), n_lines = op.n_lines * op.n_products;
+  for (int64_t l = int64_t(worker_idx()) * (blockDim.x / 32) + threadIdx.x / 32; l < n_lines; l += n_warps)
     pitch_line(static_cast<const uint16_t *>(op.from) + l / op.n_lines * op.stride + l % op.n_lines * op.ld,
                reinterpret_cast<uint4 *>(static_cast<uint16_t *>(op.to) + l * op.pitch), op.length);
 }

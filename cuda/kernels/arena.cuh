@@ -2,6 +2,7 @@
  * same bits. Any number of blocks of 256 threads. */
 #ifndef WS_CUDA_ARENA_KERNELS_CUH
 #define WS_CUDA_ARENA_KERNELS_CUH
+#include "cuda/sched/fixed.cuh"
 #include "cuda/shared/arena_args.h"
 
 namespace ws {
@@ -16,8 +17,8 @@ __device__ __forceinline__ uint64_t mixed(uint64_t x) {
 
 /* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all types. */
 __device__ __forceinline__ void fill_matrix(const ws_arena_args &args) {
-  const uint64_t step = uint64_t(gridDim.x) * blockDim.x;
-  for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < args.n; i += step) {
+  const uint64_t step = uint64_t(n_workers()) * blockDim.x;
+  for (uint64_t i = uint64_t(worker_idx()) * blockDim.x + threadIdx.x; i < args.n; i += step) {
     const uint64_t x = mixed(i ^ args.seed << 40);
     const double unit = (double(x >> 11) * 0x1p-53 + 0x1p-5) / (1 + 0x1p-5), value = x & 1 ? unit : -unit;
     const uint32_t sign = uint32_t(x & 0x8000), exponent = uint32_t(x >> 32 & 3);
@@ -38,10 +39,10 @@ __device__ __forceinline__ void fill_matrix(const ws_arena_args &args) {
 }
 
 __device__ __forceinline__ void compare_matrices(const ws_arena_args &args) {
-  const uint64_t step = uint64_t(gridDim.x) * blockDim.x;
+  const uint64_t step = uint64_t(n_workers()) * blockDim.x;
   const uint32_t *x = static_cast<const uint32_t *>(args.x), *y = static_cast<const uint32_t *>(args.y);
   bool differs = false;
-  for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < args.n; i += step) differs |= x[i] != y[i];
+  for (uint64_t i = uint64_t(worker_idx()) * blockDim.x + threadIdx.x; i < args.n; i += step) differs |= x[i] != y[i];
   if (__syncthreads_or(differs) && threadIdx.x == 0) atomicAdd(args.n_different, 1u);
 }
 

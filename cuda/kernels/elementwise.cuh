@@ -3,6 +3,7 @@
 #ifndef WS_CUDA_ELEMENTWISE_KERNELS_CUH
 #define WS_CUDA_ELEMENTWISE_KERNELS_CUH
 #include "cuda/epilogue/epilogue.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -20,7 +21,7 @@ template <class Type, class Index> __device__ __forceinline__ void scale_element
   using number = typename config::sum;
   const scaling<config> scale(args);
   const Index m = Index(args.m), n = Index(args.n);
-  for (Index at = blockIdx.x * Index(blockDim.x) + threadIdx.x; at < n_elements; at += Index(gridDim.x) * blockDim.x) {
+  for (Index at = worker_idx() * Index(blockDim.x) + threadIdx.x; at < n_elements; at += Index(n_workers()) * blockDim.x) {
     const Index column = at / m;
     const int64_t batch = column / n, j = column - batch * n, i = at - column * m;
     const c_pointer<config> c = c_of<config>(args) + batch * args.stride_c + j * args.ldc + i;
@@ -80,8 +81,8 @@ template <class Type> __device__ __forceinline__ void sum_along(const ws_column_
   constexpr int own = n_sum_lanes / 32;
   const int lane = int(threadIdx.x) % 32;
   const int64_t n_columns = args.n * args.n_batch;
-  for (int64_t column = blockIdx.x * int64_t(n_sum_warps) + threadIdx.x / 32; column < n_columns;
-       column += int64_t(gridDim.x) * n_sum_warps) {
+  for (int64_t column = worker_idx() * int64_t(n_sum_warps) + threadIdx.x / 32; column < n_columns;
+       column += int64_t(n_workers()) * n_sum_warps) {
     const int64_t batch = column / args.n, j = column % args.n, first = batch * args.stride_c + j * args.ldc;
     real sum[own] = {};
 #pragma unroll 1
@@ -105,7 +106,7 @@ template <class Type> __device__ __forceinline__ void sum_across(const ws_column
   __shared__ real part[n_sum_warps][32];
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int64_t n_groups = ws_ceil_div(args.m, 32);
-  for (int64_t group = blockIdx.x; group < n_groups * args.n_batch; group += gridDim.x) {
+  for (int64_t group = worker_idx(); group < n_groups * args.n_batch; group += n_workers()) {
     const int64_t batch = group / n_groups, i = group % n_groups * 32 + lane,
                   first = batch * args.stride_c + ws_min(i, args.m - 1);
     real sum[own] = {};

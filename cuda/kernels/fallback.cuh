@@ -1,9 +1,10 @@
-/* marked_kernel.cuh - what products of slices leave out: the elements of C in rows or columns that are unfit (slice_args.h), by multiply-adds
+/* fallback.cuh - what products of slices leave out: the elements of C in rows or columns that are unfit (slice_args.h), by multiply-adds
  * of the floats themselves. Tiles without such are passed over; of the others only those elements are stored. */
 #ifndef WS_CUDA_MARKED_KERNEL_CUH
 #define WS_CUDA_MARKED_KERNEL_CUH
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/sched/fixed.cuh"
 #include "cuda/shared/fallback_args.h"
 #include "cuda/shared/slice_args.h"
 
@@ -17,19 +18,20 @@ template <class Config> struct output_marked : output_scaled<Config> {
 };
 
 /* n_marked_ever: of all products on the device, for whoever asks. */
-template <class Config, class Product>
+template <class Config, class Product, class Sched>
 __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned long long *n_marked_ever) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ struct { int batch, row, col; } at;
   griddepcontrol_wait(); /* for the product of slices, and the slices themselves before it */
   const ws_slice_state of_a = *args.scales.state_m, of_b = *args.scales.state_n;
   const uint32_t n_new = (args.counts_a ? of_a.n_marked / Config::unit : 0) + (args.counts_b ? of_b.n_marked : 0);
-  if (n_new > 0 && blockIdx.x == 0 && threadIdx.x == 0) atomicAdd(n_marked_ever, n_new);
+  if (n_new > 0 && worker_idx() == 0 && threadIdx.x == 0) atomicAdd(n_marked_ever, n_new);
   if (of_a.n_unfit + of_b.n_unfit == 0) return;
   const ws_gemm_args &gemm = args.gemm;
-  for (int64_t item = blockIdx.x; item < gemm.sched.n_items; item += gridDim.x) {
+  Sched sched(gemm.sched);
+  sched.for_each_item([&](int64_t item_idx) {
     if (threadIdx.x == 0) {
-      const ws_tile tile = ws_tile_at(&gemm.grid, item);
+      const ws_tile tile = ws_tile_at_32(&gemm.grid, uint32_t(item_idx));
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
     }
     __syncthreads();
@@ -40,7 +42,7 @@ __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned
     bool is_unfit = false;
     for (int i = int(threadIdx.x); i < n_m; i += int(blockDim.x)) is_unfit |= of_m[i * Config::unit] >= WS_SCALE_UNFIT;
     for (int j = int(threadIdx.x); j < n_n; j += int(blockDim.x)) is_unfit |= of_n[j] >= WS_SCALE_UNFIT;
-    if (!__syncthreads_or(is_unfit)) continue;
+    if (!__syncthreads_or(is_unfit)) return;
     Product::run(
         gemm, shared, at.batch, at.row, at.col, 0, [k = gemm.k] { return k; },
         [&](int64_t m_first, int64_t n_first) {
@@ -49,8 +51,7 @@ __device__ __forceinline__ void gemm_marked(const ws_marked_args &args, unsigned
               of_m,
               of_n};
         });
-    __syncthreads();
-  }
+  });
 }
 
 } // namespace ws

@@ -1,4 +1,4 @@
-/* gemm_kernel.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
+/* gemm.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
  *
  * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh, or copy_tile16.cuh. Every
  * element of C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or

@@ -1,4 +1,4 @@
-/* vector_product.cuh - one work item of a matrix-vector product (m = 1 or n = 1): the rows of kernels.def called vec.
+/* gemm_vector.cuh - one work item of a matrix-vector product (m = 1 or n = 1): the rows of kernels.def called vec.
  *
  * An item is 32 elements x of C; `matrix` is the operand that has x, `vector` the other. It is bound by the matrix's bytes, so every lane
  * has some wide loads under way. The lanes go along whatever is contiguous:

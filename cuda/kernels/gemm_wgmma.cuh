@@ -1,10 +1,10 @@
-/* wgmma_kernel.cuh - products of 16-bit elements on the matrix units of cc 9.0: warpgroups with roles of their own around two rings.
+/* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles of their own around two pipelines.
  *
- *   producer (1 thread)     draws items one ahead, tells them to the consumers (ring of items), and has the copy engine fill stages
- *                           (ring of stages): one k block of A, and as many of B as the item has tiles
+ *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of items), and has TMA fill stages
+ *                           (pipeline of stages): one k block of A, and as many of B as the item has tiles
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma reads the stages, the sums stay
- *                           in registers; then they go to C, while the producer already fills stages of the next item. Or each
- *                           owns whole items in turn, so that one multiplies while the other stores
+ *                           in registers; then they go to C, while the producer already fills stages of the next item. This is
+ *                           cooperative. Or ping-pong: each owns whole items in turn, so that one multiplies while the other stores
  *
  *       m (contiguous in C) ->        a wgmma takes 64 columns of C as its rows, and BM rows of C as
  *     n  +----------------+           its columns, so that neighbouring registers are neighbours in C:
@@ -20,13 +20,12 @@
  * Every element of C has one owner and one order of summation over k, so its bits depend on no scheduler, tile order, COARSE_FACTOR or
  * alignment; rows that sum parts of k have an order of their own.
  *
- * Barriers of the rings: `full` is completed by the copy engine's bytes (items: by the producer), `empty` by the consumers. The waiter
- * knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one only,
- * so who waits must know that the round before is complete: in turns, where consumers leave out rounds, by `begun`. */
+ * Which parity is waited for, and how consumers take turns, stands in pipeline.cuh. */
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
 #define WS_CUDA_WGMMA_KERNEL_CUH
 #include "cuda/epilogue/sliced_store.cuh"
 #include "cuda/epilogue/wgmma_store.cuh"
+#include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/wgmma_load.cuh"
 #include "cuda/ptx/clc.cuh"
 #include "cuda/ptx/memory.cuh"
@@ -34,19 +33,6 @@
 #include "cuda/sched/queue.cuh"
 
 namespace ws {
-
-/* Where a ring stands: which place, and in which round (by its parity). */
-template <int N> struct ring_place {
-  int place = 0;
-  uint32_t round = 0;
-  __device__ __forceinline__ void advance() {
-    if (++place == N) place = 0, round ^= 1;
-  }
-  __device__ __forceinline__ void advance(int n) {
-    const uint32_t at = uint32_t(place) + uint32_t(n);
-    place = int(at % N), round ^= at / N & 1;
-  }
-};
 
 template <class Config> struct wgmma_kernel {
   using element = typename Config::element;
@@ -60,20 +46,21 @@ template <class Config> struct wgmma_kernel {
     int m, n, batch, unused;
   };
 
-  struct rings {
+  struct shared_state {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
     uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
-    uint64_t begun[Config::n_consumers]; /* turns: the consumer has seen the first stage of its item full */
+    uint64_t begun[Config::n_consumers]; /* ping-pong: the consumer has seen the first stage of its item full */
   };
-  static_assert(sizeof(rings) <= WS_WGMMA_RING_BYTES);
+  static_assert(sizeof(shared_state) <= WS_WGMMA_BARRIER_BYTES);
 
   const ws_wgmma_args &args;
   unsigned char *shared;
 
-  __device__ rings &ring() const {
-    return *reinterpret_cast<rings *>(shared + Config::n_stages * Config::stage_bytes +
-                                      Config::n_consumers * (Config::n_outputs * Config::output_bytes + Config::bias_bytes));
+  __device__ shared_state &state() const {
+    return *reinterpret_cast<shared_state *>(shared + Config::n_stages * Config::stage_bytes +
+                                             Config::n_consumers *
+                                                 (Config::n_outputs * Config::output_bytes + Config::bias_bytes));
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
@@ -86,19 +73,19 @@ template <class Config> struct wgmma_kernel {
     }
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
-        mbarrier_init(&ring().full[s], 1);
-        mbarrier_init(&ring().empty[s], Config::n_sharing * Config::n_shared_a);
+        mbarrier_init(&state().full[s], 1);
+        mbarrier_init(&state().empty[s], Config::n_sharing * Config::n_shared_a);
       }
       for (int i = 0; i < Config::n_items; i++) {
-        mbarrier_init(&ring().item_full[i], 1);
-        mbarrier_init(&ring().item_empty[i], Config::n_consumers * cluster + cluster - 1);
+        mbarrier_init(&state().item_full[i], 1);
+        mbarrier_init(&state().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
       if constexpr (Config::k_parts > 1) {
-        mbarrier_init(&ring().part_full, 1);
-        mbarrier_init(&ring().part_empty, 1);
+        mbarrier_init(&state().part_full, 1);
+        mbarrier_init(&state().part_empty, 1);
       }
-      if constexpr (Config::turns)
-        for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&ring().begun[c], 1);
+      if constexpr (Config::ping_pong)
+        for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
       fence_mbarrier_init_release();
       fence_proxy_async_shared();
     }
@@ -138,25 +125,25 @@ template <class Config> struct wgmma_kernel {
   }
 
   /* One thread of block 0, for the consumers of all blocks and the producers of the others. */
-  __device__ __forceinline__ void tell(const item &at, const ring_place<Config::n_items> &slot) const {
-    wait(ring().item_empty[slot.place], slot.round ^ 1);
-    const uint32_t full = shared_address(&ring().item_full[slot.place]);
+  __device__ __forceinline__ void publish(const item &at, const pipeline_stage<Config::n_items> &slot) const {
+    wait(state().item_empty[slot.place], slot.empty_parity());
+    const uint32_t full = shared_address(&state().item_full[slot.place]);
     if constexpr (cluster > 1) {
       mbarrier_arrive_expect_tx(full, sizeof(item));
       const int words[4] = {at.m, at.n, at.batch, at.unused};
-      for (uint32_t r = 0; r < cluster; r++) st_async_16(shared_address(&ring().items[slot.place]), words, full, r);
+      for (uint32_t r = 0; r < cluster; r++) st_async_16(shared_address(&state().items[slot.place]), words, full, r);
     } else {
-      ring().items[slot.place] = at;
+      state().items[slot.place] = at;
       mbarrier_arrive(full);
     }
   }
 
   /* The producer of another block. */
-  __device__ __forceinline__ item hear(const ring_place<Config::n_items> &slot) const {
-    mbarrier_arrive_expect_tx(shared_address(&ring().item_full[slot.place]), sizeof(item));
-    wait(ring().item_full[slot.place], slot.round);
-    const item at = ring().items[slot.place];
-    mbarrier_arrive_at(shared_address(&ring().item_empty[slot.place]), 0);
+  __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
+    mbarrier_arrive_expect_tx(shared_address(&state().item_full[slot.place]), sizeof(item));
+    wait(state().item_full[slot.place], slot.full_parity());
+    const item at = state().items[slot.place];
+    mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
     return at;
   }
 
@@ -174,10 +161,10 @@ template <class Config> struct wgmma_kernel {
 
   __device__ __forceinline__ void produce() const {
     const sched_queue_of<cluster> sched(args.sched);
-    ring_place<Config::n_stages> stage;
-    ring_place<Config::n_items> slot;
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_items> slot;
     const int n_k = n_k_blocks();
-    uint32_t n_left = args.sched.quantum > 0 ? args.sched.quantum : no_item;
+    uint32_t n_left = sched.most_items();
     uint32_t item_idx = rank() == 0 ? sched.first() : no_item;
     while (true) {
       uint32_t next = no_item;
@@ -189,17 +176,17 @@ template <class Config> struct wgmma_kernel {
           item_idx = next;
           continue;
         }
-        tell(at, slot);
+        publish(at, slot);
       } else {
-        at = hear(slot);
+        at = receive(slot);
       }
       slot.advance();
       if (at.m < 0) break;
       const int n = column(at.n);
 #pragma unroll 1
       for (int k_block = 0; k_block < n_k; k_block++) {
-        wait(ring().empty[stage.place], stage.round ^ 1);
-        const uint32_t to = stage_at(stage.place), full = shared_address(&ring().full[stage.place]);
+        wait(state().empty[stage.place], stage.empty_parity());
+        const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
         mbarrier_arrive_expect_tx(full, Config::stage_bytes);
         const int k = first_k() + k_block * Config::bk;
 #pragma unroll
@@ -212,40 +199,36 @@ template <class Config> struct wgmma_kernel {
       }
       item_idx = next;
     }
-    if (rank() == 0 && args.sched.queue) sched.leave();
+    if (rank() == 0) sched.leave();
   }
 
   /* ---- Consumers ------------------------------------------------------------------------------------------------------------------ */
 
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128 - 1; }
   /* Which of an item's shares is this consumer's. */
-  static __device__ __forceinline__ int share_idx() { return Config::turns ? 0 : consumer_idx(); }
+  static __device__ __forceinline__ int share_idx() { return Config::ping_pong ? 0 : consumer_idx(); }
 
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
   __device__ __forceinline__ void release(int place) const {
     if constexpr (Config::n_shared_a > 1) {
-      if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&ring().empty[place]), threadIdx.x % 128);
+      if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&state().empty[place]), threadIdx.x % 128);
     } else {
-      if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().empty[place]));
+      if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
     }
   }
 
-  /* Turn `turn`, from 0 on, is this consumer's, which did not watch the one before. With no more k blocks than stages the first stage of that
-   * one is among those to come, and full by `begun`; with more, the item was told only when it was. Each further stage of that one is full
-   * since the one before it there was released, and so filled for this turn. No warp may still ask for the turn before when others have begun
-   * this one: then the next consumer could begin, too, and be a round ahead of what the warp knows. */
-  __device__ __forceinline__ void begin_turn(uint32_t turn, const ring_place<Config::n_stages> &stage) const {
-    const uint32_t before = turn - 1;
-    if (turn > 0) wait(ring().begun[before % Config::n_consumers], before / Config::n_consumers & 1);
-    wait(ring().full[stage.place], stage.round);
-    barrier_sync(1 + consumer_idx(), 128);
-    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&ring().begun[consumer_idx()]));
+  /* The barriers of ping-pong (pipeline.cuh). */
+  __device__ __forceinline__ void wait_begun(int consumer, uint32_t parity) const { wait(state().begun[consumer], parity); }
+  __device__ __forceinline__ void wait_full(int place, uint32_t parity) const { wait(state().full[place], parity); }
+  __device__ __forceinline__ void meet_consumer() const { barrier_sync(1 + consumer_idx(), 128); }
+  __device__ __forceinline__ void arrive_begun() const {
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().begun[consumer_idx()]));
   }
 
   /* All k of an item. A_X, B_X: contiguous along m, along n. */
   template <bool A_X, bool B_X>
   __device__ __forceinline__ void multiply(float (&sums)[Config::pieces][Config::bm / 2],
-                                           ring_place<Config::n_stages> &stage) const {
+                                           pipeline_stage<Config::n_stages> &stage) const {
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first = wgmma_descriptor<B_X>(
@@ -253,7 +236,7 @@ template <class Config> struct wgmma_kernel {
     int before = -1;
 #pragma unroll 1 /* the first pass over each copy of the code would wait for it */
     for (int k_block = 0; k_block < n_k; k_block++) {
-      wait(ring().full[stage.place], stage.round);
+      wait_full(stage.place, stage.full_parity());
       const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
                      b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
 #pragma unroll
@@ -282,10 +265,10 @@ template <class Config> struct wgmma_kernel {
   }
 
   /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
-   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. The units round their sums toward zero, so every few k one sum is
+   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. Tensor cores round their sums toward zero, so every few k one sum is
    * added to the total while they work on the other: of two slices `high`, as `low` is too small to need it; of three both. */
   template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], ring_place<Config::n_stages> &stage) const {
+  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage) const {
     constexpr bool adds_low = Config::n_slices == 3;
     constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
     constexpr uint32_t a_slice = Config::a_bytes >> 4, b_slice = Config::b_bytes >> 4;
@@ -299,7 +282,7 @@ template <class Config> struct wgmma_kernel {
     int before = -1;
 #pragma unroll 1
     for (int k_block = 0; k_block < n_k; k_block++) {
-      wait(ring().full[stage.place], stage.round);
+      wait_full(stage.place, stage.full_parity());
       uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
                b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
 #pragma unroll 1 /* unrolled, the compiler serializes the wgmma */
@@ -359,7 +342,7 @@ template <class Config> struct wgmma_kernel {
 
   /* By the layouts of this launch. */
   __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::pieces][Config::bm / 2],
-                                                       ring_place<Config::n_stages> &stage) const {
+                                                       pipeline_stage<Config::n_stages> &stage) const {
     const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
     if constexpr (Config::n_slices > 1) {
       if (a_x && b_x) multiply_slices<true, true>(sums[0], stage);
@@ -385,22 +368,22 @@ template <class Config> struct wgmma_kernel {
   __device__ __forceinline__ void ask_for_part() const {
     if (threadIdx.x % 128 != 0) return;
     cp_async_bulk_wait_group_read<0>();
-    mbarrier_arrive_expect_tx(shared_address(&ring().part_full), sizeof(float) * 64 * Config::bm);
-    mbarrier_arrive_at(shared_address(&ring().part_empty), 1);
+    mbarrier_arrive_expect_tx(shared_address(&state().part_full), sizeof(float) * 64 * Config::bm);
+    mbarrier_arrive_at(shared_address(&state().part_empty), 1);
   }
 
   __device__ __forceinline__ void send_part(const float (&sums)[Config::bm / 2], uint32_t places, uint32_t round) const {
-    wait(ring().part_empty, round);
+    wait(state().part_empty, round);
 #pragma unroll
     for (int four = 0; four < Config::bm / 8; four++) {
       const float own[4] = {sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]};
-      st_async_16(part_at(places, four), own, shared_address(&ring().part_full), 0);
+      st_async_16(part_at(places, four), own, shared_address(&state().part_full), 0);
     }
   }
 
   __device__ __forceinline__ void add_part(const float (&sums)[Config::bm / 2], float (&total)[Config::bm / 2], uint32_t places,
                                            uint32_t round) const {
-    wait(ring().part_full, round);
+    wait(state().part_full, round);
 #pragma unroll
     for (int four = 0; four < Config::bm / 8; four++) {
       float other[4];
@@ -412,8 +395,8 @@ template <class Config> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ void consume() const {
-    ring_place<Config::n_stages> stage;
-    ring_place<Config::n_items> slot;
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_items> slot;
     float sums[Config::pieces][Config::bm / 2];
     const int t = int(threadIdx.x) % 128;
     const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
@@ -422,11 +405,11 @@ template <class Config> struct wgmma_kernel {
     int output = 0;
     uint32_t part_round = 0, turn = 0;
     while (true) {
-      wait(ring().item_full[slot.place], slot.round);
-      const item at = ring().items[slot.place];
+      wait(state().item_full[slot.place], slot.full_parity());
+      const item at = state().items[slot.place];
       barrier_sync(1 + consumer_idx(), 128);
       if (t == 0) {
-        const uint32_t empty = shared_address(&ring().item_empty[slot.place]);
+        const uint32_t empty = shared_address(&state().item_empty[slot.place]);
         if constexpr (cluster > 1)
           mbarrier_arrive_at(empty, 0);
         else
@@ -434,8 +417,8 @@ template <class Config> struct wgmma_kernel {
       }
       slot.advance();
       if (at.m < 0) break;
-      if constexpr (Config::turns)
-        if (int(turn++ % Config::n_consumers) != consumer_idx()) {
+      if constexpr (Config::ping_pong)
+        if (!ping_pong::is_turn_of<Config::n_consumers>(turn++, consumer_idx())) {
           stage.advance(n_k_blocks());
           continue;
         }
@@ -449,7 +432,7 @@ template <class Config> struct wgmma_kernel {
         const wgmma_store<Config> store{args};
         store.prefetch(at.m, n, at.batch);
         const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
-        if constexpr (Config::turns) begin_turn(turn - 1, stage);
+        if constexpr (Config::ping_pong) ping_pong::begin_turn<Config::n_consumers>(*this, turn - 1, stage);
         multiply_as_laid_out(sums, stage);
         if constexpr (in_parts) {
           part_round ^= 1;

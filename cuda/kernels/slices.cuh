@@ -7,6 +7,7 @@
 #define WS_CUDA_SLICE_KERNELS_CUH
 #include "cuda/ptx/convert.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/sched/fixed.cuh"
 #include "cuda/shared/power_of_two.cuh"
 #include "cuda/shared/slice_args.h"
 
@@ -22,13 +23,13 @@ struct slice_part {
  * what the first one read last may still be in the L2. */
 template <bool BACKWARDS, class Needs, class Body>
 __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Needs needs, Body body) {
-  int64_t next = blockIdx.x;
+  int64_t next = worker_idx();
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
     if (op.n_products == 0 || !needs(op)) continue;
     const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_products * n_groups * op.n_chunks;
-    for (; next < n_parts; next += gridDim.x) {
+    for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / op.n_chunks;
       body(op,
@@ -102,7 +103,7 @@ __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const
 
 /* The second pass adds to scales and marks, so they begin as zeros. */
 __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
-  const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
+  const int64_t first = int64_t(worker_idx()) * blockDim.x + threadIdx.x, step = int64_t(n_workers()) * blockDim.x;
   for (int64_t i = first; i < op.n_products * op.scales_pitch; i += step) op.scales[i] = 0;
   for (int64_t i = first; i < op.n_products * op.groups_pitch; i += step) op.groups[i] = 0;
   if (first == 0) *op.state = {};
@@ -329,7 +330,7 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void cut_slices(c
     uint32_t n_marked = 0;
     for (const ws_slice_operand &op : args.operand)
       if (op.n_products > 0) n_marked += op.state->n_marked;
-    if (blockIdx.x == 0 && threadIdx.x < 2) {
+    if (worker_idx() == 0 && threadIdx.x < 2) {
       const ws_slice_operand &op = args.operand[threadIdx.x];
       if (op.n_products > 0 && !op.is_packed) op.state->has_three = n_marked > 0;
     }

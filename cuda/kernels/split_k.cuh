@@ -1,4 +1,4 @@
-/* split_kernel.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
+/* split_k.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
  * of the parts. How k is cut depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
  *
  *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
@@ -8,6 +8,7 @@
 #ifndef WS_CUDA_SPLIT_KERNEL_CUH
 #define WS_CUDA_SPLIT_KERNEL_CUH
 #include "cuda/epilogue/epilogue.cuh"
+#include "cuda/sched/fixed.cuh"
 #include "cuda/sched/grid_barrier.cuh"
 
 namespace ws {
@@ -24,7 +25,7 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
   const int64_t ld = args.split.ld, stride = ld * args.n / n_e; /* in vectors, from part to part */
   const uint32_t per_column = uint32_t(ld) / n_e, n = uint32_t(args.n),
                  n_vectors = uint32_t(args.grid.n_batch / n_parts) * n * per_column; /* it fits: split.h */
-  for (uint32_t v = blockIdx.x * Config::n_threads + threadIdx.x; v < n_vectors; v += gridDim.x * Config::n_threads) {
+  for (uint32_t v = worker_idx() * Config::n_threads + threadIdx.x; v < n_vectors; v += n_workers() * Config::n_threads) {
     const uint32_t column = v / per_column, i = v % per_column * n_e, j = column % n, product = column / n;
     const vector16 *parts = static_cast<const vector16 *>(args.split.sums) + product * int64_t(n_parts) * stride +
                             j * int64_t(per_column) + v % per_column;
@@ -71,7 +72,7 @@ template <class Config> __device__ __forceinline__ void add_many_parts(const ws_
   const int64_t ld = args.split.ld, stride = ld * args.n;
   const uint32_t n_rows = uint32_t(args.m),
                  n_elements = uint32_t(args.grid.n_batch / n_parts * args.n * args.m); /* it fits: split.h */
-  for (uint32_t first = blockIdx.x * 32; first < n_elements; first += gridDim.x * 32) {
+  for (uint32_t first = worker_idx() * 32; first < n_elements; first += n_workers() * 32) {
     const uint32_t e = min(first + lane, n_elements - 1);
     const uint32_t i = e % n_rows, column = e / n_rows, j = column % uint32_t(args.n), product = column / uint32_t(args.n);
     const number *parts = static_cast<const number *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
@@ -132,17 +133,16 @@ struct split_state {
   }
 };
 
-template <class Config, class Product> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
+/* By a scheduler that keeps_blocks with memory for the sums or without; by others without, and the argument is not looked at: where the blocks
+ * meet, they must all be resident, and CLC would find none to take, or wait for ever for those that never start. */
+template <class Config, class Product, class Sched> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
   using number = typename Config::sum;
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ split_state at;
   number *const tile_total = reinterpret_cast<number *>(shared + Config::shared_bytes);
-  if (threadIdx.x == 0) {
-    at.item_idx = blockIdx.x, at.turn = 0;
-    at.set(args);
-  }
-  __syncthreads();
-  while (at.item_idx < args.sched.n_items) {
+  Sched sched(args.sched);
+  /* True: that was all of the item. */
+  const auto sum_part = [&] {
     Product::run(
         args, shared, at.product, at.row, at.col, at.part * args.split.part_k, [&] { return at.n_k; },
         [&](int64_t m_first, int64_t n_first) {
@@ -156,19 +156,44 @@ template <class Config, class Product> __device__ __forceinline__ void split_gem
     if (!args.split.sums && is_done)
       finish_total<Config>(args, tile_total, at.product, int64_t(at.row) * Config::bm, int64_t(at.col) * Config::bn);
     __syncthreads();
+    return is_done;
+  };
+
+  if constexpr (Sched::keeps_blocks) {
+    /* One loop over the parts of all items: two, one in the other, need registers that the mainloops do not leave. */
     if (threadIdx.x == 0) {
-      at.turn = is_done ? 0 : at.turn + 1;
-      if (is_done) at.item_idx += gridDim.x;
+      at.item_idx = sched.first(), at.turn = 0;
       at.set(args);
     }
     __syncthreads();
+    while (at.item_idx < args.sched.n_items) {
+      const bool is_done = sum_part();
+      if (threadIdx.x == 0) {
+        at.turn = is_done ? 0 : at.turn + 1;
+        if (is_done) at.item_idx = sched.after(at.item_idx);
+        at.set(args);
+      }
+      __syncthreads();
+    }
+    if (!args.split.sums) return;
+    grid_sync(args.split.barrier, n_workers());
+    if (args.split.n_parts <= few_parts)
+      add_few_parts<Config>(args);
+    else
+      add_many_parts<Config>(args, reinterpret_cast<number *>(shared));
+  } else {
+    sched.for_each_item([&](int64_t item_idx) {
+      bool is_done = false;
+      for (int turn = 0; !is_done; turn++) {
+        if (threadIdx.x == 0) {
+          at.item_idx = uint32_t(item_idx), at.turn = turn;
+          at.set(args);
+        }
+        __syncthreads();
+        is_done = sum_part();
+      }
+    });
   }
-  if (!args.split.sums) return;
-  grid_sync(args.split.barrier, gridDim.x);
-  if (args.split.n_parts <= few_parts)
-    add_few_parts<Config>(args);
-  else
-    add_many_parts<Config>(args, reinterpret_cast<number *>(shared));
 }
 
 } // namespace ws

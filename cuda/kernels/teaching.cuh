@@ -3,7 +3,7 @@
  *
  * C = A B, square, row-major (element (i, j) of X stands at x[i * n + j]), float, n a multiple of 32 (coarse: of 32 * COARSE; the host
  * checks, teaching_fits). They are for reading and for bench/gpu/intensity.cu and coarsening.cu; the library's kernels are in
- * gemm_kernel.cuh.
+ * gemm.cuh.
  * With COUNT each load of global memory is counted where it is made; without, nothing of the counting is left in the code.
  *
  *     kernel       a block makes            it loads                               for operations          a byte

@@ -8,7 +8,7 @@
  *   PAIRS     2 elements at a time, asynchronously
  *   SINGLES   each by a load of its own (cp.async knows no 2 bytes), stored by pairs once all loads of the thread are under way
  *
- * A stored element is seen by all after the barrier that makes asynchronous ones seen (gemm_kernel.cuh): both come before it.
+ * A stored element is seen by all after the barrier that makes asynchronous ones seen (gemm.cuh): both come before it.
  * What is outside the operand, along k or beyond its edge, is zero in shared memory, and never read. */
 #ifndef WS_CUDA_COPY_TILE16_CUH
 #define WS_CUDA_COPY_TILE16_CUH

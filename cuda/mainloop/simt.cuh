@@ -1,4 +1,4 @@
-/* mainloop_simt.cuh - one work item by ordinary multiply-adds: the coarsened tile of seed 002, with register tiles.
+/* simt.cuh - one work item by ordinary multiply-adds: a coarsened tile, and register tiles in it.
  *
  * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A thread (thread_place.cuh)
  * owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n) elements that lie threads_m * vec_m

@@ -1,4 +1,4 @@
-/* ptx_clc.cuh - barriers in shared memory, clusters, proxy fences and Cluster Launch Control (PTX ISA), one instruction each.
+/* clc.cuh - barriers in shared memory, clusters, proxy fences and Cluster Launch Control (PTX ISA), one instruction each.
  *
  * Nothing here decides anything: who may call what, and when, stands in clc_protocol.cuh. ptxas refuses an instruction that a target
  * lacks. A "memory" clobber stands where the compiler must not move accesses across.

@@ -1,4 +1,4 @@
-/* ptx_tma.cuh - the copy engine between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc >= 9.0), and the
+/* ptx_tma.cuh - TMA between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc >= 9.0), and the
  * barriers in shared memory that tell of its copies. One instruction each, named as in the manual. */
 #ifndef WS_CUDA_PTX_TMA_CUH
 #define WS_CUDA_PTX_TMA_CUH
@@ -120,7 +120,7 @@ template <int N> __device__ __forceinline__ void cp_async_bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* fence.proxy.async: this thread's accesses to shared memory so far come before those of the copy engine that follow. */
+/* fence.proxy.async: this thread's accesses to shared memory so far come before those of TMA that follow. */
 __device__ __forceinline__ void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /* barrier.sync of n_threads threads (a multiple of 32), by a number 1 .. 15; __syncthreads is number 0. */

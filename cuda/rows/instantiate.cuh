@@ -1,6 +1,8 @@
 /* instantiate.cuh - the entry points of one type's rows, the tiled ones: the file that includes it defines WS_CUDA_ROW_<letter> as
  * WS_CUDA_ENTRIES_OF_ROW for its own letter, and then includes instantiate_rows.cuh. An entry point is called <row's name>_queue, _clc,
- * _foreach (its scheduler) or _split, and is found by that name. The two of Cluster Launch Control are made for devices that have it. */
+ * _foreach (its scheduler), _split, or _split_clc (split products without memory for their sums), and is found by that name. Those of
+ * Cluster Launch Control are made for devices that have it. Split products have none over for-each: it would be a third of the image for what
+ * is seldom asked for, and gives the blocks the same items as CLC. */
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/kernels/gemm_vector.cuh"
 #include "cuda/kernels/split_k.cuh"
@@ -49,25 +51,30 @@ template <class Config> using product_vec = vector_product<Config>;
     ws::gemm<config, ws::product_##mainloop<config>, ws::sched_##sched>(args);                                        \
   }
 
-#define WS_CUDA_SPLIT_ENTRY_0(name, blocks, mainloop, ...)
-#define WS_CUDA_SPLIT_ENTRY_1(name, blocks, mainloop, ...)                                                            \
+#define WS_CUDA_SPLIT_ENTRY(name, suffix, sched, blocks, mainloop, ...)                                               \
   extern "C" __global__ void __launch_bounds__(ws::config_##mainloop<__VA_ARGS__>::n_threads, WS_CUDA_BLOCKS(blocks)) \
-      name##_split(const __grid_constant__ ws_gemm_args args) {                                                       \
+      name##_##suffix(const __grid_constant__ ws_gemm_args args) {                                                    \
     using config = ws::config_##mainloop<__VA_ARGS__>;                                                                \
-    ws::split_gemm<config, ws::product_##mainloop<config>>(args);                                                     \
+    ws::split_gemm<config, ws::product_##mainloop<config>, ws::sched>(args);                                          \
   }
 
+#define WS_CUDA_SPLIT_ENTRY_0(...)
+#define WS_CUDA_SPLIT_ENTRY_1(name, ...) WS_CUDA_SPLIT_ENTRY(name, split, sched_fixed, __VA_ARGS__)
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define WS_CUDA_CLC_ENTRIES(name, blocks, mainloop, ...)  \
-  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__) \
-  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__)
+#define WS_CUDA_SPLIT_CLC_ENTRY_0(...)
+#define WS_CUDA_SPLIT_CLC_ENTRY_1(name, ...) WS_CUDA_SPLIT_ENTRY(name, split_clc, sched_clc, __VA_ARGS__)
+#define WS_CUDA_CLC_ENTRIES(name, blocks, splits, mainloop, ...) \
+  WS_CUDA_ENTRY(name, clc, blocks, mainloop, __VA_ARGS__)        \
+  WS_CUDA_ENTRY(name, foreach, blocks, mainloop, __VA_ARGS__)    \
+  WS_CUDA_SPLIT_CLC_ENTRY_##splits(name, blocks, mainloop, __VA_ARGS__)
 #else
 #define WS_CUDA_CLC_ENTRIES(...)
 #endif
 
-#define WS_CUDA_ENTRIES(name, blocks, splits, mainloop, ...) \
-  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)  \
-  WS_CUDA_CLC_ENTRIES(name, blocks, mainloop, __VA_ARGS__)   \
+#define WS_CUDA_ENTRIES(name, blocks, splits, mainloop, ...)       \
+  WS_CUDA_ENTRY(name, queue, blocks, mainloop, __VA_ARGS__)        \
+  WS_CUDA_CLC_ENTRIES(name, blocks, splits, mainloop, __VA_ARGS__) \
   WS_CUDA_SPLIT_ENTRY_##splits(name, blocks, mainloop, __VA_ARGS__)
 
 #define WS_CUDA_ENTRIES_OF_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate)                          \

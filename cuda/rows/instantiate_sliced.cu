@@ -1,4 +1,4 @@
-/* instantiate_sliced.cu - floats on Hopper's matrix units: the sliced rows of kernels.def (<row's name>_queue), and the kernels before and after
+/* instantiate_sliced.cu - floats on Hopper's tensor cores: the sliced rows of kernels.def (<row's name>_queue), and the kernels before and after
  * them. Only cc 9.0 has these instructions; other images have none of these entries. */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "cuda/kernels/fallback.cuh"
@@ -42,7 +42,8 @@ extern "C" __device__ unsigned long long ws_n_marked_ever = 0;
                                            WS_MARKED_TN, 1, WS_MARKED_STAGES_##t, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>; \
   extern "C" __global__ void __launch_bounds__(t##_marked_config::n_threads)                                                    \
       t##marked(const __grid_constant__ ws_marked_args args) {                                                                  \
-    ws::gemm_marked<t##_marked_config, ws::tiled_product<t##_marked_config, ws::mainloop_simt>>(args, &ws_n_marked_ever);       \
+    ws::gemm_marked<t##_marked_config, ws::tiled_product<t##_marked_config, ws::mainloop_simt>, ws::sched_fixed>(               \
+        args, &ws_n_marked_ever);                                                                                               \
   }
 WS_KERNELS_OF_SLICES(s)
 WS_KERNELS_OF_SLICES(c)

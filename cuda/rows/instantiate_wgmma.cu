@@ -7,13 +7,13 @@
 #define WS_WGMMA_ELEMENT_b __nv_bfloat16
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
-#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, turns, stages, cluster, rate)                                          \
-  extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                                 \
-      t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) {               \
-    extern __shared__ __align__(1024) unsigned char shared[];                                                                  \
-    using config = ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, turns, stages, WS_WGMMA_BLOCKS_##cluster, \
-                                    WS_WGMMA_K_PARTS_##cluster>;                                                               \
-    ws::wgmma_kernel<config>{args, shared}.run();                                                                              \
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                        \
+  extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                   \
+      t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) { \
+    extern __shared__ __align__(1024) unsigned char shared[];                                                    \
+    using config = ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages,          \
+                                    WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_K_PARTS_##cluster>;                      \
+    ws::wgmma_kernel<config>{args, shared}.run();                                                                \
   }
 #include "cuda/rows/kernels.def"
 #endif

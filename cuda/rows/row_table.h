@@ -25,24 +25,24 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                      \
    0,                                                                                      \
    rate},
-#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, turns, stages, cluster, rate) \
-  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                         \
-   WS_ROW_TYPE_##t,                                                                   \
-   bm,                                                                                \
-   bn,                                                                                \
-   coarse,                                                                            \
-   WS_WGMMA_THREADS(consumers),                                                       \
-   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages),                   \
-   1,                                                                                 \
-   0,                                                                                 \
-   WS_ROW_WGMMA,                                                                      \
-   0,                                                                                 \
-   WS_WGMMA_BLOCKS_##cluster,                                                         \
-   0,                                                                                 \
-   WS_WGMMA_IS_PLAIN(consumers),                                                      \
-   WS_WGMMA_K_PARTS_##cluster,                                                        \
-   turns,                                                                             \
-   0,                                                                                 \
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate) \
+  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                             \
+   WS_ROW_TYPE_##t,                                                                       \
+   bm,                                                                                    \
+   bn,                                                                                    \
+   coarse,                                                                                \
+   WS_WGMMA_THREADS(consumers),                                                           \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages),                   \
+   1,                                                                                     \
+   0,                                                                                     \
+   WS_ROW_WGMMA,                                                                          \
+   0,                                                                                     \
+   WS_WGMMA_BLOCKS_##cluster,                                                             \
+   0,                                                                                     \
+   WS_WGMMA_IS_PLAIN(consumers),                                                          \
+   WS_WGMMA_K_PARTS_##cluster,                                                            \
+   ping_pong,                                                                             \
+   0,                                                                                     \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \

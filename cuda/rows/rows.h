@@ -70,7 +70,7 @@
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
-#define WS_WGMMA_OUTPUTS(consumers, turns) ((consumers) == 3 || (turns) ? 1 : 2)
+#define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
 /* Three consumers leave no registers for more than alpha * sum, stored in 16 bits. */
 #define WS_WGMMA_IS_PLAIN(consumers) ((consumers) == 3)
 /* A bias of an item's rows, or of a consumer's columns. */
@@ -84,7 +84,7 @@
 #define WS_WGMMA_K_PARTS_k2 2
 /* The least k that is cut into parts. */
 #define WS_WGMMA_LEAST_K_IN_PARTS 2048
-#define WS_WGMMA_RING_BYTES 512
+#define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1
 #define WS_SLICED_UNIT_c 2
@@ -98,8 +98,9 @@
 #define WS_SLICED_LEAST_K 128
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \
-  ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_RING_BYTES)
-#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, turns, stages)   \
-  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + \
-   (consumers) * (WS_WGMMA_OUTPUTS(consumers, turns) * 64 * 64 * 2 + WS_WGMMA_BIAS_BYTES(consumers)) + WS_WGMMA_RING_BYTES)
+  ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_BARRIER_BYTES)
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages)                                \
+  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                                  \
+   (consumers) * (WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2 + WS_WGMMA_BIAS_BYTES(consumers)) + \
+   WS_WGMMA_BARRIER_BYTES)
 #endif

@@ -1,4 +1,4 @@
-/* sched_clc.cuh - WS_SCHED_CLC (sched.h), device half: the protocol of clc_protocol.cuh over the instructions of ptx_clc.cuh.
+/* clc.cuh - WS_SCHED_CLC (sched.h), device half: the protocol of clc_protocol.cuh over the instructions of cuda/ptx/clc.cuh.
  *
  * Left to the launch: blocks of one dimension, clusters of CLUSTER_BLOCKS along x, a grid of n_items blocks rounded up to whole
  * clusters, a device of cc >= 10.0. Code for older devices traps, so that one file can be built for a list of architectures. Clusters
@@ -48,7 +48,8 @@ template <int CLUSTER_BLOCKS> struct clc_instructions {
 };
 
 template <int CLUSTER_BLOCKS> struct sched_clc_of {
-  static_assert(CLUSTER_BLOCKS == 1 || CLUSTER_BLOCKS == 2, "larger clusters lose multiprocessors, and are not modelled");
+  static_assert(CLUSTER_BLOCKS == 1 || CLUSTER_BLOCKS == 2, "larger clusters lose SMs, and are not modelled");
+  static constexpr bool keeps_blocks = false;
   const ws_sched_args &args;
   __device__ explicit sched_clc_of(const ws_sched_args &sched_args) : args(sched_args) {}
 

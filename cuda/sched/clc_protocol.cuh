@@ -1,5 +1,5 @@
 /* clc_protocol.cuh - the protocol of Cluster Launch Control (CLC): how the blocks of a launch take the items of blocks that have not
- * started yet. Written once, over a policy Clc: sched_clc.cuh gives it the instructions, tests/host/clc_machine.h a simulated device.
+ * started yet. Written once, over a policy Clc: clc.cuh gives it the instructions, tests/host/clc_machine.h a simulated device.
  *
  * Left to the caller: a grid of one dimension with a block for each item, rounded up to whole clusters.
  *

@@ -1,4 +1,4 @@
-/* sched_foreach.cuh - WS_SCHED_FOREACH (sched.h), device half: cuda::for_each_canceled_block of the CUDA C++ core libraries.
+/* foreach.cuh - WS_SCHED_FOREACH (sched.h), device half: cuda::for_each_canceled_block of the CUDA C++ core libraries.
  *
  * Left to the library: the protocol of Cluster Launch Control. Left to the launch: blocks and a grid of one dimension, n_items blocks,
  * and no clusters (the library cancels single blocks), a device of cc >= 10.0. Code for older devices traps (the library would call
@@ -13,6 +13,7 @@
 namespace ws {
 
 struct sched_foreach {
+  static constexpr bool keeps_blocks = false;
   const ws_sched_args &args;
   __device__ explicit sched_foreach(const ws_sched_args &sched_args) : args(sched_args) {}
 

@@ -56,6 +56,7 @@ rule machine::run(const std::function<void(int)> &thread_program) {
 
 int machine::live(int t) {
   thread(t).is_alive = true;
+  running_thread = t;
   try {
     (*program)(t);
   } catch (const stopped &) {
@@ -76,6 +77,7 @@ void machine::fail(rule which) {
 void machine::pause(int t) {
   const int to = next(t);
   if (to != t) pool.switch_to(to);
+  running_thread = t;
   if (broken != rule::none) throw stopped{};
 }
 
@@ -89,7 +91,10 @@ int machine::next(int running) {
       if (!is_over) report(why_stuck());
       break;
     }
-    seen[choices]++;
+    if (++seen[choices] > most_choices) {
+      report(rule::deadlock);
+      break;
+    }
     const action a = actions[order.choose(actions)];
     if (a.kind == action::step) return a.index;
     perform(a);
@@ -200,7 +205,7 @@ void machine::complete_phase_if_due(size_t slot, int rank) {
   if (b.completed_in_phase != 1) return report(rule::wrong_bytes);
   b.visible = b.n_completed;
   b.n_phases++;
-  b.pending_arrivals = 1;
+  b.pending_arrivals = b.n_arrivals;
   b.completed_in_phase = 0;
   for (int i = 0; i < launch.n_threads; i++) {
     thread_state &waiter = thread(int(slot) * max_cluster_threads + rank * max_threads + i);
@@ -223,6 +228,7 @@ void machine::exit_thread(int t) {
   b.n_exited++;
   meet_if_all(cluster_of(t), rank);
   meet_if_all(cluster_of(t), of_cluster);
+  meet_if_all(cluster_of(t), of_library);
   if (b.n_exited < launch.n_threads) return;
   uint32_t n_seen = 0;
   for (int u = first; u < first + launch.n_threads; u++) n_seen = std::max(n_seen, thread(u).seen.result[size_t(rank)]);
@@ -232,13 +238,19 @@ void machine::exit_thread(int t) {
 
 /* ---- Meeting --------------------------------------------------------------------------------------------------------------- */
 
+machine::meeting &machine::meeting_at(size_t slot, int rank) {
+  cluster_state &c = clusters[slot];
+  if (rank == of_cluster) return c.sync;
+  return rank == of_library ? c.block[0].library_sync : c.block[size_t(rank)].sync;
+}
+
 /* Ends the meeting of a block, or of the cluster, if all of its threads that have not exited are there. */
 void machine::meet_if_all(size_t slot, int rank) {
   cluster_state &c = clusters[slot];
-  meeting &m = rank == of_cluster ? c.sync : c.block[size_t(rank)].sync;
+  meeting &m = meeting_at(slot, rank);
   int n_expected = 0;
   for (int r = 0; r < launch.cluster_blocks; r++)
-    if (rank == of_cluster || rank == r) n_expected += launch.n_threads - c.block[size_t(r)].n_exited;
+    if (rank < 0 || rank == r) n_expected += launch.n_threads - c.block[size_t(r)].n_exited;
   if (m.n_arrived == 0 || m.n_arrived < n_expected) return;
   for (const int t : m.waiting) {
     thread(t).seen.join(m.seen);
@@ -250,7 +262,7 @@ void machine::meet_if_all(size_t slot, int rank) {
 
 void machine::sync(int t, int rank, bool waits) {
   pause(t);
-  meeting &m = rank == of_cluster ? cluster(t).sync : block(t).sync;
+  meeting &m = meeting_at(cluster_of(t), rank < 0 ? rank : block_rank(t));
   m.n_arrived++;
   m.seen.join(thread(t).seen);
   m.released.join(thread(t).released);
@@ -264,26 +276,30 @@ void machine::sync(int t, int rank, bool waits) {
 
 /* ---- Barrier --------------------------------------------------------------------------------------------------------------- */
 
-void machine::check_barrier_ready(int t, int rank) {
+void machine::check_barrier_ready(int t, int rank, const void *barrier_at) {
   const block_state &b = cluster(t).block[size_t(rank)];
   const bool is_seen = b.is_init && thread(t).seen.thread[in_cluster(b.init_by)] >= b.init_at;
   if (!is_seen || (rank != block_rank(t) && !b.is_init_released)) fail(rule::barrier_not_ready);
+  if (b.barrier_at != barrier_at) fail(rule::barrier_not_ready);
 }
 
-void machine::init_barrier(int t) {
+void machine::init_barrier(int t, uint32_t n_arrivals, const void *barrier_at) {
   pause(t);
-  block(t).is_init = true;
-  block(t).init_by = t;
-  block(t).init_at = tick(t);
+  block_state &b = block(t);
+  b.is_init = true;
+  b.init_by = t;
+  b.init_at = tick(t);
+  b.n_arrivals = b.pending_arrivals = int32_t(n_arrivals);
+  b.barrier_at = barrier_at;
 }
 
 void machine::release_barrier_init(int t) {
   if (block(t).is_init && block(t).init_by == t) block(t).is_init_released = true;
 }
 
-void machine::arrive_expect_tx(int t, uint32_t n_bytes) {
+void machine::arrive_expect_tx(int t, uint32_t n_bytes, const void *barrier_at) {
   pause(t);
-  check_barrier_ready(t, block_rank(t));
+  check_barrier_ready(t, block_rank(t), barrier_at);
   block_state &b = block(t);
   if (b.pending_arrivals == 0) fail(rule::wrong_bytes);
   b.tx_bytes += int32_t(n_bytes);
@@ -291,17 +307,33 @@ void machine::arrive_expect_tx(int t, uint32_t n_bytes) {
   complete_phase_if_due(cluster_of(t), block_rank(t));
 }
 
+void machine::sleep_until_complete(int t, uint32_t parity) {
+  if ((block(t).n_phases & 1) != parity) return;
+  thread(t).parity = parity;
+  thread(t).state = thread_state::at_barrier;
+  pause(t);
+}
+
 void machine::wait(int t, uint32_t parity) {
   pause(t);
   check_barrier_ready(t, block_rank(t));
-  const block_state &b = block(t);
-  if ((b.n_phases & 1) == parity) {
-    thread(t).parity = parity;
-    thread(t).state = thread_state::at_barrier;
-    pause(t);
-  }
+  sleep_until_complete(t, parity);
   uint32_t &n_seen = thread(t).seen.result[size_t(block_rank(t))];
-  n_seen = std::max(n_seen, b.visible);
+  n_seen = std::max(n_seen, block(t).visible);
+}
+
+bool machine::try_wait(int t, uint32_t parity, bool is_of_cluster, const void *barrier_at) {
+  pause(t);
+  check_barrier_ready(t, block_rank(t), barrier_at);
+  const uint32_t next_phase = block(t).n_phases + 1;
+  if ((block(t).n_phases & 1) == parity && thread(t).n_refused < next_phase) {
+    thread(t).n_refused = next_phase;
+    return false;
+  }
+  sleep_until_complete(t, parity);
+  uint32_t &n_seen = thread(t).seen.result[size_t(block_rank(t))];
+  if (is_of_cluster || launch.cluster_blocks == 1) n_seen = std::max(n_seen, block(t).visible);
+  return true;
 }
 
 /* ---- Requests and results -------------------------------------------------------------------------------------------------- */
@@ -325,7 +357,7 @@ void machine::check_reads(int t, int rank) {
   }
 }
 
-void machine::request(int t, bool multicast) {
+void machine::request(int t, bool multicast, const void *result_at, const void *barrier_at) {
   pause(t);
   cluster_state &c = cluster(t);
   const int cluster_first = t - t % max_cluster_threads;
@@ -341,16 +373,18 @@ void machine::request(int t, bool multicast) {
   const unsigned to = multicast ? (1u << launch.cluster_blocks) - 1 : 1u << block_rank(t);
   for (int rank = 0; rank < launch.cluster_blocks; rank++) {
     if (!(to >> rank & 1)) continue;
-    check_barrier_ready(t, rank);
+    check_barrier_ready(t, rank, barrier_at);
     check_reads(t, rank);
     c.block[size_t(rank)].n_requested++;
+    c.block[size_t(rank)].result_at = result_at;
   }
   c.unwritten = to;
   c.is_asked = true;
 }
 
-result machine::read_result(int t) {
+result machine::read_result(int t, const void *result_at) {
   pause(t);
+  if (block(t).result_at != result_at) fail(rule::read_before_completion);
   thread_state &reader = thread(t);
   const uint32_t n_seen = reader.seen.result[size_t(block_rank(t))];
   if (n_seen <= reader.n_read) fail(rule::read_before_completion);

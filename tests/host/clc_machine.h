@@ -34,7 +34,7 @@ namespace clc_machine {
   X(bodies_overlap, "a thread begins an item while another is in the one before")   \
   X(not_neighbours, "the blocks of a cluster get items that are not neighbours")    \
   X(no_such_item, "body is called with an index that is not an item's")             \
-  X(deadlock, "nothing can go on")
+  X(deadlock, "nothing can go on, or it goes on for ever")
 
 enum class rule {
   none,
@@ -55,6 +55,8 @@ struct shape {
 constexpr int max_clusters = 4, max_cluster_blocks = 2, max_threads = 4;
 constexpr int max_cluster_threads = max_cluster_blocks * max_threads;
 constexpr int n_fibers = max_clusters * max_cluster_threads;
+constexpr long long most_choices =
+    100000; /* of a run: many times what 200 items take; more is a thread that goes round in circles */
 
 /* What may happen next. */
 struct action {
@@ -122,16 +124,21 @@ public:
   int thread_rank(int t) const { return t % max_threads; }
   int block_rank(int t) const { return t / max_threads % max_cluster_blocks; }
   int ctaid(int t) const { return clusters[cluster_of(t)].first_ctaid + block_rank(t); }
-  static constexpr int of_cluster = -1;
-  void sync(int t, int rank, bool waits = true); /* rank: the own block's, or of_cluster */
-  void init_barrier(int t);
+  int running() const { return running_thread; }
+  /* rank: the own block's, or of_cluster; of_library: of a block that is its own cluster, apart from its other meetings */
+  static constexpr int of_cluster = -1, of_library = -2;
+  void sync(int t, int rank, bool waits = true);
+  /* barrier_at, result_at: where they stand in each block; a program that has one of each need not say so. */
+  void init_barrier(int t, uint32_t n_arrivals = 1, const void *barrier_at = nullptr);
   void release_barrier_init(int t);
-  void arrive_expect_tx(int t, uint32_t n_bytes);
+  void arrive_expect_tx(int t, uint32_t n_bytes, const void *barrier_at = nullptr);
   void wait(int t, uint32_t parity);
+  /* A wait that may say no, and does so once if it must wait at all. is_of_cluster: orders what other blocks do, too. */
+  bool try_wait(int t, uint32_t parity, bool is_of_cluster, const void *barrier_at);
   void acquire_result_reads(int t);
   void release_result_reads(int t);
-  void request(int t, bool multicast);
-  result read_result(int t);
+  void request(int t, bool multicast, const void *result_at = nullptr, const void *barrier_at = nullptr);
+  result read_result(int t, const void *result_at = nullptr);
   bool is_canceled(int t, result r);
   int first_ctaid(result r);
   void body(int t, int64_t item_idx, int n_pauses);
@@ -141,9 +148,9 @@ private:
     enum state_of { absent, ready, at_sync, at_barrier, exited } state = absent;
     clock seen, released, acquired; /* the last two: of reads, for the asynchronous proxy */
     uint32_t n_read = 0, read_at = 0, n_entered = 0, n_left = 0;
-    std::array<uint32_t, 2> left_at{}; /* by the parity of the item's number */
-    uint32_t parity = 0;
-    bool is_alive = false; /* its fiber is inside program */
+    std::array<uint32_t, 2> left_at{};  /* by the parity of the item's number */
+    uint32_t parity = 0, n_refused = 0; /* n_refused: the phases that a wait has said no to */
+    bool is_alive = false;              /* its fiber is inside program */
   };
   struct meeting { /* __syncthreads or barrier.cluster */
     int n_arrived = 0;
@@ -153,13 +160,14 @@ private:
   struct block_state {
     bool has_started = false;
     int n_exited = 0;
-    meeting sync;
+    meeting sync, library_sync;
     uint32_t n_requested = 0, n_written = 0, n_completed = 0; /* results */
     result last{};
+    const void *barrier_at = nullptr, *result_at = nullptr;
     bool is_init = false, is_init_released = false;
     int init_by = 0;
     uint32_t init_at = 0;
-    int32_t pending_arrivals = 1, tx_bytes = 0;
+    int32_t n_arrivals = 1, pending_arrivals = 1, tx_bytes = 0; /* n_arrivals: of a phase */
     uint32_t n_phases = 0, completed_in_phase = 0, visible = 0; /* visible: results whose bytes a completed phase has counted */
   };
   struct cluster_state {
@@ -183,6 +191,7 @@ private:
   std::vector<uint8_t> n_visits; /* item * max_threads + rank of the thread */
   std::vector<int> owner;        /* of each item: the block that does it, -1: nobody yet */
   int n_grid_clusters, next_cluster = 0, n_priority_left;
+  int running_thread = 0;
   bool is_priority = false, was_refused = false;
   rule broken = rule::none;
 
@@ -196,7 +205,9 @@ private:
   void report(rule which) { broken = broken == rule::none ? which : broken; }
   [[noreturn]] void fail(rule which);
   void pause(int t);
-  void check_barrier_ready(int t, int rank);
+  void check_barrier_ready(int t, int rank, const void *barrier_at = nullptr);
+  void sleep_until_complete(int t, uint32_t parity);
+  meeting &meeting_at(size_t slot, int rank);
   int live(int t);
   int next(int running);
   void list_actions(int running);

@@ -3,34 +3,16 @@
  *
  * Orders tried: for small grids all that differ from a plain order at few places, for grids up to 200 items random ones.
  * Compiled and model-checked, never run on hardware. */
-#include <algorithm>
-#include <cstdio>
-
-#include "clc_choosers.h"
-#include "clc_machine.h"
 #include "clc_mutants.h"
+#include "clc_runs.h"
 #include "cuda/sched/clc_protocol.cuh"
 
 using namespace clc_machine;
 
 namespace {
 
-fibers &pool() {
-  static fibers all(n_fibers);
-  return all;
-}
-
-/* Work of different length: no pauses for most items, a few for others. */
-int n_pauses_of(int64_t item_idx) { return int(item_idx * 7 % 5 == 0) + int(item_idx % 3 == 1) * 2; }
-
 template <class Clc> void run_thread(machine &m, const Clc &clc, int64_t n_items) {
   ws::clc::for_each_item(clc, n_items, [&](int64_t item_idx) { m.body(clc.t, item_idx, n_pauses_of(item_idx)); });
-}
-
-void print(const tally &sum) {
-  for (size_t i = 0; i < sum.size(); i++)
-    if (sum[i] > 0) printf(" %lld %s,", sum[i], count_text(count(i)));
-  printf(" no rule broken\n");
 }
 
 rule run_protocol(const shape &launch, chooser &order, tally &sum) {
@@ -54,26 +36,6 @@ rule run_mutant(mutant which, const shape &launch, chooser &order) {
     else
       run_thread(m, mutated<2>(m, t, which, n_items), n_items);
   });
-}
-
-/* A random shape: mostly small grids, in which the end is never far. */
-shape random_shape(check_random &random, int cluster_blocks, int least_threads, int most_items) {
-  shape launch;
-  launch.n_items = int(check_random_in(&random, 1, check_random_in(&random, 0, 3) == 0 ? most_items : std::min(most_items, 12)));
-  launch.cluster_blocks = cluster_blocks;
-  launch.n_threads = int(check_random_in(&random, least_threads, max_threads));
-  launch.n_resident = int(check_random_in(&random, 1, max_clusters));
-  launch.n_priority = int(check_random_in(&random, 0, 12));
-  return launch;
-}
-
-template <class Run> rule run_in_random_order(check_random &random, const shape &launch, const Run &run) {
-  if (check_random_in(&random, 0, 1) == 0) {
-    weighted_chooser order(random);
-    return run(order);
-  }
-  priority_chooser order(random, int(check_random_in(&random, 0, 6)), launch.n_items * launch.n_threads * 10);
-  return run(order);
 }
 
 /* ---- Cases --------------------------------------------------------------------------------------------------------------- */

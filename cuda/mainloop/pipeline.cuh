@@ -1,0 +1,59 @@
+/* pipeline.cuh - the protocol of the pipelines of gemm_wgmma.cuh: where a producer or consumer stands, which parity it waits for, and how the
+ * consumers of ping-pong begin an item. Written once, over a policy: the kernel gives it barriers in shared memory, tests/host/test_pipeline.cpp
+ * a model of which all interleavings are walked through.
+ *
+ * A stage has two barriers: `full` is completed by the bytes that TMA brings (stages of items: by the producer), `empty` by the consumers. The
+ * waiter knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one
+ * only, so who waits must know that the round before is complete: in ping-pong, where consumers leave out rounds, by `begun`. */
+#ifndef WS_CUDA_PIPELINE_CUH
+#define WS_CUDA_PIPELINE_CUH
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define WS_PIPELINE_DEVICE __device__ __forceinline__
+#else
+#define WS_PIPELINE_DEVICE inline
+#endif
+
+namespace ws {
+
+/* Where a producer or consumer stands in a pipeline of N stages: at which place, and in which round (by its parity). */
+template <int N> struct pipeline_stage {
+  int place = 0;
+  uint32_t round = 0;
+  WS_PIPELINE_DEVICE void advance() {
+    if (++place == N) place = 0, round ^= 1;
+  }
+  WS_PIPELINE_DEVICE void advance(int n) {
+    const uint32_t at = uint32_t(place) + uint32_t(n);
+    place = int(at % N), round ^= at / N & 1;
+  }
+  WS_PIPELINE_DEVICE uint32_t full_parity() const { return round; }
+  WS_PIPELINE_DEVICE uint32_t empty_parity() const { return round ^ 1; } /* of the round before */
+};
+
+namespace ping_pong {
+
+/* Items go to the consumers in turn; turn 0 is the first item. */
+template <int N_CONSUMERS> WS_PIPELINE_DEVICE bool is_turn_of(uint32_t turn, int consumer) {
+  return int(turn % N_CONSUMERS) == consumer;
+}
+
+/* Every warp of the consumer calls this before it multiplies the item of turn `turn`, from 0 on: the consumer did not watch the one before.
+ * With no more k blocks than stages the first stage of that one is among those to come, and full by `begun`; with more, the item was published
+ * only when it was. Each further stage of that one is full since the one before it there was released, and so filled for this turn. No warp
+ * may still ask for the turn before when others have begun this one: then the next consumer could begin, too, and be a round ahead of what
+ * the warp knows. */
+template <int N_CONSUMERS, class Barriers, class Stage>
+WS_PIPELINE_DEVICE void begin_turn(const Barriers &barriers, uint32_t turn, const Stage &stage) {
+  const uint32_t before = turn - 1;
+  if (turn > 0) barriers.wait_begun(int(before % N_CONSUMERS), before / N_CONSUMERS & 1);
+  barriers.wait_full(stage.place, stage.full_parity());
+  barriers.meet_consumer();
+  barriers.arrive_begun();
+}
+
+} // namespace ping_pong
+
+} // namespace ws
+#endif
