@@ -107,8 +107,8 @@ typedef struct wsgemm_cdouble {
  *             + |beta| |C| stays below half of the largest number. On GPUs of compute capability 9.0 large F32 and C32 products
  *             (k >= 128) reach it with the tensor cores: rows of A and columns of B are scaled by powers of two and split into two slices of FP16, or
  *             where those would not do, element of C by element of C, into three of BF16; elements that need more (NaN, infinity, ranges
- *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace): captured launches for which the library
- *             has none left get multiply-adds, so other bits. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
+ *             beyond 2^68) are computed by multiply-adds. That takes memory (wsgemm_set_workspace); a call for which there is none fails, in a
+ *             capture as elsewhere. wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  the same bound by fused multiply-adds in the data's own type only; of half-precision data, in FP32.
  *   TF32      F32 and C32 on a GPU of compute capability 9.0: elements of A and B may be rounded to 11 significant bits, as TF32 has, and of C32
  *             gamma_{2k+2} is the bound; all else as DEFAULT. */
@@ -207,13 +207,18 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * captured launches that need it, and 32 MiB that any other stream takes whose call begins when the one before with it has ended. On
  * compute capability 9.0 operands of F32 and C32 are cut into slices there (wsgemm_math), half-precision ones that do not begin at whole 16
  * bytes (pointer, ld, strides) are copied there first, and so is a residual that is C itself, of F32 or F64, on all; the library's own for
- * that is 400 MiB for all streams, and 400 MiB for one captured launch, until its graph and the graph's instances are destroyed. Streams
- * take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that must not wait for each other
- * (where one waits for what the other does later) need a workspace each. On the host, calls of one context that use any such memory launch one
- * after the other. Other captured launches go without. With less memory than operands
- * need, the product goes piece by piece, slower and with the same bits. F32 and C32 with memory for no piece (256 rows and columns) are
- * multiplied as by PEDANTIC: within the same bound, with other bits. Where the device has no room for the library's own memory for
- * operands, calls that need it return ALLOC_FAILED.
+ * that is 400 MiB for all streams, or a smaller part of it (12.5 MiB at the least) where the device has no room for more, allocated when a
+ * call first needs it. Streams take turns: a call begins on the device when the one before, of whichever stream, has ended; streams that
+ * must not wait for each other (where one waits for what the other does later) need a workspace each. On the host a call waits only for
+ * those calls of its context to launch that use the same memory: the same workspace, or this.
+ * A captured call has as much of its own as it needs, at most 400 MiB, by an allocation node of the graph, which also frees it. For such a
+ * graph the driver has rules: one instance of it at a time, no clones, a child node only if that takes the graph over (CUDA 12.9 on), no body
+ * of a conditional node, no launch from the device; a launch or an instantiation fails where the device has no room. Calls captured with a
+ * workspace add no such node. (Devices without memory pools have no such nodes: there one captured call at a time has 400 MiB, until its
+ * graph and the graph's instances are destroyed, and a second one returns ALLOC_FAILED.)
+ * With less memory than operands need, the product goes chunk by chunk of C, slower and with the same bits. F32 and C32 of which no chunk
+ * (256 rows and columns) fits the workspace, or 400 MiB, are multiplied as by PEDANTIC: within the same bound, with other bits. Where the
+ * device has no room for the library's own memory for operands, calls that need it return ALLOC_FAILED and say how much they need.
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU driver. */
 WSGEMM_API wsgemm_status wsgemm_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
 
@@ -257,12 +262,12 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * lock nor wake a thread. Device memory (all matrices on one device; managed memory goes where the others are): that GPU, on the
  * handle's stream and in its CUDA context (of the NULL stream, and those of green contexts: the thread's if that is on this GPU, else the GPU's
  * primary one), and the call returns at once; it
- * can be captured into a CUDA graph. Two graphs captured from one handle may run at the same time; two instances of the same captured
- * graph may not. alpha and beta are always host values.
+ * can be captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace). Two graphs captured from one handle may run at the
+ * same time; two instances of the same captured graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond int64_t); INVALID_POINTER (NULL, or
  * host and device memory mixed); for device memory also NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, ALLOC_FAILED
- * (wsgemm_set_workspace), DEVICE_ERROR, and NO_DEVICE (also in a process forked from one that used CUDA: there only host memory can be
+ * (the device is full; wsgemm_set_workspace), DEVICE_ERROR, and NO_DEVICE (also in a process forked from one that used CUDA: there only host memory can be
  * worked on). Only after SUCCESS has C been written. Checks run in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,

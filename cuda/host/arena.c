@@ -23,7 +23,6 @@ typedef struct cuda_arena {
 
 static wsgemm_status checked(ws_arena *arena, const char *what, CUresult result) {
   if (result == CUDA_SUCCESS) return WSGEMM_SUCCESS;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "%s: out of device memory", what);
   return ws_fail_cuda(arena->h, what, result);
 }
 

@@ -1,7 +1,7 @@
 /* backend.c - the GPU backend's host side: the launches and the workspace that a call gets.
  *
- * A call allocates nothing and waits for nothing: its launches go onto the handle's stream. What a device needs once (its record, its kernels)
- * is device.c's business; rows, schedulers and grids are plan.c's. */
+ * A call waits for nothing: its launches go onto the handle's stream. What a device needs once (its record, its kernels) is device.c's
+ * business, memory lending.c's; rows, schedulers and grids are plan.c's. */
 #include "cuda/host/backend.h"
 
 #include <stdio.h>
@@ -54,27 +54,41 @@ static wsgemm_status find_state(gpu_call *call, ws_launch_state **state) {
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "stream", result);
 }
 
-/* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already. *bytes: how much is left.
- * *found = NULL: there is none. */
-static wsgemm_status find_memory(gpu_call *call, ws_memory which, char **found, int64_t *bytes) {
+/* What of the caller's workspace the call has not taken yet. *found = NULL: it lies on another device. */
+static void find_workspace(gpu_call *call, char **found, int64_t *bytes) {
   const ws_caller_workspace *w = &call->workspace;
-  char *memory = w->device == call->device->ordinal ? w->memory : NULL;
-  int64_t n_taken = call->n_taken;
-  *bytes = w->bytes, *found = NULL;
-  if (w->memory) {
-    ws_lending_hold(call->device, &call->loan); /* another thread's call may use it, too, on the same stream */
-  } else {
-    const CUresult result = ws_lend_memory(call->device, &call->loan, which, &memory);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-      return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
-                     "no room on device %d for memory for operands: %lld bytes (wsgemm_set_workspace)", call->device->ordinal,
-                     (long long)WS_N_COPIES * WS_COPIES_BYTES);
-    if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "memory of another stream", result);
-    *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
-    if (which == WS_MEMORY_SUMS) n_taken = 0;
+  const bool is_here = w->device == call->device->ordinal;
+  *bytes = w->bytes - call->n_taken;
+  *found = is_here ? w->memory + call->n_taken : NULL;
+  if (is_here)
+    ws_lending_hold(call->device, &call->loan, w->memory, w->bytes); /* another thread's call may use it on the same stream */
+}
+
+/* NULL: there is none. */
+static wsgemm_status find_sums(gpu_call *call, char **found, int64_t *bytes) {
+  *found = NULL, *bytes = WS_SUMS_BYTES;
+  if (call->workspace.memory) {
+    find_workspace(call, found, bytes);
+    return WSGEMM_SUCCESS;
   }
-  *bytes -= n_taken;
-  *found = memory ? memory + n_taken : NULL;
+  const CUresult result = ws_lend_sums(call->device, &call->loan, found);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "partial sums", result);
+}
+
+/* Memory for copies, after what the call has taken of it already. need: with that. *found = NULL: there is none in the caller's workspace. */
+static wsgemm_status find_copies(gpu_call *call, const ws_copies_need *need, char **found, int64_t *bytes) {
+  if (call->workspace.memory) {
+    find_workspace(call, found, bytes);
+    return WSGEMM_SUCCESS;
+  }
+  const char *lacks;
+  const CUresult result = ws_lend_copies(call->device, &call->loan, need, found, bytes, &lacks);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
+                   "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",
+                   call->device->ordinal, lacks, (long long)need->whole, (long long)need->least);
+  if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "memory for copies", result);
+  *found += call->n_taken, *bytes -= call->n_taken;
   return WSGEMM_SUCCESS;
 }
 
@@ -125,7 +139,7 @@ static wsgemm_status launch_together(gpu_call *call, const ws_gpu_plan *plan, ws
   int64_t bytes = 0;
   char *sums = NULL;
   wsgemm_status status = find_state(call, &state);
-  if (!status && state) status = find_memory(call, WS_MEMORY_SUMS, &sums, &bytes);
+  if (!status && state) status = find_sums(call, &sums, &bytes);
   *done = status || (sums && bytes >= plan->split.bytes);
   if (status || !*done) return status;
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
@@ -259,12 +273,21 @@ static ws_problem with_tuning_of_whole(wsgemm_handle *h, const ws_problem *p, co
   return whole;
 }
 
-/* The pieces that fit what a call has for operands after the first n_taken bytes: the caller's workspace, else the library's own memory.
- * false: none does. */
-static bool pieces_that_fit(const ws_caller_workspace *w, const ws_device *device, const ws_problem *p, int n_slices,
-                            double n_taken, ws_pieces *pieces) {
-  const double given = w->device == device->ordinal ? (double)w->bytes : 0, bytes = w->memory ? given : WS_COPIES_BYTES;
-  return ws_pieces_for(p, bytes_of_form(n_slices), bytes - n_taken, pieces);
+/* Bytes that a call may have for operands, if the device has room for them: of the caller's workspace, else of the library's own memory. */
+static double most_bytes(const ws_caller_workspace *w, const ws_device *device) {
+  return !w->memory ? WS_COPIES_BYTES : w->device == device->ordinal ? (double)w->bytes : 0;
+}
+
+/* What the product needs beside n_taken bytes. false: more than a call may have. */
+static bool needs_copies(const gpu_call *call, const ws_problem *p, int n_slices, ws_copies_need *need) {
+  const ws_pieces smallest = ws_smallest_pieces(p);
+  ws_pieces pieces;
+  double of_a, of_b;
+  const double most = most_bytes(&call->workspace, call->device) - (double)call->n_taken;
+  if (!ws_pieces_for(p, bytes_of_form(n_slices), most, &pieces)) return false;
+  need->whole = call->n_taken + (int64_t)ws_pieces_bytes(p, bytes_of_form(n_slices), &pieces, &of_a, &of_b);
+  need->least = call->n_taken + (int64_t)ws_pieces_bytes(p, bytes_of_form(n_slices), &smallest, &of_a, &of_b);
+  return true;
 }
 
 /* *done: whether there was memory enough for the operands' other form, if they need one. */
@@ -283,13 +306,14 @@ static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n
   if (bytes_of(p, &of_a, &of_b) > 0) {
     int64_t bytes;
     char *memory = NULL;
-    *done = pieces_that_fit(&call->workspace, call->device, p, n_slices, (double)call->n_taken, &pieces);
+    ws_copies_need need;
+    *done = needs_copies(call, p, n_slices, &need);
     if (!*done) return WSGEMM_SUCCESS;
-    const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
+    const wsgemm_status status = find_copies(call, &need, &memory, &bytes);
     *done = memory != NULL;
     if (status || !*done) return status;
-    const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
-    bytes_of(&largest, &of_a, &of_b);
+    ws_pieces_for(p, bytes_of, (double)bytes, &pieces);
+    ws_pieces_bytes(p, bytes_of, &pieces, &of_a, &of_b);
     context.memory_a = memory, context.memory_b = memory + (int64_t)of_a;
   }
   ws_tuning tuning;
@@ -324,17 +348,26 @@ static void keep_c(ws_problem *p) {
     p->scale.beta.s[0] = 1;
 }
 
-/* Copies C, its own residual, to where the product does not write. */
-static wsgemm_status keep_residual(gpu_call *call, ws_problem *p) {
-  int64_t bytes;
-  char *memory;
-  const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
-  if (status) return status;
+/* Copies C, its own residual, to where the product does not write. The memory is asked for once, so with the product's. */
+static wsgemm_status keep_residual(gpu_call *call, const ws_problem *product, ws_problem *steps) {
+  int64_t bytes = 0;
+  int n_slices;
+  char *memory = NULL;
   ws_pitch_args args = {0};
-  const double needed = ws_copy_c(p, memory, &args.operand[0]);
-  if (!memory || needed > (double)bytes)
+  ws_problem unplaced = *steps;
+  const double needed = ws_copy_c(&unplaced, NULL, &args.operand[0]), most = most_bytes(&call->workspace, call->device);
+  if (needed > most)
     return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)",
                    needed);
+  const ws_copies_need of_c = {(int64_t)needed, (int64_t)needed};
+  const ws_row_kind kind = ws_gpu_kind_for(call->h, product, call->device, &n_slices);
+  call->n_taken = (int64_t)needed;
+  ws_copies_need need = of_c;
+  if (ws_is_by_map(kind) && !needs_copies(call, product, n_slices, &need)) need = of_c;
+  call->n_taken = 0;
+  const wsgemm_status status = find_copies(call, &need, &memory, &bytes);
+  if (status) return status;
+  ws_copy_c(steps, memory, &args.operand[0]);
   call->n_taken = (int64_t)needed;
   return ws_launch_pitch(call->h, &args, call->device, call->stream);
 }
@@ -345,7 +378,7 @@ static wsgemm_status launch_apart(gpu_call *call, const ws_problem *p) {
   wsgemm_status status = WSGEMM_SUCCESS;
   product.has_epilogue = false;
   keep_c(&steps);
-  if (ws_residual_is_c(p)) status = keep_residual(call, &steps);
+  if (ws_residual_is_c(p)) status = keep_residual(call, &product, &steps);
   if (!status) status = launch_product(call, &product);
   return status ? status : ws_launch_scale(call->h, &steps, call->device, call->stream);
 }
@@ -385,7 +418,8 @@ static wsgemm_status on_device(wsgemm_handle *h, int ordinal, launch_work *work,
   call.device = ws_device_enter(h, ordinal, call.stream, &is_pushed, &status);
   if (!call.device) return status;
   status = work(&call, what);
-  ws_lending_end(call.device, &call.loan);
+  const CUresult result = ws_lending_end(call.device, &call.loan);
+  if (!status && result != CUDA_SUCCESS) status = ws_fail_cuda(h, "memory of the graph", result);
   ws_device_leave(is_pushed);
   return status;
 }
@@ -481,7 +515,7 @@ ws_row_kind ws_gpu_kind_in_workspace(wsgemm_handle *h, const ws_problem *p, cons
   if (!ws_is_by_map(kind)) return kind;
   const ws_caller_workspace w = ws_caller_workspace_get(h);
   ws_pieces pieces;
-  if (pieces_that_fit(&w, device, p, *n_slices, bytes_for_residual(p), &pieces)) return kind;
+  if (ws_pieces_for(p, bytes_of_form(*n_slices), most_bytes(&w, device) - bytes_for_residual(p), &pieces)) return kind;
   *n_slices = 0;
   return ws_gpu_plain_kind(h, p);
 }

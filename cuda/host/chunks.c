@@ -24,16 +24,30 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
   return piece;
 }
 
+ws_pieces ws_smallest_pieces(const ws_problem *p) { return (ws_pieces){ws_min(p->m, LEAST_SIDE), ws_min(p->n, LEAST_SIDE), 1}; }
+
 static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
 
-/* By the first piece, which is the largest; whether an operand is taken as it stands must hold for all of them. Products first: a batch of
- * small ones is many. Then the side whose operand needs more, while it can be cut. */
+/* The first piece is the largest. An operand that it takes as it stands may yet begin elsewhere in the next products, if the stride is not
+ * aligned; if it is, all do as those. */
+double ws_pieces_bytes(const ws_problem *p, ws_piece_bytes *bytes_of, const ws_pieces *pieces, double *of_a, double *of_b) {
+  const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
+  bytes_of(&first, of_a, of_b);
+  if (pieces->batch < p->batch_count) {
+    double next_a, next_b;
+    const ws_problem next = ws_piece_at(p, pieces, 0, 0, pieces->batch);
+    bytes_of(&next, &next_a, &next_b);
+    *of_a = next_a > *of_a ? next_a : *of_a, *of_b = next_b > *of_b ? next_b : *of_b;
+  }
+  return *of_a + *of_b;
+}
+
+/* Products first: a batch of small ones is many. Then the side whose operand needs more, while it can be cut. */
 bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces) {
   *pieces = (ws_pieces){p->m, p->n, p->batch_count};
   while (true) {
-    const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
     double of_a, of_b;
-    if (bytes_of(&first, &of_a, &of_b) <= bytes) return true;
+    if (ws_pieces_bytes(p, bytes_of, pieces, &of_a, &of_b) <= bytes) return true;
     int64_t *side = of_a >= of_b ? &pieces->m : &pieces->n;
     if (*side <= LEAST_SIDE) side = side == &pieces->m ? &pieces->n : &pieces->m;
     if (pieces->batch > 1)

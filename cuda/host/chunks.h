@@ -12,8 +12,14 @@ typedef struct ws_pieces {
 /* Bytes that a piece needs in all, and those for each operand. */
 typedef double ws_piece_bytes(const ws_problem *piece, double *of_a, double *of_b);
 
+/* Those that the largest piece needs, and all others have enough with. */
+double ws_pieces_bytes(const ws_problem *p, ws_piece_bytes *bytes_of, const ws_pieces *pieces, double *of_a, double *of_b);
+
 /* The largest pieces that need at most so many bytes; false: there are none. */
 bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces);
+
+/* The smallest that there are. */
+ws_pieces ws_smallest_pieces(const ws_problem *p);
 
 /* What of the problem begins with this row, column and product; its column sums are the whole problem's. */
 ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);

@@ -20,8 +20,10 @@ wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) 
   ws_cuda.cuGetErrorName(result, &name);
   ws_cuda.cuGetErrorString(result, &text);
   const bool is_absent = result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_NOT_INITIALIZED;
-  return ws_fail(h, is_absent ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error",
-                 text ? text : "?");
+  const wsgemm_status status = is_absent                            ? WSGEMM_NO_DEVICE
+                               : result == CUDA_ERROR_OUT_OF_MEMORY ? WSGEMM_ALLOC_FAILED
+                                                                    : WSGEMM_DEVICE_ERROR;
+  return ws_fail(h, status, "%s: %s (%s)", what, name ? name : "unknown CUDA error", text ? text : "?");
 }
 
 bool ws_device_lacks(CUresult result) {
@@ -82,17 +84,19 @@ void ws_device_init(void) {
 
 /* The context last, so that a failure leaves nothing to give back. */
 static CUresult make_record(device_record *r, int ordinal) {
-  int major = 0, minor = 0;
+  int major = 0, minor = 0, has_pools = 0;
   CUcontext primary = NULL;
   CUresult result = ws_cuda.cuDeviceGet(&r->handle, ordinal);
   if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, r->handle);
   if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
   atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
   r->device.ordinal = ordinal;
   r->device.cc = 10 * major + minor;
+  r->device.has_pools = has_pools != 0;
   return result;
 }
 
@@ -161,6 +165,7 @@ static context_record *context_of(device_record *r, CUcontext handle, unsigned l
     c->next = atomic_load_explicit(&r->contexts, memory_order_relaxed);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lending.lock, NULL);
+    pthread_cond_init(&c->lending.released, NULL);
     atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
   }
   pthread_mutex_unlock(&r->lock);

@@ -51,6 +51,7 @@ typedef struct ws_device_kernel {
 
 struct ws_device {
   int ordinal, n_sms, cc; /* cc: 10 * major + minor */
+  bool has_pools;         /* memory in the order of a stream (cuMemAllocAsync), so also by nodes of a graph */
   char name[64];
 };
 
@@ -97,7 +98,8 @@ ws_lending *ws_device_lending(ws_device *device);
  * used the device; waits for its default stream. */
 wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
 
-/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()), or else DEVICE_ERROR. */
+/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()); ALLOC_FAILED: the device is
+ * full; else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 /* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);

@@ -25,7 +25,8 @@ typedef struct entry {
 } entry;
 
 #define WS_DRIVER_ROW(name, version) {#name, version, offsetof(ws_driver, name)},
-static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
+static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, optional[] = {WS_DRIVER_OPTIONAL_ENTRIES(WS_DRIVER_ROW)},
+                   tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
 #undef WS_DRIVER_ROW
 
 static _Atomic bool is_used, is_lost, may_be_inherited;
@@ -97,6 +98,7 @@ void ws_driver_load(void) {
   }
   memcpy(&found_get, &symbol, sizeof found_get);
   ws_cuda.missing = load(found_get, entries, sizeof entries / sizeof entries[0]);
+  load(found_get, optional, sizeof optional / sizeof optional[0]);
 }
 
 static const char *missing_tool;

@@ -1,5 +1,5 @@
-/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of every call: it allocates nothing, waits
- * for nothing, leaves the thread's contexts and capture mode and any capture as they were, and launches nothing if it fails.
+/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of every call: it allocates nothing but what
+ * the library has once, waits for nothing, leaves the thread's contexts and capture mode and any capture as they were, and launches nothing if it fails.
  *
  * The library keeps what it has learnt of a driver, so every case runs in a child that is the first to use it: CHILD_CASE. */
 #ifndef WSGEMM_TESTS_FAKE_CALLS_H
