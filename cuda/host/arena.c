@@ -34,8 +34,12 @@ static wsgemm_status launch(ws_arena *arena, int which, const char *name, ws_are
   CUresult result;
   CUkernel kernel = ws_device_plain_kernel(own->device, which, &result);
   if (!kernel) return ws_fail_kernel(arena->h, name, own->device, result);
-  return ws_launch(arena->h, kernel, (int64_t)own->device->n_sms * BLOCKS_PER_SM, N_THREADS, 0, 1, WS_BEGIN_AFTER, own->stream,
-                   args);
+  const ws_launch l = {.kernel = kernel,
+                       .n_blocks = (int64_t)own->device->n_sms * BLOCKS_PER_SM,
+                       .n_threads = N_THREADS,
+                       .cluster = 1,
+                       .args = {.arena = *args}};
+  return checked(arena, "launch", ws_launch_make(&l, own->stream));
 }
 
 static wsgemm_status fill(ws_arena *arena, CUdeviceptr to, size_t bytes, wsgemm_type type, uint64_t seed) {

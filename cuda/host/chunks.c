@@ -5,7 +5,7 @@
 
 enum { LEAST_SIDE = 256 };
 
-ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first) {
+ws_problem ws_chunk_at(const ws_problem *p, const ws_chunks *pieces, int64_t m_first, int64_t n_first, int64_t batch_first) {
   ws_problem piece = *p;
   const int bytes = ws_types[p->type].bytes, bytes_c = ws_types[p->type_c].bytes;
   piece.m = ws_min(pieces->m, p->m - m_first), piece.n = ws_min(pieces->n, p->n - n_first);
@@ -24,18 +24,18 @@ ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_f
   return piece;
 }
 
-ws_pieces ws_smallest_pieces(const ws_problem *p) { return (ws_pieces){ws_min(p->m, LEAST_SIDE), ws_min(p->n, LEAST_SIDE), 1}; }
+ws_chunks ws_smallest_chunks(const ws_problem *p) { return (ws_chunks){ws_min(p->m, LEAST_SIDE), ws_min(p->n, LEAST_SIDE), 1}; }
 
 static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
 
 /* The first piece is the largest. An operand that it takes as it stands may yet begin elsewhere in the next products, if the stride is not
  * aligned; if it is, all do as those. */
-double ws_pieces_bytes(const ws_problem *p, ws_piece_bytes *bytes_of, const ws_pieces *pieces, double *of_a, double *of_b) {
-  const ws_problem first = ws_piece_at(p, pieces, 0, 0, 0);
+double ws_chunks_bytes(const ws_problem *p, ws_chunk_bytes *bytes_of, const ws_chunks *pieces, double *of_a, double *of_b) {
+  const ws_problem first = ws_chunk_at(p, pieces, 0, 0, 0);
   bytes_of(&first, of_a, of_b);
   if (pieces->batch < p->batch_count) {
     double next_a, next_b;
-    const ws_problem next = ws_piece_at(p, pieces, 0, 0, pieces->batch);
+    const ws_problem next = ws_chunk_at(p, pieces, 0, 0, pieces->batch);
     bytes_of(&next, &next_a, &next_b);
     *of_a = next_a > *of_a ? next_a : *of_a, *of_b = next_b > *of_b ? next_b : *of_b;
   }
@@ -43,11 +43,11 @@ double ws_pieces_bytes(const ws_problem *p, ws_piece_bytes *bytes_of, const ws_p
 }
 
 /* Products first: a batch of small ones is many. Then the side whose operand needs more, while it can be cut. */
-bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces) {
-  *pieces = (ws_pieces){p->m, p->n, p->batch_count};
+bool ws_chunks_for(const ws_problem *p, ws_chunk_bytes *bytes_of, double bytes, ws_chunks *pieces) {
+  *pieces = (ws_chunks){p->m, p->n, p->batch_count};
   while (true) {
     double of_a, of_b;
-    if (ws_pieces_bytes(p, bytes_of, pieces, &of_a, &of_b) <= bytes) return true;
+    if (ws_chunks_bytes(p, bytes_of, pieces, &of_a, &of_b) <= bytes) return true;
     int64_t *side = of_a >= of_b ? &pieces->m : &pieces->n;
     if (*side <= LEAST_SIDE) side = side == &pieces->m ? &pieces->n : &pieces->m;
     if (pieces->batch > 1)
@@ -60,12 +60,12 @@ bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, 
 }
 
 /* A serves a whole row of pieces; B all rows of them, where a row is one piece. */
-wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws_piece_work *work, void *context) {
+wsgemm_status ws_for_each_chunk(const ws_problem *p, const ws_chunks *pieces, ws_chunk_work *work, void *context) {
   for (int64_t batch = 0; batch < p->batch_count; batch += pieces->batch)
     for (int64_t m = 0; m < p->m; m += pieces->m)
       for (int64_t n = 0; n < p->n; n += pieces->n) {
-        const ws_problem piece = ws_piece_at(p, pieces, m, n, batch);
-        const ws_piece_place place = {m, n, batch, n == 0, m == 0 || pieces->n < p->n};
+        const ws_problem piece = ws_chunk_at(p, pieces, m, n, batch);
+        const ws_chunk_place place = {m, n, batch, n == 0, m == 0 || pieces->n < p->n};
         const wsgemm_status status = work(context, &piece, &place);
         if (status) return status;
       }

@@ -5,32 +5,32 @@
 #include "core/internal.h"
 
 /* Rows and columns of C, and products of the batch, worked on at a time. */
-typedef struct ws_pieces {
+typedef struct ws_chunks {
   int64_t m, n, batch;
-} ws_pieces;
+} ws_chunks;
 
 /* Bytes that a piece needs in all, and those for each operand. */
-typedef double ws_piece_bytes(const ws_problem *piece, double *of_a, double *of_b);
+typedef double ws_chunk_bytes(const ws_problem *piece, double *of_a, double *of_b);
 
 /* Those that the largest piece needs, and all others have enough with. */
-double ws_pieces_bytes(const ws_problem *p, ws_piece_bytes *bytes_of, const ws_pieces *pieces, double *of_a, double *of_b);
+double ws_chunks_bytes(const ws_problem *p, ws_chunk_bytes *bytes_of, const ws_chunks *pieces, double *of_a, double *of_b);
 
 /* The largest pieces that need at most so many bytes; false: there are none. */
-bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces);
+bool ws_chunks_for(const ws_problem *p, ws_chunk_bytes *bytes_of, double bytes, ws_chunks *pieces);
 
 /* The smallest that there are. */
-ws_pieces ws_smallest_pieces(const ws_problem *p);
+ws_chunks ws_smallest_chunks(const ws_problem *p);
 
 /* What of the problem begins with this row, column and product; its column sums are the whole problem's. */
-ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);
+ws_problem ws_chunk_at(const ws_problem *p, const ws_chunks *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);
 
 /* Where a piece begins; A, or B, is the same as in the piece before unless it is new. */
-typedef struct ws_piece_place {
+typedef struct ws_chunk_place {
   int64_t m, n, product;
   bool new_a, new_b;
-} ws_piece_place;
-typedef wsgemm_status ws_piece_work(void *context, const ws_problem *piece, const ws_piece_place *place);
+} ws_chunk_place;
+typedef wsgemm_status ws_chunk_work(void *context, const ws_problem *piece, const ws_chunk_place *place);
 
 /* One piece after the other, to the first that fails. */
-wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws_piece_work *work, void *context);
+wsgemm_status ws_for_each_chunk(const ws_problem *p, const ws_chunks *pieces, ws_chunk_work *work, void *context);
 #endif

@@ -8,7 +8,7 @@
 /* Bytes of an operand's copy; 0: it is taken as it stands. */
 double ws_copy_bytes(const ws_lines *x);
 
-/* Of both operands (ws_piece_bytes); 0: both are taken as they stand. */
+/* Of both operands (ws_chunk_bytes); 0: both are taken as they stand. */
 double ws_copies_bytes(const ws_problem *p, double *of_a, double *of_b);
 
 /* Turns x into a copy at `to`, and says in *op how it is made. */

@@ -342,3 +342,12 @@ wsgemm_status ws_gpu_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device 
   plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
   return settle(h, device, model_row_idx, plan);
 }
+
+ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk) {
+  ws_gpu_plan plan = *whole;
+  plan.problem = chunk;
+  plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_parts);
+  plan.grid.group = whole->grid.group;
+  plan.n_items = ws_tile_items(&plan.grid);
+  return plan;
+}

@@ -130,7 +130,7 @@ static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, dou
 
 static double bytes_of_one(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
 static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
-ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
+ws_chunk_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
 
 /* The state, slices, maxima, scales, groups. */
 static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *at) {
@@ -164,7 +164,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
 }
 
 /* The part of a packed operand that a piece takes. Its two slices stand where they were packed, three in the call's memory. */
-static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_piece_place *place, bool is_a,
+static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_chunk_place *place, bool is_a,
                                 int n_slices, char *at) {
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
   ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
@@ -192,13 +192,13 @@ static ws_lines slices_of(const ws_operand_forms *x, const ws_slice_operand *op,
 
 /* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
  * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
-static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
+static bool is_counted(const ws_chunk_place *place, bool is_a, bool is_shared, bool is_packed) {
   const int64_t own = is_a ? place->m : place->n, other = is_a ? place->n : place->m;
   return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
 }
 
 /* One operand of a piece; whether its marks are to be counted. */
-static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_place *place, bool is_a, const ws_operand_forms *x,
+static ws_slice_operand operand_for(const ws_problem *piece, const ws_chunk_place *place, bool is_a, const ws_operand_forms *x,
                                     int n_first, int n_slices, char *at, bool *counts) {
   const wsgemm_packed *packed = packed_of(piece, is_a, n_first);
   *counts = is_counted(place, is_a, (is_a ? piece->stride_a : piece->stride_b) == 0, packed != NULL);
@@ -208,7 +208,7 @@ static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_plac
   return op;
 }
 
-ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at,
+ws_sliced ws_sliced_make(const ws_problem *piece, const ws_chunk_place *place, int n_first, int n_slices, char *a_at,
                          char *b_at) {
   const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
   ws_sliced s = {.args = {.n_slices = n_slices}};

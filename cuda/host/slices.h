@@ -17,7 +17,7 @@ bool ws_slices_fit(const ws_problem *p);
 double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device);
 
 /* Memory for slices and what belongs to them: of one slice, and of two or three. */
-ws_piece_bytes *ws_sliced_bytes(int n_slices);
+ws_chunk_bytes *ws_sliced_bytes(int n_slices);
 
 /* A piece's operands in its memory. */
 typedef struct ws_sliced {
@@ -29,7 +29,7 @@ typedef struct ws_sliced {
 
 /* n_first: slices that an operand has at first (ws_n_slices); n_slices: the same, or the three after two, which take their place. a_at, b_at:
  * begin at whole 256 bytes. */
-ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at, char *b_at);
+ws_sliced ws_sliced_make(const ws_problem *piece, const ws_chunk_place *place, int n_first, int n_slices, char *a_at, char *b_at);
 
 /* Whether A, or B, comes in a packed form of so many slices. */
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);

@@ -1,0 +1,118 @@
+/* executor.c - see executor.h. */
+#include "cuda/host/executor.h"
+
+wsgemm_status ws_executor_open(ws_executor *x, wsgemm_handle *h, int ordinal, bool *is_pushed) {
+  wsgemm_status status;
+  *x = (ws_executor){.h = h, .workspace = ws_caller_workspace_get(h)};
+  x->stream = x->loan.stream = (CUstream)atomic_load_explicit(&h->stream, memory_order_relaxed);
+  x->device = ws_device_enter(h, ordinal, x->stream, is_pushed, &status);
+  return status;
+}
+
+wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status status) {
+  const CUresult result = ws_lending_end(x->device, &x->loan);
+  if (!status && result != CUDA_SUCCESS) status = ws_fail_cuda(x->h, "memory of the graph", result);
+  ws_device_leave(is_pushed);
+  return status;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------------------- */
+
+/* NULL: it lies on another device. Held, as another thread's call may use it on the same stream. */
+static char *find_workspace(ws_executor *x) {
+  const ws_caller_workspace *w = &x->workspace;
+  if (w->device != x->device->ordinal) return NULL;
+  ws_lending_hold(x->device, &x->loan, w->memory, w->bytes);
+  return w->memory;
+}
+
+wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, char **memory, int64_t *bytes) {
+  if (x->workspace.memory) {
+    *memory = find_workspace(x), *bytes = x->workspace.bytes;
+    return WSGEMM_SUCCESS;
+  }
+  const char *lacks;
+  const CUresult result = ws_lend_copies(x->device, &x->loan, need, memory, bytes, &lacks);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return ws_fail(x->h, WSGEMM_ALLOC_FAILED,
+                   "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",
+                   x->device->ordinal, lacks, (long long)need->whole, (long long)need->least);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "memory for copies", result);
+}
+
+/* The state of this call in device memory; NULL: all are taken, or none can be had. */
+static wsgemm_status find_state(ws_executor *x, ws_launch_state **state) {
+  const CUresult result = ws_lend_state(x->device, &x->loan, state);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "stream", result);
+}
+
+/* NULL: there are not as many bytes. */
+static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
+  *sums = NULL;
+  if (x->workspace.memory) {
+    char *const memory = find_workspace(x);
+    if (memory && x->workspace.bytes - x->n_taken >= bytes) *sums = memory + x->n_taken;
+    return WSGEMM_SUCCESS;
+  }
+  if (bytes > WS_SUMS_BYTES) return WSGEMM_SUCCESS;
+  const CUresult result = ws_lend_sums(x->device, &x->loan, sums);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "partial sums", result);
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------------------- */
+
+static wsgemm_status make(const ws_executor *x, const ws_launch *l) {
+  const CUresult result = ws_launch_make(l, x->stream);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
+}
+
+static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
+  ws_launch_state *state = NULL;
+  ws_sched_args *sched = l->is_by_map ? &l->args.wgmma.sched : &l->args.gemm.sched;
+  const wsgemm_status status = find_state(x, &state);
+  if (status) return status;
+  if (state) {
+    sched->queue = &state->queue;
+    sched->quantum = l->stealing.quantum;
+    ws_sched_spread_last(sched, l->stealing.n_resident, x->device->n_sms);
+    l->n_blocks = l->stealing.n_blocks;
+  }
+  return make(x, l);
+}
+
+/* *is_made: whether there is memory for the sums, and room: a context may have a few of the device's SMs. */
+static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *is_made) {
+  ws_launch_state *state = NULL;
+  char *sums = NULL;
+  wsgemm_status status = find_state(x, &state);
+  if (!status && state) status = find_sums(x, l->sums_bytes, &sums);
+  *is_made = status || sums;
+  if (status || !sums) return status;
+  l->args.gemm.split.sums = sums, l->args.gemm.split.barrier = &state->barrier;
+  const CUresult result = ws_launch_make(l, x->stream);
+  *is_made = result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return result == CUDA_SUCCESS || !*is_made ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
+}
+
+static wsgemm_status make_substitute(ws_executor *x, ws_launch *l) {
+  CUresult result;
+  const ws_device_kernel *kernel = ws_device_kernel_get(x->device, l->row_idx, WS_ENTRY_SPLIT, &result);
+  if (!kernel) return ws_fail_kernel(x->h, l->what, x->device, result);
+  l->kernel = kernel->kernel;
+  return make(x, l);
+}
+
+wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list) {
+  bool is_made = true;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int i = 0; i < list->n && !status; i++) {
+    ws_launch *l = &list->entry[i];
+    if (l->is_substitute && is_made) continue;
+    is_made = true;
+    status = l->is_substitute        ? make_substitute(x, l)
+             : l->sums_bytes > 0     ? make_with_sums(x, l, &is_made)
+             : l->stealing.is_wanted ? make_stealing(x, l)
+                                     : make(x, l);
+  }
+  return status;
+}
