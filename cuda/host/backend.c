@@ -65,7 +65,10 @@ static wsgemm_status run_product(ws_executor *x, const ws_gemm_plan *plan, char 
   if (ws_is_by_map(plan->row.kind)) return run_in_chunks(x, plan, memory, bytes);
   ws_launch_list list;
   ws_lower_product(plan, x->device, &list);
-  return ws_execute(x, &list);
+  wsgemm_status status = ws_execute(x, &list);
+  if (status || !list.lacks_sums) return status;
+  status = ws_lower_without_sums(x->h, plan, x->device, &list);
+  return status ? status : ws_execute(x, &list);
 }
 
 static wsgemm_status run_gemm(ws_executor *x, const void *what) {

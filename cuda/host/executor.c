@@ -80,39 +80,29 @@ static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
   return make(x, l);
 }
 
-/* *is_made: whether there is memory for the sums, and room: a context may have a few of the device's SMs. */
-static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *is_made) {
+/* *lacks_sums: there is no memory for them, or no room: a context may have a few of the device's SMs. */
+static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *lacks_sums) {
   ws_launch_state *state = NULL;
   char *sums = NULL;
   wsgemm_status status = find_state(x, &state);
   if (!status && state) status = find_sums(x, l->sums_bytes, &sums);
-  *is_made = status || sums;
+  *lacks_sums = !status && !sums;
   if (status || !sums) return status;
   l->args.gemm.split.sums = sums, l->args.gemm.split.barrier = &state->barrier;
   const CUresult result = ws_launch_make(l, x->stream);
-  *is_made = result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return result == CUDA_SUCCESS || !*is_made ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
-}
-
-static wsgemm_status make_substitute(ws_executor *x, ws_launch *l) {
-  CUresult result;
-  const ws_device_kernel *kernel = ws_device_kernel_get(x->device, l->row_idx, WS_ENTRY_SPLIT, &result);
-  if (!kernel) return ws_fail_kernel(x->h, l->what, x->device, result);
-  l->kernel = kernel->kernel;
-  return make(x, l);
+  *lacks_sums = result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return result == CUDA_SUCCESS || *lacks_sums ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
 }
 
 wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list) {
-  bool is_made = true;
   wsgemm_status status = WSGEMM_SUCCESS;
-  for (int i = 0; i < list->n && !status; i++) {
+  list->lacks_sums = false;
+  for (int i = 0; i < list->n && !status && !list->lacks_sums; i++) {
     ws_launch *l = &list->entry[i];
-    if (l->is_substitute && is_made) continue;
-    is_made = true;
-    status = l->is_substitute        ? make_substitute(x, l)
-             : l->sums_bytes > 0     ? make_with_sums(x, l, &is_made)
-             : l->stealing.is_wanted ? make_stealing(x, l)
-                                     : make(x, l);
+    if (l->sums_bytes > 0)
+      status = make_with_sums(x, l, &list->lacks_sums);
+    else
+      status = l->stealing.is_wanted ? make_stealing(x, l) : make(x, l);
   }
   return status;
 }

@@ -21,6 +21,6 @@ wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status st
 /* Memory for copies: the caller's workspace, or of the library's own at least need->least bytes. */
 wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, char **memory, int64_t *bytes);
 
-/* To the first that fails. */
+/* To the first that fails, or for which there are no sums (list->lacks_sums). */
 wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list);
 #endif

@@ -26,9 +26,6 @@ typedef struct ws_launch {
   ws_begin begin;
   ws_stealing stealing;
   int64_t sums_bytes; /* needs a launch state and so much memory for partial sums; 0: neither */
-  /* Takes the place of the launch before where that cannot be made, for want of those or of SMs; its kernel is looked up only then. */
-  bool is_substitute;
-  int row_idx; /* of a substitute */
   bool is_by_map;
   union {
     ws_gemm_args gemm;
@@ -45,6 +42,7 @@ typedef struct ws_launch {
 enum { WS_MOST_LAUNCHES = 8 };
 typedef struct ws_launch_list {
   int n;
+  bool lacks_sums; /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
   ws_launch entry[WS_MOST_LAUNCHES];
 } ws_launch_list;
 /* One more, zero but for what is given. */

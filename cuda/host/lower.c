@@ -32,28 +32,38 @@ static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
   return args;
 }
 
+static ws_split_args parts_of(const ws_split *split) {
+  return (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
+}
+
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
- * streams cannot each hold half of it. Who may steal what is no question then. Without memory for the sums every block works on all parts of
- * its tile, one after the other: the same sums in the same order. */
+ * streams cannot each hold half of it. Who may steal what is no question then. */
 static void add_split(const ws_gpu_plan *plan, const ws_device *device, ws_launch_list *list) {
-  const ws_split *split = &plan->split;
-  const ws_split_args parts = {.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
   ws_launch *l = ws_launch_add(list, row->name, plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads,
                                row->shared_bytes, WS_BEGIN_COOPERATIVE);
   l->args.gemm = args_of_plan(plan);
-  l->args.gemm.split = parts;
-  l->sums_bytes = split->bytes;
+  l->args.gemm.split = parts_of(&plan->split);
+  l->sums_bytes = plan->split.bytes;
+}
+
+/* Every block works on all parts of its tile, one after the other: the same sums in the same order. */
+wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole, ws_device *device, ws_launch_list *list) {
+  const ws_gpu_plan *plan = &whole->row;
   const int row_idx = ws_gpu_plan_smallest_row(plan);
-  row = ws_cuda_row_at(row_idx);
+  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  l = ws_launch_add(list, row->name, NULL, ws_tile_items(&grid), row->n_threads, row->shared_bytes + row->total_bytes,
-                    WS_BEGIN_STREAM_ORDERED);
-  l->is_substitute = true, l->row_idx = row_idx;
+  CUresult result;
+  const ws_device_kernel *kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
+  if (!kernel) return ws_fail_kernel(h, row->name, device, result);
+  list->n = 0;
+  ws_launch *l = ws_launch_add(list, row->name, kernel->kernel, ws_tile_items(&grid), row->n_threads,
+                               row->shared_bytes + row->total_bytes, WS_BEGIN_STREAM_ORDERED);
   l->args.gemm = args_of_plan(plan);
-  l->args.gemm.split = parts, l->args.gemm.grid = grid;
+  l->args.gemm.split = parts_of(&plan->split), l->args.gemm.grid = grid;
   l->args.gemm.sched.n_items = (uint32_t)ws_tile_items(&grid);
+  return WSGEMM_SUCCESS;
 }
 
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {

@@ -14,6 +14,8 @@ wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const w
 
 /* Any other product. */
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list);
+/* In its place, where list->lacks_sums. */
+wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *plan, ws_device *device, ws_launch_list *list);
 
 wsgemm_status ws_lower_last(wsgemm_handle *h, const ws_gemm_plan *plan, ws_device *device, ws_launch_list *list);
 

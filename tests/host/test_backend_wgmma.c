@@ -202,6 +202,35 @@ CHILD_CASE(without_memory) {
   }
 }
 
+/* However small the memory for copies: as many parts of k as with enough of it, as these decide about bits. */
+CHILD_CASE(parts_of_k_in_pieces) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  void *workspace = fake_alloc(FAKE_DEVICE, 0, (size_t)1 << 30);
+  for (int64_t side = 256; side <= 4096; side *= 2)
+    for (int64_t k = 2048; k <= 8192; k *= 2) {
+      wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, side, side, k);
+      wsgemm_handle *h = NULL;
+      int k_parts = 0;
+      size_t bytes = 0;
+      d.lda++, d.ldb++;
+      REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s",
+              wsgemm_last_error());
+      for (int part = 1; part <= 8; part *= 2) {
+        REQUIRE(wsgemm_set_workspace(h, workspace, bytes / (size_t)part) == WSGEMM_SUCCESS &&
+                    watched_gemm(h, &d) == WSGEMM_SUCCESS,
+                "%s", wsgemm_last_error());
+        for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) {
+          if (!is_wgmma(&fake.launch[i])) continue;
+          if (part == 1) k_parts = row_of(&fake.launch[i])->k_parts;
+          CHECK(row_of(&fake.launch[i])->k_parts == k_parts, "side %lld, k %lld, 1/%d of the memory: %s, not %d parts",
+                (long long)side, (long long)k, part, fake.launch[i].kernel, k_parts);
+        }
+      }
+      wsgemm_destroy(h);
+    }
+}
+
 /* Of two operands too large for the memory, one after the other, the first is aligned and the second is not: its copy has its place. */
 CHILD_CASE(odd_strides) {
   (void)unused;
@@ -278,6 +307,7 @@ static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"pieces", pieces},
                                           {"without_memory", without_memory},
                                           {"odd_strides", odd_strides},
+                                          {"parts_of_k_in_pieces", parts_of_k_in_pieces},
                                           {"parts_of_k", parts_of_k},
                                           {"other_devices", other_devices}};
 CHECK_MAIN("backend_wgmma", cases)
