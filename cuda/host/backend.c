@@ -51,13 +51,16 @@ static wsgemm_status run_chunk(void *context, const ws_problem *chunk, const ws_
 
 /* memory: for the operands' other form, if they need one. */
 static wsgemm_status run_in_chunks(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
-  const ws_problem *p = &plan->product;
+  const ws_problem *p = plan->product;
   ws_chunk_bytes *const bytes_of = ws_bytes_of_form(plan->n_slices);
-  ws_chunks chunks;
-  double of_a, of_b;
-  ws_chunks_for(p, bytes_of, (double)bytes, &chunks);
-  ws_chunks_bytes(p, bytes_of, &chunks, &of_a, &of_b);
-  chunks_call call = {x, plan, memory, memory ? memory + (int64_t)of_a : NULL};
+  ws_chunks chunks = plan->chunks;
+  chunks_call call = {x, plan, memory, memory};
+  if (memory) {
+    double of_a, of_b;
+    if (bytes + plan->residual_bytes < plan->need.whole) ws_chunks_for(p, bytes_of, (double)bytes, &chunks);
+    ws_chunks_bytes(p, bytes_of, &chunks, &of_a, &of_b);
+    call.b_at = memory + (int64_t)of_a;
+  }
   return ws_for_each_chunk(p, &chunks, run_chunk, &call);
 }
 

@@ -23,14 +23,17 @@ static double most_bytes(const ws_caller_workspace *w, const ws_device *device) 
 }
 
 /* What the operands need beside taken bytes, of `most`. false: no chunk of C gets by with that. */
-static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double most, ws_copies_need *need) {
+static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double most, ws_chunks *chunks, ws_copies_need *need) {
   ws_chunk_bytes *const bytes_of = ws_bytes_of_form(n_slices);
-  const ws_chunks smallest = ws_smallest_chunks(p);
-  ws_chunks chunks;
   double of_a, of_b;
-  if (!ws_chunks_for(p, bytes_of, most - (double)taken, &chunks)) return false;
-  const double whole = ws_chunks_bytes(p, bytes_of, &chunks, &of_a, &of_b);
+  *chunks = (ws_chunks){p->m, p->n, p->batch_count};
+  double whole = bytes_of(p, &of_a, &of_b);
   if (whole == 0) return true;
+  if (whole > most - (double)taken) {
+    if (!ws_chunks_for(p, bytes_of, most - (double)taken, chunks)) return false;
+    whole = ws_chunks_bytes(p, bytes_of, chunks, &of_a, &of_b);
+  }
+  const ws_chunks smallest = ws_smallest_chunks(p);
   need->whole = taken + (int64_t)whole;
   need->least = taken + (int64_t)ws_chunks_bytes(p, bytes_of, &smallest, &of_a, &of_b);
   return true;
@@ -38,7 +41,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
 
 /* Kernels of a product by slices that are no rows, before the first of them writes to C. */
 static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device) {
-  const int is_complex = plan->product.type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
+  const int is_complex = plan->product->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
   const int plain[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < sizeof plain / sizeof plain[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
@@ -49,17 +52,17 @@ static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device)
 static wsgemm_status plan_sliced(wsgemm_handle *h, ws_device *device, ws_gemm_plan *plan) {
   const CUresult result = find_sliced_kernels(plan, device);
   if (result != CUDA_SUCCESS) return ws_fail_kernel(h, "slices", device, result);
-  wsgemm_status status = ws_gpu_plan_make(h, &plan->product, device, WS_ROW_SLICED, plan->n_slices, &plan->row);
-  if (!status && plan->n_slices == 2) status = ws_gpu_plan_make(h, &plan->product, device, WS_ROW_SLICED, 3, &plan->row_of_three);
+  wsgemm_status status = ws_gpu_plan_make(h, plan->product, device, WS_ROW_SLICED, plan->n_slices, &plan->row);
+  if (!status && plan->n_slices == 2) status = ws_gpu_plan_make(h, plan->product, device, WS_ROW_SLICED, 3, &plan->row_of_three);
   return status;
 }
 
 static wsgemm_status plan_product(wsgemm_handle *h, ws_device *device, double most, ws_gemm_plan *plan) {
-  const ws_problem *p = &plan->product;
+  const ws_problem *p = plan->product;
   const ws_copies_need of_residual = {plan->residual_bytes, plan->residual_bytes};
   const ws_row_kind kind = ws_gpu_kind_for(h, p, device, &plan->n_slices);
   plan->need = of_residual;
-  if (ws_is_by_map(kind) && find_need(p, plan->n_slices, plan->residual_bytes, most, &plan->need)) {
+  if (ws_is_by_map(kind) && find_need(p, plan->n_slices, plan->residual_bytes, most, &plan->chunks, &plan->need)) {
     if (kind == WS_ROW_WGMMA) return ws_gpu_plan_make(h, p, device, kind, 0, &plan->row);
     const wsgemm_status status = plan_sliced(h, device, plan);
     if (status != WSGEMM_ARCH_MISMATCH) return status;
@@ -105,8 +108,13 @@ wsgemm_status ws_gemm_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device
       return ws_fail(h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)",
                      residual);
     plan->residual_bytes = (int64_t)residual;
-    plan->product = *p;
-    if (plan->has_steps) plan->product.has_epilogue = false, keep_c(&plan->steps);
+    plan->product = p;
+    if (plan->has_steps) {
+      plan->without_epilogue = *p;
+      plan->without_epilogue.has_epilogue = false;
+      plan->product = &plan->without_epilogue;
+      keep_c(&plan->steps);
+    }
     status = plan_product(h, device, most, plan);
   }
   return status ? status : find_last_kernels(h, device, plan);

@@ -9,13 +9,15 @@
 typedef struct ws_gemm_plan {
   const ws_problem *problem;
   bool multiplies;
-  ws_problem product; /* without its epilogue, if that comes after it */
-  int n_slices;       /* of a product by slices */
+  const ws_problem *product; /* the problem, or that without its epilogue, if that comes after it */
+  ws_problem without_epilogue;
+  int n_slices; /* of a product by slices */
   ws_gpu_plan row, row_of_three;
   bool has_steps; /* over C as it stands: of the epilogue, or beta C */
   ws_problem steps;
   int64_t residual_bytes; /* for a copy of C, its own residual; 0: there is none */
   ws_copies_need need;    /* with that; 0: no copies */
+  ws_chunks chunks;       /* of a product by tensor maps (ws_is_by_map), with need.whole */
 } ws_gemm_plan;
 
 /* The device's context must be current; kernels are loaded. */

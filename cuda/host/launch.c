@@ -36,13 +36,9 @@ CUresult ws_launch_make(const ws_launch *l, CUstream stream) {
 ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel, int64_t n_blocks, int n_threads,
                          int shared_bytes, ws_begin begin) {
   ws_launch *l = &list->entry[list->n++];
-  *l = (ws_launch){.what = what,
-                   .kernel = kernel,
-                   .n_blocks = n_blocks,
-                   .n_threads = n_threads,
-                   .shared_bytes = shared_bytes,
-                   .cluster = 1,
-                   .begin = begin};
+  l->what = what, l->kernel = kernel, l->n_blocks = n_blocks;
+  l->n_threads = n_threads, l->shared_bytes = shared_bytes, l->cluster = 1, l->begin = begin;
+  l->stealing.is_wanted = false, l->sums_bytes = 0, l->is_by_map = false;
   return l;
 }
 

@@ -45,7 +45,7 @@ typedef struct ws_launch_list {
   bool lacks_sums; /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
   ws_launch entry[WS_MOST_LAUNCHES];
 } ws_launch_list;
-/* One more, zero but for what is given. */
+/* One more, as it is given; its arguments are the caller's to fill in. */
 ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel, int64_t n_blocks, int n_threads,
                          int shared_bytes, ws_begin begin);
 

@@ -445,7 +445,7 @@ static CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstrea
   fake_stream *s = &fake.stream[stream_of(stream) - fake.stream];
   if (s->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE) fake.misuse = "an allocation beside a capture";
   if (!fake_current() || fake.device[fake_current()->device].has_no_pools) return leave(CUDA_ERROR_NOT_SUPPORTED);
-  if (!next) next = fake_alloc(FAKE_DEVICE, fake_current()->device, (size_t)1 << 41);
+  if (!next) next = fake_alloc(FAKE_DEVICE, fake_current()->device, (size_t)1 << 36);
   if (!next) return leave(CUDA_ERROR_OUT_OF_MEMORY);
   fake.node[fake.n_nodes++ % FAKE_N_NODES] = (fake_node){graph_of(s), next, bytes, false};
   *address = (CUdeviceptr)(uintptr_t)next;
