@@ -236,7 +236,7 @@ static void add(listing *l, const ws_tuning *t) {
 }
 
 /* Of a row: in which order items come, and who works on them; each with the other as it is built in, where they are of any consequence. Not
- * FIXED_BLOCKS: a search on an idle device does not see what it costs where multiprocessors are held by others. */
+ * FIXED_BLOCKS: a search on an idle device does not see what it costs where SMs are held by others. */
 static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, quanta[] = {4, 16};
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);

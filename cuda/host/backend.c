@@ -1,8 +1,9 @@
-/* backend.c - the GPU backend as the rest of the library sees it: places a problem, plans it, executes the plan, and says in words what it would
- * do.
+/* backend.c - the GPU backend as the rest of the library sees it: places a problem, plans it,
+ * executes the plan, and says in words what it would do.
  *
- * A call waits for nothing: its launches go onto the handle's stream. What a device needs once (its record, its kernels) is device.c's
- * business, memory lending.c's; what is launched is decided in gemm_plan.c, written down in lower.c, and done in executor.c. */
+ * A call waits for nothing: its launches go onto the handle's stream. What a device needs once (its
+ * record, its kernels) is device.c's business, memory lending.c's; what is launched is decided in
+ * gemm_plan.c, written down in lower.c, and done in executor.c. */
 #include "cuda/host/backend.h"
 
 #include <stdio.h>
@@ -34,7 +35,8 @@ int ws_cuda_kernel_find(const char *name) {
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
-/* The chunks of a product share memory for their operands, used by one chunk after the other, as the stream keeps their order. */
+/* The chunks of a product share memory for their operands, used by one chunk after the other, as
+ * the stream keeps their order. */
 typedef struct chunks_call {
   ws_executor *executor;
   const ws_gemm_plan *plan;
@@ -160,7 +162,7 @@ wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
   uint64_t n_marked;
   if (ws_driver_is_lost()) return ws_fail(h, WSGEMM_NO_DEVICE, "the GPU is lost by fork(); only the parent can use it");
-  const wsgemm_status status = ws_device_n_marked(h, device, &n_marked);
+  const wsgemm_status status = ws_device_fallback_count(h, device, &n_marked);
   if (status) return status;
   *count = (int64_t)n_marked;
   return WSGEMM_SUCCESS;

@@ -20,7 +20,8 @@ void ws_cuda_explain(wsgemm_handle *h, const ws_problem *p, int device, ws_text 
 /* Device memory that the call works faster with. */
 wsgemm_status ws_cuda_workspace_bytes(wsgemm_handle *h, const ws_problem *p, int device, size_t *bytes);
 wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *workspace, size_t bytes);
-/* Device memory for the packed form of A, or B (packed.c), and of how many slices it is; 0: products of such operands use none. */
+/* Device memory for the packed form of A, or B (packed.c), and of how many slices it is; 0:
+ * products of such operands use none. */
 wsgemm_status ws_cuda_packed_bytes(wsgemm_handle *h, const ws_problem *p, bool is_a, int device, int *n_slices, size_t *bytes);
 /* Makes it in packed->memory. */
 wsgemm_status ws_cuda_prepack(wsgemm_handle *h, const wsgemm_packed *packed);

@@ -291,7 +291,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
                                                                  (size_t)row->shared_bytes);
   if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
   if (result) return result;
-  /* As much shared memory as there is: else a launch may find a multiprocessor set up for the kernel before it, with room for fewer
+  /* As much shared memory as there is: else a launch may find an SM set up for the kernel before it, with room for fewer
    * blocks. A hint; nothing is lost if it is refused. */
   ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
                                device);
@@ -325,7 +325,7 @@ static CUresult find_plain(context_record *r, int which) {
   }
   if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
     snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
-  else if (which == WS_KERNEL_PITCH)
+  else if (which == WS_KERNEL_ALIGN_COPY)
     snprintf(name, sizeof name, "pitch");
   else if (which >= WS_KERNEL_COLUMN_SUMS)
     snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
@@ -368,7 +368,7 @@ static bool is_loaded(context_record *r, int image_idx) {
   return is_there;
 }
 
-wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
+wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
   wsgemm_status status;
   bool is_pushed;
   *n_marked = 0;

@@ -80,7 +80,8 @@ static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
   return make(x, l);
 }
 
-/* *lacks_sums: there is no memory for them, or no room: a context may have a few of the device's SMs. */
+/* *lacks_sums: there is no memory for them, or no room: a context may have a few of the device's
+ * SMs. */
 static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *lacks_sums) {
   ws_launch_state *state = NULL;
   char *sums = NULL;

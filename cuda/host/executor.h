@@ -1,9 +1,11 @@
-/* executor.h - makes launches, in their order, on one device and stream, and gets for them what they need of memory (lending.h). */
+/* executor.h - makes launches, in their order, on one device and stream, and gets for them what
+ * they need of memory (lending.h). */
 #ifndef WS_CUDA_EXECUTOR_H
 #define WS_CUDA_EXECUTOR_H
 #include "cuda/host/launch.h"
 
-/* A call on its way: where to, and with which memory. What of the handle may change meanwhile it has from its beginning. */
+/* A call on its way: where to, and with which memory. What of the handle may change meanwhile it
+ * has from its beginning. */
 typedef struct ws_executor {
   wsgemm_handle *h;
   ws_device *device;

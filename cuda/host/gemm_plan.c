@@ -5,10 +5,10 @@
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 
-ws_chunk_bytes *ws_bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_copies_bytes; }
+ws_chunk_bytes *ws_bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_align_copies_bytes; }
 
-/* Whether the steps of the epilogue come after the product, in a launch of their own: they are one rounding each anyway, where C is of the type
- * of the sums. */
+/* Whether the steps of the epilogue come after the product, in a launch of their own: they are one
+ * rounding each anyway, where C is of the type of the sums. */
 static bool has_steps_after(const ws_problem *p) { return ws_has_steps(p) && !ws_is_half(p->type); }
 
 static double bytes_for_residual(const ws_problem *p) {
@@ -17,7 +17,8 @@ static double bytes_for_residual(const ws_problem *p) {
   return has_steps_after(p) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
 }
 
-/* Bytes that a call may have for copies, if the device has room for them: of the caller's workspace, else of the library's own memory. */
+/* Bytes that a call may have for copies, if the device has room for them: of the caller's
+ * workspace, else of the library's own memory. */
 static double most_bytes(const ws_caller_workspace *w, const ws_device *device) {
   return !w->memory ? WS_COPIES_BYTES : w->device == device->ordinal ? (double)w->bytes : 0;
 }
@@ -42,7 +43,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
 /* Kernels of a product by slices that are no rows, before the first of them writes to C. */
 static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device) {
   const int is_complex = plan->product->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
-  const int plain[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
+  const int plain[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_FALLBACK + is_complex};
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < sizeof plain / sizeof plain[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
   return result;
@@ -90,7 +91,7 @@ static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, cons
   if (p->has_epilogue && p->epilogue.column_sums &&
       !ws_device_plain_kernel(device, WS_KERNEL_COLUMN_SUMS + (int)p->type_c, &result))
     return ws_fail_kernel(h, "column sums", device, result);
-  if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_PITCH, &result))
+  if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
     return ws_fail_kernel(h, "pitch", device, result);
   return WSGEMM_SUCCESS;
 }

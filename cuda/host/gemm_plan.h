@@ -1,5 +1,6 @@
-/* gemm_plan.h - what a call on matrices comes to, decided once: which arithmetic, which rows, what memory. From the problem, the handle and the
- * device alone; nothing is launched or taken. lower.h makes launches of it. */
+/* gemm_plan.h - what a call on matrices comes to, decided once: which arithmetic, which rows, what
+ * memory. From the problem, the handle and the device alone; nothing is launched or taken. lower.h
+ * makes launches of it. */
 #ifndef WS_CUDA_GEMM_PLAN_H
 #define WS_CUDA_GEMM_PLAN_H
 #include "cuda/host/chunks.h"
@@ -27,7 +28,8 @@ wsgemm_status ws_gemm_plan_make(wsgemm_handle *h, const ws_problem *p, ws_device
 /* What the operands' other form needs: slices, or (n_slices 0) copies. */
 ws_chunk_bytes *ws_bytes_of_form(int n_slices);
 
-/* Memory that the call works faster with: for copies, or for partial sums; what of it a row's operands or sums take. */
+/* Memory that the call works faster with: for copies, or for partial sums; what of it a row's
+ * operands or sums take. */
 double ws_gemm_workspace_bytes(wsgemm_handle *h, const ws_problem *p, const ws_device *device);
 double ws_gemm_operand_bytes(wsgemm_handle *h, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device);
 #endif

@@ -1,5 +1,5 @@
-/* image.c - the bytes that nvcc made (CMakeLists.txt: WS_IMAGE_DIR), put into the read-only data of the library. No constructor runs
- * and no driver is called for them. */
+/* image.c - the bytes that nvcc made (CMakeLists.txt: WS_IMAGE_DIR), put into the read-only data of
+ * the library. No constructor runs and no driver is called for them. */
 #include "cuda/host/image.h"
 
 #define IMAGE(name)                                                                                  \

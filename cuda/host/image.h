@@ -1,5 +1,7 @@
-/* image.h - the compiled kernels, linked in as data: one image for the rows of each element type, one for the wgmma rows, one for those of
- * slices with their other kernels, one for the kernels that are no rows, one each for the launch states and partial sums. The driver is given an image when a kernel of it is first needed. */
+/* image.h - the compiled kernels, linked in as data: one image for the rows of each element type,
+ * one for the wgmma rows, one for those of slices with their other kernels, one for the kernels
+ * that are no rows, one each for the launch states and partial sums. The driver is given an image
+ * when a kernel of it is first needed. */
 #ifndef WS_CUDA_IMAGE_H
 #define WS_CUDA_IMAGE_H
 #include "core/internal.h"

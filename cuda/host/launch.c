@@ -42,7 +42,8 @@ ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel
   return l;
 }
 
-/* `blocks`: the number that takes one step. NULL: there is no such kernel, for the reason in *status. */
+/* `blocks`: the number that takes one step. NULL: there is no such kernel, for the reason in
+ * *status. */
 static ws_launch *add_over(wsgemm_handle *h, int which, const char *what, double blocks, int n_threads, int shared_bytes,
                            ws_begin begin, ws_device *device, ws_launch_list *list, wsgemm_status *status) {
   enum { THREADS_PER_SM = 2048 };
@@ -82,8 +83,8 @@ wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_
   wsgemm_status status;
   const int64_t n_lines =
       ws_max(args->operand[0].n_lines * args->operand[0].n_products, args->operand[1].n_lines * args->operand[1].n_products);
-  ws_launch *l = add_over(h, WS_KERNEL_PITCH, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
-                          device, list, &status);
+  ws_launch *l = add_over(h, WS_KERNEL_ALIGN_COPY, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0,
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
   if (l) l->args.align_copy = *args;
   return status;
 }
@@ -114,7 +115,7 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_marke
   const int of_type = type == WSGEMM_C32;
   wsgemm_status status;
   const double blocks = (double)ws_min(args->gemm.sched.n_items, 4 * device->n_sms);
-  ws_launch *l = add_over(h, WS_KERNEL_MARKED + of_type, "fallback", blocks, shapes[of_type].n_threads,
+  ws_launch *l = add_over(h, WS_KERNEL_FALLBACK + of_type, "fallback", blocks, shapes[of_type].n_threads,
                           shapes[of_type].shared_bytes, WS_BEGIN_PDL, device, list, &status);
   if (l) l->args.fallback = *args;
   return status;

@@ -1,5 +1,6 @@
-/* launch.h - a launch, written down: what the planner says (lower.h) and the executor does (executor.h). And entries for kernels of any number
- * of blocks, whose threads step over what there is. */
+/* launch.h - a launch, written down: what the planner says (lower.h) and the executor does
+ * (executor.h). And entries for kernels of any number of blocks, whose threads step over what there
+ * is. */
 #ifndef WS_CUDA_LAUNCH_H
 #define WS_CUDA_LAUNCH_H
 #include "cuda/host/device.h"
@@ -7,11 +8,13 @@
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
 
-/* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at once, or none of them (cooperative); or as
- * soon as there is room (programmatic dependent launch), because the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
+/* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
+ * once, or none of them (cooperative); or as soon as there is room (programmatic dependent launch),
+ * because the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
 typedef enum ws_begin { WS_BEGIN_STREAM_ORDERED, WS_BEGIN_COOPERATIVE, WS_BEGIN_PDL } ws_begin;
 
-/* What becomes of a launch that gets a launch state: its items are stolen. Without, it has the same items, unstolen. */
+/* What becomes of a launch that gets a launch state: its items are stolen. Without, it has the same
+ * items, unstolen. */
 typedef struct ws_stealing {
   bool is_wanted;
   uint32_t quantum;
@@ -51,13 +54,14 @@ ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel
 
 CUresult ws_launch_make(const ws_launch *launch, CUstream stream);
 
-/* Those of elementwise.cuh: C = beta C and the steps of its epilogue; the sums of its columns; copies of operands. */
+/* Those of elementwise.cuh: C = beta C and the steps of its epilogue; the sums of its columns;
+ * copies of operands. */
 wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_device *device, ws_launch_list *list);
 
-/* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose scales are known, the second; that of
- * fallback.cuh. */
+/* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
+ * scales are known, the second; that of fallback.cuh. */
 wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_marked_args *args, ws_device *device,
                               ws_launch_list *list);

@@ -33,8 +33,9 @@ static void release(ws_lending *lending, ws_loan *loan) {
   pthread_cond_broadcast(&lending->released);
 }
 
-/* Each call has recorded its own launches before it is counted out here, so without users the event stands after all of them; unless one
- * could not be recorded: then only a call that came after it, alone, tells. */
+/* Each call has recorded its own launches before it is counted out here, so without users the event
+ * stands after all of them; unless one could not be recorded: then only a call that came after it,
+ * alone, tells. */
 static void count_out(ws_lent *lent, bool is_recorded) {
   lent->is_unknown = !is_recorded || (lent->is_unknown && lent->is_shared);
   if (--lent->n_users == 0) lent->is_shared = false;
@@ -72,7 +73,8 @@ static CUresult identify(ws_loan *loan) {
 
 /* ---- what is passed on ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether the last call with it has ended. While another thread captures, only the relaxed mode lets that be asked. */
+/* Whether the last call with it has ended. While another thread captures, only the relaxed mode
+ * lets that be asked. */
 static bool has_ended(const ws_lent *lent) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (lent->n_users > 0 || lent->is_unknown || ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
@@ -104,7 +106,8 @@ static CUresult take_with_wait(ws_lent *lent, ws_loan *loan) {
 
 /* ---- what is captured ----------------------------------------------------------------------------------------------------------- */
 
-/* Called by the driver's own thread, which must not wait: so without the lock. Release: pairs with the acquire in free_ended. */
+/* Called by the driver's own thread, which must not wait: so without the lock. Release: pairs with
+ * the acquire in free_ended. */
 static void CUDA_CB end_graph(void *state) {
   atomic_store_explicit(&((ws_lent_state *)state)->is_over, true, memory_order_release);
 }
@@ -113,7 +116,8 @@ static void free_lent(ws_lent *lent, uint64_t owner) {
   if (lent->tenure == WS_TENURE_CAPTURED && lent->owner == owner) lent->tenure = WS_TENURE_FREE;
 }
 
-/* Takes back what a captured call was lent, if its graph has ended. Acquire: pairs with the release in end_graph. */
+/* Takes back what a captured call was lent, if its graph has ended. Acquire: pairs with the release
+ * in end_graph. */
 static void free_ended(ws_lending *lending, int state_idx) {
   ws_lent_state *s = &lending->state[state_idx];
   if (s->lent.tenure != WS_TENURE_CAPTURED || !atomic_load_explicit(&s->is_over, memory_order_acquire)) return;
@@ -154,7 +158,8 @@ static int find_own(ws_lending *lending, uint64_t stream_id) {
   return -1;
 }
 
-/* One of those that are not kept; -1: none. Few that were passed are asked for, as most that follow each other are alike. */
+/* One of those that are not kept; -1: none. Few that were passed are asked for, as most that follow
+ * each other are alike. */
 static int find_other(ws_lending *lending) {
   enum { N_OTHERS = WS_N_STATES - WS_N_KEPT_STATES, MOST_QUERIES = 8 };
   if (lending->n_others < N_OTHERS) return WS_N_KEPT_STATES + lending->n_others++;
@@ -274,8 +279,9 @@ CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory) {
 
 /* ---- memory for copies ------------------------------------------------------------------------------------------------------------ */
 
-/* All of it, or as large a part as there is room for. Allocating may happen while this thread's stream is being captured; the relaxed mode lets
- * it. What there was before stays: calls that use it may be on their way, and all that is ever left so is less than the whole. */
+/* All of it, or as large a part as there is room for. Allocating may happen while this thread's
+ * stream is being captured; the relaxed mode lets it. What there was before stays: calls that use
+ * it may be on their way, and all that is ever left so is less than the whole. */
 static CUresult grow(ws_copies *copies, const ws_copies_need *need) {
   enum { N_RUNGS = 6 };
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -1,13 +1,16 @@
-/* lending.h - what the library lends to the calls of a context: launch states, memory for partial sums, memory for copies (operands in another
- * form, a residual). A call asks for it when it needs it, at most once for each.
+/* lending.h - what the library lends to the calls of a context: launch states, memory for partial
+ * sums, memory for copies (operands in another form, a residual). A call asks for it when it needs
+ * it, at most once for each.
  *
- * States and sums are memory of the images. The first streams keep what they have had, and have it without more ado. What is left goes from
- * stream to stream: an event tells when a call has ended. A state or partial sums go to another stream only when that has happened, as a call
- * can do without, with the same bits. A captured call has what it was lent as long as its graph lives, which a user object tells.
+ * States and sums are memory of the images. The first streams keep what they have had, and have it
+ * without more ado. What is left goes from stream to stream: an event tells when a call has ended.
+ * A state or partial sums go to another stream only when that has happened, as a call can do
+ * without, with the same bits. A captured call has what it was lent as long as its graph lives,
+ * which a user object tells.
  *
- * Memory for copies decides about bits, so no call goes without what it needs. All streams share one piece, and wait for each other on the
- * device; it is allocated when a call first needs it, as large as the device has room for. A captured call has allocation nodes of its own in
- * its graph.
+ * Memory for copies decides about bits, so no call goes without what it needs. All streams share
+ * one piece, and wait for each other on the device; it is allocated when a call first needs it, as
+ * large as the device has room for. A captured call has allocation nodes of its own in its graph.
  *
  * Nobody launches, loads or allocates under the lock. */
 #ifndef WS_CUDA_LENDING_H
@@ -71,7 +74,8 @@ typedef struct ws_lending {
   ws_copies copies, captured; /* passed on; captured: where a graph can have no memory of its own */
 } ws_lending;
 
-/* What a call needs of the memory for copies: to work on all of C at once (at most WS_COPIES_BYTES), and to work at all. */
+/* What a call needs of the memory for copies: to work on all of C at once (at most
+ * WS_COPIES_BYTES), and to work at all. */
 typedef struct ws_copies_need {
   int64_t whole, least;
 } ws_copies_need;
@@ -95,22 +99,24 @@ struct ws_loan {
 
 typedef struct ws_device ws_device;
 
-/* Waits for other calls of the context that hold any of these bytes, and holds them to ws_lending_end, so that a call's launches with them
- * follow each other. At most once in a call. */
+/* Waits for other calls of the context that hold any of these bytes, and holds them to
+ * ws_lending_end, so that a call's launches with them follow each other. At most once in a call. */
 void ws_lending_hold(ws_device *device, ws_loan *loan, const void *at, int64_t bytes);
 
-/* Tells of what the call has taken that it is over. A failure: the graph that is captured is of no use. */
+/* Tells of what the call has taken that it is over. A failure: the graph that is captured is of no
+ * use. */
 CUresult ws_lending_end(ws_device *device, ws_loan *loan);
 
-/* A state (in device memory) that no other launch uses which may run at the same time. NULL: there is none; the call has the same bits
- * without. */
+/* A state (in device memory) that no other launch uses which may run at the same time. NULL: there
+ * is none; the call has the same bits without. */
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state);
 
 /* WS_SUMS_BYTES; likewise. */
 CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory);
 
-/* At least need->least bytes; what is launched onto the stream from now on begins when the last call with them has ended. Else the call cannot
- * be made; *lacks: what is missing, in words, where it is memory (OUT_OF_MEMORY). */
+/* At least need->least bytes; what is launched onto the stream from now on begins when the last
+ * call with them has ended. Else the call cannot be made; *lacks: what is missing, in words, where
+ * it is memory (OUT_OF_MEMORY). */
 CUresult ws_lend_copies(ws_device *device, ws_loan *loan, const ws_copies_need *need, char **memory, int64_t *bytes,
                         const char **lacks);
 #endif

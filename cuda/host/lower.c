@@ -8,7 +8,8 @@
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Who works on what, and how many workers (blocks, or clusters of them) there are. If every worker has one item, there is nothing to steal. */
+/* Who works on what, and how many workers (blocks, or clusters of them) there are. If every worker
+ * has one item, there is nothing to steal. */
 static ws_launch *add_row(const ws_gpu_plan *plan, const ws_device *device, ws_begin begin, ws_launch_list *list) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / row->cluster;
@@ -36,8 +37,9 @@ static ws_split_args parts_of(const ws_split *split) {
   return (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
 }
 
-/* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
- * streams cannot each hold half of it. Who may steal what is no question then. */
+/* All blocks wait for each other, so they are launched as one that fits the device as a whole
+ * (cooperative): two such launches on two streams cannot each hold half of it. Who may steal what
+ * is no question then. */
 static void add_split(const ws_gpu_plan *plan, const ws_device *device, ws_launch_list *list) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms;
@@ -79,8 +81,9 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
 /* ---- rows that take their operands by tensor maps ------------------------------------------------------------------------------- */
 
 /* With A and B where TMA takes them; scales: of slices, or NULL. */
-static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, const ws_problem *chunk, const ws_lines *a,
-                               const ws_lines *b, const ws_wgmma_scales *scales, const ws_device *device, ws_launch_list *list) {
+static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, const ws_problem *chunk, const ws_strided *a,
+                               const ws_strided *b, const ws_wgmma_scales *scales, const ws_device *device,
+                               ws_launch_list *list) {
   const ws_gpu_plan plan = ws_gpu_plan_of_chunk(of_whole, chunk);
   ws_launch *l = add_row(&plan, device, scales ? WS_BEGIN_PDL : WS_BEGIN_STREAM_ORDERED, list);
   ws_wgmma_args *args = &l->args.wgmma;
@@ -93,11 +96,11 @@ static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, co
 
 static wsgemm_status add_copied(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                                 char *a_at, char *b_at, ws_device *device, ws_launch_list *list) {
-  ws_lines a = ws_lines_of_a(chunk), b = ws_lines_of_b(chunk);
+  ws_strided a = ws_strided_a(chunk), b = ws_strided_b(chunk);
   ws_pitch_args copies = {0};
   ws_pitch_operand unneeded;
-  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, a_at, place->new_a ? &copies.operand[0] : &unneeded);
-  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, b_at, place->new_b ? &copies.operand[1] : &unneeded);
+  if (!ws_tma_takes_as_is(&a)) ws_align_copy_to(&a, a_at, place->new_a ? &copies.operand[0] : &unneeded);
+  if (!ws_tma_takes_as_is(&b)) ws_align_copy_to(&b, b_at, place->new_b ? &copies.operand[1] : &unneeded);
   wsgemm_status status = WSGEMM_SUCCESS;
   if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0) status = ws_add_align_copy(h, &copies, device, list);
   return status ? status : add_wgmma(h, &plan->row, chunk, &a, &b, NULL, device, list);
@@ -121,7 +124,7 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
     status = add_slices_and_product(h, &plan->row_of_three, chunk, &in_three, device, list);
   }
   if (status) return status;
-  const ws_marked_args args = ws_marked_args_of(chunk, &sliced);
+  const ws_marked_args args = ws_fallback_args_of(chunk, &sliced);
   return ws_add_fallback(h, chunk->type, &args, device, list);
 }
 

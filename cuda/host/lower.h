@@ -1,5 +1,5 @@
-/* lower.h - launches of a plan: lists for what comes before the product, for each chunk of C, or for the product as it stands, and for what comes
- * after it. They go onto one stream in this order. */
+/* lower.h - launches of a plan: lists for what comes before the product, for each chunk of C, or
+ * for the product as it stands, and for what comes after it. They go onto one stream in this order. */
 #ifndef WS_CUDA_LOWER_H
 #define WS_CUDA_LOWER_H
 #include "cuda/host/gemm_plan.h"
@@ -8,7 +8,8 @@
 /* residual_at: memory for the copy of C (plan->residual_bytes). */
 wsgemm_status ws_lower_first(wsgemm_handle *h, ws_gemm_plan *plan, char *residual_at, ws_device *device, ws_launch_list *list);
 
-/* A chunk of a product by tensor maps (ws_is_by_map); a_at, b_at: memory for its operands' other form. */
+/* A chunk of a product by tensor maps (ws_is_by_map); a_at, b_at: memory for its operands' other
+ * form. */
 wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                              char *a_at, char *b_at, ws_device *device, ws_launch_list *list);
 

@@ -1,5 +1,6 @@
-/* test_gpu_lending.c - what the library lends, on a GPU: graphs that come, go and live beside each other, contexts that end, a few SMs, a device
- * that is nearly full. Always the bits of the first product of its kind, or a refusal that leaves C alone. What the driver is asked for is
+/* test_gpu_lending.c - what the library lends, on a GPU: graphs that come, go and live beside each
+ * other, contexts that end, a few SMs, a device that is nearly full. Always the bits of the first
+ * product of its kind, or a refusal that leaves C alone. What the driver is asked for is
  * tests/host/test_backend_lending.c's business. */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -9,7 +10,8 @@
 
 #include "gpu.h"
 
-/* A product and its matrices in device memory: by slices where the GPU has rows for that, as large as it must be for it. */
+/* A product and its matrices in device memory: by slices where the GPU has rows for that, as large
+ * as it must be for it. */
 struct matrices {
   int64_t m, n, k;
   wsgemm_type type;
@@ -99,7 +101,8 @@ static size_t free_bytes(void) {
   return bytes;
 }
 
-/* A product that is captured anew for each request: all have the bits of an eager one, and no memory is lost on the way. */
+/* A product that is captured anew for each request: all have the bits of an eager one, and no
+ * memory is lost on the way. */
 static void recaptured(void) {
   enum { N_TURNS = 5000, N_WARM = 50, LOOK_EACH = 50, MOST_LOST = 64 << 20 };
   struct matrices p = sliced_product();
@@ -126,7 +129,8 @@ static void recaptured(void) {
   matrices_free(&p);
 }
 
-/* Graph and instance are destroyed while the device works on them, and others are captured meanwhile. */
+/* Graph and instance are destroyed while the device works on them, and others are captured
+ * meanwhile. */
 static void destroyed_while_running(void) {
   enum { N_TURNS = 200, N_LAUNCHES = 4 };
   struct matrices p = matrices_new(WSGEMM_F32, 2048, 2048, 1024);
@@ -231,7 +235,8 @@ static void device_reset(void) {
   }
 }
 
-/* A stream with a few of the SMs: a split product, whose blocks would wait for each other, has the same bits. */
+/* A stream with a few of the SMs: a split product, whose blocks would wait for each other, has the
+ * same bits. */
 static void few_sms(void) {
   enum { N_SMS = 8 };
   CUresult (*get)(CUdevice, CUdevResource *, CUdevResourceType);
@@ -280,7 +285,8 @@ static void few_sms(void) {
 
 /* ---- a device that is nearly full -------------------------------------------------------------------------------------------------- */
 
-/* The first product of the process, with little room: right, or refused with C as it was. With room it has its bits. */
+/* The first product of the process, with little room: right, or refused with C as it was. With room
+ * it has its bits. */
 static void first_on_a_full_device(void) {
   enum { MOST_BLOCKS = 4096 };
   static void *taken[MOST_BLOCKS];

@@ -15,7 +15,7 @@
 
 /* The rows of cuda/rows/kernels.def. */
 extern const ws_cuda_row *const gpu_rows;
-/* The rows of any GPU come first; then those on Hopper's matrix units (test_backend_wgmma.c). */
+/* The rows of any GPU come first; then those on Hopper's tensor cores (test_backend_wgmma.c). */
 extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);

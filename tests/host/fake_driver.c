@@ -79,7 +79,7 @@ static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_G
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* over all above that is not a thread's own, and over what is written down */
 
-/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and without its matrix units' own kernels, which
+/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and without its tensor cores' own kernels, which
  * have a suite of theirs (test_backend_wgmma.c). */
 #define DEVICE \
   { 80, 131, 2, 227 << 10, 0, false }

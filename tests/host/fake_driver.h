@@ -54,7 +54,7 @@ typedef struct fake_launch {
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
   ws_marked_args marked;           /* of smarked; args then has its product's */
-  ws_wgmma_args wgmma;             /* of the rows on matrix units; args then has what is common: the scheduler's and the grid */
+  ws_wgmma_args wgmma;             /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */
@@ -148,7 +148,7 @@ CUstreamCaptureMode fake_capture_mode(void);
 /* Ends a context, with its events and the globals in it; another with the same handle takes its place: cudaDeviceReset, or cuCtxDestroy and
  * cuCtxCreate. */
 void fake_end_context(CUcontext context);
-/* A green context, say: of the device's multiprocessors it has so many. 0: all. */
+/* A green context, say: of the device's SMs it has so many. 0: all. */
 void fake_limit_sms(CUcontext context, int n_sms);
 
 /* The stream is destroyed; with the same handle another one is made, as real drivers do. */

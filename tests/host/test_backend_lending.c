@@ -473,9 +473,9 @@ CHILD_CASE(reset_from_another_device) {
   CHECK(l->device == 0 && l->context == fake_primary(0), "launched on device %d", l->device);
 }
 
-/* Of the device's multiprocessors the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
+/* Of the device's SMs the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
  * same parts. */
-CHILD_CASE(few_multiprocessors) {
+CHILD_CASE(few_sms) {
   (void)unused;
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 256, 256, 8192, 0);
   const ws_split_args all = launch_of(NULL, &d)->args.split;
@@ -787,7 +787,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"streams_of_other_contexts", streams_of_other_contexts},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
-                                          {"few_multiprocessors", few_multiprocessors},
+                                          {"few_sms", few_sms},
                                           {"devices_beside_each_other", devices_beside_each_other},
                                           {"streams_beside_each_other", streams_beside_each_other},
                                           {"loading_beside_another_device", loading_beside_another_device},

@@ -1,5 +1,7 @@
-/* test_backend_plan.c - that a call on device memory is planned once: how often it goes through the table of rows, however many chunks of C it
- * takes. The linker puts a counter before ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its end. */
+/* test_backend_plan.c - that a call on device memory is planned once: how often it goes through the
+ * table of rows, however many chunks of C it takes. The linker puts a counter before
+ * ws_cuda_row_count (--wrap), which every search through the rows asks before each row and at its
+ * end. */
 #include "fake_slices.h"
 
 #include <string.h>
@@ -33,7 +35,8 @@ CHILD_CASE(sliced) {
   wsgemm_destroy(h);
 }
 
-/* Rows on tensor cores, with copies, at once and in chunks; rows of multiply-adds, with sums and without. */
+/* Rows on tensor cores, with copies, at once and in chunks; rows of multiply-adds, with sums and
+ * without. */
 CHILD_CASE(others) {
   (void)unused;
   wsgemm_handle *h = forced(NULL);

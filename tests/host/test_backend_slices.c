@@ -182,7 +182,7 @@ CHILD_CASE(who_uses_them) {
 }
 
 /* A workspace for parts of the operands: every element of C belongs to one piece, an operand is cut once for a row of pieces. */
-CHILD_CASE(pieces) {
+CHILD_CASE(chunks) {
   (void)unused;
   wsgemm_handle *h = forced(row_name);
   enum { BYTES = 4 << 20, SIDE = 256 };
@@ -348,7 +348,7 @@ CHILD_CASE(fallback_count) {
 static const struct check_case cases[] = {{"launches", launches},
                                           {"complex_numbers", complex_numbers},
                                           {"who_uses_them", who_uses_them},
-                                          {"pieces", pieces},
+                                          {"chunks", chunks},
                                           {"batches", batches},
                                           {"residual_in_c", residual_in_c},
                                           {"shared_memory", shared_memory},

@@ -1,5 +1,5 @@
-/* test_backend_wgmma.c - what the kernels on Hopper's matrix units are told: tensor maps of A, B and C, clusters; copies of operands that do
- * not begin at whole 16 bytes, and the pieces of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
+/* test_backend_wgmma.c - what the kernels on Hopper's tensor cores are told: tensor maps of A, B and C, clusters; copies of operands that do
+ * not begin at whole 16 bytes, and the chunks of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -80,7 +80,7 @@ CHILD_CASE(maps) {
       }
 }
 
-/* The copy engine writes whole 16 bytes, also where a column ends within them. */
+/* TMA writes whole 16 bytes, also where a column ends within them. */
 CHILD_CASE(ends_of_columns) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -148,8 +148,8 @@ CHILD_CASE(copies) {
   }
 }
 
-/* Operands larger than the memory for copies: pieces of C, each once, whose copies fit. */
-CHILD_CASE(pieces) {
+/* Operands larger than the memory for copies: chunks of C, each once, whose copies fit. */
+CHILD_CASE(chunks) {
   (void)unused;
   fake.device[0].cc = 90;
   enum { M = 9001, N = 7003, K = 16345, SIDE = 256 };
@@ -203,7 +203,7 @@ CHILD_CASE(without_memory) {
 }
 
 /* However small the memory for copies: as many parts of k as with enough of it, as these decide about bits. */
-CHILD_CASE(parts_of_k_in_pieces) {
+CHILD_CASE(parts_of_k_in_chunks) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   void *workspace = fake_alloc(FAKE_DEVICE, 0, (size_t)1 << 30);
@@ -304,10 +304,10 @@ static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},
                                           {"copies", copies},
-                                          {"pieces", pieces},
+                                          {"chunks", chunks},
                                           {"without_memory", without_memory},
                                           {"odd_strides", odd_strides},
-                                          {"parts_of_k_in_pieces", parts_of_k_in_pieces},
+                                          {"parts_of_k_in_chunks", parts_of_k_in_chunks},
                                           {"parts_of_k", parts_of_k},
                                           {"other_devices", other_devices}};
 CHECK_MAIN("backend_wgmma", cases)
