@@ -115,8 +115,8 @@ typedef struct wsgemm_cdouble {
  *             the sum, beta C, or the last two together may exceed the range although C^ does not,
  *             and then C is Inf or NaN. None does where (|alpha| + 1) |A| |B| + |beta| |C| stays
  *             below half of the largest number. Large F32 and C32 products (k >= 128) on GPUs of
- *             compute capability 9.0 meet this bound on tensor cores, by slices; without memory for
- *             slices (wsgemm_set_workspace) they are multiply-adds and have other bits.
+ *             compute capability 9.0 meet this bound on tensor cores, by slices; a call that finds
+ *             no memory for slices (wsgemm_set_workspace) fails, in a capture as elsewhere.
  *             wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  The same bound, by fused multiply-adds in the data's own type only; of half
  *             precision, in FP32.
@@ -223,8 +223,9 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * chunk of C by chunk of C, slower and with the same bits; F32 and C32 with memory for no chunk
  * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
  * Where the device has no room for the library's own memory for operands, calls that need it return
- * ALLOC_FAILED. How much the library has, and which streams and graphs wait for each other because
- * of it: docs/behaviour.md.
+ * ALLOC_FAILED and say how much they need. A captured call without a workspace adds a memory node
+ * to its graph, with the driver's rules for such graphs. How much the library has, and which
+ * streams and graphs wait for each other because of it: docs/behaviour.md.
  *
  * INVALID_POINTER: not device memory; INVALID_VALUE: badly aligned; NO_DEVICE: there is no GPU
  * driver. */
@@ -275,8 +276,9 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * matrices on one device; managed memory goes where the others are): that GPU, stream-ordered on
  * the handle's stream and in its CUDA context (of the NULL stream and of green contexts: the
  * thread's if that is on this GPU, else the GPU's primary one). The call returns at once and can be
- * captured into a CUDA graph. Two graphs captured from one handle may run at the same time; two
- * instances of the same captured graph may not. alpha and beta are always host values.
+ * captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace). Two graphs
+ * captured from one handle may run at the same time; two instances of the same captured graph may
+ * not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond
  * int64_t); INVALID_POINTER (NULL, or host and device memory mixed); for device memory also
@@ -505,8 +507,8 @@ typedef struct wsgemm_autotune_step {
   double noise;
 } wsgemm_autotune_step;
 
-/* Not 0: the search stops here, and keeps what it has confirmed. Runs on the calling thread and must
- * not call wsgemm. */
+/* Not 0: the search stops here, and keeps what it has confirmed. Runs on the calling thread and
+ * must not call wsgemm. */
 typedef int (*wsgemm_autotune_progress)(void *user, const wsgemm_autotune_step *step);
 
 typedef struct wsgemm_autotune_result {
@@ -541,9 +543,9 @@ typedef struct wsgemm_autotune_options {
  * epilogue of more than a bias and ReLU; what is found without serves the others. A candidate is
  * kept if it is 2 % faster than the built-in choice, measured again beside it at the end, in 6 of 6
  * or 8 of 9 comparisons, for which the search may take a quarter of the budget more; else the file
- * remembers that nothing better was found. What was found with a forced kernel or, on a GPU, COARSE_FACTOR is reported, not kept.
- * wsgemm_get_fallback_count counts the rows and columns of a search, too. options: NULL for the
- * defaults.
+ * remembers that nothing better was found. What was found with a forced kernel or, on a GPU,
+ * COARSE_FACTOR is reported, not kept. wsgemm_get_fallback_count counts the rows and columns of a
+ * search, too. options: NULL for the defaults.
  *
  * Returns SUCCESS, also if nothing better was found or the search was stopped; what wsgemm_gemm
  * returns for a bad desc; INVALID_VALUE (an option out of its range); ALLOC_FAILED (no memory for

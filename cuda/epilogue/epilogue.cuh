@@ -9,10 +9,10 @@
 #ifndef WS_CUDA_EPILOGUE_CUH
 #define WS_CUDA_EPILOGUE_CUH
 #include "cuda/epilogue/steps.cuh"
-#include "cuda/mainloop/products.cuh"
-#include "cuda/mainloop/wide.cuh"
 #include "cuda/rows/config.cuh"
 #include "cuda/shared/kernel_args.h"
+#include "cuda/shared/products.cuh"
+#include "cuda/shared/wide.cuh"
 
 namespace ws {
 

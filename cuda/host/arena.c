@@ -23,7 +23,6 @@ typedef struct cuda_arena {
 
 static wsgemm_status checked(ws_arena *arena, const char *what, CUresult result) {
   if (result == CUDA_SUCCESS) return WSGEMM_SUCCESS;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "%s: out of device memory", what);
   return ws_fail_cuda(arena->h, what, result);
 }
 
@@ -35,8 +34,12 @@ static wsgemm_status launch(ws_arena *arena, int which, const char *name, ws_are
   CUresult result;
   CUkernel kernel = ws_device_plain_kernel(own->device, which, &result);
   if (!kernel) return ws_fail_kernel(arena->h, name, own->device, result);
-  return ws_launch(arena->h, kernel, (int64_t)own->device->n_sms * BLOCKS_PER_SM, N_THREADS, 0, 1, WS_BEGIN_AFTER, own->stream,
-                   args);
+  const ws_launch l = {.kernel = kernel,
+                       .n_blocks = (int64_t)own->device->n_sms * BLOCKS_PER_SM,
+                       .n_threads = N_THREADS,
+                       .cluster = 1,
+                       .args = {.arena = *args}};
+  return checked(arena, "launch", ws_launch_make(&l, own->stream));
 }
 
 static wsgemm_status fill(ws_arena *arena, CUdeviceptr to, size_t bytes, wsgemm_type type, uint64_t seed) {
@@ -235,7 +238,7 @@ static void add(listing *l, const ws_tuning *t) {
 }
 
 /* Of a row: in which order items come, and who works on them; each with the other as it is built in, where they are of any consequence. Not
- * FIXED_BLOCKS: a search on an idle device does not see what it costs where multiprocessors are held by others. */
+ * FIXED_BLOCKS: a search on an idle device does not see what it costs where SMs are held by others. */
 static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, quanta[] = {4, 16};
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);

@@ -1,20 +1,17 @@
-/* backend.c - the GPU backend's host side: the launches and the workspace that a call gets.
+/* backend.c - the GPU backend as the rest of the library sees it: places a problem, plans it,
+ * executes the plan, and says in words what it would do.
  *
- * A call allocates nothing and waits for nothing: its launches go onto the handle's stream. What a device needs once (its record, its kernels)
- * is device.c's business; rows, schedulers and grids are plan.c's. */
+ * A call waits for nothing: its launches go onto the handle's stream. What a device needs once (its
+ * record, its kernels) is device.c's business, memory lending.c's; what is launched is decided in
+ * gemm_plan.c, written down in lower.c, and done in executor.c. */
 #include "cuda/host/backend.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/host/device.h"
-#include "cuda/host/launch.h"
+#include "cuda/host/executor.h"
 #include "cuda/host/locate.h"
-#include "cuda/host/operand_copies.h"
-#include "cuda/host/plan.h"
-#include "cuda/host/problem_args.h"
-#include "cuda/host/slices.h"
-#include "cuda/host/tma_maps.h"
+#include "cuda/host/lower.h"
 
 bool ws_cuda_may_have_devices;
 
@@ -28,332 +25,63 @@ void ws_cuda_init(void) {
 
 void ws_cuda_forked(void) { ws_driver_forked(); }
 
-/* ---- launch ------------------------------------------------------------------------------------------------------------------ */
+/* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
-/* A call on its way: where to, and with which memory. What of the handle may change meanwhile it has from its beginning. */
-typedef struct gpu_call {
-  const ws_call *of;
-  wsgemm_handle *h; /* its own, for messages */
-  ws_device *device;
-  CUstream stream;
-  ws_caller_workspace workspace;
-  ws_loan loan;
-  int64_t n_taken; /* the first bytes of the workspace, or of the memory for copies, that are in use */
-} gpu_call;
+/* The chunks of a product share memory for their operands, used by one chunk after the other, as
+ * the stream keeps their order. */
+typedef struct chunks_call {
+  ws_executor *executor;
+  const ws_gemm_plan *plan;
+  char *a_at, *b_at;
+} chunks_call;
 
-/* The state of this call in device memory; NULL: all are taken, or none can be had. */
-static wsgemm_status find_state(gpu_call *call, ws_launch_state **state) {
-  const CUresult result = ws_lend_state(call->device, &call->loan, state);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "stream", result);
+static wsgemm_status run_chunk(void *context, const ws_problem *chunk, const ws_chunk_place *place) {
+  const chunks_call *call = context;
+  ws_executor *x = call->executor;
+  ws_launch_list list;
+  const wsgemm_status status = ws_lower_chunk(x->h, call->plan, chunk, place, call->a_at, call->b_at, x->device, &list);
+  return status ? status : ws_execute(x, &list);
 }
 
-/* The caller's workspace, else the library's own memory of that kind, but for what the call has taken already. *bytes: how much is left.
- * *found = NULL: there is none. */
-static wsgemm_status find_memory(gpu_call *call, ws_memory which, char **found, int64_t *bytes) {
-  const ws_caller_workspace *w = &call->workspace;
-  char *memory = w->device == call->device->ordinal ? w->memory : NULL;
-  int64_t n_taken = call->n_taken;
-  *bytes = w->bytes, *found = NULL;
-  if (w->memory) {
-    ws_lending_hold(call->device, &call->loan); /* another thread's call may use it, too, on the same stream */
-  } else {
-    const CUresult result = ws_lend_memory(call->device, &call->loan, which, &memory);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-      return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
-                     "no room on device %d for memory for operands: %lld bytes (wsgemm_set_workspace)", call->device->ordinal,
-                     (long long)WS_N_COPIES * WS_COPIES_BYTES);
-    if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "memory of another stream", result);
-    *bytes = which == WS_MEMORY_SUMS ? WS_SUMS_BYTES : WS_COPIES_BYTES;
-    if (which == WS_MEMORY_SUMS) n_taken = 0;
+/* memory: for the operands' other form, if they need one. */
+static wsgemm_status run_in_chunks(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
+  const ws_problem *p = plan->product;
+  ws_chunk_bytes *const bytes_of = ws_bytes_of_form(plan->n_slices);
+  ws_chunks chunks = plan->chunks;
+  chunks_call call = {x, plan, memory, memory};
+  if (memory) {
+    double of_a, of_b;
+    if (bytes + plan->residual_bytes < plan->need.whole) ws_chunks_for(p, bytes_of, (double)bytes, &chunks);
+    ws_chunks_bytes(p, bytes_of, &chunks, &of_a, &of_b);
+    call.b_at = memory + (int64_t)of_a;
   }
-  *bytes -= n_taken;
-  *found = memory ? memory + n_taken : NULL;
-  return WSGEMM_SUCCESS;
+  return ws_for_each_chunk(p, &chunks, run_chunk, &call);
 }
 
-static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
-  ws_gemm_args args = ws_gemm_args_of(plan->problem);
-  args.grid = plan->grid;
-  args.sched.n_items = (uint32_t)plan->n_items;
-  return args;
+static wsgemm_status run_product(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
+  if (ws_is_by_map(plan->row.kind)) return run_in_chunks(x, plan, memory, bytes);
+  ws_launch_list list;
+  ws_lower_product(plan, x->device, &list);
+  wsgemm_status status = ws_execute(x, &list);
+  if (status || !list.lacks_sums) return status;
+  status = ws_lower_without_sums(x->h, plan, x->device, &list);
+  return status ? status : ws_execute(x, &list);
 }
 
-/* Who works on what, and how many workers (blocks, or clusters of them) there are. */
-static wsgemm_status set_sched(gpu_call *call, ws_gpu_plan *plan, ws_sched_args *args, int64_t *n_workers) {
-  const int n_sms = call->device->n_sms;
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * n_sms / ws_cuda_row_at(plan->row_idx)->cluster;
-  if (plan->sched == WS_SCHED_QUEUE) {
-    ws_launch_state *state = NULL;
-    if (plan->n_items > n_resident) { /* else every worker has one item, and there is nothing to steal */
-      const wsgemm_status status = find_state(call, &state);
-      if (status) return status;
-    }
-    if (state) {
-      args->queue = &state->queue;
-      args->quantum = plan->quantum;
-      ws_sched_spread_last(args, n_resident, n_sms);
-    } else { /* the same items in the same way, unstolen */
-      plan->sched = WS_SCHED_STATIC;
-    }
-  }
-  *n_workers = ws_sched_grid(plan->sched, plan->n_items, n_resident, args->quantum, plan->fixed_work);
-  return WSGEMM_SUCCESS;
-}
-
-static wsgemm_status launch_tiled(gpu_call *call, ws_gpu_plan *plan) {
-  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  ws_gemm_args args = args_of_plan(plan);
-  int64_t n_blocks;
-  const wsgemm_status status = set_sched(call, plan, &args.sched, &n_blocks);
-  if (status) return status;
-  return ws_launch(call->h, plan->kernel->kernel, n_blocks, row->n_threads, row->shared_bytes, 1, WS_BEGIN_AFTER, call->stream,
-                   &args);
-}
-
-/* All blocks wait for each other, so they are launched as one that fits the device as a whole (cooperative): two such launches on two
- * streams cannot each hold half of it. Who may steal what is no question then. *done: whether there is memory for that, and room: a context
- * may have a few of the device's multiprocessors. */
-static wsgemm_status launch_together(gpu_call *call, const ws_gpu_plan *plan, ws_gemm_args *args, bool *done) {
-  ws_launch_state *state = NULL;
+static wsgemm_status run_gemm(ws_executor *x, const void *what) {
+  ws_gemm_plan plan;
+  ws_launch_list list;
+  char *memory = NULL;
   int64_t bytes = 0;
-  char *sums = NULL;
-  wsgemm_status status = find_state(call, &state);
-  if (!status && state) status = find_memory(call, WS_MEMORY_SUMS, &sums, &bytes);
-  *done = status || (sums && bytes >= plan->split.bytes);
-  if (status || !*done) return status;
-  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * call->device->n_sms;
-  args->split.sums = sums, args->split.barrier = &state->barrier;
-  const CUresult result = ws_try_launch(plan->kernel->kernel, ws_min(plan->n_items, n_resident), row->n_threads,
-                                        row->shared_bytes, 1, WS_BEGIN_TOGETHER, call->stream, args);
-  *done = result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return result == CUDA_SUCCESS || !*done ? WSGEMM_SUCCESS : ws_fail_cuda(call->h, "launch", result);
-}
-
-/* Without memory for the sums every block works on all parts of its tile, one after the other: the same sums in the same order. */
-static wsgemm_status launch_split(gpu_call *call, ws_gpu_plan *plan) {
-  const ws_split *split = &plan->split;
-  const ws_split_args parts = {.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
-  ws_gemm_args args = args_of_plan(plan);
-  bool done;
-  args.split = parts;
-  const wsgemm_status status = launch_together(call, plan, &args, &done);
-  if (done) return status;
-  const int row_idx = ws_gpu_plan_smallest_row(plan);
-  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
-  CUresult result;
-  plan->kernel = ws_device_kernel_get(call->device, row_idx, WS_ENTRY_SPLIT, &result);
-  if (!plan->kernel) return ws_fail_kernel(call->h, row->name, call->device, result);
-  args.split = parts;
-  args.grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  args.sched.n_items = (uint32_t)ws_tile_items(&args.grid);
-  return ws_launch(call->h, plan->kernel->kernel, args.sched.n_items, row->n_threads, row->shared_bytes + row->total_bytes, 1,
-                   WS_BEGIN_AFTER, call->stream, &args);
-}
-
-/* ---- launch: rows that take their operands in a form of their own ---------------------------------------------------------------- */
-
-/* With A and B where the copy engine takes them; scales: of slices, or NULL. */
-static wsgemm_status launch_wgmma(gpu_call *call, const ws_problem *p, int n_slices, const ws_lines *a, const ws_lines *b,
-                                  const ws_wgmma_scales *scales) {
-  ws_gpu_plan plan;
-  wsgemm_status status = ws_gpu_plan_make(call->of, p, call->device, scales ? WS_ROW_SLICED : WS_ROW_WGMMA, n_slices, &plan);
-  if (status) return status;
-  const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
-  ws_wgmma_args args = {.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}};
-  int64_t n_clusters;
-  if (scales) args.scales = *scales;
-  const CUresult result = ws_wgmma_args_make(p, a, b, row, &args);
-  if (result != CUDA_SUCCESS) return ws_fail_cuda(call->h, "tensor map", result);
-  status = set_sched(call, &plan, &args.sched, &n_clusters);
-  if (status) return status;
-  return ws_launch(call->h, plan.kernel->kernel, n_clusters * row->cluster, row->n_threads, row->shared_bytes, row->cluster,
-                   scales ? WS_BEGIN_EARLY : WS_BEGIN_AFTER, call->stream, &args);
-}
-
-/* What the pieces of a product share: memory for their operands, used by one piece after the other, as the stream keeps their order. */
-typedef struct pieces_call {
-  gpu_call *call;
-  char *memory_a, *memory_b;
-  int n_slices;
-} pieces_call;
-
-static wsgemm_status copy_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
-  const pieces_call *pieces = context;
-  ws_lines a = ws_lines_of_a(piece), b = ws_lines_of_b(piece);
-  ws_pitch_args copies = {0};
-  ws_pitch_operand unneeded;
-  if (!ws_lines_are_whole(&a)) ws_copy_lines(&a, pieces->memory_a, place->new_a ? &copies.operand[0] : &unneeded);
-  if (!ws_lines_are_whole(&b)) ws_copy_lines(&b, pieces->memory_b, place->new_b ? &copies.operand[1] : &unneeded);
-  wsgemm_status status = WSGEMM_SUCCESS;
-  if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0)
-    status = ws_launch_pitch(pieces->call->h, &copies, pieces->call->device, pieces->call->stream);
-  if (status) return status;
-  return launch_wgmma(pieces->call, piece, 0, &a, &b, NULL);
-}
-
-/* Both passes that cut; or of three slices, whose scales are known, the second. */
-static wsgemm_status cut(const gpu_call *call, ws_slice_args *args) {
-  const wsgemm_status status = args->n_slices < 3 ? ws_launch_maxima(call->h, args, call->device, call->stream) : WSGEMM_SUCCESS;
-  return status ? status : ws_launch_slices(call->h, args, call->device, call->stream);
-}
-
-static wsgemm_status multiply_slices(gpu_call *call, const ws_problem *piece, const ws_sliced *sliced) {
-  ws_slice_args args = sliced->args;
-  wsgemm_status status = WSGEMM_SUCCESS;
-  if (ws_slice_parts(&args) > 0) status = cut(call, &args);
-  if (status) return status;
-  return launch_wgmma(call, piece, args.n_slices, &sliced->a, &sliced->b, &sliced->scales);
-}
-
-/* All kernels of a product of slices, before the first of them writes to C. ARCH_MISMATCH: this build has none of them. */
-static wsgemm_status find_kernels(const gpu_call *call, const ws_problem *piece, int n_slices) {
-  const int is_complex = piece->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
-  const int plain[] = {WS_KERNEL_MAXIMA, slices + n_slices - 1, slices + 2, WS_KERNEL_MARKED + is_complex};
-  ws_gpu_plan plan;
-  for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
-    CUresult result;
-    if (!ws_device_plain_kernel(call->device, plain[i], &result)) return ws_fail_kernel(call->h, "slices", call->device, result);
-  }
-  const wsgemm_status status = ws_gpu_plan_make(call->of, piece, call->device, WS_ROW_SLICED, n_slices, &plan);
-  return status || n_slices < 2 ? status : ws_gpu_plan_make(call->of, piece, call->device, WS_ROW_SLICED, 3, &plan);
-}
-
-/* What the later launches have to do, if anything, only the device knows. */
-static wsgemm_status slice_and_multiply(void *context, const ws_problem *piece, const ws_piece_place *place) {
-  const pieces_call *pieces = context;
-  gpu_call *call = pieces->call;
-  const int n_first = pieces->n_slices;
-  const ws_sliced sliced = ws_sliced_make(piece, place, n_first, n_first, pieces->memory_a, pieces->memory_b);
-  wsgemm_status status = multiply_slices(call, piece, &sliced);
-  if (!status && n_first == 2) {
-    const ws_sliced in_three = ws_sliced_make(piece, place, n_first, 3, pieces->memory_a, pieces->memory_b);
-    status = multiply_slices(call, piece, &in_three);
-  }
-  if (status) return status;
-  ws_marked_args marked = ws_marked_args_of(piece, &sliced);
-  return ws_launch_marked(call->h, piece->type, &marked, call->device, call->stream);
-}
-
-/* What the operands' other form needs: slices, or copies. */
-static ws_piece_bytes *bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced_bytes(n_slices) : ws_copies_bytes; }
-
-/* What tuning has found is for the whole product, which is what is looked up, not its pieces. *tuning: room for it. */
-static ws_problem with_tuning_of_whole(const ws_call *call, const ws_problem *p, const ws_pieces *pieces, int n_slices,
-                                       ws_device *device, ws_tuning *tuning) {
-  ws_problem whole = *p;
-  ws_gpu_plan plan;
-  if (p->tuning || (pieces->m == p->m && pieces->n == p->n && pieces->batch == p->batch_count)) return whole;
-  const ws_row_kind kind = n_slices > 0 ? WS_ROW_SLICED : WS_ROW_WGMMA;
-  if (ws_gpu_plan_make(call, p, device, kind, n_slices, &plan) == WSGEMM_SUCCESS) {
-    *tuning = plan.tuned.tuning;
-    whole.tuning = tuning;
-  }
-  return whole;
-}
-
-/* The pieces that fit what a call has for operands after the first n_taken bytes: the caller's workspace, else the library's own memory.
- * false: none does. */
-static bool pieces_that_fit(const ws_caller_workspace *w, const ws_device *device, const ws_problem *p, int n_slices,
-                            double n_taken, ws_pieces *pieces) {
-  const double given = w->device == device->ordinal ? (double)w->bytes : 0, bytes = w->memory ? given : WS_COPIES_BYTES;
-  return ws_pieces_for(p, bytes_of_form(n_slices), bytes - n_taken, pieces);
-}
-
-/* *done: whether there was memory enough for the operands' other form, if they need one. */
-static wsgemm_status launch_in_pieces(gpu_call *call, const ws_problem *p, int n_slices, bool *done) {
-  const bool is_sliced = n_slices > 0;
-  pieces_call context = {.call = call, .n_slices = n_slices};
-  ws_piece_bytes *const bytes_of = bytes_of_form(n_slices);
-  double of_a, of_b;
-  ws_pieces pieces = {p->m, p->n, p->batch_count};
-  *done = true;
-  if (is_sliced) {
-    const wsgemm_status status = find_kernels(call, p, n_slices);
-    *done = status != WSGEMM_ARCH_MISMATCH;
-    if (status) return *done ? status : WSGEMM_SUCCESS;
-  }
-  if (bytes_of(p, &of_a, &of_b) > 0) {
-    int64_t bytes;
-    char *memory = NULL;
-    *done = pieces_that_fit(&call->workspace, call->device, p, n_slices, (double)call->n_taken, &pieces);
-    if (!*done) return WSGEMM_SUCCESS;
-    const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
-    *done = memory != NULL;
-    if (status || !*done) return status;
-    const ws_problem largest = ws_piece_at(p, &pieces, 0, 0, 0);
-    bytes_of(&largest, &of_a, &of_b);
-    context.memory_a = memory, context.memory_b = memory + (int64_t)of_a;
-  }
-  ws_tuning tuning;
-  const ws_problem whole = with_tuning_of_whole(call->of, p, &pieces, n_slices, call->device, &tuning);
-  return ws_for_each_piece(&whole, &pieces, is_sliced ? slice_and_multiply : copy_and_multiply, &context);
-}
-
-static wsgemm_status launch_product(gpu_call *call, const ws_problem *p) {
-  ws_gpu_plan plan;
-  int n_slices;
-  const ws_row_kind kind = ws_gpu_kind_for(call->of, p, call->device, &n_slices);
-  if (ws_is_by_map(kind)) {
-    bool done;
-    const wsgemm_status status = launch_in_pieces(call, p, n_slices, &done);
-    if (status || done) return status;
-  }
-  const wsgemm_status status = ws_gpu_plan_make(call->of, p, call->device, ws_gpu_plain_kind(call->of, p), 0, &plan);
-  if (status) return status;
-  return plan.split.n_parts > 1 ? launch_split(call, &plan) : launch_tiled(call, &plan);
-}
-
-static size_t size_of(double bytes) { return bytes < 0x1p63 ? (size_t)bytes : SIZE_MAX; }
-
-/* ---- epilogue ------------------------------------------------------------------------------------------------------------------ */
-
-/* Of C as it stands the steps are taken. */
-static void keep_c(ws_problem *p) {
-  p->scale.beta_zero = false, p->scale.beta_one = true;
-  if (p->type == WSGEMM_F64)
-    p->scale.beta.d[0] = 1;
-  else
-    p->scale.beta.s[0] = 1;
-}
-
-/* Copies C, its own residual, to where the product does not write. */
-static wsgemm_status keep_residual(gpu_call *call, ws_problem *p) {
-  int64_t bytes;
-  char *memory;
-  const wsgemm_status status = find_memory(call, WS_MEMORY_COPIES, &memory, &bytes);
-  if (status) return status;
-  ws_pitch_args args = {0};
-  const double needed = ws_copy_c(p, memory, &args.operand[0]);
-  if (!memory || needed > (double)bytes)
-    return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)",
-                   needed);
-  call->n_taken = (int64_t)needed;
-  return ws_launch_pitch(call->h, &args, call->device, call->stream);
-}
-
-/* The product, then the steps of its epilogue over C; which are one rounding each anyway, where C is of the type of the sums. */
-static wsgemm_status launch_apart(gpu_call *call, const ws_problem *p) {
-  ws_problem product = *p, steps = *p;
-  wsgemm_status status = WSGEMM_SUCCESS;
-  product.has_epilogue = false;
-  keep_c(&steps);
-  if (ws_residual_is_c(p)) status = keep_residual(call, &steps);
-  if (!status) status = launch_product(call, &product);
-  return status ? status : ws_launch_scale(call->h, &steps, call->device, call->stream);
-}
-
-static wsgemm_status launch_all(gpu_call *call, const void *what) {
-  const ws_problem *p = what;
-  wsgemm_status status = WSGEMM_SUCCESS;
-  if (ws_product_is_zero(p)) {
-    if (!p->scale.beta_one || ws_has_steps(p)) status = ws_launch_scale(call->h, p, call->device, call->stream);
-  } else {
-    status = ws_has_steps(p) && !ws_is_half(p->type) ? launch_apart(call, p) : launch_product(call, p);
-  }
-  if (!status && p->has_epilogue && p->epilogue.column_sums)
-    status = ws_launch_column_sums(call->h, p, call->device, call->stream);
-  return status;
+  wsgemm_status status = ws_gemm_plan_make(x->call, what, x->device, &x->workspace, &plan);
+  if (!status && plan.need.whole > 0) status = ws_executor_copies(x, &plan.need, &memory, &bytes);
+  if (!status) status = ws_lower_first(x->h, &plan, memory, x->device, &list);
+  if (!status) status = ws_execute(x, &list);
+  x->n_taken = plan.residual_bytes;
+  if (!status && plan.multiplies)
+    status = run_product(x, &plan, memory ? memory + plan.residual_bytes : NULL, bytes - plan.residual_bytes);
+  if (!status) status = ws_lower_last(x->h, &plan, x->device, &list);
+  return status ? status : ws_execute(x, &list);
 }
 
 /* Without what is packed on another device: managed memory may be used on any. */
@@ -368,37 +96,30 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
 }
 
 /* Launches onto the handle's stream, with its context current. */
-typedef wsgemm_status launch_work(gpu_call *call, const void *what);
+typedef wsgemm_status run_work(ws_executor *x, const void *what);
 
-static wsgemm_status on_device(const ws_call *call, int ordinal, launch_work *work, const void *what) {
-  wsgemm_status status;
+static wsgemm_status on_device(const ws_call *call, int ordinal, run_work *work, const void *what) {
+  ws_executor x;
   bool is_pushed;
-  gpu_call here = {.of = call, .h = call->h, .workspace = ws_caller_workspace_get(call->h)};
-  here.stream = here.loan.stream = ws_stream_get(call->h);
-  here.device = ws_device_enter(call->h, ordinal, here.stream, &is_pushed, &status);
-  if (!here.device) return status;
-  status = work(&here, what);
-  ws_lending_end(here.device, &here.loan);
-  ws_device_leave(is_pushed);
-  return status;
+  const wsgemm_status status = ws_executor_open(&x, call, ordinal, &is_pushed);
+  return status ? status : ws_executor_close(&x, is_pushed, work(&x, what));
 }
 
 wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device) {
-  if (!p->has_packed) return on_device(call, device, launch_all, p);
+  if (!p->has_packed) return on_device(call, device, run_gemm, p);
   const ws_problem here = on_this_device(p, device);
-  return on_device(call, device, launch_all, &here);
+  return on_device(call, device, run_gemm, &here);
 }
 
 /* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
 
-static wsgemm_status launch_packing(gpu_call *call, const void *what) {
-  const wsgemm_packed *packed = what;
-  ws_slice_args args = ws_packing_args(packed, packed->n_slices);
-  const wsgemm_status status = cut(call, &args);
-  if (status || packed->n_slices != 2) return status;
-  args = ws_packing_args(packed, 3); /* marks what three slices would not do for */
-  return cut(call, &args);
+static wsgemm_status run_packing(ws_executor *x, const void *what) {
+  ws_launch_list list;
+  const wsgemm_status status = ws_lower_packing(x->h, what, x->device, &list);
+  return status ? status : ws_execute(x, &list);
 }
+
+static size_t size_of(double bytes) { return bytes < 0x1p63 ? (size_t)bytes : SIZE_MAX; }
 
 wsgemm_status ws_cuda_packed_bytes(const ws_call *call, const ws_problem *p, bool is_a, int device_ordinal, int *n_slices,
                                    size_t *bytes) {
@@ -411,7 +132,7 @@ wsgemm_status ws_cuda_packed_bytes(const ws_call *call, const ws_problem *p, boo
 }
 
 wsgemm_status ws_cuda_prepack(const ws_call *call, const wsgemm_packed *packed) {
-  return on_device(call, packed->device, launch_packing, packed);
+  return on_device(call, packed->device, run_packing, packed);
 }
 
 bool ws_cuda_is_on(const void *memory, int device) {
@@ -421,35 +142,19 @@ bool ws_cuda_is_on(const void *memory, int device) {
 
 /* ---- workspace --------------------------------------------------------------------------------------------------------------- */
 
-/* See launch_apart. */
-static double bytes_for_residual(const ws_problem *p) {
-  ws_problem copied = *p;
-  ws_pitch_operand op;
-  return ws_has_steps(p) && !ws_is_half(p->type) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
-}
-
-/* For another form of operands, or for partial sums. */
-static double bytes_for_operands(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices,
-                                 const ws_device *device) {
-  double of_a, of_b;
-  return ws_is_by_map(kind) ? bytes_of_form(n_slices)(p, &of_a, &of_b) : (double)ws_gpu_split_for(call, p, device, kind).bytes;
-}
-
 wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
   if (!device) return status;
-  int n_slices;
   const ws_problem here = on_this_device(p, device_ordinal);
-  const ws_row_kind kind = ws_gpu_kind_for(call, &here, device, &n_slices);
-  *bytes = size_of(bytes_for_operands(call, &here, kind, n_slices, device) + bytes_for_residual(p));
+  *bytes = size_of(ws_gpu_workspace_bytes(call, &here, device));
   return status;
 }
 
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
   uint64_t n_marked;
   if (ws_driver_is_lost()) return ws_fail(h, WSGEMM_NO_DEVICE, "the GPU is lost by fork(); only the parent can use it");
-  const wsgemm_status status = ws_device_n_marked(h, device, &n_marked);
+  const wsgemm_status status = ws_device_fallback_count(h, device, &n_marked);
   if (status) return status;
   *count = (int64_t)n_marked;
   return WSGEMM_SUCCESS;
@@ -468,16 +173,6 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes
   }
   ws_caller_workspace_set(h, &(ws_caller_workspace){memory, (int64_t)(bytes < INT64_MAX ? bytes : INT64_MAX), device});
   return WSGEMM_SUCCESS;
-}
-
-ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
-  const ws_row_kind kind = ws_gpu_kind_for(call, p, device, n_slices);
-  if (!ws_is_by_map(kind)) return kind;
-  const ws_caller_workspace w = ws_caller_workspace_get(call->h);
-  ws_pieces pieces;
-  if (pieces_that_fit(&w, device, p, *n_slices, bytes_for_residual(p), &pieces)) return kind;
-  *n_slices = 0;
-  return ws_gpu_plain_kind(call, p);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------- */
@@ -511,7 +206,7 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
                 (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
-                bytes_for_operands(call, p, row->kind, n_slices, device));
+                ws_gpu_operand_bytes(call, p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED && p->has_packed) {
     const bool swap = p->packed.swapped;
     ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !swap, n_slices) ? " a" : "", ws_is_packed(p, swap, n_slices) ? " b" : "");
@@ -519,14 +214,14 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(
         t,
-        "arithmetic: %s slices of FP16 of each operand%s, scaled by powers of two, their products on the matrix units, summed "
+        "arithmetic: %s slices of FP16 of each operand%s, scaled by powers of two, their products on the tensor cores, summed "
         "in FP32; %sIEEE FP32 multiply-add where that is not accurate enough\n",
         row->n_slices == 2 ? "two" : "one", p->type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
         row->n_slices == 2 ? "three slices of BF16, or " : "");
   else if (ws_is_half(p->type))
     ws_text_add(t,
                 row->is_fma ? "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n"
-                            : "arithmetic: exact products of %s, summed in FP32 by the matrix units, then one rounding to %s\n",
+                            : "arithmetic: exact products of %s, summed in FP32 by the tensor cores, then one rounding to %s\n",
                 ws_types[p->type].name, ws_types[p->type_c].name);
   else
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
@@ -542,36 +237,3 @@ void ws_cuda_describe(ws_text *t) {
   else
     ws_text_add(t, "gpu: driver found; used for device memory\n");
 }
-
-/* ---- the entry in the table of backends --------------------------------------------------------------------------------------- */
-
-static const char *row_name(int row) { return ws_cuda_row_at(row)->name; }
-static wsgemm_type row_type(int row) { return ws_cuda_row_at(row)->type; }
-static const char *row_lacks(int row) { return (void)row, ws_cuda_may_have_devices ? NULL : "a GPU"; }
-
-static int row_find(const char *name) {
-  for (int r = 0; r < ws_cuda_row_count(); r++)
-    if (strcmp(ws_cuda_row_at(r)->name, name) == 0) return r;
-  return -1;
-}
-
-static void describe_build(ws_text *t) { ws_text_add(t, "gpu code: %s\n", WS_CUDA_ARCHITECTURES); }
-
-const ws_backend ws_cuda_backend = {.name = "cuda",
-                                    .gemm = ws_cuda_gemm,
-                                    .explain = ws_cuda_explain,
-                                    .describe = ws_cuda_describe,
-                                    .describe_build = describe_build,
-                                    .row_count = ws_cuda_row_count,
-                                    .row_name = row_name,
-                                    .row_type = row_type,
-                                    .row_find = row_find,
-                                    .row_lacks = row_lacks,
-                                    .arena = &ws_cuda_arena,
-                                    .place = ws_cuda_place,
-                                    .workspace_bytes = ws_cuda_workspace_bytes,
-                                    .set_workspace = ws_cuda_set_workspace,
-                                    .packed_bytes = ws_cuda_packed_bytes,
-                                    .prepack = ws_cuda_prepack,
-                                    .is_on = ws_cuda_is_on,
-                                    .fallback_count = ws_cuda_fallback_count};

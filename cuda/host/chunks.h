@@ -1,30 +1,38 @@
-/* pieces.h - products whose operands are worked into another form first: cut into pieces of C whose operands, in that form, fit into the memory
- * there is. No element of C is cut, so its bits do not depend on that. */
-#ifndef WS_CUDA_PIECES_H
-#define WS_CUDA_PIECES_H
+/* chunks.h - products whose operands are worked into another form first: cut into chunks of C whose
+ * operands, in that form, fit into the memory there is. No element of C is cut, so its bits do not
+ * depend on that. */
+#ifndef WS_CUDA_CHUNKS_H
+#define WS_CUDA_CHUNKS_H
 #include "core/internal.h"
 
 /* Rows and columns of C, and products of the batch, worked on at a time. */
-typedef struct ws_pieces {
+typedef struct ws_chunks {
   int64_t m, n, batch;
-} ws_pieces;
+} ws_chunks;
 
-/* Bytes that a piece needs in all, and those for each operand. */
-typedef double ws_piece_bytes(const ws_problem *piece, double *of_a, double *of_b);
+/* Bytes that a chunk needs in all, and those for each operand. */
+typedef double ws_chunk_bytes(const ws_problem *chunk, double *of_a, double *of_b);
 
-/* The largest pieces that need at most so many bytes; false: there are none. */
-bool ws_pieces_for(const ws_problem *p, ws_piece_bytes *bytes_of, double bytes, ws_pieces *pieces);
+/* Those that the largest chunk needs, and all others have enough with. */
+double ws_chunks_bytes(const ws_problem *p, ws_chunk_bytes *bytes_of, const ws_chunks *chunks, double *of_a, double *of_b);
 
-/* What of the problem begins with this row, column and product; its column sums are the whole problem's. */
-ws_problem ws_piece_at(const ws_problem *p, const ws_pieces *pieces, int64_t m_first, int64_t n_first, int64_t batch_first);
+/* The largest chunks that need at most so many bytes; false: there are none. */
+bool ws_chunks_for(const ws_problem *p, ws_chunk_bytes *bytes_of, double bytes, ws_chunks *chunks);
 
-/* Where a piece begins; A, or B, is the same as in the piece before unless it is new. */
-typedef struct ws_piece_place {
+/* The smallest that there are. */
+ws_chunks ws_smallest_chunks(const ws_problem *p);
+
+/* What of the problem begins with this row, column and product; its column sums are the whole
+ * problem's. */
+ws_problem ws_chunk_at(const ws_problem *p, const ws_chunks *chunks, int64_t m_first, int64_t n_first, int64_t batch_first);
+
+/* Where a chunk begins; A, or B, is the same as in the chunk before unless it is new. */
+typedef struct ws_chunk_place {
   int64_t m, n, product;
   bool new_a, new_b;
-} ws_piece_place;
-typedef wsgemm_status ws_piece_work(void *context, const ws_problem *piece, const ws_piece_place *place);
+} ws_chunk_place;
+typedef wsgemm_status ws_chunk_work(void *context, const ws_problem *chunk, const ws_chunk_place *place);
 
-/* One piece after the other, to the first that fails. */
-wsgemm_status ws_for_each_piece(const ws_problem *p, const ws_pieces *pieces, ws_piece_work *work, void *context);
+/* One chunk after the other, to the first that fails. */
+wsgemm_status ws_for_each_chunk(const ws_problem *p, const ws_chunks *chunks, ws_chunk_work *work, void *context);
 #endif

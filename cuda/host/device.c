@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cuda/host/image.h"
-#include "cuda/rows/row_table.h"
+#include "cuda/host/row_table.h"
 #include "tune/tuning.h"
 
 int ws_cuda_row_count(void) { return WS_N_CUDA_ROWS; }
@@ -20,8 +20,10 @@ wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result) 
   ws_cuda.cuGetErrorName(result, &name);
   ws_cuda.cuGetErrorString(result, &text);
   const bool is_absent = result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_NOT_INITIALIZED;
-  return ws_fail(h, is_absent ? WSGEMM_NO_DEVICE : WSGEMM_DEVICE_ERROR, "%s: %s (%s)", what, name ? name : "unknown CUDA error",
-                 text ? text : "?");
+  const wsgemm_status status = is_absent                            ? WSGEMM_NO_DEVICE
+                               : result == CUDA_ERROR_OUT_OF_MEMORY ? WSGEMM_ALLOC_FAILED
+                                                                    : WSGEMM_DEVICE_ERROR;
+  return ws_fail(h, status, "%s: %s (%s)", what, name ? name : "unknown CUDA error", text ? text : "?");
 }
 
 bool ws_device_lacks(CUresult result) {
@@ -82,17 +84,19 @@ void ws_device_init(void) {
 
 /* The context last, so that a failure leaves nothing to give back. */
 static CUresult make_record(device_record *r, int ordinal) {
-  int major = 0, minor = 0;
+  int major = 0, minor = 0, has_pools = 0;
   CUcontext primary = NULL;
   CUresult result = ws_cuda.cuDeviceGet(&r->handle, ordinal);
   if (!result) result = ws_cuda.cuDeviceGetName(r->device.name, sizeof r->device.name, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&r->device.n_sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, r->handle);
   if (!result) result = ws_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, r->handle);
+  if (!result) result = ws_cuda.cuDeviceGetAttribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, r->handle);
   if (!result) result = ws_cuda.cuDevicePrimaryCtxRetain(&primary, r->handle);
   atomic_store_explicit(&r->primary, primary, memory_order_relaxed);
   r->device.ordinal = ordinal;
   r->device.cc = 10 * major + minor;
+  r->device.has_pools = has_pools != 0;
   return result;
 }
 
@@ -161,6 +165,7 @@ static context_record *context_of(device_record *r, CUcontext handle, unsigned l
     c->next = atomic_load_explicit(&r->contexts, memory_order_relaxed);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lending.lock, NULL);
+    pthread_cond_init(&c->lending.released, NULL);
     atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
   }
   pthread_mutex_unlock(&r->lock);
@@ -286,7 +291,7 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
                                                                  (size_t)row->shared_bytes);
   if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
   if (result) return result;
-  /* As much shared memory as there is: else a launch may find a multiprocessor set up for the kernel before it, with room for fewer
+  /* As much shared memory as there is: else a launch may find an SM set up for the kernel before it, with room for fewer
    * blocks. A hint; nothing is lost if it is refused. */
   ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
                                device);
@@ -320,7 +325,7 @@ static CUresult find_plain(context_record *r, int which) {
   }
   if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
     snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
-  else if (which == WS_KERNEL_PITCH)
+  else if (which == WS_KERNEL_ALIGN_COPY)
     snprintf(name, sizeof name, "pitch");
   else if (which >= WS_KERNEL_COLUMN_SUMS)
     snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
@@ -363,7 +368,7 @@ static bool is_loaded(context_record *r, int image_idx) {
   return is_there;
 }
 
-wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
+wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
   wsgemm_status status;
   bool is_pushed;
   *n_marked = 0;

@@ -10,9 +10,9 @@
 #include "cuda/sched/sched.h"
 
 typedef enum ws_row_kind {
-  WS_ROW_TILED,  /* gemm_kernel.cuh */
+  WS_ROW_TILED,  /* gemm.cuh */
   WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
-  WS_ROW_WGMMA,  /* wgmma_kernel.cuh: 16-bit types on cc 9.0 */
+  WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
   WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
 } ws_row_kind;
 
@@ -23,7 +23,7 @@ typedef struct ws_cuda_row {
   const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
   wsgemm_type type;
   int bm, bn, coarse;
-  int n_threads, shared_bytes, blocks; /* blocks: of a multiprocessor */
+  int n_threads, shared_bytes, blocks; /* blocks: of an SM */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;
   bool is_fma;   /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
@@ -51,6 +51,7 @@ typedef struct ws_device_kernel {
 
 struct ws_device {
   int ordinal, n_sms, cc; /* cc: 10 * major + minor */
+  bool has_pools;         /* memory in the order of a stream (cuMemAllocAsync), so also by nodes of a graph */
   char name[64];
 };
 
@@ -75,15 +76,15 @@ void ws_device_leave(bool is_pushed);
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
 /* Kernels that are no rows. */
 typedef enum ws_plain_kernel {
-  WS_KERNEL_SCALE,                                      /* C = beta C and the epilogue, by the type of C */
-  WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES, /* by the type of C, a real one */
-  WS_KERNEL_PITCH = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* pitch_kernel.cuh */
-  WS_KERNEL_FILL,                                       /* arena_kernels.cuh */
+  WS_KERNEL_SCALE,                                           /* C = beta C and the epilogue, by the type of C */
+  WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES,      /* by the type of C, a real one */
+  WS_KERNEL_ALIGN_COPY = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* align_copy.cuh */
+  WS_KERNEL_FILL,                                            /* arena.cuh */
   WS_KERNEL_COMPARE,
-  WS_KERNEL_MAXIMA,                        /* slice_kernels.cuh */
-  WS_KERNEL_SLICES,                        /* by the number of slices, of floats, then of complex numbers */
-  WS_KERNEL_MARKED = WS_KERNEL_SLICES + 6, /* marked_kernel.cuh; likewise */
-  WS_N_PLAIN_KERNELS = WS_KERNEL_MARKED + 2
+  WS_KERNEL_MAXIMA,                          /* slices.cuh */
+  WS_KERNEL_SLICES,                          /* by the number of slices, of floats, then of complex numbers */
+  WS_KERNEL_FALLBACK = WS_KERNEL_SLICES + 6, /* fallback.cuh; likewise */
+  WS_N_PLAIN_KERNELS = WS_KERNEL_FALLBACK + 2
 } ws_plain_kernel;
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
 
@@ -95,9 +96,10 @@ ws_lending *ws_device_lending(ws_device *device);
 
 /* How many rows and columns products of slices have marked so far in the context that ws_device_enter would enter, 0 if the library has not
  * used the device; waits for its default stream. */
-wsgemm_status ws_device_n_marked(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
+wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
 
-/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()), or else DEVICE_ERROR. */
+/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()); ALLOC_FAILED: the device is
+ * full; else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
 /* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);

@@ -25,7 +25,8 @@ typedef struct entry {
 } entry;
 
 #define WS_DRIVER_ROW(name, version) {#name, version, offsetof(ws_driver, name)},
-static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
+static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, optional[] = {WS_DRIVER_OPTIONAL_ENTRIES(WS_DRIVER_ROW)},
+                   tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
 #undef WS_DRIVER_ROW
 
 static _Atomic bool is_used, is_lost, may_be_inherited;
@@ -107,6 +108,7 @@ void ws_driver_load(void) {
   ws_cuda.is_loaded = true;
   if (!has_begun_by_exec()) atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
   ws_cuda.missing = found_get() ? load(found_get(), entries, sizeof entries / sizeof entries[0]) : "cuGetProcAddress_v2";
+  if (found_get()) load(found_get(), optional, sizeof optional / sizeof optional[0]);
 }
 
 static const char *missing_tool;

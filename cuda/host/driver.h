@@ -42,16 +42,21 @@
   X(cuGraphRetainUserObject, 11030)                    \
   X(cuThreadExchangeStreamCaptureMode, 10010)          \
   X(cuTensorMapEncodeTiled, 12000)                     \
+  X(cuMemAlloc, 3020)                                  \
   X(cuMemcpyDtoH, 3020)                                \
   X(cuGetErrorName, 6000)                              \
   X(cuGetErrorString, 6000)
+
+/* What a driver may lack: NULL then. */
+#define WS_DRIVER_OPTIONAL_ENTRIES(X) \
+  X(cuMemAllocAsync, 11020)           \
+  X(cuMemFreeAsync, 11020)
 
 /* What calls on matrices have no business with: for tuning, and for the command, which has a copy of driver.c of its own. */
 #define WS_DRIVER_TOOL_ENTRIES(X) \
   X(cuInit, 2000)                 \
   X(cuDeviceGetCount, 2000)       \
   X(cuDeviceTotalMem, 3020)       \
-  X(cuMemAlloc, 3020)             \
   X(cuMemFree, 3020)              \
   X(cuMemcpyHtoD, 3020)           \
   X(cuMemcpyDtoDAsync, 3020)      \
@@ -66,6 +71,7 @@
 typedef struct ws_driver {
 #define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;
   WS_DRIVER_ENTRIES(WS_DRIVER_MEMBER)
+  WS_DRIVER_OPTIONAL_ENTRIES(WS_DRIVER_MEMBER)
   WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_MEMBER)
 #undef WS_DRIVER_MEMBER
   bool is_loaded;      /* there is a driver in this process */

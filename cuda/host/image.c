@@ -1,5 +1,5 @@
-/* image.c - the bytes that nvcc made (CMakeLists.txt: WS_IMAGE_DIR), put into the read-only data of the library. No constructor runs
- * and no driver is called for them. */
+/* image.c - the bytes that nvcc made (CMakeLists.txt: WS_IMAGE_DIR), put into the read-only data of
+ * the library. No constructor runs and no driver is called for them. */
 #include "cuda/host/image.h"
 
 #define IMAGE(name)                                                                                  \
@@ -18,7 +18,6 @@ IMAGE(instantiate_sliced)
 IMAGE(instantiate_elementwise)
 IMAGE(launch_states)
 IMAGE(partial_sums)
-IMAGE(operand_copies)
 
 const void *const ws_images[WS_N_IMAGES] = {
     [WSGEMM_F32] = ws_image_instantiate_s,           [WSGEMM_F64] = ws_image_instantiate_d,
@@ -26,5 +25,5 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WSGEMM_F16] = ws_image_instantiate_h,           [WSGEMM_BF16] = ws_image_instantiate_b,
     [WS_IMAGE_WGMMA] = ws_image_instantiate_wgmma,   [WS_IMAGE_ELEMENTWISE] = ws_image_instantiate_elementwise,
     [WS_IMAGE_SLICED] = ws_image_instantiate_sliced, [WS_IMAGE_STATES] = ws_image_launch_states,
-    [WS_IMAGE_SUMS] = ws_image_partial_sums,         [WS_IMAGE_COPIES] = ws_image_operand_copies,
+    [WS_IMAGE_SUMS] = ws_image_partial_sums,
 };

@@ -1,27 +1,68 @@
-/* launch.h - kernels onto a stream. */
+/* launch.h - a launch, written down: what the planner says (lower.h) and the executor does
+ * (executor.h). And entries for kernels of any number of blocks, whose threads step over what there
+ * is. */
 #ifndef WS_CUDA_LAUNCH_H
 #define WS_CUDA_LAUNCH_H
 #include "cuda/host/device.h"
 #include "cuda/host/slices.h"
 #include "cuda/shared/align_copy_args.h"
+#include "cuda/shared/arena_args.h"
 
-/* How a kernel's blocks begin: when the launch before has ended; all at once, or none of them (cooperative); or as soon as there is room, because
- * the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
-typedef enum ws_begin { WS_BEGIN_AFTER, WS_BEGIN_TOGETHER, WS_BEGIN_EARLY } ws_begin;
+/* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
+ * once, or none of them (cooperative); or as soon as there is room (programmatic dependent launch),
+ * because the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
+typedef enum ws_begin { WS_BEGIN_STREAM_ORDERED, WS_BEGIN_COOPERATIVE, WS_BEGIN_PDL } ws_begin;
 
-/* cluster: blocks that are placed together. The second records no failure. */
-wsgemm_status ws_launch(wsgemm_handle *h, CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster,
-                        ws_begin begin, CUstream stream, void *args);
-CUresult ws_try_launch(CUkernel kernel, int64_t n_blocks, int n_threads, int shared_bytes, int cluster, ws_begin begin,
-                       CUstream stream, void *args);
+/* What becomes of a launch that gets a launch state: its items are stolen. Without, it has the same
+ * items, unstolen. */
+typedef struct ws_stealing {
+  bool is_wanted;
+  uint32_t quantum;
+  int64_t n_resident, n_blocks; /* n_resident: workers (blocks, or clusters) that the device has room for */
+} ws_stealing;
 
-/* Those of elementwise_kernels.cuh: C = beta C and the steps of its epilogue; the sums of its columns; copies of operands. */
-wsgemm_status ws_launch_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream);
-wsgemm_status ws_launch_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, CUstream stream);
-wsgemm_status ws_launch_pitch(wsgemm_handle *h, ws_pitch_args *args, ws_device *device, CUstream stream);
+typedef struct ws_launch {
+  const char *what; /* in messages */
+  CUkernel kernel;
+  int64_t n_blocks;
+  int n_threads, shared_bytes, cluster; /* cluster: blocks that are placed together */
+  ws_begin begin;
+  ws_stealing stealing;
+  int64_t sums_bytes; /* needs a launch state and so much memory for partial sums; 0: neither */
+  bool is_by_map;
+  union {
+    ws_gemm_args gemm;
+    ws_wgmma_args wgmma; /* is_by_map */
+    ws_pitch_args align_copy;
+    ws_slice_args slices;
+    ws_marked_args fallback;
+    ws_column_sums_args column_sums;
+    ws_arena_args arena;
+  } args;
+} ws_launch;
 
-/* Those of slice_kernels.cuh, both passes; that of marked_kernel.cuh. */
-wsgemm_status ws_launch_maxima(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
-wsgemm_status ws_launch_slices(wsgemm_handle *h, ws_slice_args *args, ws_device *device, CUstream stream);
-wsgemm_status ws_launch_marked(wsgemm_handle *h, wsgemm_type type, ws_marked_args *args, ws_device *device, CUstream stream);
+/* What belongs to a chunk of C, or comes before or after all of them. */
+enum { WS_MOST_LAUNCHES = 8 };
+typedef struct ws_launch_list {
+  int n;
+  bool lacks_sums; /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
+  ws_launch entry[WS_MOST_LAUNCHES];
+} ws_launch_list;
+/* One more, as it is given; its arguments are the caller's to fill in. */
+ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel, int64_t n_blocks, int n_threads,
+                         int shared_bytes, ws_begin begin);
+
+CUresult ws_launch_make(const ws_launch *launch, CUstream stream);
+
+/* Those of elementwise.cuh: C = beta C and the steps of its epilogue; the sums of its columns;
+ * copies of operands. */
+wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_device *device, ws_launch_list *list);
+
+/* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
+ * scales are known, the second; that of fallback.cuh. */
+wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_marked_args *args, ws_device *device,
+                              ws_launch_list *list);
 #endif

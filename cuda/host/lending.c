@@ -4,30 +4,57 @@
 #include "cuda/host/device.h"
 #include "cuda/host/image.h"
 
-/* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is held ---------------------------------------------------------------------------------------------------------------- */
 
-static void lock(ws_lending *lending, ws_loan *loan) {
-  if (!loan->is_locked) pthread_mutex_lock(&lending->lock);
-  loan->is_locked = true;
+static bool is_held(const ws_lending *lending, const ws_loan *loan) {
+  for (const ws_loan *l = lending->holders; l; l = l->next_holder)
+    if (l->held < loan->held_end && loan->held < l->held_end) return true;
+  return false;
 }
 
-/* Unless the call holds it, or has taken what its next user must not find before the call's end is recorded. */
-static void unlock(ws_lending *lending, ws_loan *loan) {
-  if (!loan->is_locked || loan->is_held || loan->n_passed > 0) return;
+void ws_lending_hold(ws_device *device, ws_loan *loan, const void *at, int64_t bytes) {
+  ws_lending *lending = ws_device_lending(device);
+  if (loan->held) return;
+  loan->held = (uintptr_t)at;
+  loan->held_end = (uint64_t)bytes < UINTPTR_MAX - loan->held ? loan->held + (uintptr_t)bytes : UINTPTR_MAX;
+  pthread_mutex_lock(&lending->lock);
+  while (is_held(lending, loan)) pthread_cond_wait(&lending->released, &lending->lock);
+  loan->next_holder = lending->holders;
+  lending->holders = loan;
   pthread_mutex_unlock(&lending->lock);
-  loan->is_locked = false;
 }
 
-void ws_lending_hold(ws_device *device, ws_loan *loan) {
-  lock(ws_device_lending(device), loan);
-  loan->is_held = true;
+static void release(ws_lending *lending, ws_loan *loan) {
+  if (!loan->held) return;
+  ws_loan **at = &lending->holders;
+  while (*at != loan) at = &(*at)->next_holder;
+  *at = loan->next_holder;
+  loan->held = 0;
+  pthread_cond_broadcast(&lending->released);
 }
 
-void ws_lending_end(ws_device *device, ws_loan *loan) {
+/* Each call has recorded its own launches before it is counted out here, so without users the event
+ * stands after all of them; unless one could not be recorded: then only a call that came after it,
+ * alone, tells. */
+static void count_out(ws_lent *lent, bool is_recorded) {
+  lent->is_unknown = !is_recorded || (lent->is_unknown && lent->is_shared);
+  if (--lent->n_users == 0) lent->is_shared = false;
+}
+
+CUresult ws_lending_end(ws_device *device, ws_loan *loan) {
+  ws_lending *lending = ws_device_lending(device);
+  CUresult result = CUDA_SUCCESS;
+  bool is_recorded[sizeof loan->passed / sizeof loan->passed[0]];
+  if (loan->allocated) result = ws_cuda.cuMemFreeAsync(loan->allocated, loan->stream);
   for (int i = 0; i < loan->n_passed; i++)
-    loan->passed[i]->is_unknown = ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) != CUDA_SUCCESS;
-  loan->n_passed = 0, loan->is_held = false;
-  unlock(ws_device_lending(device), loan);
+    is_recorded[i] = ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) == CUDA_SUCCESS;
+  if (loan->n_passed == 0 && !loan->held) return result;
+  pthread_mutex_lock(&lending->lock);
+  for (int i = 0; i < loan->n_passed; i++) count_out(loan->passed[i], is_recorded[i]);
+  release(lending, loan);
+  pthread_mutex_unlock(&lending->lock);
+  loan->n_passed = 0;
+  return result;
 }
 
 static CUresult identify(ws_loan *loan) {
@@ -46,47 +73,57 @@ static CUresult identify(ws_loan *loan) {
 
 /* ---- what is passed on ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether the last call with it has ended. While another thread captures, only the relaxed mode lets that be asked. */
-static bool has_ended(const ws_piece *piece) {
+/* Whether the last call with it has ended. While another thread captures, only the relaxed mode
+ * lets that be asked. */
+static bool has_ended(const ws_lent *lent) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  if (piece->is_unknown || ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
-  const bool ended = ws_cuda.cuEventQuery(piece->ended) == CUDA_SUCCESS;
+  if (lent->n_users > 0 || lent->is_unknown || ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
+  const bool ended = ws_cuda.cuEventQuery(lent->ended) == CUDA_SUCCESS;
   ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
   return ended;
 }
 
-/* waits: if the last call with it has not ended, the stream does so; else the piece is not to be had. */
-static bool take_passed(ws_piece *piece, ws_loan *loan, bool waits, CUresult *result) {
-  const bool is_others = piece->tenure == WS_TENURE_PASSED && piece->owner != loan->stream_id;
-  if (is_others && waits && piece->is_unknown) *result = CUDA_ERROR_NOT_READY; /* without it the call would have other bits */
-  if (is_others && waits && *result == CUDA_SUCCESS) *result = ws_cuda.cuStreamWaitEvent(loan->stream, piece->ended, 0);
-  if (is_others && !waits && !has_ended(piece)) return false;
-  if (*result == CUDA_SUCCESS && !piece->ended) *result = ws_cuda.cuEventCreate(&piece->ended, CU_EVENT_DISABLE_TIMING);
-  if (*result != CUDA_SUCCESS) return false;
-  piece->tenure = WS_TENURE_PASSED, piece->owner = loan->stream_id;
-  loan->passed[loan->n_passed++] = piece;
-  return true;
+static bool is_others(const ws_lent *lent, const ws_loan *loan) {
+  return lent->tenure == WS_TENURE_PASSED && lent->owner != loan->stream_id;
+}
+
+static CUresult take(ws_lent *lent, ws_loan *loan) {
+  const CUresult result = lent->ended ? CUDA_SUCCESS : ws_cuda.cuEventCreate(&lent->ended, CU_EVENT_DISABLE_TIMING);
+  if (result != CUDA_SUCCESS) return result;
+  lent->tenure = WS_TENURE_PASSED, lent->owner = loan->stream_id;
+  lent->is_shared |= lent->n_users++ > 0;
+  loan->passed[loan->n_passed++] = lent;
+  return result;
+}
+
+/* The stream waits for the last call with it, which no longer launches. */
+static CUresult take_with_wait(ws_lent *lent, ws_loan *loan) {
+  CUresult result = CUDA_SUCCESS;
+  if (is_others(lent, loan)) /* without it the call would have other bits */
+    result = lent->is_unknown ? CUDA_ERROR_NOT_READY : ws_cuda.cuStreamWaitEvent(loan->stream, lent->ended, 0);
+  return result == CUDA_SUCCESS ? take(lent, loan) : result;
 }
 
 /* ---- what is captured ----------------------------------------------------------------------------------------------------------- */
 
-/* Called by the driver's own thread, which must not wait: so without the lock. Release: pairs with the acquire in free_ended. */
+/* Called by the driver's own thread, which must not wait: so without the lock. Release: pairs with
+ * the acquire in free_ended. */
 static void CUDA_CB end_graph(void *state) {
   atomic_store_explicit(&((ws_lent_state *)state)->is_over, true, memory_order_release);
 }
 
-static void free_pieces(ws_piece *pieces, int n, uint64_t owner) {
-  for (int i = 0; i < n; i++)
-    if (pieces[i].tenure == WS_TENURE_CAPTURED && pieces[i].owner == owner) pieces[i].tenure = WS_TENURE_FREE;
+static void free_lent(ws_lent *lent, uint64_t owner) {
+  if (lent->tenure == WS_TENURE_CAPTURED && lent->owner == owner) lent->tenure = WS_TENURE_FREE;
 }
 
-/* Takes back what a captured call was lent, if its graph has ended. Acquire: pairs with the release in end_graph. */
+/* Takes back what a captured call was lent, if its graph has ended. Acquire: pairs with the release
+ * in end_graph. */
 static void free_ended(ws_lending *lending, int state_idx) {
   ws_lent_state *s = &lending->state[state_idx];
-  if (s->piece.tenure != WS_TENURE_CAPTURED || !atomic_load_explicit(&s->is_over, memory_order_acquire)) return;
-  s->piece.tenure = WS_TENURE_FREE;
-  free_pieces(lending->sums, WS_N_SUMS, (uint64_t)state_idx);
-  free_pieces(lending->copies, WS_N_COPIES, (uint64_t)state_idx);
+  if (s->lent.tenure != WS_TENURE_CAPTURED || !atomic_load_explicit(&s->is_over, memory_order_acquire)) return;
+  s->lent.tenure = WS_TENURE_FREE;
+  for (int i = 0; i < WS_N_SUMS; i++) free_lent(&lending->sums[i], (uint64_t)state_idx);
+  free_lent(&lending->captured.lent, (uint64_t)state_idx);
 }
 
 static bool keep_for_graph(ws_lent_state *s, ws_loan *loan, CUresult *result) {
@@ -94,7 +131,7 @@ static bool keep_for_graph(ws_lent_state *s, ws_loan *loan, CUresult *result) {
   atomic_store_explicit(&s->is_over, false, memory_order_relaxed);
   *result = ws_cuda.cuUserObjectCreate(&object, s, end_graph, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   if (*result != CUDA_SUCCESS) return false;
-  s->piece.tenure = WS_TENURE_CAPTURED;
+  s->lent.tenure = WS_TENURE_CAPTURED;
   *result = ws_cuda.cuGraphRetainUserObject(loan->graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (*result == CUDA_SUCCESS) return true;
   ws_cuda.cuUserObjectRelease(object, 1); /* which calls end_graph */
@@ -106,8 +143,8 @@ static bool keep_for_graph(ws_lent_state *s, ws_loan *loan, CUresult *result) {
 static uint16_t *hint_for(ws_lending *lending, uint64_t stream_id) { return &lending->hint[stream_id % WS_N_HINTS]; }
 
 static bool is_of_stream(const ws_lending *lending, int state_idx, uint64_t stream_id) {
-  const ws_piece *piece = &lending->state[state_idx].piece;
-  return (piece->tenure == WS_TENURE_KEPT || piece->tenure == WS_TENURE_PASSED) && piece->owner == stream_id;
+  const ws_lent *lent = &lending->state[state_idx].lent;
+  return (lent->tenure == WS_TENURE_KEPT || lent->tenure == WS_TENURE_PASSED) && lent->owner == stream_id;
 }
 
 /* The state that the stream had before; -1: none. */
@@ -121,19 +158,20 @@ static int find_own(ws_lending *lending, uint64_t stream_id) {
   return -1;
 }
 
-/* One of those that are not kept; -1: none. Few that were passed are asked for, as most that follow each other are alike. */
+/* One of those that are not kept; -1: none. Few that were passed are asked for, as most that follow
+ * each other are alike. */
 static int find_other(ws_lending *lending) {
   enum { N_OTHERS = WS_N_STATES - WS_N_KEPT_STATES, MOST_QUERIES = 8 };
   if (lending->n_others < N_OTHERS) return WS_N_KEPT_STATES + lending->n_others++;
   int n_queries = 0;
   for (int i = 0; i < N_OTHERS; i++) {
     const int state_idx = WS_N_KEPT_STATES + lending->next_other;
-    const ws_piece *piece = &lending->state[state_idx].piece;
+    const ws_lent *lent = &lending->state[state_idx].lent;
     lending->next_other = (lending->next_other + 1) % N_OTHERS;
     free_ended(lending, state_idx);
-    if (piece->tenure == WS_TENURE_FREE) return state_idx;
-    if (piece->tenure != WS_TENURE_PASSED) continue;
-    if (has_ended(piece)) return state_idx;
+    if (lent->tenure == WS_TENURE_FREE) return state_idx;
+    if (lent->tenure != WS_TENURE_PASSED) continue;
+    if (has_ended(lent)) return state_idx;
     if (++n_queries == MOST_QUERIES) break;
   }
   return -1;
@@ -148,106 +186,184 @@ static int state_of_stream(ws_lending *lending, ws_loan *loan, CUresult *result)
   int state_idx = find_own(lending, loan->stream_id);
   if (state_idx < 0 && lending->n_kept < WS_N_KEPT_STATES) {
     state_idx = lending->n_kept++;
-    lending->state[state_idx].piece = (ws_piece){.tenure = WS_TENURE_KEPT, .owner = loan->stream_id};
+    lending->state[state_idx].lent = (ws_lent){.tenure = WS_TENURE_KEPT, .owner = loan->stream_id};
   }
   if (state_idx < 0) state_idx = find_other(lending);
   if (state_idx < 0) return -1;
-  if (lending->state[state_idx].piece.tenure != WS_TENURE_KEPT) {
-    lending->state[state_idx].piece.owner = loan->stream_id; /* another's has ended, as find_other has seen */
-    if (!take_passed(&lending->state[state_idx].piece, loan, false, result)) return -1;
-  }
+  ws_lent *lent = &lending->state[state_idx].lent;
+  if (lent->tenure != WS_TENURE_KEPT && (*result = take(lent, loan)) != CUDA_SUCCESS) return -1;
   *hint_for(lending, loan->stream_id) = (uint16_t)state_idx;
   return state_idx;
 }
 
-static CUresult find_state(ws_device *device, ws_loan *loan) {
+/* Where a variable of an image begins; an image that did not load is tried again. */
+static char *find_global(ws_device *device, int image_idx, const char *name, _Atomic(char *) *first, CUresult *result) {
+  char *found = atomic_load_explicit(first, memory_order_acquire);
+  void *at = NULL;
+  *result = CUDA_SUCCESS;
+  if (found) return found;
+  *result = ws_device_global(device, image_idx, name, &at);
+  if (*result != CUDA_SUCCESS) return NULL;
+  atomic_store_explicit(first, (char *)at, memory_order_release);
+  return at;
+}
+
+/* NULL: there is none, *lacks: as there is no room for any. */
+static CUresult find_state(ws_device *device, ws_loan *loan, ws_launch_state **state, bool *lacks) {
   ws_lending *lending = ws_device_lending(device);
-  CUresult result = identify(loan);
-  if (result != CUDA_SUCCESS || loan->has_asked) return result;
-  void *first = lending->first_state;
-  if (!first && ws_device_global(device, WS_IMAGE_STATES, "ws_launch_states", &first) == CUDA_SUCCESS)
-    lending->first_state = first;
-  loan->state_idx = !lending->first_state ? -1
-                    : loan->is_captured   ? state_of_capture(lending, loan, &result)
-                                          : state_of_stream(lending, loan, &result);
-  loan->has_asked = true;
+  CUresult result = identify(loan), loading;
+  *state = NULL, *lacks = false;
+  if (result != CUDA_SUCCESS) return result;
+  char *first = find_global(device, WS_IMAGE_STATES, "ws_launch_states", &lending->first_state, &loading);
+  *lacks = loading == CUDA_ERROR_OUT_OF_MEMORY;
+  if (!loan->has_asked_state && first) {
+    pthread_mutex_lock(&lending->lock);
+    loan->state_idx = loan->is_captured ? state_of_capture(lending, loan, &result) : state_of_stream(lending, loan, &result);
+    pthread_mutex_unlock(&lending->lock);
+    loan->has_asked_state = true;
+  }
+  if (first && loan->state_idx >= 0 && !result) *state = (ws_launch_state *)(void *)first + loan->state_idx;
   return result;
 }
 
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state) {
-  ws_lending *lending = ws_device_lending(device);
-  lock(lending, loan);
-  const CUresult result = find_state(device, loan);
-  *state = result == CUDA_SUCCESS && loan->state_idx >= 0 ? lending->first_state + loan->state_idx : NULL;
-  unlock(lending, loan);
-  return result;
+  bool lacks;
+  return find_state(device, loan, state, &lacks);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------------------------- */
 
-/* One of the pieces that are not passed on: the caller's already, or a free one. -1: none. */
-static int find_kept(ws_piece *pieces, int n, ws_tenure tenure, uint64_t owner) {
+/* One of those that are not passed on: the caller's already, or a free one. -1: none. */
+static int find_kept(ws_lent *lent, int n, ws_tenure tenure, uint64_t owner) {
   for (int i = 0; i < n; i++)
-    if (pieces[i].tenure == tenure && pieces[i].owner == owner) return i;
+    if (lent[i].tenure == tenure && lent[i].owner == owner) return i;
   for (int i = 0; i < n; i++)
-    if (pieces[i].tenure == WS_TENURE_FREE) {
-      pieces[i].tenure = tenure, pieces[i].owner = owner;
+    if (lent[i].tenure == WS_TENURE_FREE) {
+      lent[i].tenure = tenure, lent[i].owner = owner;
       return i;
     }
   return -1;
 }
 
-static void free_of_ended(ws_lending *lending, ws_piece *pieces, int n) {
-  for (int i = 0; i < n; i++)
-    if (pieces[i].tenure == WS_TENURE_CAPTURED) free_ended(lending, (int)pieces[i].owner);
-}
-
 static int sums_of(ws_lending *lending, ws_loan *loan, CUresult *result) {
   enum { LAST = WS_N_SUMS - 1 };
-  free_of_ended(lending, lending->sums, LAST);
+  ws_lent *last = &lending->sums[LAST];
+  for (int i = 0; i < LAST; i++)
+    if (lending->sums[i].tenure == WS_TENURE_CAPTURED) free_ended(lending, (int)lending->sums[i].owner);
   if (loan->is_captured) return find_kept(lending->sums, LAST, WS_TENURE_CAPTURED, (uint64_t)loan->state_idx);
   const int kept = find_kept(lending->sums, LAST, WS_TENURE_KEPT, loan->stream_id);
   if (kept >= 0) return kept;
-  return take_passed(&lending->sums[LAST], loan, false, result) ? LAST : -1;
+  if (is_others(last, loan) && !has_ended(last)) return -1;
+  *result = take(last, loan);
+  return *result == CUDA_SUCCESS ? LAST : -1;
 }
 
-static int copies_of(ws_lending *lending, ws_loan *loan, CUresult *result) {
-  if (!loan->is_captured) {
-    loan->is_held = true; /* also over a piece that is kept, as calls launch several times with it */
-    return take_passed(&lending->copies[0], loan, true, result) ? 0 : -1;
-  }
-  free_of_ended(lending, lending->copies + 1, WS_N_COPIES - 1);
-  const int kept = find_kept(lending->copies + 1, WS_N_COPIES - 1, WS_TENURE_CAPTURED, (uint64_t)loan->state_idx);
-  return kept < 0 ? -1 : kept + 1;
-}
-
-static CUresult find_memory(ws_device *device, ws_loan *loan, ws_memory which) {
+CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory) {
   ws_lending *lending = ws_device_lending(device);
-  const bool is_sums = which == WS_MEMORY_SUMS;
-  char **first = is_sums ? &lending->first_sums : &lending->first_copies;
-  CUresult result = identify(loan);
-  if (!result && loan->is_captured) result = find_state(device, loan); /* with which it is given back */
-  if (result != CUDA_SUCCESS || (loan->is_captured && loan->state_idx < 0)) return result;
-  if (!*first) { /* an image that did not load is tried again */
-    void *at = NULL;
-    result = ws_device_global(device, is_sums ? WS_IMAGE_SUMS : WS_IMAGE_COPIES,
-                              is_sums ? "ws_partial_sums" : "ws_operand_copies", &at);
-    if (result != CUDA_SUCCESS) return is_sums || ws_device_lacks(result) ? CUDA_SUCCESS : result;
-    *first = at;
-  }
-  const int piece = is_sums ? sums_of(lending, loan, &result) : copies_of(lending, loan, &result);
-  if (piece >= 0) loan->memory[which] = *first + (int64_t)piece * (is_sums ? WS_SUMS_BYTES : WS_COPIES_BYTES);
+  ws_launch_state *state = NULL;
+  CUresult result = identify(loan), loading;
+  *memory = loan->sums;
+  if (result != CUDA_SUCCESS || loan->has_asked_sums) return result;
+  if (loan->is_captured) result = ws_lend_state(device, loan, &state); /* with which it is given back */
+  if (result != CUDA_SUCCESS || (loan->is_captured && !state)) return result;
+  char *first = find_global(device, WS_IMAGE_SUMS, "ws_partial_sums", &lending->first_sums, &loading);
+  if (!first) return CUDA_SUCCESS;
+  pthread_mutex_lock(&lending->lock);
+  const int sums = sums_of(lending, loan, &result);
+  pthread_mutex_unlock(&lending->lock);
+  if (sums >= 0) loan->sums = first + (int64_t)sums * WS_SUMS_BYTES;
+  loan->has_asked_sums = true;
+  *memory = loan->sums;
   return result;
 }
 
-CUresult ws_lend_memory(ws_device *device, ws_loan *loan, ws_memory which, char **memory) {
-  CUresult result = CUDA_SUCCESS;
-  if (!loan->has_asked_for[which]) {
-    lock(ws_device_lending(device), loan);
-    result = find_memory(device, loan, which);
-    unlock(ws_device_lending(device), loan);
+/* ---- memory for copies ------------------------------------------------------------------------------------------------------------ */
+
+/* All of it, or as large a part as there is room for. Allocating may happen while this thread's
+ * stream is being captured; the relaxed mode lets it. What there was before stays: calls that use
+ * it may be on their way, and all that is ever left so is less than the whole. */
+static CUresult grow(ws_copies *copies, const ws_copies_need *need) {
+  enum { N_RUNGS = 6 };
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) return result;
+  for (int rung = 0; rung < N_RUNGS; rung++) {
+    const int64_t bytes = WS_COPIES_BYTES >> rung;
+    CUdeviceptr at = 0;
+    if (bytes <= copies->bytes || bytes < need->least) break;
+    result = ws_cuda.cuMemAlloc(&at, (size_t)bytes);
+    if (result == CUDA_SUCCESS) copies->memory = (char *)(uintptr_t)at, copies->bytes = bytes;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) break;
   }
-  loan->has_asked_for[which] = true;
-  *memory = loan->memory[which];
+  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return result;
+}
+
+/* Of calls that would only be faster with more the 1st, 2nd, 4th, 8th, ... tries to get it. */
+static CUresult provide(ws_copies *copies, const ws_copies_need *need) {
+  if (copies->bytes >= need->whole) return CUDA_SUCCESS;
+  const bool is_enough = copies->bytes >= need->least;
+  if (is_enough) copies->n_short++;
+  if (is_enough && (copies->n_short & (copies->n_short - 1)) != 0) return CUDA_SUCCESS;
+  const CUresult result = grow(copies, need);
+  if (copies->bytes >= need->least) return CUDA_SUCCESS;
+  return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+static CUresult copies_of_stream(ws_device *device, ws_loan *loan, const ws_copies_need *need) {
+  ws_copies *copies = &ws_device_lending(device)->copies;
+  ws_lending_hold(device, loan, copies, 1); /* not the memory itself, which nobody knows yet */
+  CUresult result = provide(copies, need);
+  if (!result) result = take_with_wait(&copies->lent, loan);
+  if (!result) loan->copies = copies->memory, loan->copies_bytes = copies->bytes;
+  return result;
+}
+
+/* A node of the graph, which frees it, too. */
+static CUresult copies_of_graph(ws_loan *loan, const ws_copies_need *need) {
+  const CUresult result = ws_cuda.cuMemAllocAsync(&loan->allocated, (size_t)need->whole, loan->stream);
+  if (result != CUDA_SUCCESS) loan->allocated = 0;
+  loan->copies = (char *)(uintptr_t)loan->allocated, loan->copies_bytes = need->whole;
+  return result;
+}
+
+/* Where a graph can have none: the library's, of one captured call at a time. */
+static CUresult copies_of_capture(ws_device *device, ws_loan *loan, const ws_copies_need *need, const char **lacks) {
+  ws_lending *lending = ws_device_lending(device);
+  ws_copies *copies = &lending->captured;
+  ws_launch_state *state;
+  bool lacks_states;
+  CUresult result = find_state(device, loan, &state, &lacks_states);
+  if (result != CUDA_SUCCESS) return result;
+  if (!state) {
+    *lacks = lacks_states ? "launch states" : "one more launch state of a captured call";
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  ws_lending_hold(device, loan, copies, 1);
+  pthread_mutex_lock(&lending->lock);
+  if (copies->lent.tenure == WS_TENURE_CAPTURED) free_ended(lending, (int)copies->lent.owner);
+  const bool is_free = find_kept(&copies->lent, 1, WS_TENURE_CAPTURED, (uint64_t)loan->state_idx) >= 0;
+  pthread_mutex_unlock(&lending->lock);
+  if (!is_free) {
+    *lacks = "copies of operands in a second captured call";
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  result = provide(copies, need);
+  if (!result) loan->copies = copies->memory, loan->copies_bytes = copies->bytes;
+  return result;
+}
+
+CUresult ws_lend_copies(ws_device *device, ws_loan *loan, const ws_copies_need *need, char **memory, int64_t *bytes,
+                        const char **lacks) {
+  CUresult result = identify(loan);
+  *lacks = "copies of operands";
+  if (!result && !loan->has_asked_copies) {
+    const bool by_node = device->has_pools && ws_cuda.cuMemAllocAsync && ws_cuda.cuMemFreeAsync;
+    result = !loan->is_captured ? copies_of_stream(device, loan, need)
+             : by_node          ? copies_of_graph(loan, need)
+                                : copies_of_capture(device, loan, need, lacks);
+    loan->has_asked_copies = true;
+  }
+  *memory = loan->copies, *bytes = loan->copies_bytes;
   return result;
 }

@@ -1,10 +1,18 @@
-/* lending.h - what the library lends to the calls of a context: launch states, memory for partial sums, memory for operands in another
- * form. All of it is memory of the images, so that a call allocates nothing. A call asks for it when it needs it, at most once for each.
+/* lending.h - what the library lends to the calls of a context: launch states, memory for partial
+ * sums, memory for copies (operands in another form, a residual). A call asks for it when it needs
+ * it, at most once for each.
  *
- * The first streams keep what they have had, and have it without more ado. What is left goes from stream to stream: an event tells when a
- * call has ended. A state or partial sums go to another stream only when that has happened, as a call can do without, with the same bits; the
- * memory for operands decides about bits, so a stream waits for it on the device. A captured call has what it was lent as long as its graph
- * lives, which a user object tells. */
+ * States and sums are memory of the images. The first streams keep what they have had, and have it
+ * without more ado. What is left goes from stream to stream: an event tells when a call has ended.
+ * A state or partial sums go to another stream only when that has happened, as a call can do
+ * without, with the same bits. A captured call has what it was lent as long as its graph lives,
+ * which a user object tells.
+ *
+ * Memory for copies decides about bits, so no call goes without what it needs. All streams share
+ * one piece, and wait for each other on the device; it is allocated when a call first needs it, as
+ * large as the device has room for. A captured call has allocation nodes of its own in its graph.
+ *
+ * Nobody launches, loads or allocates under the lock. */
 #ifndef WS_CUDA_LENDING_H
 #define WS_CUDA_LENDING_H
 #include <pthread.h>
@@ -22,65 +30,93 @@ typedef enum ws_tenure {
   WS_TENURE_CAPTURED /* a captured call's, until its graph has ended */
 } ws_tenure;
 
-typedef struct ws_piece {
+/* Who has a part of what can be lent. */
+typedef struct ws_lent {
   ws_tenure tenure;
   uint64_t owner;  /* KEPT, PASSED: the stream's id; CAPTURED: the number of the call's state */
-  CUevent ended;   /* of PASSED */
-  bool is_unknown; /* the owner's last call could not be recorded: nobody else can tell when it has ended */
-} ws_piece;
+  CUevent ended;   /* of PASSED, and below */
+  int n_users;     /* calls on the owner's stream that have not been recorded yet: no other stream's may have it */
+  bool is_shared;  /* there were several of them at once */
+  bool is_unknown; /* one of the owner's calls could not be recorded: nobody else can tell when it has ended */
+} ws_lent;
 
 typedef struct ws_lent_state {
-  ws_piece piece;
+  ws_lent lent;
   atomic_bool is_over; /* of CAPTURED: its graph has ended */
 } ws_lent_state;
+
+/* Memory for copies. Whoever holds it (ws_lending_hold) may look here. */
+typedef struct ws_copies {
+  ws_lent lent;
+  char *memory; /* NULL: not needed yet, or no room for any */
+  int64_t bytes;
+  unsigned n_short; /* how many calls would have worked faster with more */
+} ws_copies;
 
 enum {
   WS_N_KEPT_STATES = WS_N_STATES / 4, /* the others are passed on, or captured */
   WS_N_HINTS = 64
 };
 
-/* Zero but for the lock at first. */
+typedef struct ws_loan ws_loan;
+
+/* Zero but for the lock and the condition at first. */
 typedef struct ws_lending {
-  pthread_mutex_t lock;
-  ws_launch_state *first_state; /* NULL: not looked for yet, or not to be had */
-  char *first_sums, *first_copies;
+  pthread_mutex_t lock;    /* over all of this but the copies; for as long as it takes to look something up */
+  pthread_cond_t released; /* one of the holders has released what it held */
+  ws_loan *holders;
+  _Atomic(char *) first_state, first_sums; /* NULL: not looked for yet, or not to be had */
   ws_lent_state state[WS_N_STATES];
-  int n_kept, n_others;         /* states that have been lent so far: the first, and those from WS_N_KEPT_STATES on */
-  int next_other;               /* where the search for one that is over goes on */
-  uint16_t hint[WS_N_HINTS];    /* by a stream's id: the state that it had */
-  ws_piece sums[WS_N_SUMS];     /* but for the last they are kept, or captured */
-  ws_piece copies[WS_N_COPIES]; /* the first is passed on, the others are for captured calls */
+  int n_kept, n_others;       /* states that have been lent so far: the first, and those from WS_N_KEPT_STATES on */
+  int next_other;             /* where the search for one that is over goes on */
+  uint16_t hint[WS_N_HINTS];  /* by a stream's id: the state that it had */
+  ws_lent sums[WS_N_SUMS];    /* but for the last they are kept, or captured */
+  ws_copies copies, captured; /* passed on; captured: where a graph can have no memory of its own */
 } ws_lending;
 
-typedef enum ws_memory { WS_MEMORY_SUMS, WS_MEMORY_COPIES, WS_N_MEMORIES } ws_memory;
+/* What a call needs of the memory for copies: to work on all of C at once (at most
+ * WS_COPIES_BYTES), and to work at all. */
+typedef struct ws_copies_need {
+  int64_t whole, least;
+} ws_copies_need;
 
 /* What a call has been lent so far. Zero but for the stream at first. */
-typedef struct ws_loan {
+struct ws_loan {
   CUstream stream;
-  bool is_locked, is_held;    /* held: to the end of the call */
   bool is_known, is_captured; /* known: captured, and stream_id or graph, are */
   uint64_t stream_id;
   CUgraph graph;
-  bool has_asked, has_asked_for[WS_N_MEMORIES]; /* for a state, for memory */
-  int state_idx;                                /* -1: there is none */
-  char *memory[WS_N_MEMORIES];                  /* NULL: there is none */
-  ws_piece *passed[1 + WS_N_MEMORIES];
+  uintptr_t held, held_end; /* memory that no other call of the context launches with; 0: none */
+  ws_loan *next_holder;
+  bool has_asked_state, has_asked_sums, has_asked_copies;
+  int state_idx; /* -1: there is none */
+  char *sums, *copies;
+  int64_t copies_bytes;
+  CUdeviceptr allocated; /* by a node of the graph that is captured; 0: none */
+  ws_lent *passed[3];
   int n_passed;
-} ws_loan;
+};
 
 typedef struct ws_device ws_device;
 
-/* Launches of a call that share memory with other calls stay together: from here, or from the lending of what is passed on, to ws_lending_end,
- * which tells what the call has taken that it is over. Calls that share nothing launch without a lock. Those of one context that do, and
- * those that must first find a state, wait for each other over their launches, also where each has a workspace of its own. */
-void ws_lending_hold(ws_device *device, ws_loan *loan);
-void ws_lending_end(ws_device *device, ws_loan *loan);
+/* Waits for other calls of the context that hold any of these bytes, and holds them to
+ * ws_lending_end, so that a call's launches with them follow each other. At most once in a call. */
+void ws_lending_hold(ws_device *device, ws_loan *loan, const void *at, int64_t bytes);
 
-/* A state (in device memory) that no other launch uses which may run at the same time. NULL: there is none; the call has the same bits
- * without. */
+/* Tells of what the call has taken that it is over. A failure: the graph that is captured is of no
+ * use. */
+CUresult ws_lending_end(ws_device *device, ws_loan *loan);
+
+/* A state (in device memory) that no other launch uses which may run at the same time. NULL: there
+ * is none; the call has the same bits without. */
 CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state);
 
-/* WS_SUMS_BYTES, WS_COPIES_BYTES. NULL: there is none. Copies: what is launched onto the stream from now on begins when the last call with
- * that memory has ended; where the device has no room for it, which must not change bits, the call cannot be made: OUT_OF_MEMORY. */
-CUresult ws_lend_memory(ws_device *device, ws_loan *loan, ws_memory which, char **memory);
+/* WS_SUMS_BYTES; likewise. */
+CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory);
+
+/* At least need->least bytes; what is launched onto the stream from now on begins when the last
+ * call with them has ended. Else the call cannot be made; *lacks: what is missing, in words, where
+ * it is memory (OUT_OF_MEMORY). */
+CUresult ws_lend_copies(ws_device *device, ws_loan *loan, const ws_copies_need *need, char **memory, int64_t *bytes,
+                        const char **lacks);
 #endif

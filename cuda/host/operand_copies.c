@@ -9,17 +9,17 @@ enum { BYTES = 2, PITCH = 64, ALIGN = 256 };
 
 static int64_t pitch_of(int64_t length) { return ws_ceil_div(length, PITCH) * PITCH; }
 
-double ws_copy_bytes(const ws_lines *x) {
-  return ws_lines_are_whole(x) ? 0 : (double)pitch_of(x->length) * (double)x->n_lines * (double)x->n_products * BYTES;
+double ws_align_copy_bytes(const ws_strided *x) {
+  return ws_tma_takes_as_is(x) ? 0 : (double)pitch_of(x->length) * (double)x->n_lines * (double)x->n_products * BYTES;
 }
 
-double ws_copies_bytes(const ws_problem *p, double *of_a, double *of_b) {
-  const ws_lines a = ws_lines_of_a(p), b = ws_lines_of_b(p);
-  *of_a = ws_copy_bytes(&a), *of_b = ws_copy_bytes(&b);
+double ws_align_copies_bytes(const ws_problem *p, double *of_a, double *of_b) {
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  *of_a = ws_align_copy_bytes(&a), *of_b = ws_align_copy_bytes(&b);
   return *of_a + *of_b;
 }
 
-void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
+void ws_align_copy_to(ws_strided *x, char *to, ws_pitch_operand *op) {
   const int64_t pitch = pitch_of(x->length);
   *op = (ws_pitch_operand){.from = x->data,
                            .to = to,
@@ -35,13 +35,13 @@ void ws_copy_lines(ws_lines *x, char *to, ws_pitch_operand *op) {
 /* In units of 16 bits, of which C's elements are several. */
 double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op) {
   const int64_t units = ws_types[p->type_c].bytes / BYTES;
-  ws_lines c = {.data = p->c,
-                .length = p->m * units,
-                .n_lines = p->n,
-                .n_products = p->batch_count,
-                .ld = p->ldc * units,
-                .stride = p->stride_c * units};
-  ws_copy_lines(&c, to, op);
+  ws_strided c = {.data = p->c,
+                  .length = p->m * units,
+                  .n_lines = p->n,
+                  .n_products = p->batch_count,
+                  .ld = p->ldc * units,
+                  .stride = p->stride_c * units};
+  ws_align_copy_to(&c, to, op);
   p->epilogue.residual = to, p->epilogue.ld_residual = c.ld / units, p->epilogue.stride_residual = c.stride / units;
   return ceil((double)c.ld * (double)c.n_lines * (double)c.n_products * BYTES / ALIGN) * ALIGN;
 }

@@ -23,7 +23,7 @@ enum { RATED_SMS = 132 };
  * the row with the least time is the fastest, or near it; the times themselves are within a quarter. */
 typedef struct tiled_model {
   double item_k, item_us; /* an item costs as much again as so many k, and so many us */
-  /* With so many warps a multiprocessor reaches half of its full speed; with so many more where k is short, which is waiting for the most
+  /* With so many warps an SM reaches half of its full speed; with so many more where k is short, which is waiting for the most
    * part. */
   double half_warps, half_short;
   /* Copies beside multiply-adds: of an element along m or n for each k, in the unit of bm * bn / rate. */
@@ -50,7 +50,7 @@ static double copy_cost(const tiled_model *model, int32_t mode) {
                                     : model->vectors_k;
 }
 
-/* us of a multiprocessor for a k of so many elements of an item, if all goes well. */
+/* us of an SM for a k of so many elements of an item, if all goes well. */
 static double us_per_k(const ws_cuda_row *row, double elements) {
   const double real = ws_types[row->type].n_real * ws_types[row->type].n_real;
   return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
@@ -73,7 +73,7 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
 /* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
 static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
 
-/* A multiprocessor has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
+/* An SM has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
  * first stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A full
  * store takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
 static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
@@ -109,7 +109,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   }
 }
 
-/* Matrix-vector products have rows of their own; so have 16-bit types where there are matrix units for them, and under PEDANTIC. Of the two
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are tensor cores for them, and under PEDANTIC. Of the two
  * kinds for vectors, which sum in ways of their own, a product of one row and one column always has the same. */
 static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
@@ -327,7 +327,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
     return WS_ROW_SLICED;
   }
   const bool wants_wgmma =
-      !takes_fma(call, p) && ws_wgmma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
+      !takes_fma(call, p) && ws_tma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 
@@ -364,4 +364,13 @@ wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_devi
   if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
   plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
   return settle(call, device, model_row_idx, plan);
+}
+
+ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk) {
+  ws_gpu_plan plan = *whole;
+  plan.problem = chunk;
+  plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_parts);
+  plan.grid.group = whole->grid.group;
+  plan.n_items = ws_tile_items(&plan.grid);
+  return plan;
 }

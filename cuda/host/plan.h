@@ -35,12 +35,15 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
 /* How many slices a packed operand of such products has; 0: they use none. */
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device);
 
-/* The same for a call, which may lack the memory for it (backend.c; the library's own memory is taken to be there). */
+/* The same for a call, which may lack the memory for it (gemm_plan.c; the library's own memory is taken to be there). */
 ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 
 /* The device's context must be current. n_slices: of rows of that kind, else 0. */
 wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);
+
+/* The same for a chunk of the product, with the whole's row: nothing is chosen anew. */
+ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk);
 
 /* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it. */
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);

@@ -1,4 +1,4 @@
-/* sliced.c - see sliced.h. */
+/* slices.c - see slices.h. */
 #include "cuda/host/slices.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ int ws_n_slices(const ws_call *call, const ws_problem *p) {
   return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
 }
 
-bool ws_slices_fit(const ws_problem *p) { return p->k >= WS_SLICED_LEAST_K && ws_wgmma_takes(p); }
+bool ws_slices_fit(const ws_problem *p) { return p->k >= WS_SLICED_LEAST_K && ws_tma_takes(p); }
 
 /* The packed form of A, or B, if it is of so many slices. */
 static const wsgemm_packed *packed_of(const ws_problem *p, bool is_a, int n_slices) {
@@ -55,12 +55,12 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
 typedef struct ws_operand_forms {
   ws_slice_form form;
   bool conj;
-  ws_lines floats, given;
+  ws_strided floats, given;
 } ws_operand_forms;
 
 static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
   const int unit = ws_types[p->type].n_real;
-  ws_operand_forms x = {.floats = is_a ? ws_lines_of_a(p) : ws_lines_of_b(p)};
+  ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p)};
   x.floats.length *= unit, x.floats.ld *= unit, x.floats.stride *= unit;
   x.given = x.floats;
   if (unit == 1) return x;
@@ -71,8 +71,8 @@ static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
 }
 
 /* Either way x stands for m or n. */
-static int64_t n_x_of(const ws_lines *x) { return x->along_k ? x->n_lines : x->length; }
-static int64_t n_k_of(const ws_lines *x) { return x->along_k ? x->length : x->n_lines; }
+static int64_t n_x_of(const ws_strided *x) { return x->along_k ? x->n_lines : x->length; }
+static int64_t n_k_of(const ws_strided *x) { return x->along_k ? x->length : x->n_lines; }
 
 /* One operand. Bytes as doubles, which do not overflow. */
 typedef struct ws_sliced_sizes {
@@ -81,10 +81,10 @@ typedef struct ws_sliced_sizes {
   int n_chunks, chunk_k;
 } ws_sliced_sizes;
 
-/* With room for n_most slices. No piece needs more than a larger one: so there is room for as many chunks as any may have. */
+/* With room for n_most slices. No chunk needs more than a larger one: so there is room for as many chunks as any may have. */
 static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
-  enum { PARTS = 528 }; /* four for each multiprocessor of an H200 */
-  const ws_lines *const floats = &x->floats, *const given = &x->given;
+  enum { PARTS = 528 }; /* four for each SM of an H200 */
+  const ws_strided *const floats = &x->floats, *const given = &x->given;
   const int64_t n_x = n_x_of(floats), k = n_k_of(floats), n_given = n_x_of(given);
   ws_sliced_sizes s;
   const double n_products = (double)given->n_products;
@@ -128,14 +128,14 @@ static double bytes_of_both(const ws_problem *p, int n_slices, double *of_a, dou
   return *of_a + *of_b;
 }
 
-static double bytes_of_one(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 1, of_a, of_b); }
-static double bytes_of_three(const ws_problem *piece, double *of_a, double *of_b) { return bytes_of_both(piece, 2, of_a, of_b); }
-ws_piece_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
+static double bytes_of_one(const ws_problem *chunk, double *of_a, double *of_b) { return bytes_of_both(chunk, 1, of_a, of_b); }
+static double bytes_of_three(const ws_problem *chunk, double *of_a, double *of_b) { return bytes_of_both(chunk, 2, of_a, of_b); }
+ws_chunk_bytes *ws_sliced_bytes(int n_slices) { return n_slices == 1 ? bytes_of_one : bytes_of_three; }
 
 /* The state, slices, maxima, scales, groups. */
 static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *at) {
   const ws_sliced_sizes s = sizes_of(x, n_most);
-  const ws_lines *const floats = &x->floats;
+  const ws_strided *const floats = &x->floats;
   char *const slices = at + ALIGN, *const maxima = slices + (int64_t)s.slices_bytes,
               *const scales = maxima + (int64_t)s.maxima_bytes, *const groups = scales + (int64_t)s.scales_bytes;
   return (ws_slice_operand){.from = floats->data,
@@ -163,12 +163,12 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .chunk_k = s.chunk_k};
 }
 
-/* The part of a packed operand that a piece takes. Its two slices stand where they were packed, three in the call's memory. */
-static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_piece_place *place, bool is_a,
+/* The part of a packed operand that a chunk takes. Its two slices stand where they were packed, three in the call's memory. */
+static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_chunk_place *place, bool is_a,
                                 int n_slices, char *at) {
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
   ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
-  const ws_lines *const floats = &x->floats;
+  const ws_strided *const floats = &x->floats;
   const int unit = ws_types[packed->of.type].n_real;
   const int64_t first = is_a ? place->m : place->n, product = whole.given.n_products > 1 ? place->product : 0,
                 x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
@@ -184,37 +184,37 @@ static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_fo
   return op;
 }
 
-static ws_lines slices_of(const ws_operand_forms *x, const ws_slice_operand *op, int n_slices) {
-  ws_lines slices = x->given;
+static ws_strided slices_of(const ws_operand_forms *x, const ws_slice_operand *op, int n_slices) {
+  ws_strided slices = x->given;
   slices.data = op->to, slices.ld = op->pitch, slices.stride = op->pitch * op->n_lines, slices.n_slices = n_slices;
   return slices;
 }
 
-/* A state is counted with the first piece that it is of: with one of each row of pieces for A, of each column for B; of a shared operand only
- * with the first products, of a packed one, whose state is that of all of it, only with the first piece. */
-static bool is_counted(const ws_piece_place *place, bool is_a, bool is_shared, bool is_packed) {
+/* A state is counted with the first chunk that it is of: with one of each row of chunks for A, of each column for B; of a shared operand only
+ * with the first products, of a packed one, whose state is that of all of it, only with the first chunk. */
+static bool is_counted(const ws_chunk_place *place, bool is_a, bool is_shared, bool is_packed) {
   const int64_t own = is_a ? place->m : place->n, other = is_a ? place->n : place->m;
   return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
 }
 
-/* One operand of a piece; whether its marks are to be counted. */
-static ws_slice_operand operand_for(const ws_problem *piece, const ws_piece_place *place, bool is_a, const ws_operand_forms *x,
+/* One operand of a chunk; whether its marks are to be counted. */
+static ws_slice_operand operand_for(const ws_problem *chunk, const ws_chunk_place *place, bool is_a, const ws_operand_forms *x,
                                     int n_first, int n_slices, char *at, bool *counts) {
-  const wsgemm_packed *packed = packed_of(piece, is_a, n_first);
-  *counts = is_counted(place, is_a, (is_a ? piece->stride_a : piece->stride_b) == 0, packed != NULL);
+  const wsgemm_packed *packed = packed_of(chunk, is_a, n_first);
+  *counts = is_counted(place, is_a, (is_a ? chunk->stride_a : chunk->stride_b) == 0, packed != NULL);
   if (packed) return part_of(packed, x, place, is_a, n_slices, at);
   ws_slice_operand op = operand_of(x, most_slices(n_first), at);
   op.is_again = !(is_a ? place->new_a : place->new_b);
   return op;
 }
 
-ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at,
+ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, int n_first, int n_slices, char *a_at,
                          char *b_at) {
-  const ws_operand_forms a = forms_of(piece, true), b = forms_of(piece, false);
+  const ws_operand_forms a = forms_of(chunk, true), b = forms_of(chunk, false);
   ws_sliced s = {.args = {.n_slices = n_slices}};
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
-  *of_a = operand_for(piece, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
-  *of_b = operand_for(piece, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
+  *of_a = operand_for(chunk, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
+  *of_b = operand_for(chunk, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
@@ -248,12 +248,12 @@ double ws_slice_parts(const ws_slice_args *args) {
   return parts;
 }
 
-ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced) {
+ws_marked_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced) {
   ws_marked_args args = {
-      .gemm = ws_gemm_args_of(piece), .scales = sliced->scales, .counts_a = sliced->counts_a, .counts_b = sliced->counts_b};
-  args.gemm.grid = (ws_tile_grid){.n_batch = piece->batch_count,
-                                  .n_rows = ws_ceil_div(piece->m, WS_MARKED_BM),
-                                  .n_cols = ws_ceil_div(piece->n, WS_MARKED_BN),
+      .gemm = ws_gemm_args_of(chunk), .scales = sliced->scales, .counts_a = sliced->counts_a, .counts_b = sliced->counts_b};
+  args.gemm.grid = (ws_tile_grid){.n_batch = chunk->batch_count,
+                                  .n_rows = ws_ceil_div(chunk->m, WS_MARKED_BM),
+                                  .n_cols = ws_ceil_div(chunk->n, WS_MARKED_BN),
                                   .coarse = 1,
                                   .group = 8};
   args.gemm.sched.n_items = (uint32_t)ws_tile_items(&args.gemm.grid);

@@ -1,7 +1,7 @@
-/* sliced.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the
+/* slices.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the
  * slices stand, and what the kernels before and after the product are told. */
-#ifndef WS_CUDA_SLICED_H
-#define WS_CUDA_SLICED_H
+#ifndef WS_CUDA_SLICES_H
+#define WS_CUDA_SLICES_H
 #include "cuda/host/chunks.h"
 #include "cuda/host/device.h"
 #include "cuda/host/tma_maps.h"
@@ -17,19 +17,19 @@ bool ws_slices_fit(const ws_problem *p);
 double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device);
 
 /* Memory for slices and what belongs to them: of one slice, and of two or three. */
-ws_piece_bytes *ws_sliced_bytes(int n_slices);
+ws_chunk_bytes *ws_sliced_bytes(int n_slices);
 
-/* A piece's operands in its memory. */
+/* A chunk's operands in its memory. */
 typedef struct ws_sliced {
   ws_slice_args args; /* for both operands */
-  ws_lines a, b;      /* the slices */
+  ws_strided a, b;    /* the slices */
   ws_wgmma_scales scales;
   bool counts_a, counts_b; /* whether its marks have not been counted in this call */
 } ws_sliced;
 
 /* n_first: slices that an operand has at first (ws_n_slices); n_slices: the same, or the three after two, which take their place. a_at, b_at:
  * begin at whole 256 bytes. */
-ws_sliced ws_sliced_make(const ws_problem *piece, const ws_piece_place *place, int n_first, int n_slices, char *a_at, char *b_at);
+ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, int n_first, int n_slices, char *a_at, char *b_at);
 
 /* Whether A, or B, comes in a packed form of so many slices. */
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);
@@ -42,5 +42,5 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices);
 int ws_slices_kernel(const ws_slice_args *args);
 double ws_slice_parts(const ws_slice_args *args);
 
-ws_marked_args ws_marked_args_of(const ws_problem *piece, const ws_sliced *sliced);
+ws_marked_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced);
 #endif

@@ -1,5 +1,5 @@
-/* split.h - into how many parts k is cut (split_kernel.cuh). A function of the problem's sizes, its type, of half
- * precision whether PEDANTIC, and the number of multiprocessors alone: the parts decide the order of summation, so neither policy,
+/* split.h - into how many parts k is cut (split_k.cuh). A function of the problem's sizes, its type, of half
+ * precision whether PEDANTIC, and the number of SMs alone: the parts decide the order of summation, so neither policy,
  * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
 #define WS_CUDA_SPLIT_H
@@ -40,7 +40,7 @@ static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
   return split;
 }
 
-/* So many items keep a multiprocessor busy as bring enough bytes on their way (vector_product.cuh). */
+/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh). */
 static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
   const double per_sm = ws_vector_along_k(p) ? 1 : 8, most = ws_vector_along_k(p) ? 0.5 : 4;
   const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), 32);
@@ -48,7 +48,7 @@ static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
 }
 
 /* The time of a number of tiles, less than the device takes at once, in parts of the time for which that many keep it busy. With k whole:
- * smaller tiles than these spread better, and a few warps keep the matrix units busy (d, z). */
+ * smaller tiles than these spread better, and a few warps keep the tensor cores busy (d, z). */
 static inline double ws_time_whole(double tiles, bool is_double) { return is_double ? 0.25 + 0.65 * tiles : 0.2 + 0.9 * tiles; }
 
 /* With k in parts: so many rounds of parts, of which the last may be half empty. */
@@ -59,7 +59,7 @@ static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
 
 /* takes_fma: 16-bit elements are multiplied as floats are. */
 static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_fma) {
-  /* By type: the tiles of large products, how many of them a multiprocessor has at once, and its multiply-adds in a microsecond (H200;
+  /* By type: the tiles of large products, how many of them an SM has at once, and its multiply-adds in a microsecond (H200;
    * those of h and b are estimates). */
   static const struct {
     int bm, bn, per_sm;

@@ -1,4 +1,4 @@
-/* wgmma_maps.c - tensor maps for the kernels on Hopper's matrix units. */
+/* tma_maps.c - tensor maps for the kernels on Hopper's tensor cores. */
 #include "cuda/host/tma_maps.h"
 
 #include "cuda/host/problem_args.h"
@@ -12,28 +12,28 @@ static const int64_t most_along = INT64_C(1) << 30, most_stride = INT64_C(1) << 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
 /* A vector that is contiguous is one line, with any ld. */
-static ws_lines lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
+static ws_strided lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
   const bool are_many = p->batch_count > 1 && stride != 0;
   if (x == 1 && ld == 1) along_k = true;
-  ws_lines lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1, .n_slices = 1};
+  ws_strided lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1, .n_slices = 1};
   lines.length = along_k ? p->k : x, lines.n_lines = along_k ? x : p->k;
   if (are_many) lines.n_products = p->batch_count, lines.stride = stride;
   if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, WHOLE) * WHOLE;
   return lines;
 }
 
-ws_lines ws_lines_of_a(const ws_problem *p) { return lines_of(p, p->a, p->a_trans, p->m, p->lda, p->stride_a); }
-ws_lines ws_lines_of_b(const ws_problem *p) { return lines_of(p, p->b, !p->b_trans, p->n, p->ldb, p->stride_b); }
+ws_strided ws_strided_a(const ws_problem *p) { return lines_of(p, p->a, p->a_trans, p->m, p->lda, p->stride_a); }
+ws_strided ws_strided_b(const ws_problem *p) { return lines_of(p, p->b, !p->b_trans, p->n, p->ldb, p->stride_b); }
 
 static bool is_whole(const void *data, int64_t ld, int64_t stride) {
   return (uintptr_t)data % WHOLE_BYTES == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
 }
 
-bool ws_lines_are_whole(const ws_lines *x) {
+bool ws_tma_takes_as_is(const ws_strided *x) {
   return is_whole(x->data, x->ld, x->stride) && x->ld < most_stride && magnitude(x->stride) < most_stride;
 }
 
-bool ws_wgmma_takes(const ws_problem *p) {
+bool ws_tma_takes(const ws_problem *p) {
   const int64_t most = most_along / ws_types[p->type].n_real;
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
@@ -52,7 +52,7 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
 }
 
 /* Products that stand backwards are numbered from the last. */
-static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines, ws_wgmma_operand *op) {
+static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_lines, ws_wgmma_operand *op) {
   const bool backwards = x->stride < 0;
   const int64_t n_planes = x->n_products * x->n_slices;
   const char *first = (const char *)x->data + (backwards ? (n_planes - 1) * x->stride * BYTES : 0);
@@ -65,7 +65,7 @@ static CUresult make_operand(wsgemm_type type, const ws_lines *x, int box_lines,
   return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
 }
 
-/* 16-bit elements where the copy engine may write them. Where a column ends within 16 bytes it was seen to write
+/* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to write
  * beyond (H200, 2026-11-22: one case in thousands). */
 static bool c_by_map(const ws_problem *p) {
   const int64_t stride = p->batch_count > 1 ? p->stride_c : 0;
@@ -79,7 +79,7 @@ static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t
   return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
 }
 
-CUresult ws_wgmma_args_make(const ws_problem *p, const ws_lines *a, const ws_lines *b, const ws_cuda_row *row,
+CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
                             ws_wgmma_args *args) {
   const int unit = ws_types[p->type].n_real;
   args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;

@@ -3,8 +3,9 @@
 #ifndef WS_CUDA_PTX_MMA16_CUH
 #define WS_CUDA_PTX_MMA16_CUH
 #include <cstdint>
+#include <type_traits>
 
-#include "cuda/rows/config.cuh"
+#include "cuda/shared/element_types.cuh"
 
 namespace ws {
 

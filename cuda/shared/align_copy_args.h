@@ -1,4 +1,4 @@
-/* pitch_args.h - what the kernel is told that copies operands to where the copy engine takes them. Shared by C and CUDA. */
+/* align_copy_args.h - what the kernel is told that copies operands to where TMA takes them. Shared by C and CUDA. */
 #ifndef WS_CUDA_PITCH_ARGS_H
 #define WS_CUDA_PITCH_ARGS_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* marked_args.h - what the kernel is told that computes the elements of C in unfit rows and columns. Shared by C and CUDA. */
+/* fallback_args.h - what the kernel is told that computes the elements of C in unfit rows and columns. Shared by C and CUDA. */
 #ifndef WS_CUDA_MARKED_ARGS_H
 #define WS_CUDA_MARKED_ARGS_H
 #include "cuda/shared/kernel_args.h"

@@ -28,7 +28,7 @@ typedef struct ws_operand {
 
 static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
 
-/* k cut into parts (split_kernel.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
+/* k cut into parts (split_k.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
  * sums[((b * n_parts + s) * n + j) * ld + i]. */
 typedef struct ws_split_args {
   int32_t n_parts;

@@ -10,7 +10,7 @@ typedef struct ws_launch_state {
   ws_grid_barrier barrier;
 } ws_launch_state;
 
-/* In each context: states (1.5 MiB), memory for partial sums (128 MiB), and for operands in another form (800 MiB, cc 9.0). Who is lent which:
+/* In each context: states (1.5 MiB), memory for partial sums (128 MiB), and for copies of operands (at most 400 MiB). Who is lent which:
  * lending.h. */
-enum { WS_N_STATES = 4096, WS_N_SUMS = 4, WS_SUMS_BYTES = 32 << 20, WS_N_COPIES = 2, WS_COPIES_BYTES = 400 << 20 };
+enum { WS_N_STATES = 4096, WS_N_SUMS = 4, WS_SUMS_BYTES = 32 << 20, WS_COPIES_BYTES = 400 << 20 };
 #endif

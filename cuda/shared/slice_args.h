@@ -1,4 +1,4 @@
-/* slice_args.h - what the kernels are told that cut operands of floats into slices of 16 bits (slice_kernels.cuh). Shared by C and CUDA.
+/* slice_args.h - what the kernels are told that cut operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
  *
  * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
  * element y after that
@@ -9,7 +9,7 @@
  *
  * An x is marked if two slices (or one) do not stand for one of its elements (ws_slices_stand_for); and unfit if three do not, or if an
  * element is no finite number. An element of C whose row or column is marked comes from three slices, if one is unfit from multiply-adds of
- * the floats themselves (marked_kernel.cuh), else from two. So its arithmetic depends on its own row and column alone. */
+ * the floats themselves (fallback.cuh), else from two. So its arithmetic depends on its own row and column alone. */
 #ifndef WS_CUDA_SLICE_ARGS_H
 #define WS_CUDA_SLICE_ARGS_H
 #include <stdint.h>

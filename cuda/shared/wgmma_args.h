@@ -1,4 +1,4 @@
-/* wgmma_args.h - what a kernel on Hopper's matrix units is told at its launch. Shared by C and CUDA; one constant parameter. */
+/* wgmma_args.h - what a kernel on Hopper's tensor cores is told at its launch. Shared by C and CUDA; one constant parameter. */
 #ifndef WS_CUDA_WGMMA_ARGS_H
 #define WS_CUDA_WGMMA_ARGS_H
 #include <cuda.h>

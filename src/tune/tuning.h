@@ -20,7 +20,7 @@
   X(FMA16, "fma16") /* half precision under PEDANTIC, in one chain */   \
   X(FMA16_PARTS, "fma16_parts")                                         \
   X(VECTOR, "vector")     /* kernels of matrix-vector products */       \
-  X(WGMMA, "wgmma")       /* matrix units of cc 9.0 */                  \
+  X(WGMMA, "wgmma")       /* tensor cores of cc 9.0 */                  \
   X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                \
   X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */              \
   X(F16X3, "f16x3")                                                     \
@@ -50,7 +50,7 @@ typedef struct ws_tuning_kind {
   wsgemm_type type, type_c;
   ws_numerics numerics;
   bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
-  /* GPU, kernels of matrix units of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
+  /* GPU, kernels of tensor cores of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
    * good at. */
   bool full_store;
   /* GPU, not in the text: the columns of A or B are no whole lines of 128 bytes in memory, which other rows are good at. Of a line as its own

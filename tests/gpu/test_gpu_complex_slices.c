@@ -1,4 +1,4 @@
-/* test_gpu_complex_slices.c - complex FP32 products by slices of FP16 (compute capability 9.0), which are for the matrix units products of real
+/* test_gpu_complex_slices.c - complex FP32 products by slices of FP16 (compute capability 9.0), which are for the tensor cores products of real
  * numbers, 2 m x n x 2 k: within the bound whatever the parts of A and B are, by all ops, layouts and scalars; exact on whole numbers; the rows
  * and columns that slices cannot stand for; NaN and Inf in either part; the same bits by all ways; which numerics class uses which rows. */
 #include "slices.h"

@@ -9,13 +9,13 @@
 static const int64_t shapes[][3] = {{64, 64, 4096}, {33, 70, 3000}, {16, 700, 2100}, {1, 900, 1500},
                                     {900, 1, 1500}, {1, 1, 5000},   {5, 3, 9777},    {300, 31, 3031}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
-/* The matrix units for 16 bits are so fast that it takes a longer k. */
+/* The tensor cores for 16 bits are so fast that it takes a longer k. */
 static int64_t k_of(wsgemm_type type, int s) { return shapes[s][2] * (type_is_half(type) ? 4 : 1); }
 /* Also of 16-bit types. */
 static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(float) : type_bytes(type); }
 static struct check_random dice;
 
-/* Kernels on Hopper's matrix units, also those of slices, cut no k. */
+/* Kernels on Hopper's tensor cores, also those of slices, cut no k. */
 static bool never_splits(const char *row) { return strstr(row, "_wgmma_") || strstr(row, "f16x"); }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are all the same few. */

@@ -233,7 +233,7 @@ static void memory_is_full(void) {
     const wsgemm_status status = begin_job(NULL, &late, c, 0);
     GPU(cudaStreamSynchronize(0));
     n_refused += status != WSGEMM_SUCCESS;
-    CHECK(status == WSGEMM_SUCCESS || (status == WSGEMM_DEVICE_ERROR && strstr(wsgemm_last_error(), "CUDA_ERROR_OUT_OF_MEMORY")),
+    CHECK(status == WSGEMM_SUCCESS || (status == WSGEMM_ALLOC_FAILED && strstr(wsgemm_last_error(), "CUDA_ERROR_OUT_OF_MEMORY")),
           "a new kernel on a full device: %s (%s)", wsgemm_status_name(status), wsgemm_last_error());
   }
   give_back(all);

@@ -1,5 +1,5 @@
-/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of every call: it allocates nothing, waits
- * for nothing, leaves the thread's contexts and capture mode and any capture as they were, and launches nothing if it fails.
+/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of every call: it allocates nothing but what
+ * the library has once, waits for nothing, leaves the thread's contexts and capture mode and any capture as they were, and launches nothing if it fails.
  *
  * The library keeps what it has learnt of a driver, so every case runs in a child that is the first to use it: CHILD_CASE. */
 #ifndef WSGEMM_TESTS_FAKE_CALLS_H
@@ -15,7 +15,7 @@
 
 /* The rows of cuda/rows/kernels.def. */
 extern const ws_cuda_row *const gpu_rows;
-/* The rows of any GPU come first; then those on Hopper's matrix units (test_backend_wgmma.c). */
+/* The rows of any GPU come first; then those on Hopper's tensor cores (test_backend_wgmma.c). */
 extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define NAME(name, version) #name,
-const char *const fake_function_names[FAKE_N_FUNCTIONS] = {WS_DRIVER_ENTRIES(NAME)};
+const char *const fake_function_names[FAKE_N_FUNCTIONS] = {FAKE_ENTRIES(NAME)};
 #undef NAME
 
 struct CUctx_st {
@@ -79,15 +79,15 @@ static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_G
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* over all above that is not a thread's own, and over what is written down */
 
-/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and without its matrix units' own kernels, which
+/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and without its tensor cores' own kernels, which
  * have a suite of theirs (test_backend_wgmma.c). */
 #define DEVICE \
-  { 80, 131, 2, 227 << 10 }
+  { 80, 131, 2, 227 << 10, 0, false }
 fake_driver fake = {.is_initialised = true, .n_devices = 2, .device = {DEVICE, DEVICE, DEVICE}, .failing = FAKE_ANY};
 
 void fake_forget(void) {
   pthread_mutex_lock(&lock);
-  fake.n_calls = fake.n_launches = fake.n_loads = 0;
+  fake.n_calls = fake.n_launches = fake.n_loads = fake.n_allocs = 0;
   memset(fake.n_calls_of, 0, sizeof fake.n_calls_of);
   memset(fake.launch, 0, sizeof fake.launch);
   pthread_mutex_unlock(&lock);
@@ -137,6 +137,8 @@ void fake_end_stream(int stream) {
   pthread_mutex_unlock(&lock);
 }
 
+static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
+
 static bool is_alive(unsigned long long context_id) {
   for (int device = 0; device < FAKE_N_DEVICES; device++)
     if (primary[device].id == context_id || other[device].id == context_id) return true;
@@ -157,6 +159,8 @@ void fake_begin_capture(int stream) {
 CUgraph fake_end_capture(int stream) {
   pthread_mutex_lock(&lock);
   CUgraph graph = graph_of(&fake.stream[stream]);
+  for (int i = 0; i < fake.n_nodes && i < FAKE_N_NODES; i++)
+    if (fake.node[i].graph == graph && !fake.node[i].is_freed) fake.misuse = "a graph that keeps memory cannot be launched again";
   fake.stream[stream].capture = CU_STREAM_CAPTURE_STATUS_NONE;
   fake.stream[stream].graph = NULL;
   pthread_mutex_unlock(&lock);
@@ -256,6 +260,9 @@ static CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
   case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
     *value = d->max_shared;
     break;
+  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    *value = !d->has_no_pools;
+    break;
   default:
     result = CUDA_ERROR_INVALID_VALUE;
   }
@@ -338,16 +345,19 @@ static CUresult fake_cuPointerGetAttributes(unsigned int n_attributes, CUpointer
 
 /* ---- libraries and kernels ----------------------------------------------------------------------------------------------------------- */
 
+/* Anything that a capture does not survive unless the thread is in the relaxed mode. */
+static bool breaks_capture(void) {
+  for (int i = 0; i < FAKE_N_STREAMS && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; i++)
+    if (fake.stream[i].capture != CU_STREAM_CAPTURE_STATUS_NONE) fake.is_capture_broken = true;
+  return fake.is_capture_broken;
+}
+
 static CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit_options, void **jit_values,
                                        unsigned int n_jit_options, CUlibraryOption *options, void **values,
                                        unsigned int n_options) {
   (void)jit_options, (void)jit_values, (void)options, (void)values;
   ENTER(cuLibraryLoadData);
-  for (int i = 0; i < FAKE_N_STREAMS && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; i++)
-    if (fake.stream[i].capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-      fake.is_capture_broken = true;
-      return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (!image || n_jit_options > 0 || n_options > 0) return leave(CUDA_ERROR_INVALID_VALUE);
   if (n_libraries == N_LIBRARIES) return leave(CUDA_ERROR_OUT_OF_MEMORY);
   libraries[n_libraries].image = image;
@@ -394,8 +404,7 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
     size_t bytes;
     void **shown; /* those of the primary context */
   } known[] = {{"ws_launch_states", WS_N_STATES * sizeof(ws_launch_state), (void **)&fake.states[device]},
-               {"ws_partial_sums", (size_t)WS_N_SUMS * WS_SUMS_BYTES, (void **)&fake.sums[device]},
-               {"ws_operand_copies", (size_t)WS_N_COPIES * WS_COPIES_BYTES, (void **)&fake.copies[device]}};
+               {"ws_partial_sums", (size_t)WS_N_SUMS * WS_SUMS_BYTES, (void **)&fake.sums[device]}};
   if (strcmp(name, "ws_n_marked_ever") == 0) {
     *bytes = sizeof fake.n_marked[device];
     *address = (CUdeviceptr)(uintptr_t)&fake.n_marked[device];
@@ -410,6 +419,50 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
     return leave(at ? result : CUDA_ERROR_OUT_OF_MEMORY);
   }
   return leave(CUDA_ERROR_NOT_FOUND);
+}
+
+static CUresult fake_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  ENTER(cuMemAlloc);
+  const CUcontext context = fake_current();
+  if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const int device = context->device;
+  const int64_t room = fake.device[device].room;
+  if ((room > 0 && bytes > (size_t)room) || n_globals == N_GLOBALS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  char *at = fake_alloc(FAKE_DEVICE, device, bytes);
+  globals[n_globals++] = (fake_global){NULL, context->id, "allocated", at, bytes};
+  if (context == &primary[device]) fake.copies[device] = at, fake.copies_bytes[device] = bytes;
+  fake.n_allocs++;
+  *address = (CUdeviceptr)(uintptr_t)at;
+  return leave(at ? result : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* Only in captures: else it would be a call that allocates. Addresses of nodes are never used again. */
+static CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
+  static char *next;
+  enum { ALIGN = 512 };
+  ENTER(cuMemAllocAsync);
+  fake_stream *s = &fake.stream[stream_of(stream) - fake.stream];
+  if (s->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE) fake.misuse = "an allocation beside a capture";
+  if (!fake_current() || fake.device[fake_current()->device].has_no_pools) return leave(CUDA_ERROR_NOT_SUPPORTED);
+  if (!next) next = fake_alloc(FAKE_DEVICE, fake_current()->device, (size_t)1 << 36);
+  if (!next) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+  fake.node[fake.n_nodes++ % FAKE_N_NODES] = (fake_node){graph_of(s), next, bytes, false};
+  *address = (CUdeviceptr)(uintptr_t)next;
+  next += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  return leave(result);
+}
+
+static CUresult fake_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  ENTER(cuMemFreeAsync);
+  fake_stream *s = &fake.stream[stream_of(stream) - fake.stream];
+  for (int i = 0; i < fake.n_nodes && i < FAKE_N_NODES; i++)
+    if ((CUdeviceptr)(uintptr_t)fake.node[i].memory == address && !fake.node[i].is_freed && fake.node[i].graph == graph_of(s)) {
+      fake.node[i].is_freed = true;
+      return leave(result);
+    }
+  fake.misuse = "memory is freed that the graph does not have";
+  return leave(CUDA_ERROR_INVALID_VALUE);
 }
 
 static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
@@ -496,8 +549,12 @@ static void copy_args(fake_launch *l, const void *parameter) {
   l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
 }
 
-/* A variable that is another context's, or was that of one that is no more. */
-static void check_memory(const void *pointer) {
+/* A variable that is another context's, or was that of one that is no more; memory of a graph's, which is not the stream's, or freed. */
+static void check_memory(CUstream stream, const void *pointer) {
+  for (int i = 0; i < fake.n_nodes && i < FAKE_N_NODES; i++)
+    if ((const char *)pointer >= fake.node[i].memory && (const char *)pointer < fake.node[i].memory + fake.node[i].bytes &&
+        (fake.node[i].is_freed || fake.node[i].graph != stream_of(stream)->graph))
+      fake.misuse = "memory of a graph, used elsewhere or once it is freed";
   for (int i = 0; i < n_globals; i++)
     if ((const char *)pointer >= globals[i].address && (const char *)pointer < globals[i].address + globals[i].bytes &&
         globals[i].context_id != fake_current()->id)
@@ -505,11 +562,11 @@ static void check_memory(const void *pointer) {
 }
 
 static void check_launch(const fake_launch *l) {
-  check_memory(l->args.sched.queue), check_memory(l->args.split.sums), check_memory(l->args.split.barrier);
-  for (int i = 0; i < 2; i++) check_memory(l->slices.operand[i].state), check_memory(l->pitch.operand[i].to);
+  check_memory(l->stream, l->args.sched.queue), check_memory(l->stream, l->args.split.sums);
+  check_memory(l->stream, l->args.split.barrier);
+  for (int i = 0; i < 2; i++)
+    check_memory(l->stream, l->slices.operand[i].state), check_memory(l->stream, l->pitch.operand[i].to);
 }
-
-static const fake_stream *stream_of(CUstream stream) { return stream ? (const fake_stream *)stream : &fake.stream[0]; }
 
 static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   ENTER(cuLaunchKernelEx);
@@ -625,11 +682,7 @@ static CUresult fake_cuEventRecord(CUevent event, CUstream stream) {
 static CUresult fake_cuEventQuery(CUevent event) {
   ENTER(cuEventQuery);
   const fake_event *e = (const fake_event *)event;
-  for (int i = 0; i < FAKE_N_STREAMS && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; i++)
-    if (fake.stream[i].capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-      fake.is_capture_broken = true;
-      return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (!is_alive(e->context_id)) {
     fake.misuse = "an event of a context that is no more";
     return leave(CUDA_ERROR_INVALID_HANDLE);
@@ -722,7 +775,7 @@ static CUresult fake_cuGetErrorString(CUresult error, const char **text) {
 /* Checked by the compiler against the types that the library calls them by. */
 static const ws_driver table = {
 #define MEMBER(name, version) .name = fake_##name,
-    WS_DRIVER_ENTRIES(MEMBER)
+    FAKE_ENTRIES(MEMBER)
 #undef MEMBER
 };
 static const struct {
@@ -730,7 +783,7 @@ static const struct {
   size_t offset;
 } entries[FAKE_N_FUNCTIONS] = {
 #define ENTRY(name, version) {version, offsetof(ws_driver, name)},
-    WS_DRIVER_ENTRIES(ENTRY)
+    FAKE_ENTRIES(ENTRY)
 #undef ENTRY
 };
 
@@ -759,5 +812,4 @@ static CUresult trap(const char *name) {
 CUresult CUDAAPI cuInit(unsigned int flags) { return (void)flags, trap("cuInit"); }
 CUresult CUDAAPI cuCtxSynchronize(void) { return trap("cuCtxSynchronize"); }
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream) { return (void)stream, trap("cuStreamSynchronize"); }
-CUresult CUDAAPI cuMemAlloc(CUdeviceptr *pointer, size_t bytes) { return (void)pointer, (void)bytes, trap("cuMemAlloc"); }
 CUresult CUDAAPI cuMemFree(CUdeviceptr pointer) { return (void)pointer, trap("cuMemFree"); }

@@ -15,17 +15,20 @@
 #include "cuda/shared/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
-typedef enum fake_function { WS_DRIVER_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
+#define FAKE_ENTRIES(X) WS_DRIVER_ENTRIES(X) WS_DRIVER_OPTIONAL_ENTRIES(X)
+typedef enum fake_function { FAKE_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
 #undef FAKE_FUNCTION
 extern const char *const fake_function_names[FAKE_N_FUNCTIONS];
 
-enum { FAKE_N_DEVICES = 3, FAKE_N_STREAMS = 5000, FAKE_N_LAUNCHES = 64, FAKE_N_CALLS = 4096 };
+enum { FAKE_N_DEVICES = 3, FAKE_N_STREAMS = 5000, FAKE_N_LAUNCHES = 64, FAKE_N_CALLS = 4096, FAKE_N_NODES = 64 };
 
 typedef enum fake_memory { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED } fake_memory;
 
 typedef struct fake_device {
   int cc, n_sms, blocks_per_sm; /* cc: 10 * major + minor */
   int max_shared;               /* of one block, bytes */
+  int64_t room;                 /* of each allocation; 0: any number of bytes */
+  bool has_no_pools;
 } fake_device;
 
 typedef struct fake_stream {
@@ -51,8 +54,16 @@ typedef struct fake_launch {
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
   ws_marked_args marked;           /* of smarked; args then has its product's */
-  ws_wgmma_args wgmma;             /* of the rows on matrix units; args then has what is common: the scheduler's and the grid */
+  ws_wgmma_args wgmma;             /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
 } fake_launch;
+
+/* Memory of a graph: allocated in its capture, and freed. */
+typedef struct fake_node {
+  CUgraph graph;
+  char *memory;
+  size_t bytes;
+  bool is_freed;
+} fake_node;
 
 /* What a tensor map holds, here. */
 typedef struct fake_map {
@@ -101,7 +112,12 @@ typedef struct fake_driver {
   int n_waits; /* of streams for events */
   fake_wait wait[FAKE_N_WAITS];
   uint64_t n_marked[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
-  char *sums[FAKE_N_DEVICES], *copies[FAKE_N_DEVICES];
+  char *sums[FAKE_N_DEVICES];
+  int n_allocs;                 /* with success */
+  char *copies[FAKE_N_DEVICES]; /* the last that was allocated in the primary context, and its bytes */
+  size_t copies_bytes[FAKE_N_DEVICES];
+  int n_nodes; /* the last ones are kept, the first at 0 */
+  fake_node node[FAKE_N_NODES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
   const char *trapped;    /* a function that the library has no business with was looked for or called */
   const char *misuse;     /* something was used that is no more, or belongs to another context; NULL: nothing was */
@@ -132,7 +148,7 @@ CUstreamCaptureMode fake_capture_mode(void);
 /* Ends a context, with its events and the globals in it; another with the same handle takes its place: cudaDeviceReset, or cuCtxDestroy and
  * cuCtxCreate. */
 void fake_end_context(CUcontext context);
-/* A green context, say: of the device's multiprocessors it has so many. 0: all. */
+/* A green context, say: of the device's SMs it has so many. 0: all. */
 void fake_limit_sms(CUcontext context, int n_sms);
 
 /* The stream is destroyed; with the same handle another one is made, as real drivers do. */

@@ -6,7 +6,7 @@
 /* What the fake driver has put into a tensor map. */
 fake_map held(const CUtensorMap *map);
 
-/* A handle that forces the row, NULL: none, for the first device, which has matrix units then. */
+/* A handle that forces the row, NULL: none, for the first device, which has tensor cores then. */
 wsgemm_handle *forced(const char *name);
 
 /* The launch before that which makes slices. */

@@ -53,7 +53,7 @@ CHILD_CASE(fused) {
 }
 
 /* Pieces of C take their pieces of bias and residual; the sums are of all of C. */
-CHILD_CASE(pieces) {
+CHILD_CASE(chunks) {
   (void)unused;
   fake.device[0].cc = 90;
   wsgemm_gemm_desc d = full_desc(WSGEMM_F16, WSGEMM_COL_MAJOR);
@@ -125,5 +125,5 @@ CHILD_CASE(residual_in_c) {
 }
 
 static const struct check_case cases[] = {
-    {"fused", fused}, {"pieces", pieces}, {"apart", apart}, {"residual_in_c", residual_in_c}};
+    {"fused", fused}, {"chunks", chunks}, {"apart", apart}, {"residual_in_c", residual_in_c}};
 CHECK_MAIN("backend_epilogue", cases)

@@ -6,7 +6,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { N_CUT = 6 }; /* launches of a product of slices */
@@ -151,7 +153,7 @@ CHILD_CASE(graphs_that_end) {
   wsgemm_destroy(h), wsgemm_destroy(cutting);
 }
 
-/* One state serves all of a call: a captured one has the launches of any other. */
+/* One piece of memory serves all of a call: a captured one has the launches of any other. */
 CHILD_CASE(captured_residual_in_c) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -163,7 +165,7 @@ CHILD_CASE(captured_residual_in_c) {
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     CHECK(fake.n_launches == 1 + N_CUT + 1, "captured %d: %d launches, the second of %s", captured, fake.n_launches,
           fake.launch[1].kernel);
-    CHECK(fake.n_user_objects == captured, "captured %d: %d objects", captured, fake.n_user_objects);
+    CHECK(fake.n_nodes == captured && fake.n_user_objects == 0, "captured %d: %d nodes", captured, fake.n_nodes);
   }
   wsgemm_destroy(h);
 }
@@ -180,7 +182,7 @@ CHILD_CASE(graphs_that_retain_nothing) {
       wsgemm_set_stream(h, &fake.stream[7]);
       fake_fail(functions[f], 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
       fake_forget();
-      if (!CHECK(wsgemm_gemm(h, &d) == WSGEMM_DEVICE_ERROR && fake.n_launches == 0, "call %d: %s", i, wsgemm_last_error()))
+      if (!CHECK(wsgemm_gemm(h, &d) == WSGEMM_ALLOC_FAILED && fake.n_launches == 0, "call %d: %s", i, wsgemm_last_error()))
         return;
       CHECK(fake.n_user_objects == 0, "%d objects", fake.n_user_objects);
       fake_destroy_graph(fake_end_capture(7));
@@ -201,15 +203,16 @@ CHILD_CASE(no_room) {
   REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, bytes), bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s", wsgemm_last_error());
   REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  fake_fail(FAKE_cuLibraryLoadData, 1, 2, CUDA_ERROR_OUT_OF_MEMORY);
-  for (int i = 0; i < 2; i++) expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "no room on device 0");
+  char words[64];
+  snprintf(words, sizeof words, "this product needs %zu bytes", bytes);
+  fake_fail(FAKE_cuMemAlloc, 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);
+  for (int i = 0; i < 2; i++) expect_failure(h, &d, WSGEMM_ALLOC_FAILED, words);
   /* No piece of this one would fit that memory, so it is not asked for. */
   const wsgemm_gemm_desc long_k = device_desc(WSGEMM_F32, 300, 300, 300000, 0);
-  fake_fail(FAKE_cuLibraryLoadData, 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(wsgemm_gemm(h, &long_k) == WSGEMM_SUCCESS || !strstr(wsgemm_last_error(), "no room on device 0"), "%s",
-        wsgemm_last_error());
-  fake_fail(FAKE_cuLibraryLoadData, 0, 0, CUDA_SUCCESS);
+  CHECK(wsgemm_gemm(h, &long_k) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake_fail(FAKE_cuMemAlloc, 0, 0, CUDA_SUCCESS);
   CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "with room: %s", wsgemm_last_error());
+  fake_end_context(fake_primary(0));
   REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS &&
               wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 32 << 20), 32 << 20) == WSGEMM_SUCCESS,
           "%s", wsgemm_last_error());
@@ -219,6 +222,189 @@ CHILD_CASE(no_room) {
   CHECK(!launch_of(h, &split)->args.split.sums && fake.n_watched == 1, "sums that there is no room for");
   CHECK(launch_of(h, &split)->args.split.sums, "no sums with room");
   wsgemm_destroy(h);
+}
+
+/* What one launch of a product writes: rows and columns of C, and how it is made. */
+static bool is_tile_of(const fake_launch *l, const fake_launch *whole) {
+  return strcmp(l->kernel, whole->kernel) == 0 && l->wgmma.k == whole->wgmma.k && l->wgmma.alpha == whole->wgmma.alpha &&
+         l->wgmma.m <= whole->wgmma.m && l->wgmma.n <= whole->wgmma.n;
+}
+
+/* A device with room for a part of the memory: a product gets by with as much as there is, by the same kernels, each element of C once; with less
+ * than its smallest chunk it is refused. */
+CHILD_CASE(little_room) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 700, 2000, 0);
+  enum { MIB = 1 << 20 };
+  const struct {
+    int64_t room;
+    bool is_made;
+    size_t taken;
+  } rooms[] = {{10 * MIB, false, 0},
+               {13 * MIB, true, WS_COPIES_BYTES / 32},
+               {60 * MIB, true, WS_COPIES_BYTES / 8},
+               {399 * MIB, true, WS_COPIES_BYTES / 2},
+               {0, true, WS_COPIES_BYTES}};
+  size_t bytes;
+  fake_launch whole = {.device = -1};
+  CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(bytes > 13 * MIB && bytes < WS_COPIES_BYTES / 8, "%zu bytes", bytes);
+  for (int i = sizeof rooms / sizeof rooms[0] - 1; i >= 0; i--) { /* each with a context of its own */
+    fake.device[0].room = rooms[i].room;
+    fake.copies_bytes[0] = 0;
+    fake_end_context(fake_primary(0));
+    if (!rooms[i].is_made) {
+      const wsgemm_gemm_desc long_k = device_desc(WSGEMM_F32, 300, 300, 3400, 0);
+      expect_failure(h, &long_k, WSGEMM_ALLOC_FAILED, "and at the least ");
+      continue;
+    }
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches <= FAKE_N_LAUNCHES, "room %d: %s", i, wsgemm_last_error());
+    CHECK(fake.copies_bytes[0] == rooms[i].taken, "room %d: %zu bytes are taken", i, fake.copies_bytes[0]);
+    int64_t n_elements = 0;
+    for (int l = 2; l < fake.n_launches; l += N_CUT) {
+      if (whole.device < 0) whole = fake.launch[l];
+      CHECK(is_tile_of(&fake.launch[l], &whole), "room %d: %s", i, fake.launch[l].kernel);
+      n_elements += fake.launch[l].wgmma.m * fake.launch[l].wgmma.n;
+    }
+    CHECK(n_elements == d.m * d.n && (fake.n_launches > N_CUT) == (rooms[i].taken < bytes),
+          "room %d: %lld elements in %d launches", i, (long long)n_elements, fake.n_launches);
+  }
+  wsgemm_destroy(h);
+}
+
+/* When there is room again, more is taken: at once by a product that cannot do without, in time by those that can. */
+CHILD_CASE(room_again) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 700, 2000, 0), long_k = device_desc(WSGEMM_F32, 300, 300, 5000, 0);
+  fake.device[0].room = 13 << 20;
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches > N_CUT, "%s", wsgemm_last_error());
+  int n_allocations = 0;
+  for (int i = 0; i < 64; i++) {
+    CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches > N_CUT, "%s", wsgemm_last_error());
+    n_allocations += fake.n_calls_of[FAKE_cuMemAlloc] > 0;
+  }
+  CHECK(n_allocations == 7, "%d of 64 calls try to get more", n_allocations);
+  fake.device[0].room = 60 << 20;
+  CHECK(watched_gemm(h, &long_k) == WSGEMM_SUCCESS && fake.copies_bytes[0] == WS_COPIES_BYTES / 8, "%zu bytes: %s",
+        fake.copies_bytes[0], wsgemm_last_error());
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%d launches", fake.n_launches);
+  wsgemm_destroy(h);
+}
+
+/* Whichever call of the driver finds no memory: ALLOC_FAILED, or the product as it should be. Where something else goes wrong: DEVICE_ERROR. */
+struct lack {
+  int number, captured;
+  CUresult failure;
+  int *n_calls;
+};
+
+static void lack_child(void *argument) {
+  const struct lack *lack = argument;
+  wsgemm_handle *h = forced(sliced_row);
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  d.residual = d.c, d.ld_residual = d.ldc, d.epilogue = WSGEMM_EPILOGUE_RELU;
+  wsgemm_set_stream(h, &fake.stream[1]);
+  if (lack->captured) fake_begin_capture(1);
+  const wsgemm_status expected = lack->failure == CUDA_ERROR_OUT_OF_MEMORY ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
+  fake_forget();
+  fake_fail(FAKE_ANY, lack->number, lack->number, lack->failure);
+  const wsgemm_status status = wsgemm_gemm(h, &d);
+  const char *name = lack->number <= fake.n_calls ? fake_function_names[fake.calls[lack->number - 1]] : "none";
+  CHECK(status == expected || (status == WSGEMM_SUCCESS && fake.n_launches == 1 + N_CUT + 1), "%s fails: %s (%s), %d launches",
+        name, wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  *lack->n_calls = fake.n_calls;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  wsgemm_destroy(h);
+}
+
+static void each_call_lacks_memory(void) {
+  int *n_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(n_calls != MAP_FAILED, "shared memory");
+  for (int i = 0; i < 4; i++) {
+    struct lack lack = {0, i & 1, i & 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_OUT_OF_MEMORY, n_calls};
+    do lack.number++, check_in_child("a call without memory", lack_child, &lack);
+    while (lack.number <= *n_calls);
+    CHECK(*n_calls > 40, "%d calls of the driver", *n_calls);
+  }
+  munmap(n_calls, 4096);
+}
+
+/* ---- memory of graphs ------------------------------------------------------------------------------------------------------------- */
+
+/* Captured products of slices have the arithmetic of any other, however many graphs are alive, each in memory of its own, as much as it needs,
+ * which its graph frees. */
+CHILD_CASE(graphs_with_memory) {
+  (void)unused;
+  enum { N_GRAPHS = 20 };
+  wsgemm_handle *h = forced(sliced_row);
+  size_t bytes = 0;
+  for (int i = 0; i < N_GRAPHS; i++) {
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 + i, 64, 128, 0);
+    wsgemm_set_stream(h, &fake.stream[1 + i % 3]);
+    fake_begin_capture(1 + i % 3);
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "graph %d: %s", i, wsgemm_last_error());
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(fake.n_nodes == i + 1 && fake.node[i].bytes == bytes && fake.node[i].is_freed, "graph %d: %zu bytes of %zu", i,
+          fake.node[i].bytes, bytes);
+    fake_end_capture(1 + i % 3);
+    CHECK(!fake.misuse && fake.n_user_objects == 0, "graph %d: %d objects, or misuse", i, fake.n_user_objects);
+  }
+  wsgemm_destroy(h);
+}
+
+/* More than the library would ever take for a stream: the same chunks. */
+CHILD_CASE(large_captured) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const char *matrices = fake_alloc(FAKE_DEVICE, 0, (size_t)3 << 32);
+  int n_launches[2];
+  for (int captured = 0; captured < 2; captured++) {
+    wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 16384, 16384, 8192, 0);
+    d.a = matrices, d.b = matrices + ((size_t)1 << 32), d.c = (char *)d.b + ((size_t)1 << 32);
+    wsgemm_set_stream(h, &fake.stream[1]);
+    if (captured) fake_begin_capture(1);
+    REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    n_launches[captured] = fake.n_launches;
+  }
+  CHECK(n_launches[0] > N_CUT && n_launches[0] == n_launches[1] && fake.node[0].bytes <= WS_COPIES_BYTES,
+        "%d launches, captured %d, with %zu bytes", n_launches[0], n_launches[1], fake.node[0].bytes);
+  wsgemm_destroy(h);
+}
+
+/* Where graphs can have no memory of their own, one captured call at a time has the library's; another is refused, as is one without a state.
+ * None takes other arithmetic. */
+static void without_nodes(wsgemm_handle *h) {
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  wsgemm_set_stream(h, &fake.stream[1]);
+  fake_begin_capture(1);
+  fake_fail(FAKE_cuLibraryGetGlobal, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "launch states");
+  REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s", wsgemm_last_error());
+  CUgraph graph = fake_end_capture(1);
+  CHECK(fake.n_user_objects > 0 && fake.n_nodes == 0, "%d objects, %d nodes", fake.n_user_objects, fake.n_nodes);
+  wsgemm_set_stream(h, &fake.stream[2]);
+  fake_begin_capture(2);
+  expect_failure(h, &d, WSGEMM_ALLOC_FAILED, "second captured call");
+  fake_destroy_graph(graph);
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "once the first has ended: %s", wsgemm_last_error());
+  wsgemm_set_stream(h, &fake.stream[3]);
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT && fake.n_waits == 0, "a stream: %s",
+        wsgemm_last_error());
+  wsgemm_destroy(h);
+}
+
+CHILD_CASE(no_pools) {
+  (void)unused;
+  fake.device[0].has_no_pools = true;
+  without_nodes(forced(sliced_row));
+}
+
+CHILD_CASE(no_entry_for_nodes) {
+  (void)unused;
+  fake.missing = "cuMemFreeAsync";
+  without_nodes(forced(sliced_row));
 }
 
 /* ---- contexts -------------------------------------------------------------------------------------------------------------------- */
@@ -287,9 +473,9 @@ CHILD_CASE(reset_from_another_device) {
   CHECK(l->device == 0 && l->context == fake_primary(0), "launched on device %d", l->device);
 }
 
-/* Of the device's multiprocessors the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
+/* Of the device's SMs the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
  * same parts. */
-CHILD_CASE(few_multiprocessors) {
+CHILD_CASE(few_sms) {
   (void)unused;
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 256, 256, 8192, 0);
   const ws_split_args all = launch_of(NULL, &d)->args.split;
@@ -356,6 +542,85 @@ CHILD_CASE(streams_beside_each_other) {
   pthread_join(thread, NULL);
   CHECK(fake.n_launches == 3, "%d launches", fake.n_launches);
   wsgemm_destroy(h);
+}
+
+/* Of a sliced product, with memory of the caller's or of the library's. */
+static wsgemm_handle *waiting;
+static void *cut_and_wait(void *unused) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  waits_in_launch = true;
+  CHECK(wsgemm_gemm(waiting, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+static void *steal_and_wait(void *unused) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0);
+  waits_in_launch = true;
+  CHECK(wsgemm_gemm(waiting, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return NULL;
+}
+
+static void beside_a_sliced_product(bool has_workspace) {
+  enum { BYTES = 8 << 20 };
+  pthread_t thread;
+  wsgemm_handle *h = stealing_handle(), *cutting = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0), cut = device_desc(WSGEMM_F32, 64, 64, 128, 0),
+                         split = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  waiting = forced(sliced_row);
+  char *memory = fake_alloc(FAKE_DEVICE, 0, 2 * BYTES);
+  wsgemm_set_stream(waiting, &fake.stream[1]), wsgemm_set_stream(h, &fake.stream[2]), wsgemm_set_stream(cutting, &fake.stream[3]);
+  if (has_workspace) REQUIRE(wsgemm_set_workspace(waiting, memory, BYTES) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(wsgemm_set_workspace(cutting, memory + BYTES, BYTES) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake.before_call = hold_launch;
+  REQUIRE(pthread_create(&thread, NULL, cut_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "a plain product: %s", wsgemm_last_error());
+  CHECK(wsgemm_gemm(h, &split) == WSGEMM_SUCCESS, "one with sums: %s", wsgemm_last_error());
+  CHECK(wsgemm_gemm(cutting, &cut) == WSGEMM_SUCCESS, "one with a workspace of its own: %s", wsgemm_last_error());
+  CHECK(fake.n_launches == 2 + N_CUT, "%d launches", fake.n_launches);
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+  CHECK(fake.n_launches == 2 + 2 * N_CUT, "%d launches", fake.n_launches);
+  wsgemm_destroy(h), wsgemm_destroy(cutting), wsgemm_destroy(waiting);
+}
+
+/* A call that waits in a launch keeps nobody waiting but those that need the memory that it has. */
+CHILD_CASE(workspaces_beside_each_other) {
+  (void)unused;
+  beside_a_sliced_product(true);
+}
+
+CHILD_CASE(beside_the_memory_for_copies) {
+  (void)unused;
+  beside_a_sliced_product(false);
+}
+
+/* States and sums that are passed on: what another call has in the middle of its launches is not taken. */
+CHILD_CASE(passed_beside_each_other) {
+  (void)unused;
+  pthread_t thread;
+  wsgemm_handle *h = stealing_handle();
+  for (int s = 100; s < 100 + WS_N_KEPT_STATES; s++) REQUIRE(state_on(h, s, 0) >= 0, "no state for stream %d", s);
+  waiting = stealing_handle();
+  wsgemm_set_stream(waiting, &fake.stream[1]);
+  fake.before_call = hold_launch;
+  fake_forget();
+  REQUIRE(pthread_create(&thread, NULL, steal_and_wait, NULL) == 0, "thread");
+  while (!atomic_load(&is_launching)) usleep(1000);
+  for (int s = 2; s < 8; s++) {
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0);
+    wsgemm_set_stream(h, &fake.stream[s]);
+    CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  }
+  atomic_store(&other_is_done, true);
+  pthread_join(thread, NULL);
+  REQUIRE(fake.n_launches == 7, "%d launches", fake.n_launches);
+  for (int i = 0; i < 7; i++)
+    for (int j = 0; j < i; j++)
+      CHECK(fake.launch[i].args.sched.queue != fake.launch[j].args.sched.queue, "launches %d and %d share a state", i, j);
+  wsgemm_destroy(h), wsgemm_destroy(waiting);
 }
 
 /* The same while the first is loading its kernels. */
@@ -506,13 +771,23 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"captured_residual_in_c", captured_residual_in_c},
                                           {"graphs_that_retain_nothing", graphs_that_retain_nothing},
                                           {"no_room", no_room},
+                                          {"little_room", little_room},
+                                          {"room_again", room_again},
+                                          {"each_call_lacks_memory", each_call_lacks_memory},
+                                          {"graphs_with_memory", graphs_with_memory},
+                                          {"large_captured", large_captured},
+                                          {"no_pools", no_pools},
+                                          {"no_entry_for_nodes", no_entry_for_nodes},
+                                          {"workspaces_beside_each_other", workspaces_beside_each_other},
+                                          {"beside_the_memory_for_copies", beside_the_memory_for_copies},
+                                          {"passed_beside_each_other", passed_beside_each_other},
                                           {"cancelled_calls", cancelled_calls},
                                           {"calls_stay_together", calls_stay_together},
                                           {"contexts", contexts},
                                           {"streams_of_other_contexts", streams_of_other_contexts},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
-                                          {"few_multiprocessors", few_multiprocessors},
+                                          {"few_sms", few_sms},
                                           {"devices_beside_each_other", devices_beside_each_other},
                                           {"streams_beside_each_other", streams_beside_each_other},
                                           {"loading_beside_another_device", loading_beside_another_device},

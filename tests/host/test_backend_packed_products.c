@@ -289,7 +289,7 @@ static struct cuts check_pieces(wsgemm_handle *h, const wsgemm_gemm_desc *plain,
 }
 
 /* Rows and columns of pieces; each begins in the packed operands where it begins in C. */
-CHILD_CASE(pieces) {
+CHILD_CASE(chunks) {
   (void)unused;
   for (int t = 0; t < N_SLICED_TYPES; t++)
     for (int turn = 0; turn < 24; turn++) {
@@ -410,7 +410,7 @@ static const struct check_case cases[] = {{"products", products},
                                           {"explained", explained},
                                           {"gain", gain},
                                           {"epilogue", epilogue},
-                                          {"pieces", pieces},
+                                          {"chunks", chunks},
                                           {"pieces_of_one_slice", pieces_of_one_slice},
                                           {"batches", batches},
                                           {"shared", shared},

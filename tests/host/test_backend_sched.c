@@ -1,6 +1,6 @@
 /* test_backend_sched.c - which scheduler and grid a call on device memory gets, and which ticket queue: seen by a fake driver.
  *
- * Expected grids are worked out here from the numbers of the fake device: 131 multiprocessors of 2 blocks each. */
+ * Expected grids are worked out here from the numbers of the fake device: 131 SMs of 2 blocks each. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -65,7 +65,7 @@ static void check_grid(const ws_cuda_row *row, wsgemm_policy policy, int quantum
         "%s: tiles", row->name);
   CHECK(is_static ? !l->args.sched.queue : queue_of(l) >= 0 && queue_of(l) < WS_N_STATES, "%s: queue", row->name);
   if (!is_static) CHECK(l->args.sched.quantum == (unsigned)quantum, "%s: quantum %u", row->name, l->args.sched.quantum);
-  /* What does not fill the blocks at the end is shared by the multiprocessors: 1 each, or 2. */
+  /* What does not fill the blocks at the end is shared by the SMs: 1 each, or 2. */
   const int64_t n_last = n_items % N_RESIDENT;
   const bool spreads = !is_static && quantum == 0 && n_last > 0;
   CHECK(l->args.sched.n_eager == (unsigned)(spreads ? 1 + (n_last > N_RESIDENT / 2) : 0) &&

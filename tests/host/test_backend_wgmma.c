@@ -1,5 +1,5 @@
-/* test_backend_wgmma.c - what the kernels on Hopper's matrix units are told: tensor maps of A, B and C, clusters; copies of operands that do
- * not begin at whole 16 bytes, and the pieces of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
+/* test_backend_wgmma.c - what the kernels on Hopper's tensor cores are told: tensor maps of A, B and C, clusters; copies of operands that do
+ * not begin at whole 16 bytes, and the chunks of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -80,7 +80,7 @@ CHILD_CASE(maps) {
       }
 }
 
-/* The copy engine writes whole 16 bytes, also where a column ends within them. */
+/* TMA writes whole 16 bytes, also where a column ends within them. */
 CHILD_CASE(ends_of_columns) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -148,8 +148,8 @@ CHILD_CASE(copies) {
   }
 }
 
-/* Operands larger than the memory for copies: pieces of C, each once, whose copies fit. */
-CHILD_CASE(pieces) {
+/* Operands larger than the memory for copies: chunks of C, each once, whose copies fit. */
+CHILD_CASE(chunks) {
   (void)unused;
   fake.device[0].cc = 90;
   enum { M = 9001, N = 7003, K = 16345, SIDE = 256 };
@@ -179,18 +179,19 @@ CHILD_CASE(pieces) {
             times[m][n]);
 }
 
-/* The library's memory for copies serves one captured launch; the caller's workspace any. Without, rows that need none. */
+/* Each captured launch has memory for copies of its own; the caller's workspace serves any. Without, rows that need none. */
 CHILD_CASE(without_memory) {
   (void)unused;
   fake.device[0].cc = 90;
   wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 301, 200, 136);
   for (int s = 1; s <= 3; s++) {
     wsgemm_handle *h = NULL;
-    fake.stream[s].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    fake_begin_capture(s);
     REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[s]) == WSGEMM_SUCCESS, "handle");
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const fake_launch *last = &fake.launch[fake.n_launches - 1];
-    CHECK(is_wgmma(last) == (s == 1), "captured launch %d: %s", s, last->kernel);
+    CHECK(is_wgmma(last) && fake.n_nodes == s && fake.node[s - 1].is_freed, "captured launch %d: %s", s, last->kernel);
+    CHECK(fake.launch[0].pitch.operand[0].to == fake.node[s - 1].memory, "captured launch %d: copies lie elsewhere", s);
     void *workspace = fake_alloc(FAKE_DEVICE, 0, 1 << 20);
     REQUIRE(wsgemm_set_workspace(h, workspace, 1 << 20) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
@@ -199,6 +200,56 @@ CHILD_CASE(without_memory) {
     CHECK(!is_wgmma(launch_of(h, &d)), "copies in a workspace of 256 bytes");
     wsgemm_destroy(h);
   }
+}
+
+/* However small the memory for copies: as many parts of k as with enough of it, as these decide about bits. */
+CHILD_CASE(parts_of_k_in_chunks) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  void *workspace = fake_alloc(FAKE_DEVICE, 0, (size_t)1 << 30);
+  for (int64_t side = 256; side <= 4096; side *= 2)
+    for (int64_t k = 2048; k <= 8192; k *= 2) {
+      wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, side, side, k);
+      wsgemm_handle *h = NULL;
+      int k_parts = 0;
+      size_t bytes = 0;
+      d.lda++, d.ldb++;
+      REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s",
+              wsgemm_last_error());
+      for (int part = 1; part <= 8; part *= 2) {
+        REQUIRE(wsgemm_set_workspace(h, workspace, bytes / (size_t)part) == WSGEMM_SUCCESS &&
+                    watched_gemm(h, &d) == WSGEMM_SUCCESS,
+                "%s", wsgemm_last_error());
+        for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) {
+          if (!is_wgmma(&fake.launch[i])) continue;
+          if (part == 1) k_parts = row_of(&fake.launch[i])->k_parts;
+          CHECK(row_of(&fake.launch[i])->k_parts == k_parts, "side %lld, k %lld, 1/%d of the memory: %s, not %d parts",
+                (long long)side, (long long)k, part, fake.launch[i].kernel, k_parts);
+        }
+      }
+      wsgemm_destroy(h);
+    }
+}
+
+/* Of two operands too large for the memory, one after the other, the first is aligned and the second is not: its copy has its place. */
+CHILD_CASE(odd_strides) {
+  (void)unused;
+  enum { SIDE = 16384 };
+  fake.device[0].cc = 90;
+  wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, 8, SIDE);
+  d.a = fake_alloc(FAKE_DEVICE, 0, (size_t)3 * SIDE * SIDE * 2);
+  d.batch_count = 2, d.stride_a = (int64_t)SIDE * SIDE + 1, d.stride_b = 8 * SIDE, d.stride_c = 8 * SIDE;
+  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  int n_copies = 0;
+  for (int i = 0; i < fake.n_launches; i++) {
+    const ws_pitch_operand *op = &fake.launch[i].pitch.operand[0];
+    const char *to = op->to;
+    if (op->n_lines == 0) continue;
+    n_copies++;
+    CHECK(to >= fake.copies[0] && to + op->pitch * op->n_lines * op->n_products * 2 <= fake.copies[0] + WS_COPIES_BYTES,
+          "launch %d copies beyond the memory for it", i);
+  }
+  CHECK(n_copies > 0, "no copies");
 }
 
 CHILD_CASE(other_devices) {
@@ -277,8 +328,10 @@ static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},
                                           {"copies", copies},
-                                          {"pieces", pieces},
+                                          {"chunks", chunks},
                                           {"without_memory", without_memory},
+                                          {"odd_strides", odd_strides},
+                                          {"parts_of_k_in_chunks", parts_of_k_in_chunks},
                                           {"parts_of_k", parts_of_k},
                                           {"other_devices", other_devices}};
 CHECK_MAIN("backend_wgmma", cases)

@@ -1,0 +1,35 @@
+/* gemm_plan.h - what a call on matrices comes to, decided once: which arithmetic, which rows, what
+ * memory. From the problem, the handle and the device alone; nothing is launched or taken. lower.h
+ * makes launches of it. */
+#ifndef WS_CUDA_GEMM_PLAN_H
+#define WS_CUDA_GEMM_PLAN_H
+#include "cuda/host/chunks.h"
+#include "cuda/host/plan.h"
+
+/* Points into itself: not to be copied. */
+typedef struct ws_gemm_plan {
+  const ws_problem *problem;
+  bool multiplies;
+  const ws_problem *product; /* the problem, or that without its epilogue, if that comes after it */
+  ws_problem without_epilogue;
+  int n_slices; /* of a product by slices */
+  ws_gpu_plan row, row_of_three;
+  bool has_steps; /* over C as it stands: of the epilogue, or beta C */
+  ws_problem steps;
+  int64_t residual_bytes; /* for a copy of C, its own residual; 0: there is none */
+  ws_copies_need need;    /* with that; 0: no copies */
+  ws_chunks chunks;       /* of a product by tensor maps (ws_is_by_map), with need.whole */
+} ws_gemm_plan;
+
+/* The device's context must be current; kernels are loaded. */
+wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, const ws_caller_workspace *workspace,
+                                ws_gemm_plan *plan);
+
+/* What the operands' other form needs: slices, or (n_slices 0) copies. */
+ws_chunk_bytes *ws_bytes_of_form(int n_slices);
+
+/* Memory that the call works faster with: for copies, or for partial sums; what of it a row's
+ * operands or sums take. */
+double ws_gpu_workspace_bytes(const ws_call *call, const ws_problem *p, const ws_device *device);
+double ws_gpu_operand_bytes(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device);
+#endif
