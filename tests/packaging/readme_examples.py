@@ -96,7 +96,7 @@ class Examples:
 
     def find_python(self, *modules):
         for python in (os.environ.get("WSGEMM_TEST_PYTHON"), self.source / ".venv" / "bin" / "python", sys.executable):
-            if python and subprocess.run([python, "-c", f"import {', '.join(modules)}"], capture_output=True).returncode == 0:
+            if python and shutil.which(python) and subprocess.run([python, "-c", f"import {', '.join(modules)}"], capture_output=True).returncode == 0:
                 return str(python)
         skip(f"no Python with {' and '.join(modules)}")
 
