@@ -3,6 +3,7 @@
 #   test      the suites with label gpu
 #   bench     the GPU benches beside cuBLAS; arguments go to bench_gpu_gemm; without any also what `strategies` runs
 #   strategies  who works on what, and what it brings: intensity (with ncu's bytes), coarsening, strategies, sharing
+#   bits      500 products drawn at random, beside the bits that the H200 gave before (bench/results/nvidia-h200/bits.txt)
 #   sanitize  the small suites under compute-sanitizer (memcheck, racecheck, synccheck, initcheck)
 # Output: a short table last. With $OUT set, logs and JSON lines go there, else to build/gpu. Needs nvcc, CMake, ninja, a GPU.
 set -eu
@@ -44,6 +45,12 @@ bench)
 strategies)
   strategies
   ;;
+bits)
+  build/gpu/tests/gpu/gpu_record_bits 7 500 >"$out/bits.txt"
+  diff bench/results/nvidia-h200/bits.txt "$out/bits.txt" >"$out/bits.diff" && rc=0 || rc=1
+  echo "bits: $(grep -c '^>' "$out/bits.diff") of $(wc -l <"$out/bits.txt") lines differ"
+  exit $rc
+  ;;
 sanitize)
   rc=0
   sanitize() { # tool, suite, its cases
@@ -67,7 +74,7 @@ sanitize)
   exit $rc
   ;;
 *)
-  echo "usage: sh tools/gpu.sh test|bench|strategies|sanitize" >&2
+  echo "usage: sh tools/gpu.sh test|bench|strategies|bits|sanitize" >&2
   exit 2
   ;;
 esac

@@ -156,9 +156,12 @@ static void print_call(const char *backend, const struct call_memory *where, uns
     where->read(sums.host, sums.memory, sum_bytes);
     bits ^= digest(sums.host, sum_bytes) << 1;
   }
-  printf("%d %s to %c batch %" PRId64 " math %d steps %d | %s | %s %s | %016llx\n", number, gemm_describe(&d, text),
-         type_letter(d.type_c), d.batch_count, (int)d.math, steps ? 1 + (int)d.epilogue : 0, wsgemm_status_name(status),
-         row ? "forced" : "chosen", kernel, bits);
+  gemm_describe(&d, text);
+  char *const places = strstr(text, " a%64"); /* where operands happen to lie */
+  if (places) *places = '\0';
+  printf("%d %s to %c batch %" PRId64 " math %d steps %d | %s | %s %s | %016llx\n", number, text, type_letter(d.type_c),
+         d.batch_count, (int)d.math, steps ? 1 + (int)d.epilogue : 0, wsgemm_status_name(status), row ? "forced" : "chosen",
+         kernel, bits);
   struct operand *all[] = {&a, &b, &c, &bias, &residual, &sums};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (all[i]->host) {
