@@ -263,7 +263,7 @@ static CUresult find_kernel(context_record *r, int image_idx, const char *name, 
 static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, ws_entry entry) {
   const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const int bytes = row->shared_bytes;
-  if (entry == WS_ENTRY_SPLIT) {
+  if (entry == WS_ENTRY_SPLIT || entry == WS_ENTRY_SPLIT_CLC) {
     const CUresult result = ws_cuda.cuKernelSetAttribute(most, bytes + row->total_bytes, kernel, device);
     if (!ws_device_lacks(result)) return result;
   }
@@ -275,7 +275,7 @@ static int image_of(const ws_cuda_row *row) {
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split"};
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);

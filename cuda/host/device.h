@@ -39,8 +39,16 @@ typedef struct ws_cuda_row {
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
-/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0), split products. */
-typedef enum ws_entry { WS_ENTRY_QUEUE, WS_ENTRY_CLC, WS_ENTRY_FOREACH, WS_ENTRY_SPLIT, WS_N_ENTRIES } ws_entry;
+/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0), split products, and these
+ * by Cluster Launch Control where they have no sums. */
+typedef enum ws_entry {
+  WS_ENTRY_QUEUE,
+  WS_ENTRY_CLC,
+  WS_ENTRY_FOREACH,
+  WS_ENTRY_SPLIT,
+  WS_ENTRY_SPLIT_CLC,
+  WS_N_ENTRIES
+} ws_entry;
 
 enum { WS_MAX_DEVICES = 64 };
 

@@ -50,14 +50,16 @@ static void add_split(const ws_gpu_plan *plan, const ws_device *device, ws_launc
   l->sums_bytes = plan->split.bytes;
 }
 
-/* Every block works on all parts of its tile, one after the other: the same sums in the same order. */
+/* Every block works on all parts of its tile, one after the other: the same sums in the same order.
+ * No block waits for another, so Cluster Launch Control may hand out the tiles. */
 wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole, ws_device *device, ws_launch_list *list) {
   const ws_gpu_plan *plan = &whole->row;
   const int row_idx = ws_gpu_plan_smallest_row(plan);
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
   CUresult result;
-  const ws_device_kernel *kernel = ws_device_kernel_get(device, row_idx, WS_ENTRY_SPLIT, &result);
+  const bool is_clc = plan->sched == WS_SCHED_CLC || plan->sched == WS_SCHED_FOREACH;
+  const ws_device_kernel *kernel = ws_device_kernel_get(device, row_idx, is_clc ? WS_ENTRY_SPLIT_CLC : WS_ENTRY_SPLIT, &result);
   if (!kernel) return ws_fail_kernel(h, row->name, device, result);
   list->n = 0;
   ws_launch *l = ws_launch_add(list, row->name, kernel->kernel, ws_tile_items(&grid), row->n_threads,

@@ -319,6 +319,36 @@ CHILD_CASE(split_products) {
   wsgemm_destroy(h);
 }
 
+/* Without sums no block waits for another: where there is Cluster Launch Control, it hands out the tiles. */
+CHILD_CASE(split_products_by_clc) {
+  (void)unused;
+  enum { N = 64, K = 8192 };
+  static const int ccs[] = {100, 120, 90};
+  static const struct {
+    int device;
+    wsgemm_policy policy;
+    bool is_clc;
+  } calls[] = {{0, WSGEMM_POLICY_AUTO, true},   {1, WSGEMM_POLICY_CLC, true},  {0, WSGEMM_POLICY_FOREACH, true},
+               {0, WSGEMM_POLICY_STEAL, false}, {2, WSGEMM_POLICY_CLC, false}, {1, WSGEMM_POLICY_FIXED_BLOCKS, false}};
+  fake.n_devices = 3;
+  for (int device = 0; device < 3; device++) fake.device[device].cc = ccs[device];
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+    for (int has_sums = 0; has_sums < 2; has_sums++) {
+      const int device = calls[i].device;
+      char *small = fake_alloc(FAKE_DEVICE, device, 256);
+      wsgemm_handle *h = NULL;
+      REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_policy(h, calls[i].policy) == WSGEMM_SUCCESS, "handle");
+      REQUIRE(wsgemm_set_workspace(h, has_sums ? NULL : small, has_sums ? 0 : 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, N, N, K, device);
+      const fake_launch *l = launch_of(h, &d);
+      const bool is_clc = strstr(l->kernel, "_split_clc") != NULL;
+      CHECK(is_clc == (calls[i].is_clc && !has_sums), "cc %d, policy %d, %s sums: %s", ccs[device], (int)calls[i].policy,
+            has_sums ? "with" : "without", l->kernel);
+      if (!has_sums) CHECK(l->grid[0] == l->args.sched.n_items && !l->is_cooperative, "%u blocks", l->grid[0]);
+      wsgemm_destroy(h);
+    }
+}
+
 /* A row that has no entry point for split products gives way to one that has. */
 CHILD_CASE(rows_of_split_products) {
   (void)unused;
@@ -428,6 +458,7 @@ static const struct check_case cases[] = {{"grids", grids},
                                           {"no_queue_left_by_captures", no_queue_left_by_captures},
                                           {"first_calls_in_a_capture", first_calls_in_a_capture},
                                           {"split_products", split_products},
+                                          {"split_products_by_clc", split_products_by_clc},
                                           {"rows_of_split_products", rows_of_split_products},
                                           {"threads", threads},
                                           {"two_threads_on_a_stream", two_threads_on_a_stream}};
