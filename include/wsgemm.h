@@ -144,6 +144,15 @@ typedef enum wsgemm_policy {
   WSGEMM_POLICY_FOREACH = 5       /* the same by cuda::for_each_canceled_block */
 } wsgemm_policy;
 
+/* X(enumerator, name): their names in WSGEMM_POLICY, in texts, on the command line and in Python. */
+#define WSGEMM_POLICY_MAP(X)      \
+  X(AUTO, "auto")                 \
+  X(FIXED_WORK, "fixed_work")     \
+  X(FIXED_BLOCKS, "fixed_blocks") \
+  X(STEAL, "steal")               \
+  X(CLC, "clc")                   \
+  X(FOREACH, "foreach")
+
 /* ---- Threads, fork, signals ---------------------------------------------------------------------
  *
  * The library creates threads on the first call that can use some, and keeps them. They compute as

@@ -111,12 +111,9 @@ static const struct {
   const char *name;
   wsgemm_policy policy;
 } policies[] = {
-    {"auto", WSGEMM_POLICY_AUTO},
-    {"fixed_work", WSGEMM_POLICY_FIXED_WORK},
-    {"fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS},
-    {"steal", WSGEMM_POLICY_STEAL},
-    {"clc", WSGEMM_POLICY_CLC},
-    {"foreach", WSGEMM_POLICY_FOREACH},
+#define POLICY(enumerator, name) {name, WSGEMM_POLICY_##enumerator},
+    WSGEMM_POLICY_MAP(POLICY)
+#undef POLICY
 };
 
 bool ws_cli_policy(const char *text, wsgemm_policy *out) {
@@ -128,7 +125,9 @@ bool ws_cli_policy(const char *text, wsgemm_policy *out) {
   return false;
 }
 
-const char *ws_cli_policy_names(void) { return "auto, fixed_work, fixed_blocks, steal, clc, foreach"; }
+#define LISTED(enumerator, name) ", " name
+const char *ws_cli_policy_names(void) { return &WSGEMM_POLICY_MAP(LISTED)[2]; }
+#undef LISTED
 
 bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out) {
   for (int i = 0; i < WS_N_TYPES; i++) {

@@ -62,7 +62,7 @@ static const struct {
   const char *legal;
 } variables[] = {
     {"WSGEMM_NUM_THREADS", read_threads, "1 .. 256"},
-    {"WSGEMM_POLICY", read_policy, "auto, fixed_work, fixed_blocks, steal, clc or foreach"},
+    {"WSGEMM_POLICY", read_policy, &WSGEMM_POLICY_MAP(WS_POLICY_LISTED)[2]},
     {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
     {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref"},

@@ -5,4 +5,6 @@
 
 /* "auto", "fixed_work", ... */
 const char *ws_policy_name(wsgemm_policy policy);
+/* WSGEMM_POLICY_MAP(WS_POLICY_LISTED): all names, each with ", " before it. */
+#define WS_POLICY_LISTED(enumerator, name) ", " name
 #endif

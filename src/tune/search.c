@@ -289,7 +289,7 @@ static wsgemm_status run_block(search *s, timed *survivor, int n_each, double *g
 
 /* Of blocks enough: whether the survivor is faster by what is worth a change. */
 static verdict judge(const search *s, const timed *survivor, double *gains, int n_blocks) {
-  const bool is_faster = median_of(gains, n_blocks) >= -log(hysteresis) && median(survivor) < median(&s->timed[0]);
+  const bool is_faster = median_of(gains, n_blocks) >= -log(hysteresis) && median(survivor) <= hysteresis * median(&s->timed[0]);
   return is_faster ? CONFIRMED : REFUTED;
 }
 

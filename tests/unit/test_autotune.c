@@ -463,8 +463,8 @@ static void noisy_machine(void) {
             n, drifts, gain.n_right, n_searches, gain.n_worse);
       for (double noise = 0.02; noise < 0.5; noise *= 2) {
         const count equals = search_often(n, 0, noise, 0.3 * drifts, 0, 1e6);
-        CHECK(equals.n_kept <= n_searches * 8 / 100, "%d equals, noise %g: %d of %d are kept", n, noise, equals.n_kept,
-              n_searches);
+        CHECK(equals.n_kept <= n_searches * 8 / 100 + (n_searches < 50 ? 2 : 0), "%d equals, noise %g: %d of %d are kept", n,
+              noise, equals.n_kept, n_searches);
         if (!drifts)
           CHECK(equals.least_noise > 0.5 * noise && equals.most_noise < 4 * noise, "noise %g is told as %g .. %g", noise,
                 equals.least_noise, equals.most_noise);
@@ -479,7 +479,8 @@ static void few_runs(void) {
   const int n_searches = N_SEARCHES / check_scale();
   for (double budget_ms = 0.3; budget_ms < 20; budget_ms *= 1.5) {
     const count equals = search_often(30, 0, 0.3, 0.3, 0.1, budget_ms), gain = search_often(30, 0.25, 0.01, 0.3, 0, budget_ms);
-    CHECK(equals.n_kept <= n_searches * 8 / 100, "%g ms: of equals %d of %d are kept", budget_ms, equals.n_kept, n_searches);
+    CHECK(equals.n_kept <= n_searches * 8 / 100 + (n_searches < 50 ? 2 : 0), "%g ms: of equals %d of %d are kept", budget_ms,
+          equals.n_kept, n_searches);
     CHECK(gain.n_worse == 0, "%g ms: %d that are worse are kept", budget_ms, gain.n_worse);
     if (budget_ms > 4)
       CHECK(gain.n_right >= n_searches * 9 / 10, "%g ms: found in %d of %d", budget_ms, gain.n_right, n_searches);

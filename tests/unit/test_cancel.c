@@ -47,7 +47,8 @@ static int step_with_cancellation_point(void *user, const wsgemm_autotune_step *
 
 static void call_autotune(void) {
   wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
-  options.is_exhaustive = 1, options.budget_ms = 1; /* each candidate once, however slow the machine */
+  options.is_exhaustive = 1,
+  options.budget_ms = 2000; /* each candidate once, however slow the machine, and time to confirm one */
   options.file = file, options.progress = step_with_cancellation_point;
   const wsgemm_gemm_desc d = desc_of_product(TUNED_SIDE);
   CHECK(wsgemm_autotune(NULL, &d, &options) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
