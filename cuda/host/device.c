@@ -199,16 +199,19 @@ static CUcontext context_of_stream(CUstream stream) {
   return ws_cuda.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Makes the stream's context current, unless it is already, or is of another device: then the driver will refuse the stream. */
-static bool push_context_of(CUstream stream, int ordinal, CUcontext *current) {
+/* Makes the stream's context current, unless it is already. *is_foreign: it is of another device. */
+static bool push_context_of(CUstream stream, int ordinal, bool is_current_others, CUcontext *current, bool *is_foreign) {
   CUcontext popped;
   CUdevice device;
   const CUcontext context = context_of_stream(stream);
+  *is_foreign = context && context == *current && is_current_others;
   if (!context || context == *current || ws_cuda.cuCtxPushCurrent(context) != CUDA_SUCCESS) return false;
-  if (ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS && device == ordinal) {
+  const bool is_known = ws_cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  if (is_known && device == ordinal) {
     *current = context;
     return true;
   }
+  *is_foreign = is_known;
   ws_cuda.cuCtxPopCurrent(&popped);
   return false;
 }
@@ -219,7 +222,14 @@ ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool 
   *is_pushed = false;
   if (!ws_device_get(h, ordinal, status)) return NULL;
   device_record *r = &devices[ordinal];
-  const bool is_others = device_of_thread(&current) != ordinal, is_of_stream = push_context_of(stream, ordinal, &current);
+  bool is_foreign;
+  const bool is_others = device_of_thread(&current) != ordinal,
+             is_of_stream = push_context_of(stream, ordinal, is_others, &current, &is_foreign);
+  if (is_foreign) {
+    *status =
+        ws_fail(h, WSGEMM_INVALID_VALUE, "the stream is of another device than the matrices, which are on device %d", ordinal);
+    return NULL;
+  }
   const bool pushes_primary = is_others && !is_of_stream;
   const CUresult result = pushes_primary ? push_primary(r, &current, &id) : ws_cuda.cuCtxGetId(current, &id);
   if (result != CUDA_SUCCESS) {
@@ -340,6 +350,9 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) 
   if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
     pthread_mutex_lock(&r->lock);
     if (!r->plain[which]) *result = find_plain(r, which);
+    /* Loads it now: at its first launch, which may come after others have written to C, there might be no room for it. */
+    CUfunction function;
+    if (*result == CUDA_SUCCESS) *result = ws_cuda.cuKernelGetFunction(&function, r->plain[which]);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
     pthread_mutex_unlock(&r->lock);
   }

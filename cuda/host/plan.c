@@ -136,10 +136,15 @@ static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_dev
 }
 
 int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
+  /* A row that was asked for by name may be of another kind than the product's own, and sums in another way. */
+  const ws_cuda_row *chosen = ws_cuda_row_at(plan->row_idx);
+  ws_gpu_plan like_chosen = *plan;
+  like_chosen.kind = chosen->kind;
   int best = -1;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
-    if (!is_made_for(row, plan)) continue;
+    const bool is_alike = chosen->kind != WS_ROW_VECTOR || (row->bn > 1) == (chosen->bn > 1);
+    if (r != plan->row_idx && !(is_made_for(row, &like_chosen) && is_alike)) continue;
     if (best < 0 || row->total_bytes < ws_cuda_row_at(best)->total_bytes) best = r;
   }
   return best;

@@ -319,6 +319,26 @@ CHILD_CASE(split_products) {
   wsgemm_destroy(h);
 }
 
+/* A row by name keeps its way of summing where there is no memory for sums, also for a matrix and a vector. */
+CHILD_CASE(named_rows_without_sums) {
+  (void)unused;
+  for (int r = 0; r < n_gpu_rows; r++)
+    for (int is_row = 0; is_row < 2; is_row++) {
+      const wsgemm_type type = gpu_rows[r].type;
+      wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
+      char *small = fake_alloc(FAKE_DEVICE, 0, 256), with_sums[96];
+      wsgemm_gemm_desc d = device_desc(type, is_row ? 1 : 200, is_row ? 200 : 1, 100000, 0);
+      d.transa = WSGEMM_TRANS, d.lda = 100000;
+      snprintf(with_sums, sizeof with_sums, "%s", launch_of(h, &d)->kernel);
+      REQUIRE(wsgemm_set_workspace(h, small, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      const char *without = launch_of(h, &d)->kernel;
+      CHECK(!strstr(with_sums, "_vec_") == !strstr(without, "_vec_") &&
+                !strstr(with_sums, "_fma16_") == !strstr(without, "_fma16_"),
+            "%s: %s with sums, %s without", gpu_rows[r].name, with_sums, without);
+      wsgemm_destroy(h);
+    }
+}
+
 /* Without sums no block waits for another: where there is Cluster Launch Control, it hands out the tiles. */
 CHILD_CASE(split_products_by_clc) {
   (void)unused;
@@ -459,6 +479,7 @@ static const struct check_case cases[] = {{"grids", grids},
                                           {"first_calls_in_a_capture", first_calls_in_a_capture},
                                           {"split_products", split_products},
                                           {"split_products_by_clc", split_products_by_clc},
+                                          {"named_rows_without_sums", named_rows_without_sums},
                                           {"rows_of_split_products", rows_of_split_products},
                                           {"threads", threads},
                                           {"two_threads_on_a_stream", two_threads_on_a_stream}};
