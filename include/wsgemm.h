@@ -115,8 +115,8 @@ typedef struct wsgemm_cdouble {
  *             the sum, beta C, or the last two together may exceed the range although C^ does not,
  *             and then C is Inf or NaN. None does where (|alpha| + 1) |A| |B| + |beta| |C| stays
  *             below half of the largest number. Large F32 and C32 products (k >= 128) on GPUs of
- *             compute capability 9.0 meet this bound on tensor cores, by slices; a call that finds
- *             no memory for slices (wsgemm_set_workspace) fails, in a capture as elsewhere.
+ *             compute capability 9.0 meet this bound on tensor cores, by slices; a call for which
+ *             the library's memory cannot be allocated fails (wsgemm_set_workspace).
  *             wsgemm_explain tells which arithmetic runs. Half precision: see wsgemm_hgemm.
  *   PEDANTIC  The same bound, by fused multiply-adds in the data's own type only; of half
  *             precision, in FP32.
@@ -144,7 +144,7 @@ typedef enum wsgemm_policy {
   WSGEMM_POLICY_FOREACH = 5       /* the same by cuda::for_each_canceled_block */
 } wsgemm_policy;
 
-/* X(enumerator, name): their names in WSGEMM_POLICY, in texts, on the command line and in Python. */
+/* X(enumerator, name): their names in WSGEMM_POLICY, in texts and on the command line. */
 #define WSGEMM_POLICY_MAP(X)      \
   X(AUTO, "auto")                 \
   X(FIXED_WORK, "fixed_work")     \

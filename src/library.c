@@ -127,15 +127,16 @@ static void find_devices(void) {
   pthread_mutex_unlock(&start_lock);
   look_for_devices();
   pthread_mutex_lock(&start_lock);
-  n_searching--;
+  if (n_searching > 0) n_searching--; /* 0: in a child that the search itself has forked */
 }
 
 void ws_start_once(void) {
   WS_UNCANCELLED;
-  is_searching = true; /* before the lock: the first use of a thread's variables may take the loader's, too */
+  const bool is_nested = is_searching; /* a driver's constructor may call the library */
+  is_searching = true;                 /* before the lock: the first use of a thread's variables may take the loader's, too */
   pthread_mutex_lock(&start_lock);
   if (!atomic_load_explicit(&ws_is_started, memory_order_relaxed)) find_devices();
-  is_searching = false;
+  is_searching = is_nested;
   is_starting = true;
   if (!atomic_load_explicit(&ws_is_started, memory_order_relaxed)) start();
   is_starting = false;

@@ -114,7 +114,7 @@ def symbols(path: pathlib.Path) -> tuple[set[str], set[str]]:
     defined, undefined = set(), set()
     for line in text.splitlines():
         name, kind = line.split()[:2]
-        (undefined if kind in "UwW" and kind == "U" else defined).add(name)
+        (undefined if kind in "Uwv" else defined).add(name)
     return defined, undefined
 
 

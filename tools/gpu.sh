@@ -68,7 +68,7 @@ sanitize)
     sanitize $tool complex_slices exact
     sanitize $tool packed marked
     # Not under racecheck: it does not follow a barrier of 128 threads to the mbarrier on which one of them then arrives, and so calls every
-    # ring of items that is gone round (wgmma_kernel.cuh) a race; the products of the other suites are too small for that.
+    # ring of items that is gone round (gemm_wgmma.cuh) a race; the products of the other suites are too small for that.
     [ $tool = racecheck ] || sanitize $tool tuning bits_before_and_after
   done
   exit $rc

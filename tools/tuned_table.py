@@ -30,7 +30,7 @@ def main():
         for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
                 lines[key(line)] = line
-    print("/* Made by tools/tuned_table.py of what `wsgemm autotune` found on these devices: lines of tuning files (tuning_line.c). */")
+    print("/* Made by tools/tuned_table.py of what `wsgemm autotune` found on these devices: lines of tuning files (line.c). */")
     for words in sorted(lines, key=order):
         text = lines[words].replace("\\", "\\\\").replace('"', '\\"')
         print(f'"{text}",')

@@ -69,4 +69,5 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_SLICED_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
+_Static_assert((int)WS_N_CUDA_ROWS <= (int)WS_MOST_ROWS, "a forced row fits its bits");
 #endif

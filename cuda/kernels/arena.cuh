@@ -1,4 +1,4 @@
-/* arena_kernels.cuh - what tuning needs on the device besides the products: operands of random numbers, and whether two matrices have the
+/* arena.cuh - what tuning needs on the device besides the products: operands of random numbers, and whether two matrices have the
  * same bits. Any number of blocks of 256 threads. */
 #ifndef WS_CUDA_ARENA_KERNELS_CUH
 #define WS_CUDA_ARENA_KERNELS_CUH

@@ -1,4 +1,4 @@
-/* elementwise_kernels.cuh - what goes over C apart from a product: C = beta C where nothing is added to it (alpha = 0 or k = 0), the steps of an
+/* elementwise.cuh - what goes over C apart from a product: C = beta C where nothing is added to it (alpha = 0 or k = 0), the steps of an
  * epilogue that the product has not taken, and column sums. */
 #ifndef WS_CUDA_ELEMENTWISE_KERNELS_CUH
 #define WS_CUDA_ELEMENTWISE_KERNELS_CUH

@@ -1,4 +1,4 @@
-/* slice_kernels.cuh - operands of floats into slices of 16 bits (slice_args.h), in two passes: the largest magnitude of each row or column by
+/* slices.cuh - operands of floats into slices of 16 bits (slice_args.h), in two passes: the largest magnitude of each row or column by
  * chunks of k; then, knowing them, scales, slices and marks.
  *
  * A block takes chunk after chunk: of 128 neighbouring x where these are contiguous (a thread has the same few x of every so many k), else of 8

@@ -1,4 +1,4 @@
-/* mainloop_fma16.cuh - one work item by IEEE FP32 multiply-adds, for h and b under PEDANTIC: no tensor core, which would cut the low bits of
+/* fma16.cuh - one work item by IEEE FP32 multiply-adds, for h and b under PEDANTIC: no tensor core, which would cut the low bits of
  * small products beside a large one.
  *
  * An element of C is one chain of multiply-adds of floats in the order of k, from 0; elements of A and B become floats exactly. A thread
@@ -138,7 +138,7 @@ private:
       b[set][c].read(stage + b_first + fragment_b::offset(c * Config::bn, 0, b_pitch), b_pitch, step);
   }
 
-  /* Up and down the A fragment, for one element of B after the other, as in mainloop_simt.cuh. */
+  /* Up and down the A fragment, for one element of B after the other, as in simt.cuh. */
   __device__ __forceinline__ void multiply(int set) {
 #pragma unroll
     for (int q = 0; q < step_k; q++) {

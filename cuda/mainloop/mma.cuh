@@ -1,4 +1,4 @@
-/* mainloop_mma.cuh - one work item by the double-precision matrix instruction (cc >= 8.0), for d and z.
+/* mma.cuh - one work item by the double-precision matrix instruction (cc >= 8.0), for d and z.
  *
  * A step is mma_f64_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 16 x 8; it reads its A pieces
  * once a step and uses them against all B pieces. A complex product is four real ones on the same pieces, each with a sum of its own

@@ -1,4 +1,4 @@
-/* mainloop_mma16.cuh - one work item by the matrix instruction for 16-bit elements (cc >= 8.0), for h and b: sums of floats.
+/* mma16.cuh - one work item by the matrix instruction for 16-bit elements (cc >= 8.0), for h and b: sums of floats.
  *
  * A step is mma16_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 8 (m) x 16 (n): the instruction's
  * first operand is B, its second one A, so that a lane's neighbouring sums are neighbours in C's columns. Operands are read by pieces of

@@ -1,5 +1,5 @@
 /* wgmma_load.cuh - from an operand in global memory to a stage, by TMA (one thread): 64 of k of so many x (m or n), as wgmma
- * wants them (ptx_wgmma.cuh, descriptors). What lies beyond the operand is zeros. */
+ * wants them (ptx/wgmma.cuh, descriptors). What lies beyond the operand is zeros. */
 #ifndef WS_CUDA_WGMMA_LOAD_CUH
 #define WS_CUDA_WGMMA_LOAD_CUH
 #include "cuda/ptx/tma.cuh"

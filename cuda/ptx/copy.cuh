@@ -1,4 +1,4 @@
-/* ptx_copy.cuh - copies from global to shared memory (PTX ISA: cp.async, asynchronous; st.shared). One instruction each. */
+/* copy.cuh - copies from global to shared memory (PTX ISA: cp.async, asynchronous; st.shared). One instruction each. */
 #ifndef WS_CUDA_PTX_COPY_CUH
 #define WS_CUDA_PTX_COPY_CUH
 #include <cstdint>

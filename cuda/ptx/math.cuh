@@ -1,4 +1,4 @@
-/* ptx_math.cuh - approximations of the special function unit (PTX ISA). One instruction each, named as in the manual. */
+/* math.cuh - approximations of the special function unit (PTX ISA). One instruction each, named as in the manual. */
 #ifndef WS_CUDA_PTX_MATH_CUH
 #define WS_CUDA_PTX_MATH_CUH
 

@@ -1,4 +1,4 @@
-/* ptx_memory.cuh - loads, stores and atomics of global memory with a named order, and a few special registers. One instruction each,
+/* memory.cuh - loads, stores and atomics of global memory with a named order, and a few special registers. One instruction each,
  * named as in the PTX manual; every target from cc 8.0 on has them.
  *
  * Pointers are generic and must point to global memory. What an acquire or release pairs with is said where it is used. Each has a

@@ -1,4 +1,4 @@
-/* ptx_mma.cuh - double-precision matrix instructions of a warp (PTX ISA: mma.sync.aligned .f64). */
+/* mma.cuh - double-precision matrix instructions of a warp (PTX ISA: mma.sync.aligned .f64). */
 #ifndef WS_CUDA_PTX_MMA_CUH
 #define WS_CUDA_PTX_MMA_CUH
 

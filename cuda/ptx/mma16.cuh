@@ -1,4 +1,4 @@
-/* ptx_mma16.cuh - matrix instructions of a warp for 16-bit elements, and the reads of their operands (PTX ISA: mma.sync.aligned .f16 .bf16,
+/* mma16.cuh - matrix instructions of a warp for 16-bit elements, and the reads of their operands (PTX ISA: mma.sync.aligned .f16 .bf16,
  * ldmatrix). One instruction each. */
 #ifndef WS_CUDA_PTX_MMA16_CUH
 #define WS_CUDA_PTX_MMA16_CUH

@@ -1,4 +1,4 @@
-/* ptx_tma.cuh - TMA between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc >= 9.0), and the
+/* tma.cuh - TMA between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc >= 9.0), and the
  * barriers in shared memory that tell of its copies. One instruction each, named as in the manual. */
 #ifndef WS_CUDA_PTX_TMA_CUH
 #define WS_CUDA_PTX_TMA_CUH

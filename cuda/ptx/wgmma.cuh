@@ -1,4 +1,4 @@
-/* ptx_wgmma.cuh - matrix instructions of a warpgroup (PTX ISA: wgmma, setmaxnreg; sm_90a), one each, named as in the manual.
+/* wgmma.cuh - matrix instructions of a warpgroup (PTX ISA: wgmma, setmaxnreg; sm_90a), one each, named as in the manual.
  *
  * wgmma reads both operands from shared memory, through descriptors, while the threads go on; what they may do meanwhile is said at
  * the fences. All four warps of a warpgroup call each of these together. */

@@ -1,4 +1,4 @@
-/* tuning_api.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
+/* tuning.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>

@@ -15,12 +15,12 @@
 
 enum { WS_MAX_WORKERS = 256, WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 
-/* X(name, its public name, least, most, bits): 0 is automatic, or off. */
+/* X(name, its public name, least, most, bits): 0 is automatic, or off. 32 bits, and again, so that the word has no padding. */
 #define WS_SETTINGS(X)                                      \
   X(n_threads, "n_threads", 0, WS_MAX_WORKERS, 10)          \
   X(policy, "policy", 0, WSGEMM_POLICY_FOREACH, 4)          \
   X(coarse, "coarse_factor", 0, WS_COARSE_MAX, 8)           \
-  X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 4) \
+  X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 8) \
   X(check, "enabled", 0, 1, 1)                              \
   X(invariant, "enabled", 0, 1, 1)                          \
   X(quantum, "quantum", 0, WS_QUANTUM_MAX, 24)
@@ -32,6 +32,9 @@ typedef struct ws_settings {
   unsigned unused : 8;
 } ws_settings;
 _Static_assert(sizeof(ws_settings) == sizeof(uint64_t), "one word");
+#define WS_SETTING_FITS(name, public_name, least, most, bits) _Static_assert((most) < 1ll << (bits), #name);
+WS_SETTINGS(WS_SETTING_FITS)
+#undef WS_SETTING_FITS
 
 typedef enum ws_backend_id { WS_CPU, WS_CUDA, WS_N_BACKENDS } ws_backend_id;
 

@@ -25,7 +25,7 @@ typedef struct ws_epilogue {
   double out_scale;
 } ws_epilogue;
 
-/* ---- packed operands: packed.c -------------------------------------------------------------------------------------------- */
+/* ---- packed operands: api/packed.c ---------------------------------------------------------------------------------------- */
 
 /* Of a problem's operands, their packed forms (NULL: none). swapped: the caller calls them the other way round, as his C is row-major. */
 typedef struct ws_packed_pair {

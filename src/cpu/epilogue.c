@@ -1,6 +1,6 @@
 /* epilogue.c - bias, activation, scale, residual and column sums of a product (see wsgemm_epilogue).
  *
- * Half precision: half.c applies them to its sums, before the only rounding. Floats and doubles lose nothing by being stored in between, so
+ * Half precision: gemm_half.c applies them to its sums, before the only rounding. Floats and doubles lose nothing by being stored in between, so
  * there the product is made first, by whatever path, and a walk over C in a team job does the rest; as it does where there is no product at
  * all. Column sums are made last, from what was stored.
  *

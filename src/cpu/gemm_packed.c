@@ -1,4 +1,4 @@
-/* packed.c - large products: B packed once for all workers, A by whoever works on its rows.
+/* gemm_packed.c - large products: B packed once for all workers, A by whoever works on its rows.
  *
  * C is worked off in blocks: all of k in blocks of kc, inside column blocks of nc. Step s packs the B of block s and multiplies
  * block s - 1, so the packing of the next block fills the gaps at the end of this one. A work item is COARSE_FACTOR neighbouring

@@ -1,4 +1,4 @@
-/* sweep.h - packed panels of A times packed panels of B, one register tile of C after the other. */
+/* macro_kernel.h - packed panels of A times packed panels of B, one register tile of C after the other. */
 #ifndef WS_CPU_SWEEP_H
 #define WS_CPU_SWEEP_H
 #include "core/tile.h"

@@ -7,7 +7,7 @@
  *                  worker furthest behind
  *
  * The queue gives out integers and orders nothing else: who needs to see what another worker wrote for an earlier item must
- * synchronise by other means (backend.c does, between phases). A word that is equal to one seen before means the same items are
+ * synchronise by other means (team.c does, between steps). A word that is equal to one seen before means the same items are
  * left, so a late compare-and-swap that succeeds is always right for the filling that is current at that moment. */
 #ifndef WS_CPU_QUEUE_H
 #define WS_CPU_QUEUE_H

@@ -72,6 +72,7 @@ static const ws_cpu_row rows[] = {
 };
 
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
+_Static_assert((int)N_ROWS <= (int)WS_MOST_ROWS, "a forced row fits its bits");
 
 static bool usable[N_ROWS];
 const ws_cpu_row *ws_default_row[WS_N_TYPES], *ws_default_row_without_unit[WS_N_TYPES];

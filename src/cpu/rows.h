@@ -27,7 +27,7 @@ static inline const ws_cpu_row *ws_row_for(const ws_call *call, wsgemm_type type
 }
 /* The same for a product of so many multiply-adds: below UNIT_LEAST a matrix unit costs more than it saves (Sapphire Rapids), and the first row
  * without one is taken, unless a row was asked for by name. In invariant mode always: what a unit computes is decided by whole panels
- * (cpu/exponents.h), so that an element's bits may depend on its neighbours. */
+ * (cpu/kernels/exponents.h), so that an element's bits may depend on its neighbours. */
 extern const ws_cpu_row *ws_default_row_without_unit[WS_N_TYPES];
 static inline const ws_cpu_row *ws_row_for_work(const ws_call *call, wsgemm_type type, double work) {
   enum { UNIT_LEAST = 20 * 20 * 20 };

@@ -13,7 +13,7 @@ typedef void ws_worker_fn(void *context, int worker);
  * call is using the pool. */
 void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *context);
 
-/* For fork handlers (fork.c): nobody may hold the pool's lock while the process is copied; the child has no workers. */
+/* For fork handlers (library.c): nobody may hold the pool's lock while the process is copied; the child has no workers. */
 void ws_pool_lock(void);
 void ws_pool_unlock(void);
 void ws_pool_unlock_in_child(void);

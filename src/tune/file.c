@@ -1,4 +1,4 @@
-/* tuning_file.c - reads and replaces files of tuning entries.
+/* file.c - reads and replaces files of tuning entries.
  *
  * Readers take no lock: a file is only ever replaced as a whole, by rename. Writers hold a lock on PATH.lock, which the system takes back
  * from one that is killed; it is never removed, since another may be waiting for it. Only those who may write the file may open its lock: with

@@ -1,4 +1,4 @@
-/* tuning_line.c - tuning entries as lines of text: words of the form key=value in a fixed order, the last one a checksum (CRC-32 of ISO
+/* line.c - tuning entries as lines of text: words of the form key=value in a fixed order, the last one a checksum (CRC-32 of ISO
  * 3309, as zlib's) of all before it. A line that is not exactly what this file would write for some entry is none. */
 #define _GNU_SOURCE
 #include <ctype.h>

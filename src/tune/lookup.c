@@ -1,4 +1,4 @@
-/* tune.c - what tuning has found, as a call looks it up: in the user's file and in what this process itself has found, else in the table
+/* lookup.c - what tuning has found, as a call looks it up: in the user's file and in what this process itself has found, else in the table
  * that comes with the library.
  *
  * A look-up takes no lock, and copies what it finds. Every table exists twice: a change is written into the copy that is not in force, which

@@ -11,7 +11,7 @@
 #define WS_TUNING_H
 #include "core/internal.h"
 
-/* ---- of which numerics (what is chosen: ws_tuning in internal.h) ---------------------------------------------------------- */
+/* ---- of which numerics (what is chosen: ws_tuning in core/tuned.h) --------------------------------------------------------- */
 
 /* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
 #define WS_NUMERICS_MAP(X)                                              \
@@ -133,7 +133,7 @@ bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 
 /* ---- tables in force: lookup.c ----------------------------------------------------------------------------------------------- */
 
-/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by context.c. */
+/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by library.c. */
 void ws_tune_init(const char *setting);
 /* The user's file; "": none. */
 const char *ws_tune_path(void);
@@ -143,7 +143,7 @@ void ws_tune_reload(void);
 bool ws_tune_put(const ws_tuning_entry *e);
 /* Forgets what was found in this process, and reads the user's file again. */
 void ws_tune_forget(void);
-/* For fork handlers (fork.c). */
+/* For fork handlers (library.c). */
 void ws_tune_lock(void);
 void ws_tune_unlock(void);
 

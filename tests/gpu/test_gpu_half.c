@@ -202,7 +202,7 @@ static void ways_of_copying(void) {
 }
 
 /* Items of few k blocks, which come late as they come from memory, and several for each block: the same bits every time, by each row with one
- * order of summation. Consumers in turns once took the stages of another for their own here (tests/host/test_turns.c). */
+ * order of summation. Consumers in turns once took the stages of another for their own here (tests/host/test_pipeline.cpp). */
 static void few_k_blocks_from_memory(void) {
   enum { M = 2560, N = 2560, FLUSHED = 192 << 20 };
   static const int ks[] = {64, 128, 256, 320, 384, 448};

@@ -70,7 +70,7 @@ inline double __dmul_rn(double x, double y) { return x * y; }
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fmul_rn(float x, float y) { return x * y; }
 
-/* ---- ptx_copy.cuh: shared memory is host_shared ------------------------------------------------------------------------------------ */
+/* ---- ptx/copy.cuh: shared memory is host_shared ------------------------------------------------------------------------------------ */
 
 #define WS_CUDA_PTX_COPY_CUH
 extern unsigned char *host_shared;
@@ -87,7 +87,7 @@ inline void cp_async_commit() { host_copies_group(); }
 template <int N> void cp_async_wait() { host_copies_wait(N); }
 } // namespace ws
 
-/* ---- ptx_convert.cuh, ptx_math.cuh ------------------------------------------------------------------------------------------------- */
+/* ---- ptx/convert.cuh, ptx/math.cuh ------------------------------------------------------------------------------------------------- */
 
 #define WS_CUDA_PTX_CONVERT_CUH
 #define WS_CUDA_PTX_MATH_CUH

@@ -307,7 +307,7 @@ template <class Config> void products(const char *name) {
     for (int turn = 0; turn < 24 / check_scale(); turn++) one_product<Config>(name, layout & 1, layout & 2, turn);
 }
 
-/* Parts of k, as split_kernel.cuh has them summed: each part is a chain of its own, and they are added in their order. */
+/* Parts of k, as split_k.cuh has them summed: each part is a chain of its own, and they are added in their order. */
 template <class Config> void parts(const char *name) {
   dice = check_random_from(181);
   for (int turn = 0; turn < 24 / check_scale(); turn++) {

@@ -17,7 +17,8 @@ typedef struct fake {
   bool is_wrong;                /* its C differs */
   wsgemm_status prepares, runs; /* what these return, from the run of number `fails_from` on */
   int fails_from;
-  int n_runs; /* that were good */
+  int n_runs;             /* that were good */
+  int slow_from, slow_to; /* runs that take six times as long; 0: none */
 } fake;
 
 typedef struct lab {
@@ -74,6 +75,7 @@ static wsgemm_status lab_run(ws_arena *arena, const ws_tuning *tuning, double *u
   if (fabs(check_random_unit(&l->rng)) < l->outliers) factor *= 2.5 + 1.5 * check_random_unit(&l->rng);
   if (l->n_runs == 0) factor *= 1 + l->first_run_costs_ms;
   factor *= 1 + l->drift * fmin(1, (l->clock_ms - CLOCK_BEGINS_MS) / l->drift_ms);
+  if (f->slow_from && f->n_runs + 1 >= f->slow_from && f->n_runs + 1 <= f->slow_to) factor *= 6;
   *us = f->us * factor;
   l->clock_ms += *us / 1e3 + l->run_costs_ms;
   REQUIRE(l->n_runs < MOST_LOG, "the search does not end");
@@ -338,6 +340,24 @@ static void hysteresis(void) {
     }
 }
 
+/* One that fails in the middle of its confirmation leaves runs of the built-in choice behind that count for nothing; the next survivor, which
+ * loses a block, then needs the most runs that there can be: all of them have room. */
+static void refused_while_confirmed(void) {
+  enum { HALVING = 15, BLOCK = 3 };
+  for (int block = 0; block < 4; block++) /* of the later ones none are left for the next survivor */
+    for (int run = 1; run <= BLOCK; run++) {
+      lab *l = lab_new(300, 481);
+      for (int i = 0; i < l->n; i++) l->candidates[i].us = i == 0 ? 10 : 20 + i, l->candidates[i].model = i + 1;
+      l->run_costs_ms = 1;
+      l->candidates[1].us = 4, l->candidates[2].us = 5;
+      l->candidates[1].runs = WSGEMM_ALLOC_FAILED, l->candidates[1].fails_from = HALVING + BLOCK * block + run;
+      l->candidates[2].slow_from = HALVING + 1, l->candidates[2].slow_to = HALVING + BLOCK;
+      const outcome o = search(l, 1e7);
+      CHECK(winner_of(&o) == 2 && o.result.n_refused == 1, "block %d, run %d: %d wins, %d refused", block, run, winner_of(&o),
+            o.result.n_refused);
+    }
+}
+
 /* ---- failures ----------------------------------------------------------------------------------------------------------------------------- */
 
 /* Of one candidate alone: it is left out, from whichever run on. */
@@ -519,6 +539,7 @@ static void exhaustive(void) {
 static const struct check_case cases[] = {{"fastest_is_found", fastest_is_found},
                                           {"first_run", first_run},
                                           {"wrong_is_refused", wrong_is_refused},
+                                          {"refused_while_confirmed", refused_while_confirmed},
                                           {"budgets", budgets},
                                           {"no_budget", no_budget},
                                           {"interrupted", interrupted},

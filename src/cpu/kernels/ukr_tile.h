@@ -1,7 +1,7 @@
 /* ukr_tile.h - the register tile, written once over the vector operations of a simd_*.h.
  *
  * Included by ukr_type.h once per element type, with R (the real type) and WS_UNIT (reals per element: 1, or 2 for complex)
- * defined. Leaves panels, blocking and threads to backend.c.
+ * defined. Leaves panels, blocking and threads to the paths (cpu/paths.h).
  *
  * mv x nrr accumulators stay in registers: mv vectors of A times nrr = n * WS_UNIT broadcast reals of B. On AVX-512 the largest
  * tile takes 24 accumulators + 2 vectors of A + broadcasts, of 32 registers. All loops over mv and nrr must unroll, so every
