@@ -291,7 +291,8 @@ WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const sa
   wsgemm_status status;
   if (!surely_good_shape(p, s) && (status = check_shape(h, p, s))) return status;
   if (ws_is_empty(p)) return WSGEMM_SUCCESS;
-  const ws_call call = ws_call_of(h);
+  ws_call call;
+  ws_call_begin(&call, h);
   const bool wants_check = call.settings.check;
   if ((!p->a || !p->b || !p->c || wants_check) && (status = check_pointers(h, p, s, wants_check))) return status;
   return ws_gemm(&call, p);

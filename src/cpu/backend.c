@@ -4,6 +4,14 @@
 #include "cpu/paths.h"
 #include "cpu/run.h"
 
+/* Out of line: a small product needs no plan, nor room for one. */
+__attribute__((noinline)) static wsgemm_status run_planned(const ws_call *call, const ws_problem *p) {
+  ws_plan plan;
+  ws_plan_make(call, p, &plan);
+  ws_cpu_run(p, &plan);
+  return WSGEMM_SUCCESS;
+}
+
 wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) {
   (void)device;
   if (p->has_epilogue) return ws_cpu_gemm_epilogue(call, p);
@@ -12,12 +20,7 @@ wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) 
     if (!p->scale.beta_one) ws_cpu_scale(p, row);
     return WSGEMM_SUCCESS;
   }
-  if (ws_is_one_panel(p, row)) {
-    ws_cpu_one_panel(p, row);
-    return WSGEMM_SUCCESS;
-  }
-  ws_plan plan;
-  ws_plan_make(call, p, &plan);
-  ws_cpu_run(p, &plan);
+  if (!ws_is_one_panel(p, row)) return run_planned(call, p);
+  ws_cpu_one_panel(p, row);
   return WSGEMM_SUCCESS;
 }
