@@ -40,9 +40,7 @@ static int n_searching; /* threads that look for a driver */
 static _Thread_local bool is_searching;
 
 static void look_for_devices(void) {
-#ifdef WS_WITH_CUDA
-  ws_cuda_find();
-#endif
+  if (ws_backends[WS_CUDA]) ws_backends[WS_CUDA]->find();
 }
 
 static void lock_start(void) {
@@ -84,9 +82,7 @@ static void after_fork_parent(void) {
 }
 
 static void after_fork_child(void) {
-#ifdef WS_WITH_CUDA
-  ws_cuda_forked();
-#endif
+  if (ws_backends[WS_CUDA]) ws_backends[WS_CUDA]->forked();
   for (int i = N_LOCKS - 1; i >= 0; i--) locks[i].unlock_in_child();
 }
 
@@ -101,9 +97,7 @@ __attribute__((constructor(101))) static void watch_forks(void) {
 static void start(void) {
   static const ws_environment_readers readers = {ws_rows_take_isa, ws_rows_take_kernel};
   watch_forks();
-#ifdef WS_WITH_CUDA
-  ws_cuda_init();
-#endif
+  const bool has_driver = ws_backends[WS_CUDA] && ws_backends[WS_CUDA]->start();
   ws_machine_detect();
   ws_environment_read(&readers);
   ws_rows_init();
@@ -115,9 +109,7 @@ static void start(void) {
   ws_tune_init(environment->tune);
   ws_cpu_tuning_device(ws_processors_get()->threads, &cpu);
   ws_tune_set_device(WS_TUNE_CPU, &cpu);
-#ifdef WS_WITH_CUDA
-  if (ws_cuda_may_have_devices) ws_devices = &ws_cuda_backend;
-#endif
+  if (has_driver) ws_devices = ws_backends[WS_CUDA];
   atomic_store_explicit(&ws_is_started, true, memory_order_release);
 }
 

@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "bench/harness/library.h"
 
 enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0, TF32_MATH = 3, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
 typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
@@ -17,37 +18,29 @@ static void *handle;
 static gemm_fn *gemm[4];
 static gemm_ex_fn *gemm_ex;
 static int (*set_math)(void *, int);
-static char version[48];
-
-static void find(void *library, const char *name, void *function) {
-  void *symbol = dlsym(library, name);
-  memcpy(function, &symbol, sizeof symbol);
-}
+static char version[WS_BENCH_VERSION_BYTES];
 
 bool ws_bench_cublas_open(cudaStream_t stream) {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
   static const char *const routines[] = {"cublasSgemm_v2_64", "cublasDgemm_v2_64", "cublasCgemm_v2_64", "cublasZgemm_v2_64"};
-  void *library = NULL;
   int (*create)(void **), (*set_stream)(void *, cudaStream_t), (*property)(int, int *);
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  void *library = ws_bench_load(names, (int)(sizeof names / sizeof names[0]));
   if (!library) {
     printf("no peer: %s\n", dlerror());
     return false;
   }
-  find(library, "cublasCreate_v2", &create);
-  find(library, "cublasSetStream_v2", &set_stream);
-  find(library, "cublasSetMathMode", &set_math);
-  find(library, "cublasGetProperty", &property);
-  for (int t = 0; t < 4; t++) find(library, routines[t], &gemm[t]);
-  find(library, "cublasGemmEx_64", &gemm_ex);
+  ws_bench_find(library, "cublasCreate_v2", &create);
+  ws_bench_find(library, "cublasSetStream_v2", &set_stream);
+  ws_bench_find(library, "cublasSetMathMode", &set_math);
+  ws_bench_find(library, "cublasGetProperty", &property);
+  for (int t = 0; t < 4; t++) ws_bench_find(library, routines[t], &gemm[t]);
+  ws_bench_find(library, "cublasGemmEx_64", &gemm_ex);
   if (!create || !set_stream || !set_math || !property || !gemm[0] || !gemm[1] || !gemm[2] || !gemm[3] || !gemm_ex ||
       create(&handle) != 0 || set_stream(handle, stream) != 0 || set_math(handle, DEFAULT_MATH) != 0) {
     puts("no peer: this libcublas cannot be used");
     return false;
   }
-  int part[3] = {0};
-  for (int i = 0; i < 3; i++) property(i, &part[i]);
-  snprintf(version, sizeof version, "cuBLAS %d.%d.%d", part[0], part[1], part[2]);
+  ws_bench_cuda_version("cuBLAS", property, version);
   return true;
 }
 

@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "bench/harness/library.h"
 
 enum { R_32F = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, OP_N = 0, OP_T = 1 };
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, PREFERENCE_MAX_WORKSPACE = 1 };
@@ -39,45 +40,37 @@ static struct {
 } lt;
 
 static void *handle, *preference, *workspace;
-static char version[48];
+static char version[WS_BENCH_VERSION_BYTES];
 static void *desc, *layouts[3]; /* of A, B and C */
 static proposal found[WS_BENCH_CUBLASLT_MOST];
-
-static bool find(void *library, const char *name, void *function) {
-  void *symbol = dlsym(library, name);
-  memcpy(function, &symbol, sizeof symbol);
-  return symbol != NULL;
-}
 
 static bool open_library(void) {
   static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
   if (workspace) return true;
-  void *library = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  void *library = ws_bench_load(names, (int)(sizeof names / sizeof names[0]));
   if (!library) {
     printf("no cuBLASLt: %s\n", dlerror());
     return false;
   }
   int (*property)(int, int *);
-  const bool is_whole = find(library, "cublasLtGetProperty", &property) && find(library, "cublasLtCreate", &lt.create) &&
-                        find(library, "cublasLtMatmulDescCreate", &lt.desc_create) &&
-                        find(library, "cublasLtMatmulDescSetAttribute", &lt.desc_set) &&
-                        find(library, "cublasLtMatmulDescDestroy", &lt.desc_destroy) &&
-                        find(library, "cublasLtMatrixLayoutCreate", &lt.layout_create) &&
-                        find(library, "cublasLtMatrixLayoutDestroy", &lt.layout_destroy) &&
-                        find(library, "cublasLtMatmulPreferenceCreate", &lt.preference_create) &&
-                        find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) &&
-                        find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.propose) &&
-                        find(library, "cublasLtMatmul", &lt.matmul);
+  const bool is_whole = ws_bench_find(library, "cublasLtGetProperty", &property) &&
+                        ws_bench_find(library, "cublasLtCreate", &lt.create) &&
+                        ws_bench_find(library, "cublasLtMatmulDescCreate", &lt.desc_create) &&
+                        ws_bench_find(library, "cublasLtMatmulDescSetAttribute", &lt.desc_set) &&
+                        ws_bench_find(library, "cublasLtMatmulDescDestroy", &lt.desc_destroy) &&
+                        ws_bench_find(library, "cublasLtMatrixLayoutCreate", &lt.layout_create) &&
+                        ws_bench_find(library, "cublasLtMatrixLayoutDestroy", &lt.layout_destroy) &&
+                        ws_bench_find(library, "cublasLtMatmulPreferenceCreate", &lt.preference_create) &&
+                        ws_bench_find(library, "cublasLtMatmulPreferenceSetAttribute", &lt.preference_set) &&
+                        ws_bench_find(library, "cublasLtMatmulAlgoGetHeuristic", &lt.propose) &&
+                        ws_bench_find(library, "cublasLtMatmul", &lt.matmul);
   if (!is_whole || lt.create(&handle) != 0 || lt.preference_create(&preference) != 0 ||
       lt.preference_set(preference, PREFERENCE_MAX_WORKSPACE, &most_workspace, sizeof most_workspace) != 0 ||
       cudaMalloc(&workspace, most_workspace) != cudaSuccess) {
     puts("no cuBLASLt: this library cannot be used");
     return false;
   }
-  int part[3] = {0};
-  for (int i = 0; i < 3; i++) property(i, &part[i]);
-  snprintf(version, sizeof version, "cuBLASLt %d.%d.%d", part[0], part[1], part[2]);
+  ws_bench_cuda_version("cuBLASLt", property, version);
   return true;
 }
 

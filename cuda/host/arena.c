@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
 #include "cuda/host/backend.h"
 #include "cuda/host/device.h"
 #include "cuda/host/launch.h"

@@ -9,21 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/status.h"
 #include "cuda/host/executor.h"
 #include "cuda/host/locate.h"
 #include "cuda/host/lower.h"
 
-bool ws_cuda_may_have_devices;
-
-void ws_cuda_find(void) { ws_driver_find(); }
-
-void ws_cuda_init(void) {
+bool ws_cuda_start(void) {
   ws_driver_load();
   ws_device_init();
-  ws_cuda_may_have_devices = ws_cuda.is_loaded;
+  return ws_cuda.is_loaded;
 }
-
-void ws_cuda_forked(void) { ws_driver_forked(); }
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
@@ -39,7 +34,7 @@ static wsgemm_status run_chunk(void *context, const ws_problem *chunk, const ws_
   const chunks_call *call = context;
   ws_executor *x = call->executor;
   ws_launch_list list;
-  const wsgemm_status status = ws_lower_chunk(x->h, call->plan, chunk, place, call->a_at, call->b_at, x->device, &list);
+  const wsgemm_status status = ws_lower_chunk(x->call->h, call->plan, chunk, place, call->a_at, call->b_at, x->device, &list);
   return status ? status : ws_execute(x, &list);
 }
 
@@ -64,7 +59,7 @@ static wsgemm_status run_product(ws_executor *x, const ws_gemm_plan *plan, char 
   ws_lower_product(plan, x->device, &list);
   wsgemm_status status = ws_execute(x, &list);
   if (status || !list.lacks_sums) return status;
-  status = ws_lower_without_sums(x->h, plan, x->device, &list);
+  status = ws_lower_without_sums(x->call->h, plan, x->device, &list);
   return status ? status : ws_execute(x, &list);
 }
 
@@ -75,12 +70,12 @@ static wsgemm_status run_gemm(ws_executor *x, const void *what) {
   int64_t bytes = 0;
   wsgemm_status status = ws_gemm_plan_make(x->call, what, x->device, &x->workspace, &plan);
   if (!status && plan.need.whole > 0) status = ws_executor_copies(x, &plan.need, &memory, &bytes);
-  if (!status) status = ws_lower_first(x->h, &plan, memory, x->device, &list);
+  if (!status) status = ws_lower_first(x->call->h, &plan, memory, x->device, &list);
   if (!status) status = ws_execute(x, &list);
   x->n_taken = plan.residual_bytes;
   if (!status && plan.multiplies)
     status = run_product(x, &plan, memory ? memory + plan.residual_bytes : NULL, bytes - plan.residual_bytes);
-  if (!status) status = ws_lower_last(x->h, &plan, x->device, &list);
+  if (!status) status = ws_lower_last(x->call->h, &plan, x->device, &list);
   return status ? status : ws_execute(x, &list);
 }
 
@@ -115,7 +110,7 @@ wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device)
 
 static wsgemm_status run_packing(ws_executor *x, const void *what) {
   ws_launch_list list;
-  const wsgemm_status status = ws_lower_packing(x->h, what, x->device, &list);
+  const wsgemm_status status = ws_lower_packing(x->call->h, what, x->device, &list);
   return status ? status : ws_execute(x, &list);
 }
 

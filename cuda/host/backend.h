@@ -1,20 +1,14 @@
 /* backend.h - the GPU backend. */
 #ifndef WS_CUDA_BACKEND_H
 #define WS_CUDA_BACKEND_H
-#include "core/internal.h"
+#include "core/backend.h"
 
 /* Its entry in the table of backends. */
 extern const ws_backend ws_cuda_backend;
 /* Where tuning measures on a GPU. */
 extern const struct ws_arena_class ws_cuda_arena;
-/* Looks for a driver, initialises nothing (ws_driver_find). */
-void ws_cuda_find(void);
-/* Takes what was found into use. Once. */
-void ws_cuda_init(void);
-/* To be told in a forked child, which has no GPU if this process has used one. */
-void ws_cuda_forked(void);
-extern bool ws_cuda_may_have_devices; /* no: every pointer is host memory, and nothing else here is called */
 /* The functions of the table (core/backend.h). */
+bool ws_cuda_start(void);
 ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
 wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device);
 void ws_cuda_explain(const ws_call *call, const ws_problem *p, int device, ws_text *t);

@@ -3,7 +3,7 @@
  * depend on that. */
 #ifndef WS_CUDA_CHUNKS_H
 #define WS_CUDA_CHUNKS_H
-#include "core/internal.h"
+#include "core/problem.h"
 
 /* Rows and columns of C, and products of the batch, worked on at a time. */
 typedef struct ws_chunks {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
 #include "cuda/host/image.h"
 #include "cuda/host/row_table.h"
 #include "tune/tuning.h"

@@ -4,7 +4,7 @@
 #define WS_CUDA_DEVICE_H
 #include <stdint.h>
 
-#include "core/internal.h"
+#include "core/handle.h"
 #include "cuda/host/driver.h"
 #include "cuda/host/lending.h"
 #include "cuda/sched/sched.h"

@@ -1,9 +1,11 @@
 /* executor.c - see executor.h. */
 #include "cuda/host/executor.h"
 
+#include "core/status.h"
+
 wsgemm_status ws_executor_open(ws_executor *x, const ws_call *call, int ordinal, bool *is_pushed) {
   wsgemm_status status;
-  *x = (ws_executor){.call = call, .h = call->h, .workspace = ws_caller_workspace_get(call->h)};
+  *x = (ws_executor){.call = call, .workspace = ws_caller_workspace_get(call->h)};
   x->stream = x->loan.stream = ws_stream_get(call->h);
   x->device = ws_device_enter(call->h, ordinal, x->stream, is_pushed, &status);
   return status;
@@ -11,7 +13,7 @@ wsgemm_status ws_executor_open(ws_executor *x, const ws_call *call, int ordinal,
 
 wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status status) {
   const CUresult result = ws_lending_end(x->device, &x->loan);
-  if (!status && result != CUDA_SUCCESS) status = ws_fail_cuda(x->h, "memory of the graph", result);
+  if (!status && result != CUDA_SUCCESS) status = ws_fail_cuda(x->call->h, "memory of the graph", result);
   ws_device_leave(is_pushed);
   return status;
 }
@@ -34,16 +36,16 @@ wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, cha
   const char *lacks;
   const CUresult result = ws_lend_copies(x->device, &x->loan, need, memory, bytes, &lacks);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    return ws_fail(x->h, WSGEMM_ALLOC_FAILED,
+    return ws_fail(x->call->h, WSGEMM_ALLOC_FAILED,
                    "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",
                    x->device->ordinal, lacks, (long long)need->whole, (long long)need->least);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "memory for copies", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "memory for copies", result);
 }
 
 /* The state of this call in device memory; NULL: all are taken, or none can be had. */
 static wsgemm_status find_state(ws_executor *x, ws_launch_state **state) {
   const CUresult result = ws_lend_state(x->device, &x->loan, state);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "stream", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "stream", result);
 }
 
 /* NULL: there are not as many bytes. */
@@ -56,14 +58,14 @@ static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
   }
   if (bytes > WS_SUMS_BYTES) return WSGEMM_SUCCESS;
   const CUresult result = ws_lend_sums(x->device, &x->loan, sums);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "partial sums", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "partial sums", result);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------------- */
 
 static wsgemm_status make(const ws_executor *x, const ws_launch *l) {
   const CUresult result = ws_launch_make(l, x->stream);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
+  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "launch", result);
 }
 
 static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
@@ -92,7 +94,7 @@ static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *lacks_su
   l->args.gemm.split.sums = sums, l->args.gemm.split.barrier = &state->barrier;
   const CUresult result = ws_launch_make(l, x->stream);
   *lacks_sums = result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return result == CUDA_SUCCESS || *lacks_sums ? WSGEMM_SUCCESS : ws_fail_cuda(x->h, "launch", result);
+  return result == CUDA_SUCCESS || *lacks_sums ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "launch", result);
 }
 
 wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list) {

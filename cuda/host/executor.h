@@ -8,7 +8,6 @@
  * has from its beginning. */
 typedef struct ws_executor {
   const ws_call *call;
-  wsgemm_handle *h; /* its own, for messages */
   ws_device *device;
   CUstream stream;
   ws_caller_workspace workspace;

@@ -1,6 +1,7 @@
 /* gemm_plan.c - see gemm_plan.h. */
 #include "cuda/host/gemm_plan.h"
 
+#include "core/status.h"
 #include "cuda/host/operand_copies.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"

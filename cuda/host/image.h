@@ -4,7 +4,7 @@
  * when a kernel of it is first needed. */
 #ifndef WS_CUDA_IMAGE_H
 #define WS_CUDA_IMAGE_H
-#include "core/internal.h"
+#include "core/types.h"
 
 enum { WS_IMAGE_WGMMA = WS_N_TYPES, WS_IMAGE_SLICED, WS_IMAGE_ELEMENTWISE, WS_IMAGE_STATES, WS_IMAGE_SUMS, WS_N_IMAGES };
 extern const void *const ws_images[WS_N_IMAGES]; /* by wsgemm_type */

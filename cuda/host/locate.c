@@ -1,6 +1,7 @@
 /* locate.c - where memory lies, and so who works: the pointers decide. */
 #include "cuda/host/locate.h"
 
+#include "core/status.h"
 #include "cuda/host/device.h"
 
 ws_location ws_locate(const void *pointer) {

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/status.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
@@ -176,8 +177,6 @@ static ws_entry entry_of(ws_sched sched) {
 /* By elements of its own, not 16 bytes at a time. */
 static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
 
-static bool is_invariant(const ws_call *call) { return call->settings.invariant; }
-
 /* ---- what tuning has found ----------------------------------------------------------------------------------------------------- */
 
 static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
@@ -269,7 +268,7 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
 }
 
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
-  return ws_is_matrix_vector(p) && !is_invariant(call) ? WS_ROW_VECTOR : WS_ROW_TILED;
+  return ws_is_matrix_vector(p) && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
 /* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
@@ -281,7 +280,7 @@ static bool takes_fma(const ws_call *call, const ws_problem *p) {
 /* What the problem's plan says before its row is chosen. */
 static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
-  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = is_invariant(call)};
+  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
   plan.takes_fma = !ws_is_by_map(kind) && takes_fma(call, p);
   plan.split = ws_is_by_map(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
@@ -310,14 +309,14 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
                          const ws_cuda_row *forced) {
   const double elements = (double)p->m * ws_types[p->type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
-  if (n_slices == 0 || !ws_slices_fit(p) || is_invariant(call)) return false;
+  if (n_slices == 0 || !ws_slices_fit(p) || call->settings.invariant) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
          ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return device->cc == 90 && !is_invariant(call) && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
+  return device->cc == 90 && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
 
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {

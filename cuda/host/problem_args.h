@@ -1,7 +1,7 @@
 /* problem_args.h - a problem as its kernels are told of it. */
 #ifndef WS_CUDA_PROBLEM_ARGS_H
 #define WS_CUDA_PROBLEM_ARGS_H
-#include "core/internal.h"
+#include "core/problem.h"
 #include "cuda/shared/kernel_args.h"
 
 /* Whether what stands at so many steps and strides (in elements) begins at multiples of so many bytes. */

@@ -11,7 +11,7 @@ enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
 static double aligned(double bytes) { return ceil(bytes / ALIGN) * ALIGN; }
 
 int ws_n_slices(const ws_call *call, const ws_problem *p) {
-  const int math = p->math != WSGEMM_MATH_INHERIT ? (int)p->math : (int)call->settings.math;
+  const wsgemm_math math = ws_math_of(call, p);
   if (p->type != WSGEMM_F32 && p->type != WSGEMM_C32) return 0;
   return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
 }

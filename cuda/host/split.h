@@ -3,7 +3,7 @@
  * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
 #define WS_CUDA_SPLIT_H
-#include "core/internal.h"
+#include "core/problem.h"
 #include "core/tile.h"
 #include "cuda/shared/launch_state.h"
 
@@ -14,7 +14,6 @@ typedef struct ws_split {
   int64_t bytes;   /* of all partial sums */
 } ws_split;
 
-/* Those of 16-bit elements are products like others. */
 /* Whether the matrix of a matrix-vector product has k contiguous. */
 static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
 

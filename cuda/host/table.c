@@ -6,7 +6,7 @@
 
 static const char *row_name(int row) { return ws_cuda_row_at(row)->name; }
 static wsgemm_type row_type(int row) { return ws_cuda_row_at(row)->type; }
-static const char *row_lacks(int row) { return (void)row, ws_cuda_may_have_devices ? NULL : "a GPU"; }
+static const char *row_lacks(int row) { return (void)row, ws_devices ? NULL : "a GPU"; }
 
 static int row_find(const char *name) {
   for (int r = 0; r < ws_cuda_row_count(); r++)
@@ -27,6 +27,9 @@ const ws_backend ws_cuda_backend = {.name = "cuda",
                                     .row_find = row_find,
                                     .row_lacks = row_lacks,
                                     .arena = &ws_cuda_arena,
+                                    .find = ws_driver_find,
+                                    .start = ws_cuda_start,
+                                    .forked = ws_driver_forked,
                                     .place = ws_cuda_place,
                                     .workspace_bytes = ws_cuda_workspace_bytes,
                                     .set_workspace = ws_cuda_set_workspace,

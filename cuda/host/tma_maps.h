@@ -1,7 +1,7 @@
 /* tma_maps.h - host side of wgmma_args.h: whether TMA can bring a problem's operands, and the tensor maps for it. */
 #ifndef WS_CUDA_TMA_MAPS_H
 #define WS_CUDA_TMA_MAPS_H
-#include "core/internal.h"
+#include "core/problem.h"
 #include "cuda/host/device.h"
 #include "cuda/shared/wgmma_args.h"
 

@@ -33,6 +33,13 @@ typedef struct ws_backend {
 
   /* ---- devices only ---- */
 
+  /* On the first call. find: looks for a driver; it takes the loader's lock, so the caller holds none that a fork takes; by any thread, any
+   * number of times. start: takes what was found into use, once, after it; false: there is no driver. Neither initialises a device. */
+  void (*find)(void);
+  bool (*start)(void);
+  /* In a forked child, which has no device if its parent has used one. */
+  void (*forked)(void);
+
   /* Where the matrices lie that the problem reads or writes; on BAD the status says what is wrong. */
   ws_place (*place)(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
   /* Device memory that the call works faster with. */

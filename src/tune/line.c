@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy.h"
 #include "tune/tuning.h"
 
 const ws_tuning ws_tuning_of_model;

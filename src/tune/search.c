@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
 #include "tune/tuning.h"
 
 enum {

@@ -9,7 +9,8 @@
  * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
 #ifndef WS_TUNING_H
 #define WS_TUNING_H
-#include "core/internal.h"
+#include "core/problem.h"
+#include "core/text.h"
 
 /* ---- of which numerics (what is chosen: ws_tuning in core/tuned.h) --------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
  * product refuses a packed form which is not that of its operand. What products launch: test_backend_packed_products.c. Bad arguments that need
  * no GPU: tests/unit/test_packed.c. Bits: tests/gpu/test_gpu_packed.c. */
 #define _GNU_SOURCE
+#include "core/problem.h"
 #include "fake_packed.h"
 
 #include <stdio.h>

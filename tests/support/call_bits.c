@@ -1,4 +1,5 @@
 #include "call_bits.h"
+#include "rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -61,18 +62,6 @@ static unsigned long long digest(const unsigned char *bytes, size_t n) {
   unsigned long long state = 0xcbf29ce484222325ull;
   for (size_t i = 0; i < n; i++) state = (state ^ bytes[i]) * 0x100000001b3ull;
   return state;
-}
-
-static void explained(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char *value, size_t bytes) {
-  char text[4096], *line = NULL;
-  wsgemm_explain(handle, d, text, sizeof text);
-  const size_t length = strlen(key);
-  for (line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-    if (!strncmp(line, key, length) && line[length] == ':') {
-      snprintf(value, bytes, "%.*s", (int)strcspn(line + length + 2, "\n"), line + length + 2);
-      return;
-    }
-  snprintf(value, bytes, "-");
 }
 
 /* The name of a usable row of the backend for the type, or NULL. */
@@ -146,7 +135,7 @@ static void print_call(const char *backend, const struct call_memory *where, uns
   if (steps) draw_epilogue(&d, &bias, &residual, &sums, &c, where, &random);
 
   char text[DESCRIPTION_BYTES], kernel[128];
-  explained(handle, &d, "kernel", kernel, sizeof kernel);
+  if (!explained_text(handle, &d, "kernel", kernel)) strcpy(kernel, "-");
   const wsgemm_status status = wsgemm_gemm(handle, &d);
   const size_t c_bytes = (size_t)c.n_elements * type_bytes(d.type_c);
   where->read(c.host, c.memory, c_bytes);

@@ -40,6 +40,30 @@ bool process_thread_is_asleep(pid_t thread) {
   return state == 'S';
 }
 
+struct cancelled {
+  void (*call)(void *argument);
+  void *argument;
+  bool has_returned;
+};
+
+static void *cancelled_thread(void *given) {
+  struct cancelled *self = given;
+  pthread_cancel(pthread_self());
+  self->call(self->argument);
+  self->has_returned = true;
+  pthread_testcancel();
+  return given;
+}
+
+void process_check_cancelled(void (*call)(void *argument), void *argument) {
+  struct cancelled self = {call, argument, false};
+  pthread_t thread;
+  void *result = NULL;
+  REQUIRE(pthread_create(&thread, NULL, cancelled_thread, &self) == 0 && pthread_join(thread, &result) == 0, "thread");
+  CHECK(self.has_returned, "the call was cancelled in its middle");
+  CHECK(result == PTHREAD_CANCELED, "the cancel did not come after the call");
+}
+
 int process_n_processors(void) {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0, "affinity");

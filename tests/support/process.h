@@ -24,6 +24,9 @@ bool process_keep_processors(int n);
 /* Whether a child forked beside other threads may allocate: the sanitizers' own allocators may be left locked. */
 bool process_may_fork_beside_threads(void);
 
+/* Runs call(argument) in a thread that has a cancel pending: it must come back, and the cancel then take effect. */
+void process_check_cancelled(void (*call)(void *argument), void *argument);
+
 /* Control register of the vector unit: rounding, flush-to-zero, denormals-are-zero, masks; without the exception flags. */
 unsigned long long process_control_register(void);
 void process_flush_to_zero(bool enabled);

@@ -37,8 +37,7 @@ int usable_rows(struct kernel_row rows[MAX_ROWS]) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The value of a line "key: value" in wsgemm_explain's text, in `value`; false if there is no such line. */
-static bool explained(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char value[128]) {
+bool explained_text(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char value[128]) {
   char text[4096];
   const size_t length = wsgemm_explain(handle, d, text, sizeof text), key_length = strlen(key);
   REQUIRE(length < sizeof text, "wsgemm_explain wants %zu bytes", length);
@@ -50,12 +49,12 @@ static bool explained(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const ch
 
 long long explained_number(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, long long fallback) {
   char value[128];
-  return explained(handle, d, key, value) ? atoll(value) : fallback;
+  return explained_text(handle, d, key, value) ? atoll(value) : fallback;
 }
 
 bool explained_is(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, const char *value) {
   char found[128];
-  return explained(handle, d, key, found) && strcmp(found, value) == 0;
+  return explained_text(handle, d, key, found) && strcmp(found, value) == 0;
 }
 
 int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k) {

@@ -30,6 +30,9 @@ struct rows_of_type {
 void rows_open(struct rows_of_type *rows, wsgemm_type type);
 void rows_close(struct rows_of_type *rows);
 
+/* The value of a line "key: value" in wsgemm_explain's text for d, in `value`; false if there is no such line. */
+bool explained_text(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char value[128]);
+
 /* The number after "key:" in wsgemm_explain's text for d, or fallback if there is none. */
 long long explained_number(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, long long fallback);
 

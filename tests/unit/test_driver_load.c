@@ -149,23 +149,11 @@ static void forking_driver_child(void *unused) {
     CHECK(child == 0, "the driver has not forked");
 }
 
-static void *cancelled_call(void *returned) {
-  pthread_cancel(pthread_self());
-  multiply("a cancelled caller");
-  *(bool *)returned = true;
-  pthread_testcancel();
-  return returned;
-}
-
 static void cancelled_child(void *unused) {
-  pthread_t thread;
-  bool returned = false;
-  void *result = NULL;
   (void)unused;
   alarm(HANG_S);
   setenv("LATE_DRIVER", "cancel", 1);
-  REQUIRE(pthread_create(&thread, NULL, cancelled_call, &returned) == 0 && pthread_join(thread, &result) == 0, "thread");
-  CHECK(returned && result == PTHREAD_CANCELED, "cancelled in the middle of the call, or not at all");
+  process_check_cancelled(nothing_more, "a cancelled caller");
   live_on("after a cancel");
 }
 

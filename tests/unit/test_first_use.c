@@ -119,24 +119,11 @@ static void forks_itself(void) { check_in_child("a fork by the first call", own_
 
 /* ---- A cancel ----------------------------------------------------------------------------------------------------------------------- */
 
-static void *cancelled_call(void *returned) {
-  pthread_cancel(pthread_self());
-  multiply("a cancelled caller");
-  *(bool *)returned = true;
-  pthread_testcancel();
-  return returned;
-}
-
 static void cancel_child(void *unused) {
-  pthread_t thread;
-  bool returned = false;
-  void *result = NULL;
   (void)unused;
   alarm(HANG_S);
   in_the_middle = pthread_testcancel;
-  REQUIRE(pthread_create(&thread, NULL, cancelled_call, &returned) == 0 && pthread_join(thread, &result) == 0, "thread");
-  CHECK(returned, "the call was not ended before the cancel");
-  CHECK(result == PTHREAD_CANCELED, "the cancel did not come after the call");
+  process_check_cancelled(nothing_more, "a cancelled caller");
   live_on("after a cancelled first call");
 }
 static void cancelled(void) { check_in_child("a cancel in the middle", cancel_child, NULL); }
