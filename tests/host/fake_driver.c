@@ -613,12 +613,13 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
                                             const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                                             const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                             CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  (void)steps, (void)promotion;
+  (void)steps;
   ENTER(cuTensorMapEncodeTiled);
   if (!is_map_good(rank, address, dims, strides, box) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       swizzle != CU_TENSOR_MAP_SWIZZLE_128B || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return leave(CUDA_ERROR_INVALID_VALUE);
-  const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type};
+  const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type,
+                         promotion};
   _Static_assert(sizeof held <= sizeof *map, "a map holds it");
   memset(map, 0, sizeof *map);
   memcpy(map, &held, sizeof held);

@@ -70,6 +70,7 @@ typedef struct fake_map {
   uint64_t address, dims[3], strides[2];
   uint32_t box[2];
   CUtensorMapDataType type;
+  CUtensorMapL2promotion promotion;
 } fake_map;
 
 /* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */
