@@ -214,15 +214,19 @@ static CUresult find_state(ws_device *device, ws_loan *loan, ws_launch_state **s
   CUresult result = identify(loan), loading;
   *state = NULL, *lacks = false;
   if (result != CUDA_SUCCESS) return result;
-  char *first = find_global(device, WS_IMAGE_STATES, "ws_launch_states", &lending->first_state, &loading);
-  *lacks = loading == CUDA_ERROR_OUT_OF_MEMORY;
-  if (!loan->has_asked_state && first) {
-    pthread_mutex_lock(&lending->lock);
-    loan->state_idx = loan->is_captured ? state_of_capture(lending, loan, &result) : state_of_stream(lending, loan, &result);
-    pthread_mutex_unlock(&lending->lock);
+  if (!loan->has_asked_state) {
+    char *first = find_global(device, WS_IMAGE_STATES, "ws_launch_states", &lending->first_state, &loading);
+    *lacks = loading == CUDA_ERROR_OUT_OF_MEMORY;
     loan->has_asked_state = true;
+    pthread_mutex_lock(&lending->lock);
+    const int state_idx = !first              ? -1
+                          : loan->is_captured ? state_of_capture(lending, loan, &result)
+                                              : state_of_stream(lending, loan, &result);
+    pthread_mutex_unlock(&lending->lock);
+    loan->state_idx = state_idx;
+    if (state_idx >= 0) loan->state = (ws_launch_state *)(void *)first + state_idx;
   }
-  if (first && loan->state_idx >= 0 && !result) *state = (ws_launch_state *)(void *)first + loan->state_idx;
+  *state = loan->state;
   return result;
 }
 

@@ -89,7 +89,8 @@ struct ws_loan {
   uintptr_t held, held_end; /* memory that no other call of the context launches with; 0: none */
   ws_loan *next_holder;
   bool has_asked_state, has_asked_sums, has_asked_copies;
-  int state_idx; /* -1: there is none */
+  int state_idx;          /* -1: there is none */
+  ws_launch_state *state; /* NULL: likewise */
   char *sums, *copies;
   int64_t copies_bytes;
   CUdeviceptr allocated; /* by a node of the graph that is captured; 0: none */

@@ -35,6 +35,11 @@ const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
 
+/* Whether a launch writes C, or the sums of its columns: all but those that copy operands or split them into slices. */
+bool writes_output(const fake_launch *l);
+/* How many of those that are written down do. */
+int n_writing_launches(void);
+
 /* A product on host memory must be right, and no launch. */
 void expect_cpu_works(const char *when);
 #endif

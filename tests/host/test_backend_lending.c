@@ -293,9 +293,10 @@ CHILD_CASE(room_again) {
   wsgemm_destroy(h);
 }
 
-/* Whichever call of the driver finds no memory: ALLOC_FAILED, or the product as it should be. Where something else goes wrong: DEVICE_ERROR. */
+/* Whichever call of the driver finds no memory: the product as it should be, or ALLOC_FAILED and nothing launched that writes C; only a launch
+ * may fail after that, and what frees the memory of a graph, which has no use then: DEVICE_ERROR, as where something else goes wrong. */
 struct lack {
-  int number, captured;
+  int number, captured, chunked;
   CUresult failure;
   int *n_calls;
 };
@@ -303,17 +304,25 @@ struct lack {
 static void lack_child(void *argument) {
   const struct lack *lack = argument;
   wsgemm_handle *h = forced(sliced_row);
-  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  wsgemm_gemm_desc d = lack->chunked ? device_desc(WSGEMM_F32, 600, 300, 1500, 0) : device_desc(WSGEMM_F32, 64, 64, 128, 0);
   d.residual = d.c, d.ld_residual = d.ldc, d.epilogue = WSGEMM_EPILOGUE_RELU;
   wsgemm_set_stream(h, &fake.stream[1]);
   if (lack->captured) fake_begin_capture(1);
-  const wsgemm_status expected = lack->failure == CUDA_ERROR_OUT_OF_MEMORY ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
+  if (lack->chunked) REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 17 << 19), 17 << 19) == WSGEMM_SUCCESS, "memory");
   fake_forget();
   fake_fail(FAKE_ANY, lack->number, lack->number, lack->failure);
   const wsgemm_status status = wsgemm_gemm(h, &d);
   const char *name = lack->number <= fake.n_calls ? fake_function_names[fake.calls[lack->number - 1]] : "none";
-  CHECK(status == expected || (status == WSGEMM_SUCCESS && fake.n_launches == 1 + N_CUT + 1), "%s fails: %s (%s), %d launches",
-        name, wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  const bool is_lack = lack->failure == CUDA_ERROR_OUT_OF_MEMORY, has_written = n_writing_launches() > 0,
+             may_be_late = strcmp(name, "cuLaunchKernelEx") == 0 || strcmp(name, "cuMemFreeAsync") == 0;
+  /* Maps are made of arguments alone, and real drivers find no lack there; those of a second chunk come after the first. */
+  const bool is_map = strcmp(name, "cuTensorMapEncodeTiled") == 0;
+  const wsgemm_status expected = is_lack && (!has_written || is_map) ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
+  const int n_all = 1 + (lack->chunked ? 2 : 1) * N_CUT + 1;
+  CHECK(status == expected || (status == WSGEMM_SUCCESS && fake.n_launches == n_all), "%s fails: %s (%s), %d launches", name,
+        wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  if (is_lack && has_written && !is_map)
+    CHECK(status == WSGEMM_SUCCESS || may_be_late, "%s fails, and C is partly written", name);
   *lack->n_calls = fake.n_calls;
   fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
   wsgemm_destroy(h);
@@ -322,13 +331,74 @@ static void lack_child(void *argument) {
 static void each_call_lacks_memory(void) {
   int *n_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(n_calls != MAP_FAILED, "shared memory");
-  for (int i = 0; i < 4; i++) {
-    struct lack lack = {0, i & 1, i & 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_OUT_OF_MEMORY, n_calls};
+  for (int i = 0; i < 6; i++) {
+    struct lack lack = {0, i & 1, i >= 4, i & 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_OUT_OF_MEMORY, n_calls};
     do lack.number++, check_in_child("a call without memory", lack_child, &lack);
     while (lack.number <= *n_calls);
     CHECK(*n_calls > 40, "%d calls of the driver", *n_calls);
   }
   munmap(n_calls, 4096);
+}
+
+/* Once C may be partly written, all that a call still needs is there: nothing but a launch may fail. (Maps: see above.) */
+static void fail_after_writing(fake_function function) {
+  const bool may_fail = function != FAKE_cuLaunchKernelEx && function != FAKE_cuTensorMapEncodeTiled;
+  fake_fail(function, 1, may_fail && n_writing_launches() > 0, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CHILD_CASE(nothing_is_needed_after_the_first_write) {
+  (void)unused;
+  const struct {
+    const char *row;
+    wsgemm_type type;
+    int64_t m, n, k;
+    size_t workspace;
+  } calls[] = {{sliced_row, WSGEMM_F32, 1000, 700, 2000, 0}, {sliced_row, WSGEMM_F32, 1000, 700, 2000, 13 << 20},
+               {NULL, WSGEMM_F64, 64, 64, 8192, 0},          {NULL, WSGEMM_F64, 64, 64, 8192, 64 << 10},
+               {NULL, WSGEMM_F16, 999, 700, 2000, 0},        {NULL, WSGEMM_F16, 999, 700, 2000, 3 << 20},
+               {NULL, WSGEMM_C32, 1000, 700, 30, 0}};
+  fake.device[0].cc = 90;
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+    int n_launches[2];
+    for (int turn = 0; turn < 2; turn++) {
+      wsgemm_handle *h = NULL;
+      REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, calls[i].row) == WSGEMM_SUCCESS, "handle");
+      if (calls[i].workspace)
+        REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, calls[i].workspace), calls[i].workspace) == WSGEMM_SUCCESS,
+                "%s", wsgemm_last_error());
+      wsgemm_gemm_desc d = device_desc(calls[i].type, calls[i].m, calls[i].n, calls[i].k, 0);
+      if (calls[i].type != WSGEMM_C32) d.column_sums = (char *)device_memory(0), d.epilogue = WSGEMM_EPILOGUE_RELU;
+      fake_end_context(fake_primary(0)); /* all is to be loaded again */
+      fake_forget();
+      fake.before_call = turn ? fail_after_writing : NULL;
+      CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "call %zu: %s", i, wsgemm_last_error());
+      fake.before_call = NULL;
+      fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+      n_launches[turn] = fake.n_launches;
+      wsgemm_destroy(h);
+    }
+    CHECK(n_launches[0] == n_launches[1], "call %zu: %d launches, not %d", i, n_launches[1], n_launches[0]);
+  }
+}
+
+/* A call that finds no state for its first launch does not look for one again, when what it lacks then would end it. */
+static void no_object_after_writing(fake_function function) {
+  if (n_writing_launches() > 0 && function == FAKE_cuUserObjectCreate) fake_fail(function, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CHILD_CASE(states_are_asked_for_once) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 3000, 3000, 128, 0);
+  wsgemm_set_stream(h, &fake.stream[1]);
+  fake_begin_capture(1);
+  fake.before_call = no_object_after_writing;
+  fake_fail(FAKE_cuLibraryGetGlobal, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT && !fake.launch[2].wgmma.sched.queue, "%d launches: %s",
+        fake.n_launches, wsgemm_last_error());
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.launch[2].wgmma.sched.queue && fake.launch[4].wgmma.sched.queue,
+        "the next call has no state: %s", wsgemm_last_error());
+  wsgemm_destroy(h);
 }
 
 /* ---- memory of graphs ------------------------------------------------------------------------------------------------------------- */
@@ -774,6 +844,8 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"little_room", little_room},
                                           {"room_again", room_again},
                                           {"each_call_lacks_memory", each_call_lacks_memory},
+                                          {"nothing_is_needed_after_the_first_write", nothing_is_needed_after_the_first_write},
+                                          {"states_are_asked_for_once", states_are_asked_for_once},
                                           {"graphs_with_memory", graphs_with_memory},
                                           {"large_captured", large_captured},
                                           {"no_pools", no_pools},
