@@ -33,8 +33,20 @@ static void release(ws_lending *lending, ws_loan *loan) {
   pthread_cond_broadcast(&lending->released);
 }
 
+/* Whether others can tell, by the event, when the call has ended. Where it cannot be recorded, the
+ * host waits for the stream, once: else nobody else might ever have what the call was lent. While
+ * another thread captures, only the relaxed mode lets it. */
+static bool record_end(const ws_lent *lent, CUstream stream) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (ws_cuda.cuEventRecord(lent->ended, stream) == CUDA_SUCCESS) return true;
+  if (ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
+  const bool is_over = ws_cuda.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return is_over;
+}
+
 /* Each call has recorded its own launches before it is counted out here, so without users the event
- * stands after all of them; unless one could not be recorded: then only a call that came after it,
+ * stands after all of them that are not over; unless one could not be recorded: then only a call that came after it,
  * alone, tells. */
 static void count_out(ws_lent *lent, bool is_recorded) {
   lent->is_unknown = !is_recorded || (lent->is_unknown && lent->is_shared);
@@ -46,8 +58,7 @@ CUresult ws_lending_end(ws_device *device, ws_loan *loan) {
   CUresult result = CUDA_SUCCESS;
   bool is_recorded[sizeof loan->passed / sizeof loan->passed[0]];
   if (loan->allocated) result = ws_cuda.cuMemFreeAsync(loan->allocated, loan->stream);
-  for (int i = 0; i < loan->n_passed; i++)
-    is_recorded[i] = ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) == CUDA_SUCCESS;
+  for (int i = 0; i < loan->n_passed; i++) is_recorded[i] = record_end(loan->passed[i], loan->stream);
   if (loan->n_passed == 0 && !loan->held) return result;
   pthread_mutex_lock(&lending->lock);
   for (int i = 0; i < loan->n_passed; i++) count_out(loan->passed[i], is_recorded[i]);
@@ -99,8 +110,7 @@ static CUresult take(ws_lent *lent, ws_loan *loan) {
 /* The stream waits for the last call with it, which no longer launches. */
 static CUresult take_with_wait(ws_lent *lent, ws_loan *loan) {
   CUresult result = CUDA_SUCCESS;
-  if (is_others(lent, loan)) /* without it the call would have other bits */
-    result = lent->is_unknown ? CUDA_ERROR_NOT_READY : ws_cuda.cuStreamWaitEvent(loan->stream, lent->ended, 0);
+  if (is_others(lent, loan)) result = ws_cuda.cuStreamWaitEvent(loan->stream, lent->ended, 0);
   return result == CUDA_SUCCESS ? take(lent, loan) : result;
 }
 
@@ -314,9 +324,18 @@ static CUresult provide(ws_copies *copies, const ws_copies_need *need) {
   return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
+/* Memory of which nobody can tell when its last call ends stays with that call, and is taken anew:
+ * without any this call would have other bits. */
+static void give_up_unknown(ws_copies *copies, const ws_loan *loan) {
+  if (!is_others(&copies->lent, loan) || !copies->lent.is_unknown) return;
+  copies->memory = NULL, copies->bytes = 0;
+  copies->lent.tenure = WS_TENURE_FREE, copies->lent.is_unknown = false;
+}
+
 static CUresult copies_of_stream(ws_device *device, ws_loan *loan, const ws_copies_need *need) {
   ws_copies *copies = &ws_device_lending(device)->copies;
   ws_lending_hold(device, loan, copies, 1); /* not the memory itself, which nobody knows yet */
+  give_up_unknown(copies, loan);
   CUresult result = provide(copies, need);
   if (!result) result = take_with_wait(&copies->lent, loan);
   if (!result) loan->copies = copies->memory, loan->copies_bytes = copies->bytes;

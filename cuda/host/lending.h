@@ -37,7 +37,7 @@ typedef struct ws_lent {
   CUevent ended;   /* of PASSED, and below */
   int n_users;     /* calls on the owner's stream that have not been recorded yet: no other stream's may have it */
   bool is_shared;  /* there were several of them at once */
-  bool is_unknown; /* one of the owner's calls could not be recorded: nobody else can tell when it has ended */
+  bool is_unknown; /* a call was neither recorded nor waited for: others cannot tell when it ends */
 } ws_lent;
 
 typedef struct ws_lent_state {

@@ -702,6 +702,15 @@ static CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
   return leave(result);
 }
 
+/* What was launched onto it is over then. */
+static CUresult fake_cuStreamSynchronize(CUstream stream) {
+  ENTER(cuStreamSynchronize);
+  if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE || breaks_capture())
+    return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  fake.stream[stream_of(stream) - fake.stream].is_busy = false;
+  return leave(result);
+}
+
 /* ---- user objects --------------------------------------------------------------------------------------------------------------------- */
 
 static CUresult fake_cuUserObjectCreate(CUuserObject *object, void *payload, CUhostFn destroy, unsigned n_references,

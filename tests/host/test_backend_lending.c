@@ -224,6 +224,72 @@ CHILD_CASE(no_room) {
   wsgemm_destroy(h);
 }
 
+/* ---- ends that cannot be recorded ------------------------------------------------------------------------------------------------- */
+
+static bool synchronising_fails;
+static void fail_to_tell(fake_function function) {
+  const bool fails = function == FAKE_cuEventRecord || (function == FAKE_cuStreamSynchronize && synchronising_fails);
+  fake_fail(function, 1, fails, CUDA_ERROR_UNKNOWN);
+}
+
+/* A call whose event cannot be recorded, beside a capture, which does not break. */
+static void call_without_end(wsgemm_handle *h, const wsgemm_gemm_desc *d, int stream) {
+  wsgemm_set_stream(h, &fake.stream[stream]);
+  fake.stream[stream].is_busy = true;
+  fake_forget();
+  fake.before_call = fail_to_tell;
+  CHECK(wsgemm_gemm(h, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake.before_call = NULL;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  CHECK(fake.n_calls_of[FAKE_cuEventRecord] == 1 && fake.n_calls_of[FAKE_cuStreamSynchronize] == 1 && !fake.is_capture_broken &&
+            fake_capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL,
+        "%d events, %d waits", fake.n_calls_of[FAKE_cuEventRecord], fake.n_calls_of[FAKE_cuStreamSynchronize]);
+}
+
+/* The memory for copies: the call waits for its own stream, and others have the memory; if that fails, too, they have new memory. */
+CHILD_CASE(copies_without_end) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  fake_begin_capture(9);
+  for (int i = 0; i < 2; i++) {
+    synchronising_fails = i > 0;
+    call_without_end(h, &d, 1 + 3 * i);
+    const char *first = fake.copies[0];
+    fake_end_stream(1 + 3 * i); /* nobody can ask it any more */
+    for (int s = 2; s <= 3; s++) {
+      wsgemm_set_stream(h, &fake.stream[s + 3 * i]);
+      fake.n_waits = 0;
+      REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "stream %d: %s", s, wsgemm_last_error());
+      const char *state = (const char *)fake.launch[0].slices.operand[0].state;
+      CHECK(state >= fake.copies[0] && state < fake.copies[0] + fake.copies_bytes[0] && (fake.copies[0] != first) == (i > 0),
+            "stream %d: memory at %p, at first %p", s, (void *)fake.copies[0], (void *)first);
+      CHECK(fake.n_waits == (s == 3 || i == 0), "stream %d: %d waits", s, fake.n_waits);
+    }
+  }
+  wsgemm_destroy(h);
+}
+
+/* Sums that are passed on. */
+CHILD_CASE(sums_without_end) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int s = 1; s < WS_N_SUMS; s++) {
+    wsgemm_set_stream(h, &fake.stream[s]);
+    launch_of(h, &d);
+  }
+  call_without_end(h, &d, WS_N_SUMS);
+  char *last = fake.launch[0].args.split.sums;
+  wsgemm_set_stream(h, &fake.stream[WS_N_SUMS + 1]);
+  const fake_launch *l = launch_of(h, &d);
+  CHECK(last && (char *)l->args.split.sums == last, "sums at %p, not %p", l->args.split.sums, (void *)last);
+  wsgemm_destroy(h);
+}
+
+/* ---- a device with little room ----------------------------------------------------------------------------------------------------- */
+
 /* What one launch of a product writes: rows and columns of C, and how it is made. */
 static bool is_tile_of(const fake_launch *l, const fake_launch *whole) {
   return strcmp(l->kernel, whole->kernel) == 0 && l->wgmma.k == whole->wgmma.k && l->wgmma.alpha == whole->wgmma.alpha &&
@@ -840,6 +906,8 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"graphs_that_end", graphs_that_end},
                                           {"captured_residual_in_c", captured_residual_in_c},
                                           {"graphs_that_retain_nothing", graphs_that_retain_nothing},
+                                          {"copies_without_end", copies_without_end},
+                                          {"sums_without_end", sums_without_end},
                                           {"no_room", no_room},
                                           {"little_room", little_room},
                                           {"room_again", room_again},
