@@ -230,7 +230,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * multiples of 16 bytes), and a residual that is C itself, of F32 or F64, a copy.
  * wsgemm_get_workspace_size tells how much a call would use. With less memory a product is computed
  * chunk of C by chunk of C, slower and with the same bits; F32 and C32 with memory for no chunk
- * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
+ * (256 rows and columns) are multiplied as by PEDANTIC, and half precision that needs align copies
+ * by kernels that need none: within the same bound, with other bits.
  * Where the device has no room for the library's own memory for operands, calls that need it return
  * ALLOC_FAILED and say how much they need. A captured call without a workspace adds a memory node
  * to its graph, with the driver's rules for such graphs. How much the library has, and which
