@@ -369,6 +369,7 @@ static CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *image, CU
 static CUresult fake_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
   ENTER(cuLibraryGetKernel);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   int i = 0;
   while (i < n_kernels && !(kernels[i].library == (const fake_library *)library && strcmp(kernels[i].name, name) == 0)) i++;
   if (i == N_KERNELS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -397,6 +398,7 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
   ENTER(cuLibraryGetGlobal);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const CUcontext context = fake_current();
   const int device = context->device;
   const struct {
@@ -476,6 +478,7 @@ static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
 static CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
   ENTER(cuKernelGetFunction);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   *function = (CUfunction)kernel;
   return leave(result);
 }

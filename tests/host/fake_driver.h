@@ -2,7 +2,7 @@
  * test has written into `fake`, and writes down what it was asked.
  *
  * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has to: no answer before it is
- * initialised, contexts in a stack for each thread, no loading while somebody captures unless the thread is in the relaxed mode, no
+ * initialised, contexts in a stack for each thread, no loading and no look-up (which may load) while somebody captures unless the thread is in the relaxed mode, no
  * launch that a device would refuse. Device memory is address space without access, so that a read on the CPU ends the test. */
 #ifndef WSGEMM_TESTS_FAKE_DRIVER_H
 #define WSGEMM_TESTS_FAKE_DRIVER_H
