@@ -583,6 +583,22 @@ CHILD_CASE(streams_of_other_contexts) {
   }
 }
 
+/* What a call on a stream of another context will launch is loaded there, and in no other. */
+CHILD_CASE(explained_in_the_streams_context) {
+  (void)unused;
+  char text[1024];
+  wsgemm_handle *h = NULL;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 64, 0);
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[1]) == WSGEMM_SUCCESS, "handle");
+  fake.stream[1].context = fake_other(0);
+  fake_set_current(fake_primary(0));
+  wsgemm_explain(h, &d, text, sizeof text);
+  CHECK(strstr(text, "kernel: dgemm_") && fake.n_loads == 1 && fake_current() == fake_primary(0) && fake_depth() == 1, "%s",
+        text);
+  CHECK(launch_of(h, &d)->context == fake_other(0) && fake.n_loads == 0, "%d images are loaded again", fake.n_loads);
+  wsgemm_destroy(h);
+}
+
 /* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first, but what the next call does not use. */
 CHILD_CASE(contexts_that_end) {
   (void)unused;
@@ -925,6 +941,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"calls_stay_together", calls_stay_together},
                                           {"contexts", contexts},
                                           {"streams_of_other_contexts", streams_of_other_contexts},
+                                          {"explained_in_the_streams_context", explained_in_the_streams_context},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
                                           {"few_sms", few_sms},
