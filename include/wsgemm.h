@@ -294,11 +294,11 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * int64_t); INVALID_POINTER (NULL, or host and device memory mixed); for device memory also
  * NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, ALLOC_FAILED (wsgemm_set_workspace),
  * DEVICE_ERROR, and NO_DEVICE (also in a process forked from one that used CUDA: it can work on
- * host memory only). C is as it was after all of them but SUCCESS and DEVICE_ERROR: where the driver
- * refuses a launch (for lack of memory, too) after another one that writes C, or the GPU fails, C
- * holds some elements as they were and others as they are to be, and which is not known. What calls
- * take of memory they take before that, so ALLOC_FAILED leaves C as it was. Checks run in this
- * order: handle, enums, sizes, lds, quick return, pointers. */
+ * host memory only). C is as it was after all of them but SUCCESS and DEVICE_ERROR: where the
+ * driver refuses a launch (for lack of memory, too) after another one that writes C, or the GPU
+ * fails, some elements of C are as they were and others as they are to be, and which is not known.
+ * What a call takes of memory it takes before that, so ALLOC_FAILED leaves C as it was. Checks run
+ * in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
