@@ -16,13 +16,16 @@ typedef enum ws_row_kind {
   WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
 } ws_row_kind;
 
-/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They are compiled for one compute capability
+ * alone (10 * major + minor), the others from the least one on. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
-  const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  const char *name;   /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  const char *family; /* what kernels.def calls its mainloop or product: "simt", ..., "wgmma" */
   wsgemm_type type;
-  int bm, bn, coarse;
+  int bm, bn, bk, coarse, stages;
   int n_threads, shared_bytes, blocks; /* blocks: of an SM */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;

@@ -101,7 +101,7 @@ wsgemm_status wsgemm_set_kernel(wsgemm_handle *handle, const char *name) {
     if (row < 0) continue;
     const char *lacks = backend->row_lacks(row);
     if (lacks) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "kernel %s needs %s, which this machine lacks", name, lacks);
-    ws_forced_row_set(h, (ws_backend_id)b, backend->row_type(row), row + 1);
+    ws_forced_row_set(h, (ws_backend_id)b, ws_row_info(backend, row).type, row + 1);
     return WSGEMM_SUCCESS;
   }
   return ws_fail(h, WSGEMM_INVALID_VALUE, "name is \"%.60s\"; no kernel row is called so", name);
