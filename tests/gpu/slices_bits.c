@@ -259,7 +259,7 @@ static void batch_on(wsgemm_handle *h, const char *row, void *few, size_t few_by
   d.batch_count = COUNT, d.stride_a = a.stride, d.stride_b = b.stride, d.stride_c = c.stride;
   size_t bytes = 0;
   CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  if (strstr(row, OF_THREE_PRODUCTS) && a.stride != 0 && b.stride != 0)
+  if (row_is_of(row, OF_THREE_PRODUCTS) && a.stride != 0 && b.stride != 0)
     CHECK(bytes > few_bytes, "%zu bytes for all products", bytes);
   workspace_of(h, few, few ? few_bytes : 0);
   CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
