@@ -36,18 +36,12 @@ static void print_section(const char *title, char *text) {
   printf("\n");
 }
 
-static wsgemm_kernel_info info_of(int row) {
-  wsgemm_kernel_info info = {.struct_bytes = sizeof info};
-  (void)wsgemm_get_kernel_info(row, &info); /* of a row that there is */
-  return info;
-}
-
 static void print_table(char *config, char *machine) {
   print_section("Build", config);
   print_section("Machine", machine);
   printf("Kernels\n  %-30s %-6s %-7s %4s %6s %7s %7s %s\n", "name", "family", "item", "k", "stages", "threads", "shared", "here");
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
-    const wsgemm_kernel_info info = info_of(row);
+    const wsgemm_kernel_info info = ws_cli_kernel_at(row);
     char item[32];
     snprintf(item, sizeof item, "%dx%d", info.bm, info.bn * (info.coarse_factor ? info.coarse_factor : 1));
     printf("  %-30s %-6s %-7s %4d %6d %7d %7d %s\n", info.name, info.family, item, info.bk, info.n_stages, info.n_threads,
@@ -75,7 +69,7 @@ static void print_json(char *config, char *machine) {
   print_object("machine", machine);
   printf("  \"kernels\": [");
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
-    const wsgemm_kernel_info info = info_of(row);
+    const wsgemm_kernel_info info = ws_cli_kernel_at(row);
     printf("%s\n    {\"name\": \"%s\", \"backend\": \"%s\", \"family\": \"%s\", \"type\": \"%c\", \"usable\": %s", row ? "," : "",
            info.name, info.backend, info.family, ws_cli_types[info.type].letter, info.is_usable ? "true" : "false");
 #define PUT_NUMBER(member) printf(", \"" #member "\": %d", info.member);
