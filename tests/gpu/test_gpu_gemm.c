@@ -7,9 +7,6 @@
 #include <string.h>
 
 static struct check_random dice;
-static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL,
-                                         WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
-enum { N_POLICIES = sizeof policies / sizeof policies[0] };
 
 /* What C may be: of 16-bit types also the other one, and floats. */
 static wsgemm_type type_c_of(wsgemm_type type, int turn) {
@@ -75,7 +72,7 @@ static void shapes(void) {
       for (int i = 0; i < rows.n_rows; i++)
         for (int t = 0, n_turns = check_scale() > 4 ? 1 : 4; t < n_turns; t++) {
           const int turn = n_turns == 1 ? (int)check_random_in(&dice, 0, 3) : t;
-          const wsgemm_policy policy = policies[check_random_in(&dice, 0, N_POLICIES - 1)];
+          const wsgemm_policy policy = all_policies[check_random_in(&dice, 0, N_POLICIES - 1)];
           const int quantum = (int)check_random_in(&dice, 0, 3);
           REQUIRE(wsgemm_set_policy(rows.handle[i], policy) == WSGEMM_SUCCESS &&
                       wsgemm_set_quantum(rows.handle[i], quantum) == WSGEMM_SUCCESS,
@@ -187,13 +184,13 @@ static void bits(void) {
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&dice);
             case_store(&stage, &d, &where);
-            wsgemm_set_policy(rows.handle[i], policies[policy]);
+            wsgemm_set_policy(rows.handle[i], all_policies[policy]);
             wsgemm_set_quantum(rows.handle[i], turn);
             CHECK(call_on_device(&stage, rows.handle[i], &d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
             const unsigned long long digest = matrix_digest(&stage.stored[2]);
             if (n_calls[sums]++ == 0) first[sums] = digest;
             CHECK(digest == first[sums], "%s, policy %d, quantum %d: other bits than those before it", rows.row[i].name,
-                  (int)policies[policy], turn);
+                  (int)all_policies[policy], turn);
           }
       }
       stage_free(&stage);

@@ -135,7 +135,7 @@ CHILD_CASE(contexts) {
 
 CHILD_CASE(streams) {
   (void)unused;
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
+  for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++)
     for (int k = 0; k < 2; k++) {
       wsgemm_handle *one = handle_of_row(&gpu_rows[0]), *two = handle_of_row(&gpu_rows[0]);
       const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 65, 40, k, 0);
@@ -348,7 +348,7 @@ CHILD_CASE(grid_limits) {
   (void)unused;
   const ws_cuda_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
   wsgemm_handle *h = handle_of_row(row);
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
+  for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++) {
     wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 * WS_SCHED_MAX_ITEMS, 1, 1, 0);
     wsgemm_set_policy(h, (wsgemm_policy)policy);
     d.lda = d.ldc = d.m;

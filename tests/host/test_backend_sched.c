@@ -122,7 +122,7 @@ static void on_devices(const int ccs[FAKE_N_DEVICES], const bool has_clc[FAKE_N_
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
-    for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
+    for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++) {
       const char *const sched = (has_clc[device] ? with : without)[policy];
       wsgemm_handle *h = handle_with(row, (wsgemm_policy)policy, 2);
       const wsgemm_gemm_desc d = device_desc(row->type, 1024, 1024, 10, device);
@@ -249,7 +249,7 @@ CHILD_CASE(first_calls_in_a_capture) {
   (void)unused;
   fake.stream[7].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   for (int type = 0; type < N_TYPES; type++)
-    for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
+    for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++)
       for (int path = 0; path < 3; path++) { /* the scaling, the product, the split product */
         const int64_t side = path == 1 ? 3000 : 50;
         wsgemm_handle *h = NULL;
