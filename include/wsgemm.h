@@ -626,7 +626,7 @@ typedef struct wsgemm_kernel_info {
   /* In elements: the tile of C, bm x bn (CPU: of registers), and the block of k that is loaded at
    * once (CPU: the longest one packed at once). */
   int bm, bn, bk;
-  int coarse_factor;     /* GPU: a work item is bm x (bn * coarse_factor). CPU: 0, chosen per call */
+  int coarse_factor;     /* GPU: an item is bm x (bn * coarse_factor); CPU: 0, chosen per call */
   int n_stages;          /* GPU: blocks of k in shared memory at once */
   int n_threads;         /* GPU: of a block */
   int shared_bytes;      /* GPU: of a block; a kernel of split-k may use more */
