@@ -107,7 +107,7 @@ def kernel_info(name: str) -> KernelInfo:
     """
     library = _lib.library
     for row in range(library.wsgemm_kernel_count()):
-        if library.wsgemm_kernel_name(row) == name.encode():
+        if library.wsgemm_kernel_name(row).decode() == name:
             return _info_of(row)
     raise ValueError(f"no kernel row is called {name!r}")
 
