@@ -9,7 +9,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
   {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
    #mainloop,                                                                              \
-   WS_ROW_TYPE_##t,                                                                        \
+   WS_TYPE_##t,                                                                            \
    bm,                                                                                     \
    bn,                                                                                     \
    bk,                                                                                     \
@@ -31,7 +31,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate) \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                             \
    "wgmma",                                                                               \
-   WS_ROW_TYPE_##t,                                                                       \
+   WS_TYPE_##t,                                                                           \
    bm,                                                                                    \
    bn,                                                                                    \
    WS_WGMMA_BK,                                                                           \
@@ -53,7 +53,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
    #product,                                                                                 \
-   WS_ROW_TYPE_##t,                                                                          \
+   WS_TYPE_##t,                                                                              \
    bm,                                                                                       \
    bn,                                                                                       \
    bk,                                                                                       \

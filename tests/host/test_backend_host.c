@@ -395,6 +395,11 @@ CHILD_CASE(explanations) {
                                                                                             : 6),
           "%s: %d launches: %s", row->name, fake.n_launches, wsgemm_last_error());
     const fake_launch *l = &fake.launch[is_sliced ? 2 : 0];
+    const wsgemm_kernel_info info = row_info_at(i);
+    CHECK(l->block[0] == (unsigned)info.n_threads && l->planned_shared == info.shared_bytes &&
+              l->cluster == (unsigned)info.cluster,
+          "%s: %d threads and %d bytes are told, %u and %d launched", row->name, info.n_threads, info.shared_bytes, l->block[0],
+          l->planned_shared);
     CHECK(row_of(l) == row, "%s was forced and explained, %s launched", row->name, l->kernel);
     wsgemm_destroy(h);
   }
