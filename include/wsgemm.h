@@ -608,11 +608,44 @@ WSGEMM_API int wsgemm_version(void);                /* WSGEMM_VERSION of the lib
 WSGEMM_API const char *wsgemm_version_string(void); /* "0.1.0" */
 
 /* The kernel registry: names of rows 0 .. count - 1 (NULL beyond), and whether this machine can run
- * a row. */
+ * a row: on the CPU, or of GPU rows whether there is a driver. */
 WSGEMM_API int wsgemm_kernel_count(void);
 WSGEMM_API const char *wsgemm_kernel_name(int row);
 WSGEMM_API const char *wsgemm_kernel_backend(int row); /* "cpu" or "cuda" */
 WSGEMM_API int wsgemm_kernel_usable(int row);
+
+/* What a row of the registry says of its kernel. A number that a kernel does not have is 0. Texts
+ * are constants of the library's. */
+typedef struct wsgemm_kernel_info {
+  size_t struct_bytes; /* sizeof(wsgemm_kernel_info), set by the caller */
+  const char *name;    /* "sgemm_simt_128x64x16_c2": for wsgemm_set_kernel */
+  const char *backend; /* "cpu" or "cuda" */
+  /* CPU: the instruction set: ref (none), neon, avx2, avx512, amx. GPU: simt, fma16 (multiply-adds
+   * of elements, of 16-bit elements in FP32); vec (m = 1 or n = 1); mma, mma16 (tensor cores: FP64,
+   * 16-bit elements); wgmma (Hopper's, 16-bit elements); f16x3, bf16x6, f16x1 (FP32 there, by so
+   * many products of slices of such a type). */
+  const char *family;
+  wsgemm_type type; /* of A and B */
+  int is_usable;    /* as wsgemm_kernel_usable */
+  /* In elements: the tile of C, bm x bn (CPU: of registers), and the block of k that is loaded at
+   * once (CPU: the longest one packed at once). */
+  int bm, bn, bk;
+  int coarse_factor;     /* GPU: an item is bm x (bn * coarse_factor); CPU: 0, chosen per call */
+  int n_stages;          /* GPU: blocks of k in shared memory at once */
+  int n_threads;         /* GPU: of a block */
+  int shared_bytes;      /* GPU: of a block; a kernel of split-k may use more */
+  int cluster;           /* GPU: blocks of a cluster; 1: there are no clusters */
+  int k_parts;           /* GPU: parts of k that the blocks of a cluster sum, each one of them */
+  int n_slices;          /* of an operand; 0: elements are multiplied whole */
+  int has_split_k;       /* GPU: not 0: several blocks may sum parts of k of one item */
+  int is_ping_pong;      /* GPU: not 0: an item is stored while another one is multiplied */
+  int is_fma;            /* not 0: fused multiply-adds of IEEE's, of the type or in FP32 */
+  int least_cc, most_cc; /* GPU: compute capabilities, 10 * major + minor; most_cc = 0: no limit */
+} wsgemm_kernel_info;
+
+/* Returns SUCCESS; INVALID_POINTER: info is NULL; INVALID_VALUE: there is no such row, or another
+ * struct_bytes (then nothing is written). */
+WSGEMM_API wsgemm_status wsgemm_get_kernel_info(int row, wsgemm_kernel_info *info);
 
 #ifdef __cplusplus
 }

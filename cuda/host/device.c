@@ -344,21 +344,15 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 }
 
 static CUresult find_plain(context_record *r, int which) {
-  char name[32];
-  if (which >= WS_KERNEL_MAXIMA) {
-    static const char *const names[] = {"maxima",    "sslices_1", "sslices_2", "sslices_3", "cslices_1",
-                                        "cslices_2", "cslices_3", "smarked",   "cmarked"};
-    return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
-  }
-  if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
-    snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
-  else if (which == WS_KERNEL_ALIGN_COPY)
-    snprintf(name, sizeof name, "pitch");
-  else if (which >= WS_KERNEL_COLUMN_SUMS)
-    snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
-  else
-    snprintf(name, sizeof name, "%cscale", ws_types[which - WS_KERNEL_SCALE].letter);
-  return find_kernel(r, WS_IMAGE_ELEMENTWISE, name, &r->plain[which]);
+  static const struct {
+    const char *name;
+    int image;
+  } plain[] = {
+#define PLAIN(enumerator, name, image) {name, WS_IMAGE_##image},
+      WS_PLAIN_KERNELS(PLAIN)
+#undef PLAIN
+  };
+  return find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

@@ -316,7 +316,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return device->cc == 90 && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
+  return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
 
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {

@@ -33,6 +33,12 @@ const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
   return NULL;
 }
 
+const ws_cuda_row *row_of(const fake_launch *l) { return l->row_idx < 0 ? NULL : &gpu_rows[l->row_idx]; }
+
+bool is_of(const fake_launch *l, const char *family) { return row_of(l) && strcmp(row_of(l)->family, family) == 0; }
+
+bool is_split(const fake_launch *l) { return strcmp(l->entry, "split") == 0 || strcmp(l->entry, "split_clc") == 0; }
+
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
   const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->k_parts;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);

@@ -19,6 +19,10 @@ extern const ws_cuda_row *const gpu_rows;
 extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
+/* The row whose kernel was launched; NULL: the kernel is no row's. And whether that is one of the family, or an entry point of split-k. */
+const ws_cuda_row *row_of(const fake_launch *l);
+bool is_of(const fake_launch *l, const char *family);
+bool is_split(const fake_launch *l);
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count);
 wsgemm_handle *handle_of_row(const ws_cuda_row *row);
 

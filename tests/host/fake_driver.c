@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda/host/row_table.h"
+
 #define NAME(name, version) #name,
 const char *const fake_function_names[FAKE_N_FUNCTIONS] = {FAKE_ENTRIES(NAME)};
 #undef NAME
@@ -526,6 +528,17 @@ static unsigned cluster_of(const CUlaunchConfig *c) {
   return 1;
 }
 
+/* An entry point is called after its row, and then after itself. */
+static void find_row(fake_launch *l, const char *kernel) {
+  l->row_idx = -1;
+  for (int r = 0; r < WS_N_CUDA_ROWS; r++) {
+    const size_t length = strlen(ws_cuda_rows[r].name);
+    if (strncmp(kernel, ws_cuda_rows[r].name, length) != 0 || kernel[length] != '_') continue;
+    l->row_idx = r;
+    snprintf(l->entry, sizeof l->entry, "%s", kernel + length + 1);
+  }
+}
+
 static void copy_args(fake_launch *l, const void *parameter) {
   if (strcmp(l->kernel, "pitch") == 0) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
@@ -544,7 +557,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = l->marked.gemm;
     return;
   }
-  if (!strstr(l->kernel, "_wgmma_") && !strstr(l->kernel, "f16x")) {
+  if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;
   }
@@ -596,6 +609,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .planned_threads = kernel->planned_threads,
                      .planned_shared = kernel->planned_shared};
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
+  find_row(l, kernel->name);
   copy_args(l, parameters[0]);
   check_launch(l);
   return leave(result);

@@ -42,6 +42,8 @@ typedef struct fake_stream {
 /* A launch as the device would have seen it. */
 typedef struct fake_launch {
   char kernel[96];
+  int row_idx;    /* in kernels.def, of a row's kernel; else -1 */
+  char entry[16]; /* of the row's: "queue", "split", ... */
   int device;
   CUcontext context;
   CUstream stream;

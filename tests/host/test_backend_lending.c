@@ -109,8 +109,7 @@ CHILD_CASE(sums_are_passed_on) {
     fake.stream[s].is_busy = true;
     wsgemm_set_stream(h, &fake.stream[s]);
     const fake_launch *l = launch_of(h, &d);
-    CHECK(strstr(l->kernel, "_split") && (l->args.split.sums != NULL) == (s <= WS_N_SUMS), "stream %d: sums at %p", s,
-          l->args.split.sums);
+    CHECK(is_split(l) && (l->args.split.sums != NULL) == (s <= WS_N_SUMS), "stream %d: sums at %p", s, l->args.split.sums);
     if (s == WS_N_SUMS) last = l->args.split.sums;
   }
   fake.stream[WS_N_SUMS].is_busy = false;
@@ -635,7 +634,7 @@ CHILD_CASE(few_sms) {
   fake_limit_sms(fake_other(0), 8);
   fake_set_current(fake_other(0));
   const fake_launch *l = launch_of(NULL, &d);
-  CHECK(!l->is_cooperative && !l->args.split.sums && strstr(l->kernel, "_split"), "%s", l->kernel);
+  CHECK(!l->is_cooperative && !l->args.split.sums && is_split(l), "%s", l->kernel);
   CHECK(l->args.split.n_parts == all.n_parts && l->args.split.part_k == all.part_k, "%d parts, not %d", l->args.split.n_parts,
         all.n_parts);
 }

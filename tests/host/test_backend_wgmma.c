@@ -17,19 +17,13 @@ static fake_map held(const CUtensorMap *map) {
   return m;
 }
 
-static bool is_wgmma(const fake_launch *l) { return strstr(l->kernel, "gemm_wgmma_") != NULL; }
+static bool is_wgmma(const fake_launch *l) { return is_of(l, "wgmma"); }
 
 static wsgemm_gemm_desc half_desc(wsgemm_type type, wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
   wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
   d.transa = op_a, d.transb = op_b;
   d.lda = op_a == WSGEMM_NO_TRANS ? m : k, d.ldb = op_b == WSGEMM_NO_TRANS ? k : n;
   return d;
-}
-
-static const ws_cuda_row *row_of(const fake_launch *l) {
-  char name[96];
-  snprintf(name, sizeof name, "%.*s", (int)(strlen(l->kernel) - strlen("_queue")), l->kernel);
-  return gpu_row_named(name);
 }
 
 /* A matrix of lines of 16-bit elements. */
