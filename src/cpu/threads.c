@@ -74,9 +74,19 @@ static void pause_cpu(void) {
 #endif
 }
 
+/* A real-time thread yields to none of a lower priority, which a worker has until it has followed its caller: after about a millisecond it
+ * sleeps now and then, so that such a worker on its processor comes to that. */
+static void yield_cpu(unsigned round) {
+  enum { LONG = 1 << 14, NS = 20000 };
+  if (round < LONG || pool.schedule.policy == SCHED_OTHER)
+    sched_yield();
+  else
+    nanosleep(&(struct timespec){.tv_nsec = NS}, NULL);
+}
+
 void ws_relax(unsigned *round) {
   if (++*round % 256 == 0)
-    sched_yield();
+    yield_cpu(*round);
   else
     pause_cpu();
 }
