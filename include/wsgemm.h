@@ -48,7 +48,7 @@ extern "C" {
   X(ARCH_MISMATCH, 8, "the library holds no kernel for this GPU's architecture")                  \
   X(CAPTURE_UNSAFE, 9, "the stream is being captured and a needed buffer is missing")             \
   X(WORKSPACE_TOO_SMALL, 10, "the given workspace is too small for every kernel")                 \
-  X(DEVICE_ERROR, 11, "a GPU call failed")                                                        \
+  X(DEVICE_ERROR, 11, "a GPU call failed; the output may be partly written")                      \
   X(INTERNAL_ERROR, 12, "a defect in wsgemm; please report it")                                   \
   X(FILE_ERROR, 13, "a file cannot be read or written")
 
@@ -230,7 +230,8 @@ WSGEMM_API wsgemm_status wsgemm_get_stream(wsgemm_handle *h, void **stream);
  * multiples of 16 bytes), and a residual that is C itself, of F32 or F64, a copy.
  * wsgemm_get_workspace_size tells how much a call would use. With less memory a product is computed
  * chunk of C by chunk of C, slower and with the same bits; F32 and C32 with memory for no chunk
- * (256 rows and columns) are multiplied as by PEDANTIC: within the same bound, with other bits.
+ * (256 rows and columns) are multiplied as by PEDANTIC, and half precision that needs align copies
+ * by kernels that need none: within the same bound, with other bits.
  * Where the device has no room for the library's own memory for operands, calls that need it return
  * ALLOC_FAILED and say how much they need. A captured call without a workspace adds a memory node
  * to its graph, with the driver's rules for such graphs. How much the library has, and which
@@ -293,8 +294,11 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * int64_t); INVALID_POINTER (NULL, or host and device memory mixed); for device memory also
  * NOT_SUPPORTED, ARCH_MISMATCH, INSUFFICIENT_DRIVER, ALLOC_FAILED (wsgemm_set_workspace),
  * DEVICE_ERROR, and NO_DEVICE (also in a process forked from one that used CUDA: it can work on
- * host memory only). Only after SUCCESS has C been written. Checks run in this order: handle,
- * enums, sizes, lds, quick return, pointers. */
+ * host memory only). C is as it was after all of them but SUCCESS and DEVICE_ERROR: where the
+ * driver refuses a launch (for lack of memory, too) after another one that writes C, or the GPU
+ * fails, some elements of C are as they were and others as they are to be, and which is not known.
+ * What a call takes of memory it takes before that, so ALLOC_FAILED leaves C as it was. Checks run
+ * in this order: handle, enums, sizes, lds, quick return, pointers. */
 
 WSGEMM_API wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m,
                                       int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -604,11 +608,44 @@ WSGEMM_API int wsgemm_version(void);                /* WSGEMM_VERSION of the lib
 WSGEMM_API const char *wsgemm_version_string(void); /* "0.1.0" */
 
 /* The kernel registry: names of rows 0 .. count - 1 (NULL beyond), and whether this machine can run
- * a row. */
+ * a row: on the CPU, or of GPU rows whether there is a driver. */
 WSGEMM_API int wsgemm_kernel_count(void);
 WSGEMM_API const char *wsgemm_kernel_name(int row);
 WSGEMM_API const char *wsgemm_kernel_backend(int row); /* "cpu" or "cuda" */
 WSGEMM_API int wsgemm_kernel_usable(int row);
+
+/* What a row of the registry says of its kernel. A number that a kernel does not have is 0. Texts
+ * are constants of the library's. */
+typedef struct wsgemm_kernel_info {
+  size_t struct_bytes; /* sizeof(wsgemm_kernel_info), set by the caller */
+  const char *name;    /* "sgemm_simt_128x64x16_c2": for wsgemm_set_kernel */
+  const char *backend; /* "cpu" or "cuda" */
+  /* CPU: the instruction set: ref (none), neon, avx2, avx512, amx. GPU: simt, fma16 (multiply-adds
+   * of elements, of 16-bit elements in FP32); vec (m = 1 or n = 1); mma, mma16 (tensor cores: FP64,
+   * 16-bit elements); wgmma (Hopper's, 16-bit elements); f16x3, bf16x6, f16x1 (FP32 there, by so
+   * many products of slices of such a type). */
+  const char *family;
+  wsgemm_type type; /* of A and B */
+  int is_usable;    /* as wsgemm_kernel_usable */
+  /* In elements: the tile of C, bm x bn (CPU: of registers), and the block of k that is loaded at
+   * once (CPU: the longest one packed at once). */
+  int bm, bn, bk;
+  int coarse_factor;     /* GPU: an item is bm x (bn * coarse_factor); CPU: 0, chosen per call */
+  int n_stages;          /* GPU: blocks of k in shared memory at once */
+  int n_threads;         /* GPU: of a block */
+  int shared_bytes;      /* GPU: of a block; a kernel of split-k may use more */
+  int cluster;           /* GPU: blocks of a cluster; 1: there are no clusters */
+  int k_parts;           /* GPU: parts of k that the blocks of a cluster sum, each one of them */
+  int n_slices;          /* of an operand; 0: elements are multiplied whole */
+  int has_split_k;       /* GPU: not 0: several blocks may sum parts of k of one item */
+  int is_ping_pong;      /* GPU: not 0: an item is stored while another one is multiplied */
+  int is_fma;            /* not 0: fused multiply-adds of IEEE's, of the type or in FP32 */
+  int least_cc, most_cc; /* GPU: compute capabilities, 10 * major + minor; most_cc = 0: no limit */
+} wsgemm_kernel_info;
+
+/* Returns SUCCESS; INVALID_POINTER: info is NULL; INVALID_VALUE: there is no such row, or another
+ * struct_bytes (then nothing is written). */
+WSGEMM_API wsgemm_status wsgemm_get_kernel_info(int row, wsgemm_kernel_info *info);
 
 #ifdef __cplusplus
 }

@@ -200,9 +200,9 @@ static void run_rows(wsgemm_type type) {
   arm arms[MAX_ARMS] = {{.label = "cuBLAS", .policy = "none"}};
   int n_arms = 1;
   for (int r = 0; r < wsgemm_kernel_count() && n_arms < MAX_ARMS; r++) {
-    const char *name = wsgemm_kernel_name(r);
-    if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[type]) continue;
-    set_arm(&arms[n_arms++], name, "auto", WSGEMM_POLICY_AUTO, 0, name);
+    wsgemm_kernel_info row = {.struct_bytes = sizeof row};
+    if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != type) continue;
+    set_arm(&arms[n_arms++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
   }
   const shape_list shapes = or_given(is_half(type) ? LIST(half_square) : LIST(square));
   for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], arms, n_arms);

@@ -302,10 +302,11 @@ std::vector<arm> policy_arms(const product &p) {
 std::vector<arm> row_arms(const product &p) {
   std::vector<arm> arms;
   for (int r = 0; r < wsgemm_kernel_count(); r++) {
-    const char *name = wsgemm_kernel_name(r);
-    if (strcmp(wsgemm_kernel_backend(r), "cuda") != 0 || name[0] != letters[p.type] || !wsgemm_kernel_usable(r)) continue;
-    const arm x = make_arm("steal_q1", WSGEMM_POLICY_STEAL, 1, name, p);
-    if (x.kernel == name)
+    wsgemm_kernel_info row = {};
+    row.struct_bytes = sizeof row;
+    if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != p.type || !row.is_usable) continue;
+    const arm x = make_arm("steal_q1", WSGEMM_POLICY_STEAL, 1, row.name, p);
+    if (x.kernel == row.name)
       arms.push_back(x);
     else
       wsgemm_destroy(x.handle);

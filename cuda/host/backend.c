@@ -176,7 +176,7 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   bool is_pushed;
-  ws_device *device = ws_device_enter(call->h, device_ordinal, NULL, &is_pushed, &status);
+  ws_device *device = ws_device_enter(call->h, device_ordinal, ws_stream_get(call->h), &is_pushed, &status);
   ws_gpu_plan plan;
   int n_slices = 0;
   if (device) {

@@ -253,14 +253,28 @@ void ws_device_leave(bool is_pushed) {
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------------- */
 
-/* Loading may happen while this thread's stream is being captured; the relaxed mode lets it, and touches no stream. */
+/* Images, kernels and variables are looked for with the context's lock. That may happen while a stream of this thread is being captured, and what
+ * is found may have to be loaded first; the relaxed mode lets it, and touches no stream. */
+typedef struct look_up_mode {
+  CUresult result;          /* whether the thread is in the relaxed mode */
+  CUstreamCaptureMode mode; /* in which it was before */
+} look_up_mode;
+
+static look_up_mode begin_look_up(context_record *r) {
+  look_up_mode before = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+  pthread_mutex_lock(&r->lock);
+  before.result = ws_cuda.cuThreadExchangeStreamCaptureMode(&before.mode);
+  return before;
+}
+
+static void end_look_up(context_record *r, look_up_mode *before) {
+  if (before->result == CUDA_SUCCESS) ws_cuda.cuThreadExchangeStreamCaptureMode(&before->mode);
+  pthread_mutex_unlock(&r->lock);
+}
+
 static CUresult load_image(context_record *r, int image_idx) {
   if (r->library[image_idx]) return CUDA_SUCCESS;
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
-  if (result != CUDA_SUCCESS) return result;
-  result = ws_cuda.cuLibraryLoadData(&r->library[image_idx], ws_images[image_idx], NULL, NULL, 0, NULL, NULL, 0);
-  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  const CUresult result = ws_cuda.cuLibraryLoadData(&r->library[image_idx], ws_images[image_idx], NULL, NULL, 0, NULL, NULL, 0);
   if (result != CUDA_SUCCESS) r->library[image_idx] = NULL;
   return result;
 }
@@ -315,11 +329,13 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_acquire)) {
-    pthread_mutex_lock(&r->lock);
-    if (!atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed)) *result = look_up(r, row_idx, entry);
-    if (*result == CUDA_SUCCESS || ws_device_lacks(*result))
+    look_up_mode before = begin_look_up(r);
+    *result = before.result;
+    if (!*result && !atomic_load_explicit(&r->is_looked_up[row_idx][entry], memory_order_relaxed))
+      *result = look_up(r, row_idx, entry);
+    if (*result == CUDA_SUCCESS || (!before.result && ws_device_lacks(*result)))
       atomic_store_explicit(&r->is_looked_up[row_idx][entry], true, memory_order_release);
-    pthread_mutex_unlock(&r->lock);
+    end_look_up(r, &before);
     if (*result != CUDA_SUCCESS) return NULL;
   }
   if (r->kernel[row_idx][entry].kernel) return &r->kernel[row_idx][entry];
@@ -328,34 +344,29 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 }
 
 static CUresult find_plain(context_record *r, int which) {
-  char name[32];
-  if (which >= WS_KERNEL_MAXIMA) {
-    static const char *const names[] = {"maxima",    "sslices_1", "sslices_2", "sslices_3", "cslices_1",
-                                        "cslices_2", "cslices_3", "smarked",   "cmarked"};
-    return find_kernel(r, WS_IMAGE_SLICED, names[which - WS_KERNEL_MAXIMA], &r->plain[which]);
-  }
-  if (which == WS_KERNEL_FILL || which == WS_KERNEL_COMPARE)
-    snprintf(name, sizeof name, which == WS_KERNEL_FILL ? "fill" : "compare");
-  else if (which == WS_KERNEL_ALIGN_COPY)
-    snprintf(name, sizeof name, "pitch");
-  else if (which >= WS_KERNEL_COLUMN_SUMS)
-    snprintf(name, sizeof name, "%ccolumn_sums", ws_types[which - WS_KERNEL_COLUMN_SUMS].letter);
-  else
-    snprintf(name, sizeof name, "%cscale", ws_types[which - WS_KERNEL_SCALE].letter);
-  return find_kernel(r, WS_IMAGE_ELEMENTWISE, name, &r->plain[which]);
+  static const struct {
+    const char *name;
+    int image;
+  } plain[] = {
+#define PLAIN(enumerator, name, image) {name, WS_IMAGE_##image},
+      WS_PLAIN_KERNELS(PLAIN)
+#undef PLAIN
+  };
+  return find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
   if (!atomic_load_explicit(&r->plain_is_looked_up[which], memory_order_acquire)) {
-    pthread_mutex_lock(&r->lock);
-    if (!r->plain[which]) *result = find_plain(r, which);
+    look_up_mode before = begin_look_up(r);
+    *result = before.result;
+    if (!*result && !r->plain[which]) *result = find_plain(r, which);
     /* Loads it now: at its first launch, which may come after others have written to C, there might be no room for it. */
     CUfunction function;
     if (*result == CUDA_SUCCESS) *result = ws_cuda.cuKernelGetFunction(&function, r->plain[which]);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
-    pthread_mutex_unlock(&r->lock);
+    end_look_up(r, &before);
   }
   return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
@@ -366,10 +377,11 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
   context_record *r = record_of(device);
   CUdeviceptr address = 0;
   size_t bytes;
-  pthread_mutex_lock(&r->lock);
-  CUresult result = load_image(r, image_idx);
-  pthread_mutex_unlock(&r->lock);
+  look_up_mode before = begin_look_up(r);
+  CUresult result = before.result;
+  if (!result) result = load_image(r, image_idx);
   if (!result) result = ws_cuda.cuLibraryGetGlobal(&address, &bytes, r->library[image_idx], name);
+  end_look_up(r, &before);
   *at = (void *)(uintptr_t)address;
   return result;
 }

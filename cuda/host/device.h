@@ -16,13 +16,16 @@ typedef enum ws_row_kind {
   WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
 } ws_row_kind;
 
-/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They are compiled for one compute capability
+ * alone (10 * major + minor), the others from the least one on. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
-  const char *name; /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  const char *name;   /* made from the row's values: "sgemm_simt_128x64x16_c2" */
+  const char *family; /* what kernels.def calls its mainloop or product: "simt", ..., "wgmma" */
   wsgemm_type type;
-  int bm, bn, coarse;
+  int bm, bn, bk, coarse, stages;
   int n_threads, shared_bytes, blocks; /* blocks: of an SM */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;
@@ -82,18 +85,42 @@ void ws_device_leave(bool is_pushed);
 
 /* An entry point of a row, loaded on the first call. NULL: there is none, for the given reason. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
-/* Kernels that are no rows. */
+/* Kernels that are no rows: X(enumerator, its entry point's name, image). Those that there are several of stand by type (of C: scale C by beta
+ * and the epilogue; sums of columns, of real types), or by the number of slices, of floats, then of complex numbers. */
+#define WS_PLAIN_KERNELS(X)                     \
+  X(SCALE, "sscale", ELEMENTWISE)               \
+  X(SCALE_D, "dscale", ELEMENTWISE)             \
+  X(SCALE_C, "cscale", ELEMENTWISE)             \
+  X(SCALE_Z, "zscale", ELEMENTWISE)             \
+  X(SCALE_H, "hscale", ELEMENTWISE)             \
+  X(SCALE_B, "bscale", ELEMENTWISE)             \
+  X(COLUMN_SUMS, "scolumn_sums", ELEMENTWISE)   \
+  X(COLUMN_SUMS_D, "dcolumn_sums", ELEMENTWISE) \
+  X(COLUMN_SUMS_C, "ccolumn_sums", ELEMENTWISE) \
+  X(COLUMN_SUMS_Z, "zcolumn_sums", ELEMENTWISE) \
+  X(COLUMN_SUMS_H, "hcolumn_sums", ELEMENTWISE) \
+  X(COLUMN_SUMS_B, "bcolumn_sums", ELEMENTWISE) \
+  X(ALIGN_COPY, "pitch", ELEMENTWISE)           \
+  X(FILL, "fill", ELEMENTWISE)                  \
+  X(COMPARE, "compare", ELEMENTWISE)            \
+  X(MAXIMA, "maxima", SLICED)                   \
+  X(SLICES, "sslices_1", SLICED)                \
+  X(SLICES_S2, "sslices_2", SLICED)             \
+  X(SLICES_S3, "sslices_3", SLICED)             \
+  X(SLICES_C1, "cslices_1", SLICED)             \
+  X(SLICES_C2, "cslices_2", SLICED)             \
+  X(SLICES_C3, "cslices_3", SLICED)             \
+  X(FALLBACK, "smarked", SLICED)                \
+  X(FALLBACK_C, "cmarked", SLICED)
 typedef enum ws_plain_kernel {
-  WS_KERNEL_SCALE,                                           /* C = beta C and the epilogue, by the type of C */
-  WS_KERNEL_COLUMN_SUMS = WS_KERNEL_SCALE + WS_N_TYPES,      /* by the type of C, a real one */
-  WS_KERNEL_ALIGN_COPY = WS_KERNEL_COLUMN_SUMS + WS_N_TYPES, /* align_copy.cuh */
-  WS_KERNEL_FILL,                                            /* arena.cuh */
-  WS_KERNEL_COMPARE,
-  WS_KERNEL_MAXIMA,                          /* slices.cuh */
-  WS_KERNEL_SLICES,                          /* by the number of slices, of floats, then of complex numbers */
-  WS_KERNEL_FALLBACK = WS_KERNEL_SLICES + 6, /* fallback.cuh; likewise */
-  WS_N_PLAIN_KERNELS = WS_KERNEL_FALLBACK + 2
+#define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
+  WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)
+#undef WS_PLAIN_KERNEL_ENUM
+      WS_N_PLAIN_KERNELS
 } ws_plain_kernel;
+_Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
+                   (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
+               "one for each type");
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
 
 /* Where a variable of an image is. */

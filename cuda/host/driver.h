@@ -34,6 +34,7 @@
   X(cuStreamGetCtx, 9020)                              \
   X(cuStreamGetId, 12000)                              \
   X(cuStreamWaitEvent, 3020)                           \
+  X(cuStreamSynchronize, 2000)                         \
   X(cuEventCreate, 2000)                               \
   X(cuEventQuery, 2000)                                \
   X(cuEventRecord, 2000)                               \
@@ -65,7 +66,6 @@
   X(cuEventSynchronize, 2000)     \
   X(cuEventElapsedTime, 2000)     \
   X(cuEventDestroy, 4000)         \
-  X(cuStreamSynchronize, 2000)    \
   X(cuCtxSynchronize, 2000)
 
 typedef struct ws_driver {

@@ -11,9 +11,16 @@ wsgemm_status ws_executor_open(ws_executor *x, const ws_call *call, int ordinal,
   return status;
 }
 
+/* A failure of the driver; no ALLOC_FAILED once C may be partly written. */
+static wsgemm_status fail(const ws_executor *x, const char *what, CUresult result) {
+  if (result == CUDA_SUCCESS) return WSGEMM_SUCCESS;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !x->has_written) return ws_fail_cuda(x->call->h, what, result);
+  return ws_fail(x->call->h, WSGEMM_DEVICE_ERROR, "%s: CUDA_ERROR_OUT_OF_MEMORY, and c may be partly written", what);
+}
+
 wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status status) {
   const CUresult result = ws_lending_end(x->device, &x->loan);
-  if (!status && result != CUDA_SUCCESS) status = ws_fail_cuda(x->call->h, "memory of the graph", result);
+  if (!status) status = fail(x, "memory of the graph", result);
   ws_device_leave(is_pushed);
   return status;
 }
@@ -63,10 +70,13 @@ static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------------- */
 
-static wsgemm_status make(const ws_executor *x, const ws_launch *l) {
+static CUresult launch(ws_executor *x, const ws_launch *l) {
   const CUresult result = ws_launch_make(l, x->stream);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "launch", result);
+  x->has_written |= result == CUDA_SUCCESS && l->writes_output;
+  return result;
 }
+
+static wsgemm_status make(ws_executor *x, const ws_launch *l) { return fail(x, "launch", launch(x, l)); }
 
 static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
   ws_launch_state *state = NULL;
@@ -92,13 +102,21 @@ static wsgemm_status make_with_sums(ws_executor *x, ws_launch *l, bool *lacks_su
   *lacks_sums = !status && !sums;
   if (status || !sums) return status;
   l->args.gemm.split.sums = sums, l->args.gemm.split.barrier = &state->barrier;
-  const CUresult result = ws_launch_make(l, x->stream);
+  const CUresult result = launch(x, l);
   *lacks_sums = result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return result == CUDA_SUCCESS || *lacks_sums ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "launch", result);
+  return *lacks_sums ? WSGEMM_SUCCESS : fail(x, "launch", result);
+}
+
+/* The state that launches of the list steal by; they find it again. */
+static wsgemm_status provide_state(ws_executor *x, const ws_launch_list *list) {
+  ws_launch_state *state;
+  for (int i = 0; i < list->n; i++)
+    if (list->entry[i].stealing.is_wanted) return find_state(x, &state);
+  return WSGEMM_SUCCESS;
 }
 
 wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list) {
-  wsgemm_status status = WSGEMM_SUCCESS;
+  wsgemm_status status = provide_state(x, list);
   list->lacks_sums = false;
   for (int i = 0; i < list->n && !status && !list->lacks_sums; i++) {
     ws_launch *l = &list->entry[i];

@@ -50,14 +50,20 @@ static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device)
   return result;
 }
 
-/* ARCH_MISMATCH: this build has no such rows for the device. */
-static wsgemm_status plan_sliced(const ws_call *call, ws_device *device, ws_gemm_plan *plan) {
-  const CUresult result = find_sliced_kernels(plan, device);
-  if (result != CUDA_SUCCESS) return ws_fail_kernel(call->h, "slices", device, result);
-  wsgemm_status status = ws_gpu_plan_make(call, plan->product, device, WS_ROW_SLICED, plan->n_slices, &plan->row);
-  if (!status && plan->n_slices == 2)
-    status = ws_gpu_plan_make(call, plan->product, device, WS_ROW_SLICED, 3, &plan->row_of_three);
-  return status;
+/* false: this build has no such rows for the device. No failure: there are others. */
+static bool plan_sliced(const ws_call *call, ws_device *device, ws_gemm_plan *plan, wsgemm_status *status) {
+  const bool has_two = plan->n_slices == 2;
+  *status = WSGEMM_SUCCESS;
+  CUresult result = find_sliced_kernels(plan, device);
+  if (!result) result = ws_gpu_plan_find(call, plan->product, device, WS_ROW_SLICED, plan->n_slices, &plan->row);
+  if (!result && has_two) result = ws_gpu_plan_find(call, plan->product, device, WS_ROW_SLICED, 3, &plan->row_of_three);
+  if (result != CUDA_SUCCESS) {
+    if (!ws_device_lacks(result)) *status = ws_fail_kernel(call->h, "slices", device, result);
+    return !ws_device_lacks(result);
+  }
+  *status = ws_gpu_plan_tell(call, device, &plan->row, result);
+  if (!*status && has_two) *status = ws_gpu_plan_tell(call, device, &plan->row_of_three, result);
+  return true;
 }
 
 static wsgemm_status plan_product(const ws_call *call, ws_device *device, double most, ws_gemm_plan *plan) {
@@ -67,8 +73,8 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   plan->need = of_residual;
   if (ws_is_by_map(kind) && find_need(p, plan->n_slices, plan->residual_bytes, most, &plan->chunks, &plan->need)) {
     if (kind == WS_ROW_WGMMA) return ws_gpu_plan_make(call, p, device, kind, 0, &plan->row);
-    const wsgemm_status status = plan_sliced(call, device, plan);
-    if (status != WSGEMM_ARCH_MISMATCH) return status;
+    wsgemm_status status;
+    if (plan_sliced(call, device, plan, &status)) return status;
   }
   plan->n_slices = 0;
   plan->need = of_residual;

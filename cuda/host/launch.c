@@ -38,7 +38,7 @@ ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel
   ws_launch *l = &list->entry[list->n++];
   l->what = what, l->kernel = kernel, l->n_blocks = n_blocks;
   l->n_threads = n_threads, l->shared_bytes = shared_bytes, l->cluster = 1, l->begin = begin;
-  l->stealing.is_wanted = false, l->sums_bytes = 0, l->is_by_map = false;
+  l->stealing.is_wanted = false, l->sums_bytes = 0, l->is_by_map = false, l->writes_output = true;
   return l;
 }
 
@@ -85,7 +85,7 @@ wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_
       ws_max(args->operand[0].n_lines * args->operand[0].n_products, args->operand[1].n_lines * args->operand[1].n_products);
   ws_launch *l = add_over(h, WS_KERNEL_ALIGN_COPY, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0,
                           WS_BEGIN_STREAM_ORDERED, device, list, &status);
-  if (l) l->args.align_copy = *args;
+  if (l) l->args.align_copy = *args, l->writes_output = false;
   return status;
 }
 
@@ -96,11 +96,11 @@ wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_devi
     ws_launch *maxima =
         add_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
     if (!maxima) return status;
-    maxima->args.slices = *args;
+    maxima->args.slices = *args, maxima->writes_output = false;
   }
   ws_launch *slices =
       add_over(h, ws_slices_kernel(args), "slices", parts, WS_SLICE_THREADS, 0, WS_BEGIN_PDL, device, list, &status);
-  if (slices) slices->args.slices = *args;
+  if (slices) slices->args.slices = *args, slices->writes_output = false;
   return status;
 }
 

@@ -33,8 +33,20 @@ static void release(ws_lending *lending, ws_loan *loan) {
   pthread_cond_broadcast(&lending->released);
 }
 
+/* Whether others can tell, by the event, when the call has ended. Where it cannot be recorded, the
+ * host waits for the stream, once: else nobody else might ever have what the call was lent. While
+ * another thread captures, only the relaxed mode lets it. */
+static bool record_end(const ws_lent *lent, CUstream stream) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (ws_cuda.cuEventRecord(lent->ended, stream) == CUDA_SUCCESS) return true;
+  if (ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
+  const bool is_over = ws_cuda.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+  ws_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return is_over;
+}
+
 /* Each call has recorded its own launches before it is counted out here, so without users the event
- * stands after all of them; unless one could not be recorded: then only a call that came after it,
+ * stands after all of them that are not over; unless one could not be recorded: then only a call that came after it,
  * alone, tells. */
 static void count_out(ws_lent *lent, bool is_recorded) {
   lent->is_unknown = !is_recorded || (lent->is_unknown && lent->is_shared);
@@ -46,8 +58,7 @@ CUresult ws_lending_end(ws_device *device, ws_loan *loan) {
   CUresult result = CUDA_SUCCESS;
   bool is_recorded[sizeof loan->passed / sizeof loan->passed[0]];
   if (loan->allocated) result = ws_cuda.cuMemFreeAsync(loan->allocated, loan->stream);
-  for (int i = 0; i < loan->n_passed; i++)
-    is_recorded[i] = ws_cuda.cuEventRecord(loan->passed[i]->ended, loan->stream) == CUDA_SUCCESS;
+  for (int i = 0; i < loan->n_passed; i++) is_recorded[i] = record_end(loan->passed[i], loan->stream);
   if (loan->n_passed == 0 && !loan->held) return result;
   pthread_mutex_lock(&lending->lock);
   for (int i = 0; i < loan->n_passed; i++) count_out(loan->passed[i], is_recorded[i]);
@@ -99,8 +110,7 @@ static CUresult take(ws_lent *lent, ws_loan *loan) {
 /* The stream waits for the last call with it, which no longer launches. */
 static CUresult take_with_wait(ws_lent *lent, ws_loan *loan) {
   CUresult result = CUDA_SUCCESS;
-  if (is_others(lent, loan)) /* without it the call would have other bits */
-    result = lent->is_unknown ? CUDA_ERROR_NOT_READY : ws_cuda.cuStreamWaitEvent(loan->stream, lent->ended, 0);
+  if (is_others(lent, loan)) result = ws_cuda.cuStreamWaitEvent(loan->stream, lent->ended, 0);
   return result == CUDA_SUCCESS ? take(lent, loan) : result;
 }
 
@@ -214,15 +224,19 @@ static CUresult find_state(ws_device *device, ws_loan *loan, ws_launch_state **s
   CUresult result = identify(loan), loading;
   *state = NULL, *lacks = false;
   if (result != CUDA_SUCCESS) return result;
-  char *first = find_global(device, WS_IMAGE_STATES, "ws_launch_states", &lending->first_state, &loading);
-  *lacks = loading == CUDA_ERROR_OUT_OF_MEMORY;
-  if (!loan->has_asked_state && first) {
-    pthread_mutex_lock(&lending->lock);
-    loan->state_idx = loan->is_captured ? state_of_capture(lending, loan, &result) : state_of_stream(lending, loan, &result);
-    pthread_mutex_unlock(&lending->lock);
+  if (!loan->has_asked_state) {
+    char *first = find_global(device, WS_IMAGE_STATES, "ws_launch_states", &lending->first_state, &loading);
+    *lacks = loading == CUDA_ERROR_OUT_OF_MEMORY;
     loan->has_asked_state = true;
+    pthread_mutex_lock(&lending->lock);
+    const int state_idx = !first              ? -1
+                          : loan->is_captured ? state_of_capture(lending, loan, &result)
+                                              : state_of_stream(lending, loan, &result);
+    pthread_mutex_unlock(&lending->lock);
+    loan->state_idx = state_idx;
+    if (state_idx >= 0) loan->state = (ws_launch_state *)(void *)first + state_idx;
   }
-  if (first && loan->state_idx >= 0 && !result) *state = (ws_launch_state *)(void *)first + loan->state_idx;
+  *state = loan->state;
   return result;
 }
 
@@ -310,9 +324,18 @@ static CUresult provide(ws_copies *copies, const ws_copies_need *need) {
   return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
+/* Memory of which nobody can tell when its last call ends stays with that call, and is taken anew:
+ * without any this call would have other bits. */
+static void give_up_unknown(ws_copies *copies, const ws_loan *loan) {
+  if (!is_others(&copies->lent, loan) || !copies->lent.is_unknown) return;
+  copies->memory = NULL, copies->bytes = 0;
+  copies->lent.tenure = WS_TENURE_FREE, copies->lent.is_unknown = false;
+}
+
 static CUresult copies_of_stream(ws_device *device, ws_loan *loan, const ws_copies_need *need) {
   ws_copies *copies = &ws_device_lending(device)->copies;
   ws_lending_hold(device, loan, copies, 1); /* not the memory itself, which nobody knows yet */
+  give_up_unknown(copies, loan);
   CUresult result = provide(copies, need);
   if (!result) result = take_with_wait(&copies->lent, loan);
   if (!result) loan->copies = copies->memory, loan->copies_bytes = copies->bytes;

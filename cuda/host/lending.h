@@ -37,7 +37,7 @@ typedef struct ws_lent {
   CUevent ended;   /* of PASSED, and below */
   int n_users;     /* calls on the owner's stream that have not been recorded yet: no other stream's may have it */
   bool is_shared;  /* there were several of them at once */
-  bool is_unknown; /* one of the owner's calls could not be recorded: nobody else can tell when it has ended */
+  bool is_unknown; /* a call was neither recorded nor waited for: others cannot tell when it ends */
 } ws_lent;
 
 typedef struct ws_lent_state {
@@ -89,7 +89,8 @@ struct ws_loan {
   uintptr_t held, held_end; /* memory that no other call of the context launches with; 0: none */
   ws_loan *next_holder;
   bool has_asked_state, has_asked_sums, has_asked_copies;
-  int state_idx; /* -1: there is none */
+  int state_idx;          /* -1: there is none */
+  ws_launch_state *state; /* NULL: likewise */
   char *sums, *copies;
   int64_t copies_bytes;
   CUdeviceptr allocated; /* by a node of the graph that is captured; 0: none */

@@ -316,7 +316,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return device->cc == 90 && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
+  return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
 
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
@@ -335,8 +335,10 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   return wants_wgmma ? WS_ROW_WGMMA : plain;
 }
 
+static int64_t most_items(const ws_cuda_row *row) { return WS_SCHED_MAX_ITEMS / row->cluster; }
+
 /* All that follows from the tuning and the model's row. */
-static wsgemm_status settle(const ws_call *call, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
+static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx, ws_gpu_plan *plan) {
   const ws_tuning *tuning = &plan->tuned.tuning;
   plan->row_idx = tuning->row > 0 ? tuning->row - 1 : model_row_idx;
   const int forced_policy = (int)call->settings.policy, quantum = (int)call->settings.quantum;
@@ -348,26 +350,38 @@ static wsgemm_status settle(const ws_call *call, ws_device *device, int model_ro
   CUresult result;
   plan->kernel =
       ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
-  if (!plan->kernel) return ws_fail_kernel(call->h, row->name, device, result);
   plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
   if (tuning->order > 0) plan->grid.group = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
-  if (plan->n_items > WS_SCHED_MAX_ITEMS / row->cluster)
+  return result;
+}
+
+wsgemm_status ws_gpu_plan_tell(const ws_call *call, const ws_device *device, const ws_gpu_plan *plan, CUresult found) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  if (found != CUDA_SUCCESS) return ws_fail_kernel(call->h, row->name, device, found);
+  if (plan->n_items > most_items(row))
     return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "%lld work items of kernel %s; one launch takes %lld", (long long)plan->n_items,
-                   row->name, (long long)WS_SCHED_MAX_ITEMS / row->cluster);
+                   row->name, (long long)most_items(row));
   return WSGEMM_SUCCESS;
 }
 
-wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
-                               ws_gpu_plan *plan) {
+CUresult ws_gpu_plan_find(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                          ws_gpu_plan *plan) {
   *plan = plan_without_row(call, p, device, kind, n_slices);
   const int model_row_idx = plan->row_idx = choose_row(call, plan, device);
   plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx)); /* by name: what takes its place without memory has the same bits */
   plan->tuned = tuned_for(call, plan, device);
-  const wsgemm_status status = settle(call, device, model_row_idx, plan);
-  if (!status || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return status;
+  const CUresult found = settle(call, device, model_row_idx, plan);
+  const bool is_good = found == CUDA_SUCCESS && plan->n_items <= most_items(ws_cuda_row_at(plan->row_idx));
+  if (is_good || plan->tuned.by == WS_TUNED_BY_MODEL || plan->tuned.by == WS_TUNED_BY_SEARCH) return found;
   plan->tuned = ws_tuned_model(); /* tuning makes no call fail */
   return settle(call, device, model_row_idx, plan);
+}
+
+wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                               ws_gpu_plan *plan) {
+  const CUresult found = ws_gpu_plan_find(call, p, device, kind, n_slices, plan);
+  return ws_gpu_plan_tell(call, device, plan, found);
 }
 
 ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk) {

@@ -38,7 +38,14 @@ int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_dev
 /* The same for a call, which may lack the memory for it (gemm_plan.c; the library's own memory is taken to be there). */
 ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 
-/* The device's context must be current. n_slices: of rows of that kind, else 0. */
+/* The device's context must be current. n_slices: of rows of that kind, else 0. Without a word of what fails, so that a caller may do
+ * without: the driver's answer about the row's kernel. */
+CUresult ws_gpu_plan_find(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
+                          ws_gpu_plan *plan);
+/* Records why such a plan is none, if it is none. */
+wsgemm_status ws_gpu_plan_tell(const ws_call *call, const ws_device *device, const ws_gpu_plan *plan, CUresult found);
+
+/* Both. */
 wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                                ws_gpu_plan *plan);
 

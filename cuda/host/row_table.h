@@ -8,10 +8,13 @@
 static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
   {#t "gemm_" #mainloop "_" #bm "x" #bn "x" #bk "_c" #coarse,                              \
-   WS_ROW_TYPE_##t,                                                                        \
+   #mainloop,                                                                              \
+   WS_TYPE_##t,                                                                            \
    bm,                                                                                     \
    bn,                                                                                     \
+   bk,                                                                                     \
    coarse,                                                                                 \
+   stages,                                                                                 \
    WS_ROW_THREADS(mainloop, bm, bn, tm, tn),                                               \
    WS_ROW_SHARED_BYTES(mainloop, WS_ROW_ELEMENT_BYTES_##t, bm, bn, bk, coarse, stages),    \
    blocks,                                                                                 \
@@ -27,10 +30,13 @@ static const ws_cuda_row ws_cuda_rows[] = {
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate) \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                             \
-   WS_ROW_TYPE_##t,                                                                       \
+   "wgmma",                                                                               \
+   WS_TYPE_##t,                                                                           \
    bm,                                                                                    \
    bn,                                                                                    \
+   WS_WGMMA_BK,                                                                           \
    coarse,                                                                                \
+   stages,                                                                                \
    WS_WGMMA_THREADS(consumers),                                                           \
    WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages),                   \
    1,                                                                                     \
@@ -46,10 +52,13 @@ static const ws_cuda_row ws_cuda_rows[] = {
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
-   WS_ROW_TYPE_##t,                                                                          \
+   #product,                                                                                 \
+   WS_TYPE_##t,                                                                              \
    bm,                                                                                       \
    bn,                                                                                       \
+   bk,                                                                                       \
    coarse,                                                                                   \
+   stages,                                                                                   \
    WS_WGMMA_THREADS(consumers),                                                              \
    WS_SLICED_SHARED_BYTES(WS_SLICES_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, stages), \
    1,                                                                                        \

@@ -4,8 +4,28 @@
 #include "cuda/host/backend.h"
 #include "cuda/host/device.h"
 
-static const char *row_name(int row) { return ws_cuda_row_at(row)->name; }
-static wsgemm_type row_type(int row) { return ws_cuda_row_at(row)->type; }
+static void row_info(int row_idx, wsgemm_kernel_info *info) {
+  const ws_cuda_row *row = ws_cuda_row_at(row_idx);
+  info->name = row->name;
+  info->family = row->family;
+  info->type = row->type;
+  info->bm = row->bm;
+  info->bn = row->bn;
+  info->bk = row->bk;
+  info->coarse_factor = row->coarse;
+  info->n_stages = row->stages;
+  info->n_threads = row->n_threads;
+  info->shared_bytes = row->shared_bytes;
+  info->cluster = row->cluster;
+  info->k_parts = row->k_parts;
+  info->n_slices = row->n_slices;
+  info->has_split_k = row->splits;
+  info->is_ping_pong = row->turns;
+  info->is_fma = row->is_fma;
+  info->least_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : WS_LEAST_CC;
+  info->most_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : 0;
+}
+
 static const char *row_lacks(int row) { return (void)row, ws_devices ? NULL : "a GPU"; }
 
 static int row_find(const char *name) {
@@ -22,8 +42,7 @@ const ws_backend ws_cuda_backend = {.name = "cuda",
                                     .describe = ws_cuda_describe,
                                     .describe_build = describe_build,
                                     .row_count = ws_cuda_row_count,
-                                    .row_name = row_name,
-                                    .row_type = row_type,
+                                    .row_info = row_info,
                                     .row_find = row_find,
                                     .row_lacks = row_lacks,
                                     .arena = &ws_cuda_arena,

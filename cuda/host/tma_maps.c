@@ -38,6 +38,14 @@ bool ws_tma_takes(const ws_problem *p) {
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
+/* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128 bytes,
+ * 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of cuBLAS, with
+ * 128 at 0.72; no difference elsewhere). Not yet measured here: bench/NOTES.md. */
+static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
+  enum { LINE_BYTES = 128 };
+  return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+}
+
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_lines) {
   const cuuint32_t box[3] = {BOX, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
@@ -47,8 +55,8 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
     void *wanted;
   } address = {data};
   return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion_for(strides[0]),
+                                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 /* Products that stand backwards are numbered from the last. */

@@ -3,13 +3,7 @@
 #ifndef WS_CUDA_ROWS_H
 #define WS_CUDA_ROWS_H
 
-/* A row's element type and its bytes, by the row's letter. */
-#define WS_ROW_TYPE_s WSGEMM_F32
-#define WS_ROW_TYPE_d WSGEMM_F64
-#define WS_ROW_TYPE_c WSGEMM_C32
-#define WS_ROW_TYPE_z WSGEMM_C64
-#define WS_ROW_TYPE_h WSGEMM_F16
-#define WS_ROW_TYPE_b WSGEMM_BF16
+/* Bytes of a row's element, by the row's letter. */
 #define WS_ROW_ELEMENT_BYTES_s 4
 #define WS_ROW_ELEMENT_BYTES_d 8
 #define WS_ROW_ELEMENT_BYTES_c 8

@@ -820,7 +820,8 @@ def test_jit_is_refused_not_crashed():
 def test_kernel_rows_of_the_handle(library):
     x = library.put(np.ones((300, 300), "float64"))
     # not the rows for matrix-vector products
-    names = [name for name in wsgemm.kernels("cuda") if name.startswith("d") and "_vec_" not in name]
+    rows = [row for row in map(wsgemm.kernel_info, wsgemm.kernels("cuda")) if row.type == "d" and row.family != "vec"]
+    names = [row.name for row in rows]
     assert len(names) > 1
     for name in names:
         handle = wsgemm.Handle(policy="fixed_blocks", kernel=name)

@@ -210,7 +210,7 @@ def test_failing_call_leaves_the_streams_ordered(gpu, torch, cupy):  # noqa: F81
 
 def test_settings_of_the_handle_are_taken_along(gpu):  # noqa: F811
     library = _lib.library
-    row = next(name for name, is_usable in wsgemm.kernels().items() if is_usable and name.startswith("dgemm_ref"))
+    row = next(row.name for row in map(wsgemm.kernel_info, wsgemm.kernels()) if row.type == "d" and row.family == "ref")
     handle = wsgemm.Handle(policy="fixed_blocks", coarse_factor=3, kernel=row, math="pedantic")
     seen = []
 

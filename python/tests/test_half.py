@@ -83,14 +83,14 @@ def test_bfloat16_of_ml_dtypes():
 
 def test_every_usable_kernel_row():
     rng = np.random.default_rng(83)
-    rows = [name for name, is_usable in wsgemm.kernels().items() if is_usable and name[0] in "hb"]
+    rows = [row for row in map(wsgemm.kernel_info, wsgemm.kernels()) if row.is_usable and row.type in "hb"]
     assert len(rows) >= 2
     a, b = integer_array(rng, (45, 67), "float16"), integer_array(rng, (67, 39), "float16")
     exact = a.astype("float32") @ b.astype("float32")
-    for name in rows:
-        handle = wsgemm.Handle(kernel=name)
-        if name[0] == "h":
-            assert wsgemm.explain(a, b, handle=handle)["kernel"] == name
+    for row in rows:
+        handle = wsgemm.Handle(kernel=row.name)
+        if row.type == "h":
+            assert wsgemm.explain(a, b, handle=handle)["kernel"] == row.name
             np.testing.assert_array_equal(wsgemm.matmul(a, b, handle=handle), exact.astype("float16"))
         else:
             result = wsgemm.bgemm(1, to_bits(a), to_bits(b), handle=handle)

@@ -1,5 +1,6 @@
 """Handles, thread limits, threadpoolctl, and what the library says of itself."""
 
+import dataclasses
 import doctest
 import gc
 import json
@@ -92,20 +93,21 @@ def test_bits_depend_on_no_setting(operands):
 
 def test_every_usable_kernel_row():
     rng = np.random.default_rng(42)
-    rows = wsgemm.kernels()
+    rows = [wsgemm.kernel_info(name) for name in wsgemm.kernels()]
     types = dict(zip("sdcz", DTYPES))
-    assert {name[0] for name, is_usable in rows.items() if is_usable} == {*types, "h", "b"}
-    for name, is_usable in rows.items():
-        if name[0] in "hb":
+    assert {row.type for row in rows if row.is_usable} == {*types, "h", "b"}
+    for row in rows:
+        name = row.name
+        if row.type in "hb":
             continue  # test_half.py's
-        if not is_usable:
+        if not row.is_usable:
             with pytest.raises(wsgemm.WsgemmError) as caught:
                 wsgemm.Handle(kernel=name)
             assert caught.value.status == wsgemm.Status.NOT_SUPPORTED
             continue
         handle = wsgemm.Handle(kernel=name)
         assert handle.kernel == (name,)
-        dtype = types[name[0]]
+        dtype = types[row.type]
         a, b = random_array(rng, (45, 67), dtype), random_array(rng, (67, 39), dtype)
         assert wsgemm.explain(a, b, handle=handle)["kernel"] == name
         assert_product(wsgemm.matmul(a, b, handle=handle), a, b)
@@ -114,12 +116,29 @@ def test_every_usable_kernel_row():
 
 
 def test_kernels_of_several_types_at_once():
-    rows = [name for name, is_usable in wsgemm.kernels().items() if is_usable and "_ref_" in name and name[0] in "sdcz"]
-    handle = wsgemm.Handle(kernel=rows)
-    assert handle.kernel == tuple(rows)
-    for name in rows:
-        x = np.ones((40, 40), dict(zip("sdcz", DTYPES))[name[0]])
-        assert wsgemm.explain(x, x, handle=handle)["kernel"] == name
+    rows = [row for row in map(wsgemm.kernel_info, wsgemm.kernels()) if row.family == "ref" and row.type in "sdcz"]
+    names = [row.name for row in rows]
+    assert len(rows) == 4
+    handle = wsgemm.Handle(kernel=names)
+    assert handle.kernel == tuple(names)
+    for row in rows:
+        x = np.ones((40, 40), dict(zip("sdcz", DTYPES))[row.type])
+        assert wsgemm.explain(x, x, handle=handle)["kernel"] == row.name
+
+
+def test_kernel_info():
+    names = [*wsgemm.kernels("cpu"), *wsgemm.kernels("cuda")]
+    for name in names:
+        row = wsgemm.kernel_info(name)
+        assert (row.name, row.is_usable) == (name, wsgemm.kernels(row.backend)[name])
+        assert (row.n_threads > 0) == (row.backend == "cuda")
+        for field in dataclasses.fields(row):
+            assert type(getattr(row, field.name)).__name__ == field.type, field.name
+    for wrong in ("", "sgemm_ref_8x6 ", "nonsense", "\udcff"):
+        with pytest.raises(ValueError, match="no kernel row"):
+            wsgemm.kernel_info(wrong)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        wsgemm.kernel_info(names[0]).bm = 1
 
 
 @pytest.mark.parametrize(

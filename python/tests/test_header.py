@@ -36,6 +36,7 @@ STRUCTS = {
     "autotune_step": _lib.AutotuneStep,
     "autotune_result": _lib.AutotuneResult,
     "autotune_options": _lib.AutotuneOptions,
+    "kernel_info": _lib.KernelInfo,
 }
 
 VALUES = {
@@ -53,6 +54,7 @@ POINTERS = {
     "char *": ctypes.c_char_p,
     "wsgemm_gemm_desc *": ctypes.c_char_p,  # passed as packed bytes
     "wsgemm_autotune_options *": ctypes.POINTER(_lib.AutotuneOptions),
+    "wsgemm_kernel_info *": ctypes.POINTER(_lib.KernelInfo),
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
     "wsgemm_packed **": ctypes.POINTER(ctypes.c_void_p),
     "void **": ctypes.POINTER(ctypes.c_void_p),

@@ -29,7 +29,7 @@ on this machine can be measured, and kept in a file for later: see autotune.
 from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
-from ._info import config, explain, kernels, machine, workspace_size
+from ._info import KernelInfo, config, explain, kernel_info, kernels, machine, workspace_size
 from ._lib import Status, WsgemmError, library
 from ._matmul import matmul
 from ._packed import Packed
@@ -44,6 +44,7 @@ __version__: str = library.wsgemm_version_string().decode()
 
 __all__ = [
     "Handle",
+    "KernelInfo",
     "Packed",
     "Status",
     "TuningResult",
@@ -60,6 +61,7 @@ __all__ = [
     "gemm",
     "hgemm",
     "import_tuning",
+    "kernel_info",
     "kernels",
     "machine",
     "matmul",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import dataclasses
 from contextlib import ExitStack
 from typing import Any
 
@@ -35,6 +37,79 @@ def kernels(backend: str = "cpu") -> dict[str, bool]:
         for row in range(library.wsgemm_kernel_count())
         if library.wsgemm_kernel_backend(row) == backend.encode()
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelInfo:
+    """What a row of the kernel registry says of its kernel: see kernel_info. A number that a kernel does not have is 0.
+
+    Attributes:
+        name: what Handle(kernel=...) takes.
+        backend: "cpu" or "cuda".
+        family: of the CPU the instruction set; of GPUs "simt", "fma16", "vec", "mma", "mma16", "wgmma", "f16x3", "bf16x6", "f16x1".
+        type: the letter of its routine, one of "sdczhb": the type of a and b.
+        is_usable: whether this machine can run it; of those for GPU memory, whether there is a driver.
+        bm, bn, bk: the tile of the result (CPU: of registers), and the block of k loaded at once (CPU: the longest one packed).
+        coarse_factor: GPU: a work item is bm x (bn * coarse_factor); CPU: 0, chosen per call.
+        n_stages, n_threads, shared_bytes: GPU: blocks of k in shared memory at once; threads of a block; its shared memory.
+        cluster, k_parts: GPU: blocks of a cluster (1: there are no clusters), and parts of k that these sum.
+        n_slices: of an operand; 0: elements are multiplied whole.
+        has_split_k: GPU: several blocks may sum parts of k of one item.
+        is_ping_pong: GPU: an item is stored while another one is multiplied.
+        is_fma: it multiplies by IEEE's fused multiply-adds.
+        least_cc, most_cc: GPU: compute capabilities, 10 * major + minor; most_cc = 0: no limit.
+    """
+
+    name: str
+    backend: str
+    family: str
+    type: str
+    is_usable: bool
+    bm: int
+    bn: int
+    bk: int
+    coarse_factor: int
+    n_stages: int
+    n_threads: int
+    shared_bytes: int
+    cluster: int
+    k_parts: int
+    n_slices: int
+    has_split_k: bool
+    is_ping_pong: bool
+    is_fma: bool
+    least_cc: int
+    most_cc: int
+
+
+_LETTERS = dict(zip(_lib.Type, "sdczhb"))
+
+
+def _info_of(row: int) -> KernelInfo:
+    info = _lib.KernelInfo(struct_bytes=ctypes.sizeof(_lib.KernelInfo))
+    _lib.check(_lib.library.wsgemm_get_kernel_info(row, info))
+    facts: dict[str, Any] = {}
+    for field in dataclasses.fields(KernelInfo):
+        value = getattr(info, field.name)
+        facts[field.name] = value.decode() if isinstance(value, bytes) else bool(value) if field.type == "bool" else value
+    return KernelInfo(**{**facts, "type": _LETTERS[info.type]})
+
+
+def kernel_info(name: str) -> KernelInfo:
+    """What the registry says of the kernel row of this name; ValueError: no row is called so.
+
+    >>> import wsgemm
+    >>> row = wsgemm.kernel_info("sgemm_ref_8x6")
+    >>> row.family, row.type, row.bm, row.bn, row.is_usable
+    ('ref', 's', 8, 6, True)
+    >>> {wsgemm.kernel_info(name).backend for name in wsgemm.kernels("cpu")}
+    {'cpu'}
+    """
+    library = _lib.library
+    for row in range(library.wsgemm_kernel_count()):
+        if library.wsgemm_kernel_name(row).decode() == name:
+            return _info_of(row)
+    raise ValueError(f"no kernel row is called {name!r}")
 
 
 def explain(

@@ -235,6 +235,32 @@ class AutotuneOptions(ctypes.Structure):
     ]
 
 
+class KernelInfo(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("name", c_char_p),
+        ("backend", c_char_p),
+        ("family", c_char_p),
+        ("type", c_int),
+        ("is_usable", c_int),
+        ("bm", c_int),
+        ("bn", c_int),
+        ("bk", c_int),
+        ("coarse_factor", c_int),
+        ("n_stages", c_int),
+        ("n_threads", c_int),
+        ("shared_bytes", c_int),
+        ("cluster", c_int),
+        ("k_parts", c_int),
+        ("n_slices", c_int),
+        ("has_split_k", c_int),
+        ("is_ping_pong", c_int),
+        ("is_fma", c_int),
+        ("least_cc", c_int),
+        ("most_cc", c_int),
+    ]
+
+
 _out_int = ctypes.POINTER(c_int)
 _out_pointer = ctypes.POINTER(c_void_p)
 
@@ -299,6 +325,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "kernel_name": (c_char_p, [c_int]),
     "kernel_backend": (c_char_p, [c_int]),
     "kernel_usable": (c_int, [c_int]),
+    "get_kernel_info": (c_int, [c_int, ctypes.POINTER(KernelInfo)]),
 }
 
 _SYSTEM_NAMES = ("libwsgemm.so.0", "libwsgemm.so")

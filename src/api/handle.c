@@ -27,21 +27,13 @@ wsgemm_status wsgemm_destroy(wsgemm_handle *h) {
 
 /* ---- the settings that are small numbers ---------------------------------------------------------------------------------------- */
 
-static const struct {
-  const char *name;
-  int least, most;
-} legal[] = {
-#define LEGAL(name, public_name, least, most, bits) [WS_SETTING_##name] = {public_name, least, most},
-    WS_SETTINGS(LEGAL)
-#undef LEGAL
-};
-
 static wsgemm_status set(wsgemm_handle *handle, ws_setting which, int value) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
-  if (value < legal[which].least || value > legal[which].most)
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be %d .. %d", legal[which].name, value, legal[which].least,
-                   legal[which].most);
+  const ws_setting_range *legal = &ws_setting_ranges[which];
+  if (value < legal->least || value > legal->most)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %d; it must be %d .. %d", legal->public_name, value, legal->least,
+                   legal->most);
   ws_setting_set(h, which, value);
   return WSGEMM_SUCCESS;
 }
@@ -49,7 +41,7 @@ static wsgemm_status set(wsgemm_handle *handle, ws_setting which, int value) {
 static wsgemm_status get(wsgemm_handle *handle, ws_setting which, int *value) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
-  if (!value) return ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", legal[which].name);
+  if (!value) return ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", ws_setting_ranges[which].public_name);
   *value = ws_setting_get(atomic_load(&h->settings), which);
   return WSGEMM_SUCCESS;
 }
@@ -101,7 +93,7 @@ wsgemm_status wsgemm_set_kernel(wsgemm_handle *handle, const char *name) {
     if (row < 0) continue;
     const char *lacks = backend->row_lacks(row);
     if (lacks) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "kernel %s needs %s, which this machine lacks", name, lacks);
-    ws_forced_row_set(h, (ws_backend_id)b, backend->row_type(row), row + 1);
+    ws_forced_row_set(h, (ws_backend_id)b, ws_row_info(backend, row).type, row + 1);
     return WSGEMM_SUCCESS;
   }
   return ws_fail(h, WSGEMM_INVALID_VALUE, "name is \"%.60s\"; no kernel row is called so", name);

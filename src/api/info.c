@@ -3,6 +3,7 @@
 #include "core/cancel.h"
 #include "core/environment.h"
 #include "core/processors.h"
+#include "core/status.h"
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
@@ -93,7 +94,7 @@ static const ws_backend *backend_of_row(int *row) {
 
 const char *wsgemm_kernel_name(int row) {
   const ws_backend *backend = backend_of_row(&row);
-  return backend ? backend->row_name(row) : NULL;
+  return backend ? ws_row_info(backend, row).name : NULL;
 }
 
 const char *wsgemm_kernel_backend(int row) {
@@ -105,4 +106,17 @@ int wsgemm_kernel_usable(int row) {
   ws_start();
   const ws_backend *backend = backend_of_row(&row);
   return backend && !backend->row_lacks(row);
+}
+
+wsgemm_status wsgemm_get_kernel_info(int row, wsgemm_kernel_info *info) {
+  if (!info) return ws_fail(NULL, WSGEMM_INVALID_POINTER, "info is NULL");
+  if (info->struct_bytes != sizeof *info)
+    return ws_fail(NULL, WSGEMM_INVALID_VALUE, "struct_bytes of the info is %zu; it must be %zu", info->struct_bytes,
+                   sizeof *info);
+  int row_idx = row;
+  const ws_backend *backend = backend_of_row(&row_idx);
+  if (!backend) return ws_fail(NULL, WSGEMM_INVALID_VALUE, "row is %d; it must be 0 .. %d", row, wsgemm_kernel_count() - 1);
+  *info = ws_row_info(backend, row_idx);
+  info->is_usable = wsgemm_kernel_usable(row);
+  return WSGEMM_SUCCESS;
 }

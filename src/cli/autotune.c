@@ -259,7 +259,8 @@ static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
   }
   free(machine);
   for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */
-    if (ws_cli_row_takes_host_memory(row) && strstr(wsgemm_kernel_name(row), "_amx_")) snprintf(k->isa, sizeof k->isa, "amx");
+    if (ws_cli_row_takes_host_memory(row) && strcmp(ws_cli_kernel_at(row).family, "amx") == 0)
+      snprintf(k->isa, sizeof k->isa, "amx");
   const int n_all = wsgemm_default_num_threads();
   k->n_workers = r->n_threads > 0 && r->n_threads < n_all ? (int)r->n_threads : n_all;
   k->gpu_name = r->device >= 0 ? gpu->name : NULL;

@@ -168,13 +168,12 @@ static void drop_candidates(autotune_report *r) {
 
 /* ---- Log ----------------------------------------------------------------------------------------------------------------- */
 
-/* "sgemm_simt_128x64x16_c2" has the tile 128x64 and COARSE_FACTOR 2. */
+/* Of rows with a COARSE_FACTOR of their own also that. */
 static void put_tile(FILE *f, const char *row, bool has_coarse) {
-  int bm, bn, coarse;
-  for (const char *p = strchr(row, '_'); p; p = strchr(p + 1, '_')) {
-    if (sscanf(p, "_%dx%d", &bm, &bn) == 2) fprintf(f, ",\"tile\":\"%dx%d\"", bm, bn);
-    if (!has_coarse && sscanf(p, "_c%d", &coarse) == 1) fprintf(f, ",\"coarse\":%d", coarse);
-  }
+  wsgemm_kernel_info info;
+  if (!ws_cli_kernel(row, &info)) return;
+  fprintf(f, ",\"tile\":\"%dx%d\"", info.bm, info.bn);
+  if (!has_coarse && info.coarse_factor > 0) fprintf(f, ",\"coarse\":%d", info.coarse_factor);
 }
 
 static void log_candidate(autotune_report *r, autotune_candidate *c) {

@@ -105,6 +105,20 @@ bool ws_cli_complex(const char *text, wsgemm_cdouble *out) {
   return true;
 }
 
+wsgemm_kernel_info ws_cli_kernel_at(int row) {
+  wsgemm_kernel_info info = {.struct_bytes = sizeof info};
+  (void)wsgemm_get_kernel_info(row, &info); /* it cannot fail */
+  return info;
+}
+
+bool ws_cli_kernel(const char *name, wsgemm_kernel_info *info) {
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    *info = ws_cli_kernel_at(row);
+    if (strcmp(info->name, name) == 0) return true;
+  }
+  return false;
+}
+
 bool ws_cli_row_takes_host_memory(int row) { return wsgemm_kernel_usable(row) && strcmp(wsgemm_kernel_backend(row), "cpu") == 0; }
 
 static const struct {
@@ -128,15 +142,6 @@ bool ws_cli_policy(const char *text, wsgemm_policy *out) {
 #define LISTED(enumerator, name) ", " name
 const char *ws_cli_policy_names(void) { return &WSGEMM_POLICY_MAP(LISTED)[2]; }
 #undef LISTED
-
-bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out) {
-  for (int i = 0; i < WS_N_TYPES; i++) {
-    if (kernel[0] != ws_cli_types[i].letter || strncmp(kernel + 1, "gemm_", 5) != 0) continue;
-    *out = (wsgemm_type)i;
-    return true;
-  }
-  return false;
-}
 
 char *ws_cli_text(size_t (*ask)(char *text, size_t bytes)) {
   size_t bytes = ask(NULL, 0) + 1;

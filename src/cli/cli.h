@@ -46,14 +46,15 @@ bool ws_cli_double(const char *text, double *out);
 bool ws_cli_complex(const char *text, wsgemm_cdouble *out);
 
 /* Command-line names of schedule policies: "auto", "fixed_work", "fixed_blocks", "steal". */
+/* What the registry says of a row that there is; and of the row of this name: false if there is none. */
+wsgemm_kernel_info ws_cli_kernel_at(int row);
+bool ws_cli_kernel(const char *name, wsgemm_kernel_info *info);
+
 /* Whether a registry row works on matrices in host memory, and on this machine. */
 bool ws_cli_row_takes_host_memory(int row);
 
 bool ws_cli_policy(const char *text, wsgemm_policy *out);
 const char *ws_cli_policy_names(void);
-
-/* The element type that a kernel row's name begins with ("sgemm_..."); false if it begins with none. */
-bool ws_cli_kernel_type(const char *kernel, wsgemm_type *out);
 
 /* The whole text of wsgemm_config, wsgemm_machine or (desc not NULL) wsgemm_explain, to be freed; NULL: out of memory. */
 char *ws_cli_text(size_t (*ask)(char *text, size_t bytes));

@@ -206,16 +206,16 @@ static void check_huge_pages(doctor *d) {
 /* Integers small enough that every order of summing them is exact: any difference at all is a fault. */
 static int self_test(doctor *d, wsgemm_handle *h, const char *kernel, const char *topic, bool on_gpu) {
   int mr, nr, n_failed = 0;
-  ws_trial_tile(kernel, &mr, &nr);
-  const int64_t sizes[][3] = {{1, 1, 1}, {mr + 1, nr + 1, 7}, {2 * mr - 1, 2 * nr + 1, 300}, {200, 200, 50}};
-  wsgemm_type type;
-  const wsgemm_status status = wsgemm_set_kernel(h, kernel);
-  if (status != WSGEMM_SUCCESS || !ws_cli_kernel_type(kernel, &type)) {
+  wsgemm_kernel_info info;
+  const wsgemm_status status = ws_cli_kernel(kernel, &info) ? wsgemm_set_kernel(h, kernel) : WSGEMM_INVALID_VALUE;
+  if (status != WSGEMM_SUCCESS) {
     find(d, FINDING_FAIL, topic, "%s: cannot be used: %s", kernel, ws_cli_why(status));
     return 1;
   }
+  ws_trial_tile(&info, &mr, &nr);
+  const int64_t sizes[][3] = {{1, 1, 1}, {mr + 1, nr + 1, 7}, {2 * mr - 1, 2 * nr + 1, 300}, {200, 200, 50}};
   for (int i = 0; i < 8; i++) {
-    const ws_trial t = {.type = type,
+    const ws_trial t = {.type = info.type,
                         .layout = i & 4 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR,
                         .transa = i & 1 ? WSGEMM_CONJ_TRANS : WSGEMM_NO_TRANS,
                         .transb = i & 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS,

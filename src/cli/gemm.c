@@ -241,11 +241,11 @@ static int configure(wsgemm_handle *h, const request *r, wsgemm_type type) {
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   if (!r->kernel) return WS_EXIT_OK;
   status = wsgemm_set_kernel(h, r->kernel);
-  wsgemm_type kernel_type;
+  wsgemm_kernel_info info;
   if (status == WSGEMM_INVALID_VALUE)
     return ws_cli_usage("info", "no kernel is called '%s'; 'wsgemm info' lists them", r->kernel);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
-  if (!ws_cli_kernel_type(r->kernel, &kernel_type) || kernel_type != type)
+  if (!ws_cli_kernel(r->kernel, &info) || info.type != type)
     return ws_cli_fail("kernel %s is not for %s, which %s holds", r->kernel, ws_cli_types[type].name, r->a_path);
   return WS_EXIT_OK;
 }

@@ -2,12 +2,32 @@
  *
  * The facts are the library's own texts; here they are only set out, as an aligned table or (--json) as one JSON object. */
 #include "cli.h"
+#include "types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { KEY_WIDTH = 14 };
+
+/* Members of wsgemm_kernel_info, by whose names they stand in the JSON object. */
+#define NUMBERS(X) \
+  X(bm)            \
+  X(bn)            \
+  X(bk)            \
+  X(coarse_factor) \
+  X(n_stages)      \
+  X(n_threads)     \
+  X(shared_bytes)  \
+  X(cluster)       \
+  X(k_parts)       \
+  X(n_slices)      \
+  X(least_cc)      \
+  X(most_cc)
+#define TRUTHS(X) \
+  X(has_split_k)  \
+  X(is_ping_pong) \
+  X(is_fma)
 
 static void print_section(const char *title, char *text) {
   char *key, *value;
@@ -19,9 +39,14 @@ static void print_section(const char *title, char *text) {
 static void print_table(char *config, char *machine) {
   print_section("Build", config);
   print_section("Machine", machine);
-  printf("Kernels\n");
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    printf("  %-30s %s\n", wsgemm_kernel_name(row), wsgemm_kernel_usable(row) ? "usable" : "not on this machine");
+  printf("Kernels\n  %-30s %-6s %-7s %4s %6s %7s %7s %s\n", "name", "family", "item", "k", "stages", "threads", "shared", "here");
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    const wsgemm_kernel_info info = ws_cli_kernel_at(row);
+    char item[32];
+    snprintf(item, sizeof item, "%dx%d", info.bm, info.bn * (info.coarse_factor ? info.coarse_factor : 1));
+    printf("  %-30s %-6s %-7s %4d %6d %7d %7d %s\n", info.name, info.family, item, info.bk, info.n_stages, info.n_threads,
+           info.shared_bytes, info.is_usable ? "usable" : "not on this machine");
+  }
 }
 
 static void print_object(const char *name, char *text) {
@@ -43,9 +68,18 @@ static void print_json(char *config, char *machine) {
   print_object("build", config);
   print_object("machine", machine);
   printf("  \"kernels\": [");
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    printf("%s\n    {\"name\": \"%s\", \"usable\": %s}", row ? "," : "", wsgemm_kernel_name(row),
-           wsgemm_kernel_usable(row) ? "true" : "false");
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    const wsgemm_kernel_info info = ws_cli_kernel_at(row);
+    printf("%s\n    {\"name\": \"%s\", \"backend\": \"%s\", \"family\": \"%s\", \"type\": \"%c\", \"usable\": %s", row ? "," : "",
+           info.name, info.backend, info.family, ws_cli_types[info.type].letter, info.is_usable ? "true" : "false");
+#define PUT_NUMBER(member) printf(", \"" #member "\": %d", info.member);
+    NUMBERS(PUT_NUMBER)
+#undef PUT_NUMBER
+#define PUT_TRUTH(member) printf(", \"" #member "\": %s", info.member ? "true" : "false");
+    TRUTHS(PUT_TRUTH)
+#undef PUT_TRUTH
+    printf("}");
+  }
   printf("\n  ]\n}\n");
 }
 

@@ -141,8 +141,7 @@ void ws_trial_describe(const ws_trial *t, char *text, size_t bytes) {
            t->layout == WSGEMM_ROW_MAJOR ? "row" : "col");
 }
 
-void ws_trial_tile(const char *kernel, int *mr, int *nr) {
-  const char *tail = strrchr(kernel, '_');
-  if (tail && sscanf(tail, "_%dx%d", mr, nr) == 2 && *mr > 0 && *mr <= 1024 && *nr > 0 && *nr <= 1024) return;
-  *mr = *nr = 8;
+void ws_trial_tile(const wsgemm_kernel_info *kernel, int *mr, int *nr) {
+  const bool is_cpu = strcmp(kernel->backend, "cpu") == 0;
+  *mr = is_cpu ? kernel->bm : 8, *nr = is_cpu ? kernel->bn : 8;
 }

@@ -28,7 +28,7 @@ bool ws_trial_run(wsgemm_handle *h, const ws_trial *t, int64_t max_terms, uint64
 /* "37 x 13 x 64 NT row-major", into text. */
 void ws_trial_describe(const ws_trial *t, char *text, size_t bytes);
 
-/* The register tile mr x nr that ends a kernel row's name ("sgemm_avx512_32x12"); 8 x 8 if the name has none. */
-void ws_trial_tile(const char *kernel, int *mr, int *nr);
+/* The tile round whose edges a kernel is tried: of the CPU its register tile mr x nr; on a GPU 8 x 8, as its own would take long to check. */
+void ws_trial_tile(const wsgemm_kernel_info *kernel, int *mr, int *nr);
 
 #endif

@@ -72,7 +72,7 @@ static void run_case(wsgemm_handle *h, const char *kernel, const ws_trial *t, ui
   strcpy(sum->worst_case, description);
 }
 
-static tally run_shapes(wsgemm_handle *h, const char *kernel, wsgemm_type type, const request *r) {
+static tally run_shapes(wsgemm_handle *h, const wsgemm_kernel_info *kernel, const request *r) {
   tally sum = {0};
   uint64_t random_state = r->seed;
   int mr, nr;
@@ -80,7 +80,7 @@ static tally run_shapes(wsgemm_handle *h, const char *kernel, wsgemm_type type, 
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     if (r->is_quick && !shapes[s].is_quick) continue;
     for (int pair = 0; pair < 32; pair++) {
-      ws_trial t = {.type = type,
+      ws_trial t = {.type = kernel->type,
                     .layout = pair & 16 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR,
                     .transa = (wsgemm_op)(WSGEMM_NO_TRANS + pair % 4),
                     .transb = (wsgemm_op)(WSGEMM_NO_TRANS + pair / 4 % 4),
@@ -89,7 +89,7 @@ static tally run_shapes(wsgemm_handle *h, const char *kernel, wsgemm_type type, 
                     .k = shapes[s].k,
                     .padding = sum.n_cases % 3};
       set_scalars(&t, sum.n_cases, &random_state);
-      run_case(h, kernel, &t, ws_random(&random_state), &sum);
+      run_case(h, kernel->name, &t, ws_random(&random_state), &sum);
     }
   }
   return sum;
@@ -97,13 +97,13 @@ static tally run_shapes(wsgemm_handle *h, const char *kernel, wsgemm_type type, 
 
 /* True: all its cases are right. */
 static bool verify_kernel(wsgemm_handle *h, const char *kernel, const request *r) {
-  wsgemm_type type;
+  wsgemm_kernel_info info;
   const wsgemm_status status = wsgemm_set_kernel(h, kernel);
-  if (status != WSGEMM_SUCCESS || !ws_cli_kernel_type(kernel, &type)) {
-    ws_cli_fail("%s: %s", kernel, status != WSGEMM_SUCCESS ? ws_cli_why(status) : "a kernel for no known type");
+  if (status != WSGEMM_SUCCESS || !ws_cli_kernel(kernel, &info)) {
+    ws_cli_fail("%s: %s", kernel, ws_cli_why(status));
     return false;
   }
-  const tally sum = run_shapes(h, kernel, type, r);
+  const tally sum = run_shapes(h, &info, r);
   printf("%-24s %6" PRId64 " %10" PRId64 "  %9.3g  %-32s %s\n", kernel, sum.n_cases, sum.n_checked, sum.worst, sum.worst_case,
          sum.n_failed ? "WRONG" : "ok");
   fflush(stdout);
@@ -133,12 +133,6 @@ static int verify_all(wsgemm_handle *h, const request *r) {
   return WS_EXIT_OK;
 }
 
-static bool is_kernel(const char *name) {
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    if (strcmp(wsgemm_kernel_name(row), name) == 0) return true;
-  return false;
-}
-
 static int take_options(int argc, char **argv, request *r, bool *is_help) {
   enum { QUICK = 256, KERNEL, THREADS, SEED };
   static const struct option options[] = {
@@ -150,6 +144,7 @@ static int take_options(int argc, char **argv, request *r, bool *is_help) {
       {0},
   };
   int64_t seed;
+  wsgemm_kernel_info unused;
   optind = 0;
   opterr = 0;
   for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
@@ -159,7 +154,7 @@ static int take_options(int argc, char **argv, request *r, bool *is_help) {
       break;
     case KERNEL:
       r->kernel = optarg;
-      if (!is_kernel(optarg)) return ws_cli_usage("verify", "verify: no kernel is called '%s'", optarg);
+      if (!ws_cli_kernel(optarg, &unused)) return ws_cli_usage("verify", "verify: no kernel is called '%s'", optarg);
       break;
     case THREADS:
       if (!ws_cli_int64(optarg, 1, 256, &r->n_threads))

@@ -21,10 +21,10 @@ typedef struct ws_backend {
   void (*describe)(ws_text *t);
   void (*describe_build)(ws_text *t);
 
-  /* Kernel rows. find: -1: none is called so. lacks: NULL, or what a usable row would need of this machine. */
+  /* Kernel rows. info: what the row says; other members stay as they are. find: -1: none is called so. lacks: NULL, or what a usable row would
+   * need of this machine. */
   int (*row_count)(void);
-  const char *(*row_name)(int row);
-  wsgemm_type (*row_type)(int row);
+  void (*row_info)(int row, wsgemm_kernel_info *info);
   int (*row_find)(const char *name);
   const char *(*row_lacks)(int row);
 
@@ -54,6 +54,13 @@ typedef struct ws_backend {
   /* Rows and columns that products by slices left to the fallback on the device so far. */
   wsgemm_status (*fallback_count)(wsgemm_handle *h, int device, int64_t *count);
 } ws_backend;
+
+/* What the row says of itself. */
+static inline wsgemm_kernel_info ws_row_info(const ws_backend *backend, int row) {
+  wsgemm_kernel_info info = {.struct_bytes = sizeof info, .backend = backend->name};
+  backend->row_info(row, &info);
+  return info;
+}
 
 /* By ws_backend_id; NULL: not built in. */
 extern const ws_backend *const ws_backends[WS_N_BACKENDS];

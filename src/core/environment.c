@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/policy.h"
 #include "core/status.h"
@@ -14,36 +13,23 @@ static ws_environment environment;
 static const ws_environment_readers *readers;
 const ws_environment *ws_environment_get(void) { return &environment; }
 
-static bool parse_int(const char *text, int least, int most, int *value) {
+/* A setting's value that is a number. n_threads is not one of a new handle: it limits those of all handles. */
+static bool read_number(const char *text, ws_setting which, int least) {
   char *end;
   errno = 0;
-  const long v = strtol(text, &end, 10);
-  if (errno || end == text || *end || v < least || v > most) return false;
-  *value = (int)v;
+  const long value = strtol(text, &end, 10);
+  if (errno || end == text || *end || value < least || value > ws_setting_ranges[which].most) return false;
+  if (which == WS_SETTING_n_threads)
+    environment.n_threads = (int)value;
+  else
+    ws_setting_put(&environment.settings, which, (int)value);
   return true;
 }
 
-static bool read_threads(const char *text) { return parse_int(text, 1, WS_MAX_WORKERS, &environment.n_threads); }
-
-#define READ_SETTING(name, least, most)                      \
-  static bool read_##name(const char *text) {                \
-    int value;                                               \
-    if (!parse_int(text, least, most, &value)) return false; \
-    environment.settings.name = (unsigned)value;             \
-    return true;                                             \
-  }
-READ_SETTING(coarse, 1, WS_COARSE_MAX)
-READ_SETTING(quantum, 0, WS_QUANTUM_MAX)
-READ_SETTING(check, 0, 1)
-READ_SETTING(invariant, 0, 1)
-
 static bool read_policy(const char *text) {
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
-    if (strcmp(text, ws_policy_name((wsgemm_policy)policy)) == 0) {
-      environment.settings.policy = (unsigned)policy;
-      return true;
-    }
-  return false;
+  const int policy = ws_policy_find(text);
+  if (policy >= 0) ws_setting_put(&environment.settings, WS_SETTING_policy, policy);
+  return policy >= 0;
 }
 
 static bool read_isa(const char *text) { return readers->isa(text); }
@@ -56,33 +42,48 @@ static bool read_tune(const char *text) {
   return true;
 }
 
+/* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which goes without saying. */
 static const struct {
   const char *name;
   bool (*read)(const char *text);
   const char *legal;
+  ws_setting setting;
+  int least;
 } variables[] = {
-    {"WSGEMM_NUM_THREADS", read_threads, "1 .. 256"},
-    {"WSGEMM_POLICY", read_policy, &WSGEMM_POLICY_MAP(WS_POLICY_LISTED)[2]},
-    {"WSGEMM_COARSE_FACTOR", read_coarse, "1 .. 64"},
-    {"WSGEMM_QUANTUM", read_quantum, "0 .. 1048576"},
-    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref"},
-    {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run"},
-    {"WSGEMM_TUNE", read_tune, "the name of a file, or off"},
-    {"WSGEMM_CHECK", read_check, "0 or 1"},
-    {"WSGEMM_INVARIANT", read_invariant, "0 or 1"},
+    {"WSGEMM_NUM_THREADS", NULL, NULL, WS_SETTING_n_threads, 1},
+    {"WSGEMM_POLICY", read_policy, &WSGEMM_POLICY_MAP(WS_POLICY_LISTED)[2], 0, 0},
+    {"WSGEMM_COARSE_FACTOR", NULL, NULL, WS_SETTING_coarse, 1},
+    {"WSGEMM_QUANTUM", NULL, NULL, WS_SETTING_quantum, 0},
+    {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref", 0, 0},
+    {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run", 0, 0},
+    {"WSGEMM_TUNE", read_tune, "the name of a file, or off", 0, 0},
+    {"WSGEMM_CHECK", NULL, NULL, WS_SETTING_check, 0},
+    {"WSGEMM_INVARIANT", NULL, NULL, WS_SETTING_invariant, 0},
 };
+enum { N_VARIABLES = sizeof variables / sizeof variables[0] };
+
+static bool read_variable(int i, const char *value) {
+  return variables[i].read ? variables[i].read(value) : read_number(value, variables[i].setting, variables[i].least);
+}
+
+static void warn(int i, const char *value) {
+  char numbers[32];
+  const int least = variables[i].least, most = ws_setting_ranges[variables[i].setting].most;
+  ws_text t = {numbers, sizeof numbers, 0};
+  ws_text_add(&t, most - least == 1 ? "%d or %d" : "%d .. %d", least, most);
+  ws_fail(NULL, WSGEMM_INVALID_VALUE, "warning: %s=%.60s is ignored; it must be %s", variables[i].name, value,
+          variables[i].read ? variables[i].legal : numbers);
+}
 
 void ws_environment_read(const ws_environment_readers *given) {
   readers = given;
   environment.settings = ws_default_settings;
   ws_text report = {environment.report, sizeof environment.report, 0};
-  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+  for (int i = 0; i < N_VARIABLES; i++) {
     const char *value = getenv(variables[i].name);
     if (!value || !*value) continue;
-    const bool ok = variables[i].read(value);
+    const bool ok = read_variable(i, value);
     ws_text_add(&report, "env %s: %.40s%s\n", variables[i].name, value, ok ? "" : " (ignored)");
-    if (!ok)
-      ws_fail(NULL, WSGEMM_INVALID_VALUE, "warning: %s=%.60s is ignored; it must be %s", variables[i].name, value,
-              variables[i].legal);
+    if (!ok) warn(i, value);
   }
 }

@@ -37,6 +37,12 @@ void ws_logger_set(wsgemm_handle *h, ws_logger logger) {
   ws_settings_unlock();
 }
 
+const ws_setting_range ws_setting_ranges[] = {
+#define RANGE(name, public_name, least, most, bits) [WS_SETTING_##name] = {public_name, least, most},
+    WS_SETTINGS(RANGE)
+#undef RANGE
+};
+
 int ws_setting_get(ws_settings settings, ws_setting which) {
   switch (which) {
 #define CASE(name, public_name, least, most, bits) \
@@ -48,11 +54,11 @@ int ws_setting_get(ws_settings settings, ws_setting which) {
   return 0;
 }
 
-static void put(ws_settings *settings, ws_setting which, unsigned value) {
+void ws_setting_put(ws_settings *settings, ws_setting which, int value) {
   switch (which) {
-#define CASE(name, public_name, least, most, bits)           \
-  case WS_SETTING_##name:                                    \
-    settings->name = value & (unsigned)((1ull << bits) - 1); \
+#define CASE(name, public_name, least, most, bits)                     \
+  case WS_SETTING_##name:                                              \
+    settings->name = (unsigned)value & (unsigned)((1ull << bits) - 1); \
     break;
     WS_SETTINGS(CASE)
 #undef CASE
@@ -63,7 +69,7 @@ void ws_setting_set(wsgemm_handle *h, ws_setting which, int value) {
   ws_settings was = atomic_load_explicit(&h->settings, memory_order_relaxed), now;
   do {
     now = was;
-    put(&now, which, (unsigned)value);
+    ws_setting_put(&now, which, value);
   } while (!atomic_compare_exchange_weak(&h->settings, &was, now));
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/policy.h"
 #include "core/start.h"
 #include "core/types.h"
 #include "wsgemm.h"
@@ -18,7 +19,7 @@ enum { WS_MAX_WORKERS = 256, WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 /* X(name, its public name, least, most, bits): 0 is automatic, or off. 32 bits, and again, so that the word has no padding. */
 #define WS_SETTINGS(X)                                      \
   X(n_threads, "n_threads", 0, WS_MAX_WORKERS, 10)          \
-  X(policy, "policy", 0, WSGEMM_POLICY_FOREACH, 4)          \
+  X(policy, "policy", 0, WS_N_POLICIES - 1, 4)              \
   X(coarse, "coarse_factor", 0, WS_COARSE_MAX, 8)           \
   X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 8) \
   X(check, "enabled", 0, 1, 1)                              \
@@ -115,7 +116,14 @@ typedef enum ws_setting {
   WS_SETTINGS(WS_SETTING_ENUM)
 #undef WS_SETTING_ENUM
 } ws_setting;
+/* By ws_setting: the legal values. */
+typedef struct ws_setting_range {
+  const char *public_name;
+  int least, most;
+} ws_setting_range;
+extern const ws_setting_range ws_setting_ranges[];
 int ws_setting_get(ws_settings settings, ws_setting which);
+void ws_setting_put(ws_settings *settings, ws_setting which, int value);
 void ws_setting_set(wsgemm_handle *h, ws_setting which, int value);
 void ws_forced_row_set(wsgemm_handle *h, ws_backend_id backend, wsgemm_type type, int row);
 

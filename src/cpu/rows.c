@@ -14,12 +14,6 @@
 #endif
 #define WS_CPU_ROWS_REF
 
-#define TYPE_s WSGEMM_F32
-#define TYPE_d WSGEMM_F64
-#define TYPE_c WSGEMM_C32
-#define TYPE_z WSGEMM_C64
-#define TYPE_h WSGEMM_F16
-#define TYPE_b WSGEMM_BF16
 #define ISA_amx WS_ISA_AMX
 #define ISA_avx512 WS_ISA_AVX512
 #define ISA_avx2 WS_ISA_AVX2
@@ -64,8 +58,8 @@ extern const ws_matrix_unit ws_unit_amx;
 #undef WS_CPU_ROW
 
 static const ws_cpu_row rows[] = {
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                          \
-  {#t "gemm_" #isa "_" #mr "x" #nr, TYPE_##t,  ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                            \
+  {#t "gemm_" #isa "_" #mr "x" #nr, WS_TYPE_##t, ISA_##isa, mr, nr, kc, &KERNEL_##t(isa, ws_ukr), \
    &CONVERT(FLOATS_##isa),          UNIT_##isa},
 #include "cpu/kernels/kernels.def"
 #undef WS_CPU_ROW

@@ -2,8 +2,18 @@
 #include "cpu/backend.h"
 #include "tune/tuning.h"
 
-static const char *row_name(int row) { return ws_row(row)->name; }
-static wsgemm_type row_type(int row) { return ws_row(row)->type; }
+/* The portable kernels round twice (simd_ref.h); a matrix unit has a rounding of its own. */
+static void row_info(int row_idx, wsgemm_kernel_info *info) {
+  const ws_cpu_row *row = ws_row(row_idx);
+  info->name = row->name;
+  info->family = ws_isa_name(row->isa);
+  info->type = row->type;
+  info->bm = row->mr;
+  info->bn = row->nr;
+  info->bk = row->kc;
+  info->is_fma = !row->unit && row->isa != WS_ISA_REF;
+}
+
 static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_isa_name(ws_row(row)->isa); }
 
 const ws_backend ws_cpu_backend = {.name = "cpu",
@@ -11,8 +21,7 @@ const ws_backend ws_cpu_backend = {.name = "cpu",
                                    .explain = ws_cpu_explain,
                                    .describe = ws_cpu_describe,
                                    .row_count = ws_row_count,
-                                   .row_name = row_name,
-                                   .row_type = row_type,
+                                   .row_info = row_info,
                                    .row_find = ws_row_find,
                                    .row_lacks = row_lacks,
                                    .arena = &ws_cpu_arena};

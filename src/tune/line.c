@@ -193,9 +193,11 @@ static bool read_letter(reader *r, char no, char yes) {
 }
 
 static int read_policy(reader *r) {
-  const char *names[WSGEMM_POLICY_FOREACH + 1];
-  for (int policy = 0; policy <= WSGEMM_POLICY_FOREACH; policy++) names[policy] = ws_policy_name((wsgemm_policy)policy);
-  return read_one_of(r, names, WSGEMM_POLICY_FOREACH + 1);
+  char word[32];
+  read_word(r, word, sizeof word);
+  const int policy = r->is_bad ? -1 : ws_policy_find(word);
+  if (policy < 0) r->is_bad = true;
+  return policy < 0 ? 0 : policy;
 }
 
 /* " name=value", if it comes next. */

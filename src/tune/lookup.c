@@ -134,7 +134,7 @@ static const ws_backend *backend_of(const ws_tuning_entry *e) { return ws_backen
 static int row_of(const ws_tuning_entry *e) {
   const ws_backend *backend = backend_of(e);
   const int row = backend ? backend->row_find(e->row) : -1;
-  return row >= 0 && backend->row_type(row) == e->kind.type ? row + 1 : 0;
+  return row >= 0 && ws_row_info(backend, row).type == e->kind.type ? row + 1 : 0;
 }
 
 /* The table of the library also serves other devices of the same architecture and, of GPUs, size. */

@@ -102,9 +102,13 @@ def test_info_and_its_json_agree():
     text, facts = check("info"), json.loads(check("info", "--json"))
     assert set(facts) == {"version", "build", "machine", "kernels"}
     assert max(map(len, text.splitlines())) <= 100
-    lines = [line.split(None, 1) for line in text.splitlines() if line.startswith("  ")]
+    lines = [line.split() for line in text.splitlines() if line.startswith("  ")]
     for kernel in facts["kernels"]:
-        assert [kernel["name"], "usable" if kernel["usable"] else "not on this machine"] in lines
+        item = f'{kernel["bm"]}x{kernel["bn"] * max(1, kernel["coarse_factor"])}'
+        told = [kernel["family"], item, *(str(kernel[key]) for key in ("bk", "n_stages", "n_threads", "shared_bytes"))]
+        assert [kernel["name"], *told, *("usable" if kernel["usable"] else "not on this machine").split()] in lines
+        assert kernel["type"] == kernel["name"][0] and kernel["backend"] == ("cuda" if kernel["n_threads"] else "cpu")
+        assert all(type(kernel[key]) is bool for key in ("has_split_k", "is_ping_pong", "is_fma"))
     for section in ("build", "machine"):
         for key, value in facts[section].items():
             assert re.search(rf"^  {re.escape(key)} +{re.escape(value)}$", text, re.MULTILINE)

@@ -17,14 +17,14 @@ int n_parts(wsgemm_type type) { return type_is_complex(type) ? 2 : 1; }
 
 /* ---- Rows of slices, and what explain says of them --------------------------------------------------------------------------------- */
 
-wsgemm_math math_of(const char *name) { return strstr(name, OF_ONE_PRODUCT) ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT; }
+wsgemm_math math_of(const char *name) { return row_is_of(name, OF_ONE_PRODUCT) ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT; }
 
-void open_sliced(wsgemm_type type, const char *product) {
+void open_sliced(wsgemm_type type, const char *families) {
   int n_kept = 0;
   rows_open(&rows, type);
   for (int i = 0; i < rows.n_rows; i++) {
     wsgemm_handle *h = rows.handle[i];
-    if (!strstr(rows.row[i].name, product)) {
+    if (!is_of_family(&rows.row[i].info, families)) {
       CHECK(wsgemm_destroy(h) == WSGEMM_SUCCESS, "destroy");
       continue;
     }
@@ -32,18 +32,16 @@ void open_sliced(wsgemm_type type, const char *product) {
     rows.row[n_kept] = rows.row[i], rows.handle[n_kept++] = h;
   }
   rows.n_rows = n_kept;
-  REQUIRE(n_kept > 0, "no row of type %c is called %s", type_letter(type), product);
+  REQUIRE(n_kept > 0, "no row of type %c is of %s", type_letter(type), families);
 }
-
-static bool is_of_type(const char *name, wsgemm_type type) { return name[0] == type_letter(type); }
 
 wsgemm_handle *pedantic_handle(wsgemm_type type) {
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
-    const char *name = wsgemm_kernel_name(i);
-    if (is_of_type(name, type) && strncmp(name + 1, "gemm_simt_", 10) == 0 && wsgemm_kernel_usable(i)) {
-      REQUIRE(wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS && wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS &&
+    const wsgemm_kernel_info info = row_info_at(i);
+    if (info.type == type && is_of_family(&info, "simt") && info.is_usable) {
+      REQUIRE(wsgemm_set_kernel(h, info.name) == WSGEMM_SUCCESS && wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS &&
                   wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS,
               "%s", wsgemm_last_error());
       return h;
@@ -58,10 +56,8 @@ void workspace_of(wsgemm_handle *h, void *memory, size_t bytes) {
 }
 
 const char *kernel_of(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
-  static char text[4096], name[128];
-  REQUIRE(wsgemm_explain(h, d, text, sizeof text) < sizeof text, "a long explanation");
-  const char *line = strstr(text, "\nkernel: ");
-  REQUIRE(line && sscanf(line, " kernel: %127s", name) == 1, "explained as: %s", text);
+  static char name[128];
+  REQUIRE(explained_text(h, d, "kernel", name), "no kernel is explained");
   return name;
 }
 
@@ -87,12 +83,12 @@ int64_t n_fallbacks(void) {
 
 static bool can_slice(wsgemm_type type) {
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
-    const char *name = wsgemm_kernel_name(i);
+    const wsgemm_kernel_info info = row_info_at(i);
     wsgemm_handle *h = NULL;
-    if (!is_of_type(name, type) || !strstr(name, OF_THREE_PRODUCTS) || !wsgemm_kernel_usable(i)) continue;
-    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    if (info.type != type || !is_of_family(&info, OF_THREE_PRODUCTS) || !info.is_usable) continue;
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, info.name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const wsgemm_gemm_desc d = to_explain(type, 512, 512, 512);
-    const bool is_used = strcmp(kernel_of(h, &d), name) == 0;
+    const bool is_used = strcmp(kernel_of(h, &d), info.name) == 0;
     wsgemm_destroy(h);
     if (is_used) return true;
   }

@@ -19,14 +19,14 @@ int n_parts(wsgemm_type type);
 /* gpu_open; ends the process with 77 (skipped) where no row of slices of this type is used. */
 void gpu_open_for_slices(wsgemm_type type);
 
-/* What their names contain. */
-#define OF_THREE_PRODUCTS "_f16x3_"
-#define OF_ONE_PRODUCT "_f16x1_"
-#define OF_ANY_PRODUCTS "_f16x"
+/* Their families. */
+#define OF_THREE_PRODUCTS "f16x3"
+#define OF_ONE_PRODUCT "f16x1"
+#define OF_ANY_PRODUCTS "f16x3 f16x1"
 
-/* Those of the type whose names contain `product`, each in its numerics class; until rows_close(&rows). */
+/* Those of the type and the families, each in its numerics class; until rows_close(&rows). */
 extern struct rows_of_type rows;
-void open_sliced(wsgemm_type type, const char *product);
+void open_sliced(wsgemm_type type, const char *families);
 wsgemm_math math_of(const char *name);
 
 /* By multiply-adds in the order of k, uncut: what unfit rows and columns are left to has its bits. */

@@ -32,9 +32,7 @@ void twice_free(struct twice *x) { gpu_free(x->memory[0]), gpu_free(x->memory[1]
 
 /* ---- Settings, runs, pieces --------------------------------------------------------------------------------------------------------------- */
 
-static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL,
-                                         WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
-enum { N_POLICIES = sizeof policies / sizeof policies[0], N_QUANTA = 3, GUARD = 4096 };
+enum { N_QUANTA = 3, GUARD = 4096 };
 
 /* With memory for no piece the call that d says has PEDANTIC's bits, not those of slices. */
 static void without_memory(wsgemm_handle *h, const wsgemm_gemm_desc *d, size_t c_bytes, void *memory,
@@ -72,7 +70,7 @@ void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, siz
     for (int turn = 0; turn < N_POLICIES * N_QUANTA * 2; turn++) {
       const int policy = turn % N_POLICIES, quantum = turn / N_POLICIES % N_QUANTA, in_pieces = turn / (N_POLICIES * N_QUANTA);
       if (in_pieces && few == 0) continue;
-      wsgemm_set_policy(h, policies[policy]), wsgemm_set_quantum(h, quantum);
+      wsgemm_set_policy(h, all_policies[policy]), wsgemm_set_quantum(h, quantum);
       workspace_of(h, in_pieces ? memory + GUARD : NULL, in_pieces ? few : 0);
       for (int run = 0; run < (check_scale() > 1 ? 1 : 5); run++) {
         d.a = a.at[run % 2], d.b = b.at[run / 2 % 2], d.c = c.at[run % 2];
@@ -82,7 +80,7 @@ void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, siz
         char text[DESCRIPTION_BYTES];
         if (n_calls++ == 0) first = digest;
         CHECK(digest == first, "%s: %s, policy %d, quantum %d%s: other bits than %s", rows.row[i].name, gemm_describe(&d, text),
-              (int)policies[policy], quantum, in_pieces ? ", in pieces" : "", rows.row[0].name);
+              (int)all_policies[policy], quantum, in_pieces ? ", in pieces" : "", rows.row[0].name);
       }
     }
     without_memory(h, &d, c_bytes, memory + GUARD, first);
@@ -259,7 +257,7 @@ static void batch_on(wsgemm_handle *h, const char *row, void *few, size_t few_by
   d.batch_count = COUNT, d.stride_a = a.stride, d.stride_b = b.stride, d.stride_c = c.stride;
   size_t bytes = 0;
   CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  if (strstr(row, OF_THREE_PRODUCTS) && a.stride != 0 && b.stride != 0)
+  if (row_is_of(row, OF_THREE_PRODUCTS) && a.stride != 0 && b.stride != 0)
     CHECK(bytes > few_bytes, "%zu bytes for all products", bytes);
   workspace_of(h, few, few ? few_bytes : 0);
   CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());

@@ -448,7 +448,7 @@ static void classes_of_rows(void) {
       REQUIRE(wsgemm_set_math(rows.handle[i], own) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       const char *kernel = kernel_of(rows.handle[i], &d);
       const bool is_right = used == math_of(rows.row[i].name) && d.k >= 128 ? strcmp(kernel, rows.row[i].name) == 0
-                                                                            : strstr(kernel, OF_ANY_PRODUCTS) == NULL;
+                                                                            : !row_is_of(kernel, OF_ANY_PRODUCTS);
       CHECK(is_right, "%s, math %d of the handle, %d of the descriptor, k = %lld: %s", rows.row[i].name, (int)own, (int)asked,
             (long long)d.k, kernel);
     }
@@ -464,14 +464,14 @@ void tf32_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* A kernel of this type and kind ("_simt_") is used. */
-static void check_kind(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *kind, const char *who) {
-  const char *kernel = kernel_of(h, d), *rest = strchr(kernel, '_');
-  CHECK(kernel[0] == type_letter(d->type_a) && rest && strncmp(rest, kind, strlen(kind)) == 0, "%s: %s", who, kernel);
+/* A kernel of this type and family is used. */
+static void check_kind(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *family, const char *who) {
+  const char *kernel = kernel_of(h, d);
+  CHECK(row_info(kernel).type == d->type_a && row_is_of(kernel, family), "%s: %s", who, kernel);
 }
 
 void unforced_of(wsgemm_type type) {
-  static const char multiply_adds[] = "_simt_";
+  static const char multiply_adds[] = "simt";
   const wsgemm_gemm_desc d = to_explain(type, 2048, 2048, 2048), short_k = to_explain(type, 2048, 2048, 64);
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");

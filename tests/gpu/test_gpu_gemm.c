@@ -7,9 +7,6 @@
 #include <string.h>
 
 static struct check_random dice;
-static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL,
-                                         WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH,      WSGEMM_POLICY_AUTO};
-enum { N_POLICIES = sizeof policies / sizeof policies[0] };
 
 /* What C may be: of 16-bit types also the other one, and floats. */
 static wsgemm_type type_c_of(wsgemm_type type, int turn) {
@@ -23,20 +20,17 @@ struct use {
   int n_ks;
   wsgemm_math math;
 };
-static const struct use *use_of(const char *name) {
+static const struct use *use_of(const wsgemm_kernel_info *row) {
   static const struct use any = {{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 100}, 18, WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
-  return strstr(name, "_k2")                                 ? &in_parts
-         : strstr(name, "_f16x3") || strstr(name, "_bf16x6") ? &in_slices
-         : strstr(name, "_f16x1")                            ? &in_one_slice
-                                                             : &any;
+  return row->k_parts > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
 
 /* Each row on its own, so that the reference is no larger than its work item asks for. */
 static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum judge how, int part) {
-  const struct use *use = use_of(rows->row[i].name);
+  const struct use *use = use_of(&rows->row[i].info);
   const int64_t side = 2 * (rows->row[i].mr > rows->row[i].nr ? rows->row[i].mr : rows->row[i].nr) + 1;
   if (use->math == WSGEMM_MATH_TF32 && how != JUDGE_EXACT) return;
   CHECK(wsgemm_set_math(rows->handle[i], use->math) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -78,7 +72,7 @@ static void shapes(void) {
       for (int i = 0; i < rows.n_rows; i++)
         for (int t = 0, n_turns = check_scale() > 4 ? 1 : 4; t < n_turns; t++) {
           const int turn = n_turns == 1 ? (int)check_random_in(&dice, 0, 3) : t;
-          const wsgemm_policy policy = policies[check_random_in(&dice, 0, N_POLICIES - 1)];
+          const wsgemm_policy policy = all_policies[check_random_in(&dice, 0, N_POLICIES - 1)];
           const int quantum = (int)check_random_in(&dice, 0, 3);
           REQUIRE(wsgemm_set_policy(rows.handle[i], policy) == WSGEMM_SUCCESS &&
                       wsgemm_set_quantum(rows.handle[i], quantum) == WSGEMM_SUCCESS,
@@ -163,10 +157,12 @@ static void spreading(void) {
 }
 
 /* Those of three slices come after those of two, where one is forced. */
-static bool is_sliced(const char *name) { return strstr(name, "_f16x3") || strstr(name, "_bf16x6"); }
+static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1; }
 /* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds beside tensor cores. */
 enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, N_SUMS };
-static int sums_of(const char *name) { return is_sliced(name) ? SUMS_SLICED : strstr(name, "_fma16_") ? SUMS_FMA16 : SUMS_PLAIN; }
+static int sums_of(const wsgemm_kernel_info *row) {
+  return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
+}
 
 /* One digest for all rows that sum in the same order, whatever policy, quantum, run. */
 static void bits(void) {
@@ -181,20 +177,20 @@ static void bits(void) {
       unsigned long long first[N_SUMS] = {0};
       int n_calls[N_SUMS] = {0};
       for (int i = 0; i < rows.n_rows; i++) {
-        const int sums = sums_of(rows.row[i].name);
+        const int sums = sums_of(&rows.row[i].info);
         for (int policy = 0; policy < N_POLICIES; policy++)
           for (int turn = 0; turn < 3; turn++) {
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&dice);
             case_store(&stage, &d, &where);
-            wsgemm_set_policy(rows.handle[i], policies[policy]);
+            wsgemm_set_policy(rows.handle[i], all_policies[policy]);
             wsgemm_set_quantum(rows.handle[i], turn);
             CHECK(call_on_device(&stage, rows.handle[i], &d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
             const unsigned long long digest = matrix_digest(&stage.stored[2]);
             if (n_calls[sums]++ == 0) first[sums] = digest;
             CHECK(digest == first[sums], "%s, policy %d, quantum %d: other bits than those before it", rows.row[i].name,
-                  (int)policies[policy], turn);
+                  (int)all_policies[policy], turn);
           }
       }
       stage_free(&stage);

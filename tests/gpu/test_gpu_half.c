@@ -223,8 +223,9 @@ static void few_k_blocks_from_memory(void) {
       for (int beta = 0; beta < 2; beta++) {
         unsigned long long first = 0;
         for (int i = 0; i < rows.n_rows; i++) {
-          if (!strstr(rows.row[i].name, "_wgmma_") || strstr(rows.row[i].name, "_k2")) continue; /* k2: another order */
-          const int n_turns = strstr(rows.row[i].name, "_128x64x64_c2_x2") ? 20 : 4; /* the row with turns, which this is about */
+          const wsgemm_kernel_info *row = &rows.row[i].info;
+          if (!is_of_family(row, "wgmma") || row->k_parts > 1) continue; /* parts of k: another order */
+          const int n_turns = row->is_ping_pong ? 20 : 4;                /* what this is about */
           for (int turn = 0; turn < n_turns; turn++) {
             wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
             d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;

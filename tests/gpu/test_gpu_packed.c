@@ -393,11 +393,11 @@ static void gain_of(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
   void *const a = gpu_copy(host_a, a_floats * sizeof *host_a), *const b = gpu_copy(host_b, b_floats * sizeof *host_b),
               *const c = gpu_alloc(c_floats * sizeof *host_c);
   d.a = a, d.b = b, d.c = c;
-  CHECK(strstr(kernel_of(h, &d), "gemm_simt_"), "without a packed operand: %s", kernel_of(h, &d));
+  CHECK(row_is_of(kernel_of(h, &d), "simt"), "without a packed operand: %s", kernel_of(h, &d));
   struct packing p = packing_new(h, &d, true);
   pack_into(&p, h, &d, true);
   d.packed_b = p.record;
-  CHECK(strstr(kernel_of(h, &d), OF_THREE_PRODUCTS) && explained_is(h, &d, "packed", "b"), "with a packed operand: %s",
+  CHECK(row_is_of(kernel_of(h, &d), OF_THREE_PRODUCTS) && explained_is(h, &d, "packed", "b"), "with a packed operand: %s",
         kernel_of(h, &d));
   for (int turn = 0; turn < 2; turn++) {
     GPU(cudaMemset(c, 0xff, c_floats * sizeof *host_c));

@@ -16,20 +16,20 @@ static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(f
 static struct check_random dice;
 
 /* Kernels on Hopper's tensor cores, also those of slices, cut no k. */
-static bool never_splits(const char *row) { return strstr(row, "_wgmma_") || strstr(row, "f16x"); }
+static bool never_splits(const wsgemm_kernel_info *row) { return is_of_family(row, "wgmma f16x3 bf16x6 f16x1"); }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are all the same few. */
-static bool sums_otherwise(wsgemm_type type, const char *row, bool is_pedantic) {
-  return never_splits(row) || (type_is_half(type) && strstr(row, "_vec_")) || (!is_pedantic && strstr(row, "_fma16_"));
+static bool sums_otherwise(wsgemm_type type, const wsgemm_kernel_info *row, bool is_pedantic) {
+  return never_splits(row) || (type_is_half(type) && is_of_family(row, "vec")) || (!is_pedantic && is_of_family(row, "fma16"));
 }
 
 /* NULL, or for types whose automatic choice would be such a kernel a handle that forces another. */
 static wsgemm_handle *handle_that_splits(wsgemm_type type) {
   wsgemm_handle *h = NULL;
   for (int i = 0; i < wsgemm_kernel_count() && type_is_half(type) && !h; i++) {
-    const char *name = wsgemm_kernel_name(i);
-    if (strcmp(wsgemm_kernel_backend(i), "cuda") != 0 || name[0] != type_letter(type) || never_splits(name)) continue;
-    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    const wsgemm_kernel_info info = row_info_at(i);
+    if (strcmp(info.backend, "cuda") != 0 || info.type != type || never_splits(&info)) continue;
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, info.name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   }
   return h;
 }
@@ -51,7 +51,7 @@ static void within_bound(void) {
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = 0; i < rows.n_rows; i++) {
         if (i > 0 && check_random_in(&dice, 1, check_scale()) > 1) continue;
-        for (int turn = 0; turn < (never_splits(rows.row[i].name) ? 0 : 3); turn++) {
+        for (int turn = 0; turn < (never_splits(&rows.row[i].info) ? 0 : 3); turn++) {
           wsgemm_gemm_desc d =
               gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
@@ -107,7 +107,7 @@ static void check_bits_of_shape(const struct rows_of_type *rows, int s, bool is_
   int n_calls = 0;
   for (int i = is_half ? 0 : -1; i < (is_vector ? 0 : rows->n_rows); i++) {
     if (n_calls > 0 && check_random_in(&dice, 1, check_scale()) > 1) continue;
-    for (int turn = 0; turn < (i >= 0 && sums_otherwise(rows->type, rows->row[i].name, is_pedantic) ? 0 : 12); turn++) {
+    for (int turn = 0; turn < (i >= 0 && sums_otherwise(rows->type, &rows->row[i].info, is_pedantic) ? 0 : 12); turn++) {
       wsgemm_handle *made = NULL, *h = i < 0 ? NULL : rows->handle[i];
       if (i < 0) {
         REQUIRE(wsgemm_create(&made) == WSGEMM_SUCCESS, "handle");

@@ -127,7 +127,7 @@ static void *work(void *argument) {
     const struct job *chosen[N_STREAMS];
     for (int s = 0; s < N_STREAMS; s++) {
       chosen[s] = &jobs[check_random_in(&own, 0, N_JOBS - 1)];
-      wsgemm_set_policy(handle[s], (wsgemm_policy)check_random_in(&own, WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FOREACH));
+      wsgemm_set_policy(handle[s], all_policies[check_random_in(&own, 0, N_POLICIES - 1)]);
       wsgemm_set_quantum(handle[s], (int)check_random_in(&own, 0, 2));
       if (begin_job(handle[s], chosen[s], c[s], stream[s]) != WSGEMM_SUCCESS && self->n_failed++ == 0)
         snprintf(self->first_failure, sizeof self->first_failure, "%s", wsgemm_last_error());

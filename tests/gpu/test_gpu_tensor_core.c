@@ -54,8 +54,6 @@ static uint16_t *on_device(wsgemm_type type, const float *x, size_t n) {
   return device;
 }
 
-static bool is_on_tensor_cores(const char *name) { return strstr(name, "_mma16_") || strstr(name, "_wgmma_"); }
-
 /* In invariant mode no row cuts k. */
 static void check_row(const struct format *f, wsgemm_handle *h, const char *name, const operands *x, int64_t k,
                       wsgemm_gemm_desc *d) {
@@ -89,7 +87,7 @@ static void elements(void) {
       d.a = a, d.b = b, d.c = gpu_alloc(N * N * sizeof(float)), d.type_c = WSGEMM_F32;
       int n_rows = 0;
       for (int i = 0; i < rows.n_rows; i++) {
-        if (!is_on_tensor_cores(rows.row[i].name)) continue;
+        if (!is_of_family(&rows.row[i].info, "mma16 wgmma")) continue;
         REQUIRE(wsgemm_set_invariant(rows.handle[i], 1) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
         check_row(&formats[t], rows.handle[i], rows.row[i].name, &x, k, &d);
         n_rows += explained_is(rows.handle[i], &d, "kernel", rows.row[i].name);
@@ -117,7 +115,7 @@ static void zeros(void) {
     d.a = a, d.b = b, d.c = gpu_alloc(N * N * sizeof(float)), d.type_c = WSGEMM_F32;
     rows_open(&rows, formats[t].type);
     for (int i = 0; i < rows.n_rows; i++)
-      if (is_on_tensor_cores(rows.row[i].name)) check_row(&formats[t], rows.handle[i], rows.row[i].name, &x, K, &d);
+      if (is_of_family(&rows.row[i].info, "mma16 wgmma")) check_row(&formats[t], rows.handle[i], rows.row[i].name, &x, K, &d);
     rows_close(&rows);
     gpu_free(a), gpu_free(b), gpu_free(d.c);
     operands_free(&x);

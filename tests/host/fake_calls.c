@@ -33,6 +33,12 @@ const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse) {
   return NULL;
 }
 
+const ws_cuda_row *row_of(const fake_launch *l) { return l->row_idx < 0 ? NULL : &gpu_rows[l->row_idx]; }
+
+bool is_of(const fake_launch *l, const char *family) { return row_of(l) && strcmp(row_of(l)->family, family) == 0; }
+
+bool is_split(const fake_launch *l) { return strcmp(l->entry, "split") == 0 || strcmp(l->entry, "split_clc") == 0; }
+
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
   const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->k_parts;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
@@ -101,6 +107,16 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   CHECK(status == WSGEMM_SUCCESS || fake.n_launches == 0, "%s: a launch, and then %s", gemm_describe(d, text),
         wsgemm_status_name(status));
   return status;
+}
+
+bool writes_output(const fake_launch *l) {
+  return strcmp(l->kernel, "pitch") != 0 && strcmp(l->kernel, "maxima") != 0 && !strstr(l->kernel, "slices_");
+}
+
+int n_writing_launches(void) {
+  int n = 0;
+  for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) n += writes_output(&fake.launch[i]);
+  return n;
 }
 
 const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d) {

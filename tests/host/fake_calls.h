@@ -19,6 +19,10 @@ extern const ws_cuda_row *const gpu_rows;
 extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
+/* The row whose kernel was launched; NULL: the kernel is no row's. And whether that is one of the family, or an entry point of split-k. */
+const ws_cuda_row *row_of(const fake_launch *l);
+bool is_of(const fake_launch *l, const char *family);
+bool is_split(const fake_launch *l);
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count);
 wsgemm_handle *handle_of_row(const ws_cuda_row *row);
 
@@ -34,6 +38,11 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
+
+/* Whether a launch writes C, or the sums of its columns: all but those that copy operands or split them into slices. */
+bool writes_output(const fake_launch *l);
+/* How many of those that are written down do. */
+int n_writing_launches(void);
 
 /* A product on host memory must be right, and no launch. */
 void expect_cpu_works(const char *when);

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda/host/row_table.h"
+
 #define NAME(name, version) #name,
 const char *const fake_function_names[FAKE_N_FUNCTIONS] = {FAKE_ENTRIES(NAME)};
 #undef NAME
@@ -369,6 +371,7 @@ static CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *image, CU
 static CUresult fake_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
   ENTER(cuLibraryGetKernel);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   int i = 0;
   while (i < n_kernels && !(kernels[i].library == (const fake_library *)library && strcmp(kernels[i].name, name) == 0)) i++;
   if (i == N_KERNELS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -397,6 +400,7 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
   ENTER(cuLibraryGetGlobal);
   if (!library) return leave(CUDA_ERROR_INVALID_HANDLE);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const CUcontext context = fake_current();
   const int device = context->device;
   const struct {
@@ -476,6 +480,7 @@ static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
 static CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
   ENTER(cuKernelGetFunction);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   *function = (CUfunction)kernel;
   return leave(result);
 }
@@ -523,6 +528,17 @@ static unsigned cluster_of(const CUlaunchConfig *c) {
   return 1;
 }
 
+/* An entry point is called after its row, and then after itself. */
+static void find_row(fake_launch *l, const char *kernel) {
+  l->row_idx = -1;
+  for (int r = 0; r < WS_N_CUDA_ROWS; r++) {
+    const size_t length = strlen(ws_cuda_rows[r].name);
+    if (strncmp(kernel, ws_cuda_rows[r].name, length) != 0 || kernel[length] != '_') continue;
+    l->row_idx = r;
+    snprintf(l->entry, sizeof l->entry, "%s", kernel + length + 1);
+  }
+}
+
 static void copy_args(fake_launch *l, const void *parameter) {
   if (strcmp(l->kernel, "pitch") == 0) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
@@ -541,7 +557,7 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = l->marked.gemm;
     return;
   }
-  if (!strstr(l->kernel, "_wgmma_") && !strstr(l->kernel, "f16x")) {
+  if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;
   }
@@ -593,6 +609,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .planned_threads = kernel->planned_threads,
                      .planned_shared = kernel->planned_shared};
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
+  find_row(l, kernel->name);
   copy_args(l, parameters[0]);
   check_launch(l);
   return leave(result);
@@ -613,12 +630,13 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
                                             const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                                             const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                             CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  (void)steps, (void)promotion;
+  (void)steps;
   ENTER(cuTensorMapEncodeTiled);
   if (!is_map_good(rank, address, dims, strides, box) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       swizzle != CU_TENSOR_MAP_SWIZZLE_128B || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return leave(CUDA_ERROR_INVALID_VALUE);
-  const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type};
+  const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type,
+                         promotion};
   _Static_assert(sizeof held <= sizeof *map, "a map holds it");
   memset(map, 0, sizeof *map);
   memcpy(map, &held, sizeof held);
@@ -698,6 +716,15 @@ static CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
     return leave(CUDA_ERROR_INVALID_HANDLE);
   }
   fake.wait[fake.n_waits++] = (fake_wait){stream, *(const fake_event *)event, fake.n_launches};
+  return leave(result);
+}
+
+/* What was launched onto it is over then. */
+static CUresult fake_cuStreamSynchronize(CUstream stream) {
+  ENTER(cuStreamSynchronize);
+  if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE || breaks_capture())
+    return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  fake.stream[stream_of(stream) - fake.stream].is_busy = false;
   return leave(result);
 }
 

@@ -2,7 +2,7 @@
  * test has written into `fake`, and writes down what it was asked.
  *
  * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has to: no answer before it is
- * initialised, contexts in a stack for each thread, no loading while somebody captures unless the thread is in the relaxed mode, no
+ * initialised, contexts in a stack for each thread, no loading and no look-up (which may load) while somebody captures unless the thread is in the relaxed mode, no
  * launch that a device would refuse. Device memory is address space without access, so that a read on the CPU ends the test. */
 #ifndef WSGEMM_TESTS_FAKE_DRIVER_H
 #define WSGEMM_TESTS_FAKE_DRIVER_H
@@ -42,6 +42,8 @@ typedef struct fake_stream {
 /* A launch as the device would have seen it. */
 typedef struct fake_launch {
   char kernel[96];
+  int row_idx;    /* in kernels.def, of a row's kernel; else -1 */
+  char entry[16]; /* of the row's: "queue", "split", ... */
   int device;
   CUcontext context;
   CUstream stream;
@@ -70,6 +72,7 @@ typedef struct fake_map {
   uint64_t address, dims[3], strides[2];
   uint32_t box[2];
   CUtensorMapDataType type;
+  CUtensorMapL2promotion promotion;
 } fake_map;
 
 /* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */

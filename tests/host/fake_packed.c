@@ -10,14 +10,14 @@ const wsgemm_math sliced_maths[N_SLICED_MATHS] = {WSGEMM_MATH_DEFAULT, WSGEMM_MA
 int unit_of(wsgemm_type type) { return type == WSGEMM_C32 ? 2 : 1; }
 
 /* The row that multiplies the slices that operands have at first. */
-static const char *row_of(wsgemm_type type, wsgemm_math math) {
+static const char *name_of_row(wsgemm_type type, wsgemm_math math) {
   static const char *const rows[2][2] = {{"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x1_128x64x64_c2_x1"},
                                          {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x1_64x64x32_c2_x1"}};
   return rows[type == WSGEMM_C32][math == WSGEMM_MATH_TF32];
 }
 
 wsgemm_handle *handle_for(wsgemm_type type, wsgemm_math math) {
-  wsgemm_handle *h = forced(row_of(type, math));
+  wsgemm_handle *h = forced(name_of_row(type, math));
   REQUIRE(wsgemm_set_math(h, math) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   return h;
 }
@@ -101,24 +101,33 @@ bool explained_with(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *wor
   return strstr(text, words) != NULL;
 }
 
-static const fake_launch *next_launch(int *at, char letter, const char *words) {
-  REQUIRE(*at < fake.n_launches && fake.n_launches <= FAKE_N_LAUNCHES, "%s is not launched; there are %d", words,
-          fake.n_launches);
-  const fake_launch *l = &fake.launch[(*at)++];
-  REQUIRE(strstr(l->kernel, words) && (strcmp(l->kernel, FIRST_PASS) == 0 || l->kernel[0] == letter),
-          "launch %d is %s, not %c..%s", *at - 1, l->kernel, letter, words);
+static const fake_launch *next_launch(int *at, const char *what) {
+  REQUIRE(*at < fake.n_launches && fake.n_launches <= FAKE_N_LAUNCHES, "%s is not launched; there are %d", what, fake.n_launches);
+  return &fake.launch[(*at)++];
+}
+
+/* A kernel that is no row's, called after the type, but for the first pass. */
+static const fake_launch *next_plain(int *at, wsgemm_type type, const char *name) {
+  const fake_launch *l = next_launch(at, name);
+  const bool is_first = strcmp(name, FIRST_PASS) == 0;
+  REQUIRE(strcmp(l->kernel + !is_first, name) == 0 && (is_first || l->kernel[0] == type_letter(type)), "launch %d is %s, not %s",
+          *at - 1, l->kernel, name);
+  return l;
+}
+
+static const fake_launch *next_product(int *at, wsgemm_type type, const char *family) {
+  const fake_launch *l = next_launch(at, family);
+  REQUIRE(is_of(l, family) && row_of(l)->type == type, "launch %d is %s, not %s", *at - 1, l->kernel, family);
   return l;
 }
 
 struct chain next_chain(int *at, wsgemm_type type, wsgemm_math math, bool cuts) {
   const bool is_tf32 = math == WSGEMM_MATH_TF32;
-  const char letter = type_letter(type);
   struct chain c = {0};
-  if (cuts)
-    c.first_pass = next_launch(at, letter, FIRST_PASS), c.slices = next_launch(at, letter, is_tf32 ? "slices_1" : "slices_2");
-  c.product = next_launch(at, letter, is_tf32 ? "_f16x1_" : "_f16x3_");
-  if (!is_tf32) c.three = next_launch(at, letter, "slices_3"), c.second = next_launch(at, letter, "_bf16x6_");
-  c.marked = next_launch(at, letter, "marked");
+  if (cuts) c.first_pass = next_plain(at, type, FIRST_PASS), c.slices = next_plain(at, type, is_tf32 ? "slices_1" : "slices_2");
+  c.product = next_product(at, type, is_tf32 ? "f16x1" : "f16x3");
+  if (!is_tf32) c.three = next_plain(at, type, "slices_3"), c.second = next_product(at, type, "bf16x6");
+  c.marked = next_plain(at, type, "marked");
   return c;
 }
 

@@ -43,7 +43,7 @@ CHILD_CASE(fused) {
       REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches: %s", fake.n_launches,
               wsgemm_last_error());
       const fake_launch *l = &fake.launch[0];
-      const bool is_wgmma = strstr(l->kernel, "_wgmma_") != NULL;
+      const bool is_wgmma = is_of(l, "wgmma");
       CHECK(is_wgmma == (device == 0), "%s", l->kernel);
       check_args(is_wgmma ? &l->wgmma.epilogue : &l->args.epilogue, &d);
       check_sums(&fake.launch[1], &d, "bcolumn_sums");
@@ -63,7 +63,7 @@ CHILD_CASE(chunks) {
           fake.n_launches);
   for (int i = 0; i + 1 < fake.n_launches; i++) {
     const ws_wgmma_args *args = &fake.launch[i].wgmma;
-    if (!strstr(fake.launch[i].kernel, "_wgmma_")) continue;
+    if (!is_of(&fake.launch[i], "wgmma")) continue;
     const int64_t first = ((const char *)args->c_data - (const char *)d.c) / 2;
     CHECK((const char *)args->epilogue.residual - (const char *)d.residual == first * 2, "residual");
     CHECK((const char *)args->epilogue.bias - (const char *)d.bias == first / d.m * 2, "bias");
@@ -80,7 +80,7 @@ CHILD_CASE(apart) {
     d.beta = scalar_make(types[t], 3, 0);
     REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 3, "%d launches", fake.n_launches);
     const fake_launch *l = fake.launch;
-    CHECK(strstr(l[0].kernel, "gemm_") && !l[0].args.epilogue.is_any, "%s has an epilogue", l[0].kernel);
+    CHECK(row_of(&l[0]) && !l[0].args.epilogue.is_any, "%s has an epilogue", l[0].kernel);
     CHECK(strcmp(l[1].kernel, kernels[t][0]) == 0 && !l[1].args.beta_zero, "%s", l[1].kernel);
     CHECK((t == 0 ? (double)l[1].args.beta.s[0] : l[1].args.beta.d[0]) == 1, "the product is scaled");
     check_args(&l[1].args.epilogue, &d);

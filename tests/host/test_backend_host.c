@@ -18,7 +18,7 @@ CHILD_CASE(all_on_one_device) {
         d.a = (const char *)d.a + 4096; /* inside an allocation */
         const fake_launch *l = launch_of(NULL, &d);
         CHECK(l->device == device && l->context == fake_primary(device), "launched on device %d", l->device);
-        CHECK(l->kernel[0] == type_letter((wsgemm_type)type), "kernel %s", l->kernel);
+        CHECK(row_of(l) && row_of(l)->type == (wsgemm_type)type, "kernel %s", l->kernel);
       }
   expect_cpu_works("beside device memory");
 }
@@ -135,7 +135,7 @@ CHILD_CASE(contexts) {
 
 CHILD_CASE(streams) {
   (void)unused;
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
+  for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++)
     for (int k = 0; k < 2; k++) {
       wsgemm_handle *one = handle_of_row(&gpu_rows[0]), *two = handle_of_row(&gpu_rows[0]);
       const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 65, 40, k, 0);
@@ -304,7 +304,7 @@ CHILD_CASE(half_precision) {
         shifted.a = (const char *)d.a + shift, shifted.c = (char *)d.c + (shift & ~((int)type_bytes(types_c[to]) - 1));
         shifted.lda = shifted.ldb = shifted.ldc = 48;
         const fake_launch *l = launch_of(NULL, &shifted);
-        CHECK(l->kernel[0] == letter && l->args.type_c == told[to] && l->args.alpha.s[0] == 1.5F && l->args.beta.s[0] == -2,
+        CHECK(row_of(l)->type == types[t] && l->args.type_c == told[to] && l->args.alpha.s[0] == 1.5F && l->args.beta.s[0] == -2,
               "%c to %c: %s, C of kind %d", letter, type_letter(types_c[to]), l->kernel, l->args.type_c);
         CHECK(l->args.a.mode == (shift ? WS_COPY_ALONG_MN : WS_COPY_VECTORS_MN) && l->args.a.pairs == (shift % 4 == 0) &&
                   l->args.b.mode == WS_COPY_VECTORS_K && l->args.b.pairs,
@@ -329,7 +329,7 @@ CHILD_CASE(half_precision) {
         wsgemm_gemm_desc thin = device_desc(types[t], side ? 1 : 900, side ? 900 : 1, 100, 0);
         thin.type_c = types_c[to];
         const fake_launch *l = launch_of(NULL, &thin);
-        CHECK(l->kernel[0] == letter && (strstr(l->kernel, "_vec_") != NULL) == (side == 1), "m = 1 or n = 1: %s", l->kernel);
+        CHECK(row_of(l)->type == types[t] && (row_of(l)->kind == WS_ROW_VECTOR) == (side == 1), "m = 1 or n = 1: %s", l->kernel);
       }
       d.k = 0;
       const char name[] = {type_letter(types_c[to]), 's', 'c', 'a', 'l', 'e', '\0'};
@@ -348,7 +348,7 @@ CHILD_CASE(grid_limits) {
   (void)unused;
   const ws_cuda_row *row = gpu_row_with(WSGEMM_F32, 64, 32, 1);
   wsgemm_handle *h = handle_of_row(row);
-  for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
+  for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++) {
     wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64 * WS_SCHED_MAX_ITEMS, 1, 1, 0);
     wsgemm_set_policy(h, (wsgemm_policy)policy);
     d.lda = d.ldc = d.m;
@@ -395,8 +395,12 @@ CHILD_CASE(explanations) {
                                                                                             : 6),
           "%s: %d launches: %s", row->name, fake.n_launches, wsgemm_last_error());
     const fake_launch *l = &fake.launch[is_sliced ? 2 : 0];
-    CHECK(strncmp(l->kernel, row->name, strlen(row->name)) == 0, "%s was forced and explained, %s launched", row->name,
-          l->kernel);
+    const wsgemm_kernel_info info = row_info_at(i);
+    CHECK(l->block[0] == (unsigned)info.n_threads && l->planned_shared == info.shared_bytes &&
+              l->cluster == (unsigned)info.cluster,
+          "%s: %d threads and %d bytes are told, %u and %d launched", row->name, info.n_threads, info.shared_bytes, l->block[0],
+          l->planned_shared);
+    CHECK(row_of(l) == row, "%s was forced and explained, %s launched", row->name, l->kernel);
     wsgemm_destroy(h);
   }
   CHECK(n_cuda == n_all_gpu_rows, "%d rows of %d are registered", n_cuda, n_all_gpu_rows);
@@ -428,7 +432,7 @@ CHILD_CASE(one_element) {
       snprintf(kernel, sizeof kernel, "%s", launch_of(NULL, &d)->kernel);
       CHECK(wsgemm_set_workspace(frugal, device_memory(0), 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       CHECK(strcmp(kernel, launch_of(frugal, &d)->kernel) == 0, "%s, but without memory %s", kernel, fake.launch[0].kernel);
-      CHECK(strstr(kernel, "_vec_32x1x"), "%s", kernel);
+      CHECK(row_of(&fake.launch[0])->kind == WS_ROW_VECTOR && row_of(&fake.launch[0])->bn == 1, "%s", kernel);
     }
   wsgemm_destroy(frugal);
 }

@@ -109,8 +109,7 @@ CHILD_CASE(sums_are_passed_on) {
     fake.stream[s].is_busy = true;
     wsgemm_set_stream(h, &fake.stream[s]);
     const fake_launch *l = launch_of(h, &d);
-    CHECK(strstr(l->kernel, "_split") && (l->args.split.sums != NULL) == (s <= WS_N_SUMS), "stream %d: sums at %p", s,
-          l->args.split.sums);
+    CHECK(is_split(l) && (l->args.split.sums != NULL) == (s <= WS_N_SUMS), "stream %d: sums at %p", s, l->args.split.sums);
     if (s == WS_N_SUMS) last = l->args.split.sums;
   }
   fake.stream[WS_N_SUMS].is_busy = false;
@@ -224,6 +223,72 @@ CHILD_CASE(no_room) {
   wsgemm_destroy(h);
 }
 
+/* ---- ends that cannot be recorded ------------------------------------------------------------------------------------------------- */
+
+static bool synchronising_fails;
+static void fail_to_tell(fake_function function) {
+  const bool fails = function == FAKE_cuEventRecord || (function == FAKE_cuStreamSynchronize && synchronising_fails);
+  fake_fail(function, 1, fails, CUDA_ERROR_UNKNOWN);
+}
+
+/* A call whose event cannot be recorded, beside a capture, which does not break. */
+static void call_without_end(wsgemm_handle *h, const wsgemm_gemm_desc *d, int stream) {
+  wsgemm_set_stream(h, &fake.stream[stream]);
+  fake.stream[stream].is_busy = true;
+  fake_forget();
+  fake.before_call = fail_to_tell;
+  CHECK(wsgemm_gemm(h, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  fake.before_call = NULL;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  CHECK(fake.n_calls_of[FAKE_cuEventRecord] == 1 && fake.n_calls_of[FAKE_cuStreamSynchronize] == 1 && !fake.is_capture_broken &&
+            fake_capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL,
+        "%d events, %d waits", fake.n_calls_of[FAKE_cuEventRecord], fake.n_calls_of[FAKE_cuStreamSynchronize]);
+}
+
+/* The memory for copies: the call waits for its own stream, and others have the memory; if that fails, too, they have new memory. */
+CHILD_CASE(copies_without_end) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  fake_begin_capture(9);
+  for (int i = 0; i < 2; i++) {
+    synchronising_fails = i > 0;
+    call_without_end(h, &d, 1 + 3 * i);
+    const char *first = fake.copies[0];
+    fake_end_stream(1 + 3 * i); /* nobody can ask it any more */
+    for (int s = 2; s <= 3; s++) {
+      wsgemm_set_stream(h, &fake.stream[s + 3 * i]);
+      fake.n_waits = 0;
+      REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "stream %d: %s", s, wsgemm_last_error());
+      const char *state = (const char *)fake.launch[0].slices.operand[0].state;
+      CHECK(state >= fake.copies[0] && state < fake.copies[0] + fake.copies_bytes[0] && (fake.copies[0] != first) == (i > 0),
+            "stream %d: memory at %p, at first %p", s, (void *)fake.copies[0], (void *)first);
+      CHECK(fake.n_waits == (s == 3 || i == 0), "stream %d: %d waits", s, fake.n_waits);
+    }
+  }
+  wsgemm_destroy(h);
+}
+
+/* Sums that are passed on. */
+CHILD_CASE(sums_without_end) {
+  (void)unused;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int s = 1; s < WS_N_SUMS; s++) {
+    wsgemm_set_stream(h, &fake.stream[s]);
+    launch_of(h, &d);
+  }
+  call_without_end(h, &d, WS_N_SUMS);
+  char *last = fake.launch[0].args.split.sums;
+  wsgemm_set_stream(h, &fake.stream[WS_N_SUMS + 1]);
+  const fake_launch *l = launch_of(h, &d);
+  CHECK(last && (char *)l->args.split.sums == last, "sums at %p, not %p", l->args.split.sums, (void *)last);
+  wsgemm_destroy(h);
+}
+
+/* ---- a device with little room ----------------------------------------------------------------------------------------------------- */
+
 /* What one launch of a product writes: rows and columns of C, and how it is made. */
 static bool is_tile_of(const fake_launch *l, const fake_launch *whole) {
   return strcmp(l->kernel, whole->kernel) == 0 && l->wgmma.k == whole->wgmma.k && l->wgmma.alpha == whole->wgmma.alpha &&
@@ -293,9 +358,10 @@ CHILD_CASE(room_again) {
   wsgemm_destroy(h);
 }
 
-/* Whichever call of the driver finds no memory: ALLOC_FAILED, or the product as it should be. Where something else goes wrong: DEVICE_ERROR. */
+/* Whichever call of the driver finds no memory: the product as it should be, or ALLOC_FAILED and nothing launched that writes C; only a launch
+ * may fail after that, and what frees the memory of a graph, which has no use then: DEVICE_ERROR, as where something else goes wrong. */
 struct lack {
-  int number, captured;
+  int number, captured, chunked;
   CUresult failure;
   int *n_calls;
 };
@@ -303,17 +369,25 @@ struct lack {
 static void lack_child(void *argument) {
   const struct lack *lack = argument;
   wsgemm_handle *h = forced(sliced_row);
-  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
+  wsgemm_gemm_desc d = lack->chunked ? device_desc(WSGEMM_F32, 600, 300, 1500, 0) : device_desc(WSGEMM_F32, 64, 64, 128, 0);
   d.residual = d.c, d.ld_residual = d.ldc, d.epilogue = WSGEMM_EPILOGUE_RELU;
   wsgemm_set_stream(h, &fake.stream[1]);
   if (lack->captured) fake_begin_capture(1);
-  const wsgemm_status expected = lack->failure == CUDA_ERROR_OUT_OF_MEMORY ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
+  if (lack->chunked) REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 17 << 19), 17 << 19) == WSGEMM_SUCCESS, "memory");
   fake_forget();
   fake_fail(FAKE_ANY, lack->number, lack->number, lack->failure);
   const wsgemm_status status = wsgemm_gemm(h, &d);
   const char *name = lack->number <= fake.n_calls ? fake_function_names[fake.calls[lack->number - 1]] : "none";
-  CHECK(status == expected || (status == WSGEMM_SUCCESS && fake.n_launches == 1 + N_CUT + 1), "%s fails: %s (%s), %d launches",
-        name, wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  const bool is_lack = lack->failure == CUDA_ERROR_OUT_OF_MEMORY, has_written = n_writing_launches() > 0,
+             may_be_late = strcmp(name, "cuLaunchKernelEx") == 0 || strcmp(name, "cuMemFreeAsync") == 0;
+  /* Maps are made of arguments alone, and real drivers find no lack there; those of a second chunk come after the first. */
+  const bool is_map = strcmp(name, "cuTensorMapEncodeTiled") == 0;
+  const wsgemm_status expected = is_lack && (!has_written || is_map) ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
+  const int n_all = 1 + (lack->chunked ? 2 : 1) * N_CUT + 1;
+  CHECK(status == expected || (status == WSGEMM_SUCCESS && fake.n_launches == n_all), "%s fails: %s (%s), %d launches", name,
+        wsgemm_status_name(status), wsgemm_last_error(), fake.n_launches);
+  if (is_lack && has_written && !is_map)
+    CHECK(status == WSGEMM_SUCCESS || may_be_late, "%s fails, and C is partly written", name);
   *lack->n_calls = fake.n_calls;
   fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
   wsgemm_destroy(h);
@@ -322,13 +396,74 @@ static void lack_child(void *argument) {
 static void each_call_lacks_memory(void) {
   int *n_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(n_calls != MAP_FAILED, "shared memory");
-  for (int i = 0; i < 4; i++) {
-    struct lack lack = {0, i & 1, i & 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_OUT_OF_MEMORY, n_calls};
+  for (int i = 0; i < 6; i++) {
+    struct lack lack = {0, i & 1, i >= 4, i & 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_OUT_OF_MEMORY, n_calls};
     do lack.number++, check_in_child("a call without memory", lack_child, &lack);
     while (lack.number <= *n_calls);
     CHECK(*n_calls > 40, "%d calls of the driver", *n_calls);
   }
   munmap(n_calls, 4096);
+}
+
+/* Once C may be partly written, all that a call still needs is there: nothing but a launch may fail. (Maps: see above.) */
+static void fail_after_writing(fake_function function) {
+  const bool may_fail = function != FAKE_cuLaunchKernelEx && function != FAKE_cuTensorMapEncodeTiled;
+  fake_fail(function, 1, may_fail && n_writing_launches() > 0, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CHILD_CASE(nothing_is_needed_after_the_first_write) {
+  (void)unused;
+  const struct {
+    const char *row;
+    wsgemm_type type;
+    int64_t m, n, k;
+    size_t workspace;
+  } calls[] = {{sliced_row, WSGEMM_F32, 1000, 700, 2000, 0}, {sliced_row, WSGEMM_F32, 1000, 700, 2000, 13 << 20},
+               {NULL, WSGEMM_F64, 64, 64, 8192, 0},          {NULL, WSGEMM_F64, 64, 64, 8192, 64 << 10},
+               {NULL, WSGEMM_F16, 999, 700, 2000, 0},        {NULL, WSGEMM_F16, 999, 700, 2000, 3 << 20},
+               {NULL, WSGEMM_C32, 1000, 700, 30, 0}};
+  fake.device[0].cc = 90;
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+    int n_launches[2];
+    for (int turn = 0; turn < 2; turn++) {
+      wsgemm_handle *h = NULL;
+      REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, calls[i].row) == WSGEMM_SUCCESS, "handle");
+      if (calls[i].workspace)
+        REQUIRE(wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, calls[i].workspace), calls[i].workspace) == WSGEMM_SUCCESS,
+                "%s", wsgemm_last_error());
+      wsgemm_gemm_desc d = device_desc(calls[i].type, calls[i].m, calls[i].n, calls[i].k, 0);
+      if (calls[i].type != WSGEMM_C32) d.column_sums = (char *)device_memory(0), d.epilogue = WSGEMM_EPILOGUE_RELU;
+      fake_end_context(fake_primary(0)); /* all is to be loaded again */
+      fake_forget();
+      fake.before_call = turn ? fail_after_writing : NULL;
+      CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "call %zu: %s", i, wsgemm_last_error());
+      fake.before_call = NULL;
+      fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+      n_launches[turn] = fake.n_launches;
+      wsgemm_destroy(h);
+    }
+    CHECK(n_launches[0] == n_launches[1], "call %zu: %d launches, not %d", i, n_launches[1], n_launches[0]);
+  }
+}
+
+/* A call that finds no state for its first launch does not look for one again, when what it lacks then would end it. */
+static void no_object_after_writing(fake_function function) {
+  if (n_writing_launches() > 0 && function == FAKE_cuUserObjectCreate) fake_fail(function, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CHILD_CASE(states_are_asked_for_once) {
+  (void)unused;
+  wsgemm_handle *h = forced(sliced_row);
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 3000, 3000, 128, 0);
+  wsgemm_set_stream(h, &fake.stream[1]);
+  fake_begin_capture(1);
+  fake.before_call = no_object_after_writing;
+  fake_fail(FAKE_cuLibraryGetGlobal, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_CUT && !fake.launch[2].wgmma.sched.queue, "%d launches: %s",
+        fake.n_launches, wsgemm_last_error());
+  CHECK(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.launch[2].wgmma.sched.queue && fake.launch[4].wgmma.sched.queue,
+        "the next call has no state: %s", wsgemm_last_error());
+  wsgemm_destroy(h);
 }
 
 /* ---- memory of graphs ------------------------------------------------------------------------------------------------------------- */
@@ -447,6 +582,22 @@ CHILD_CASE(streams_of_other_contexts) {
   }
 }
 
+/* What a call on a stream of another context will launch is loaded there, and in no other. */
+CHILD_CASE(explained_in_the_streams_context) {
+  (void)unused;
+  char text[1024];
+  wsgemm_handle *h = NULL;
+  const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 64, 64, 64, 0);
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[1]) == WSGEMM_SUCCESS, "handle");
+  fake.stream[1].context = fake_other(0);
+  fake_set_current(fake_primary(0));
+  wsgemm_explain(h, &d, text, sizeof text);
+  CHECK(strstr(text, "kernel: dgemm_") && fake.n_loads == 1 && fake_current() == fake_primary(0) && fake_depth() == 1, "%s",
+        text);
+  CHECK(launch_of(h, &d)->context == fake_other(0) && fake.n_loads == 0, "%d images are loaded again", fake.n_loads);
+  wsgemm_destroy(h);
+}
+
 /* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first, but what the next call does not use. */
 CHILD_CASE(contexts_that_end) {
   (void)unused;
@@ -483,7 +634,7 @@ CHILD_CASE(few_sms) {
   fake_limit_sms(fake_other(0), 8);
   fake_set_current(fake_other(0));
   const fake_launch *l = launch_of(NULL, &d);
-  CHECK(!l->is_cooperative && !l->args.split.sums && strstr(l->kernel, "_split"), "%s", l->kernel);
+  CHECK(!l->is_cooperative && !l->args.split.sums && is_split(l), "%s", l->kernel);
   CHECK(l->args.split.n_parts == all.n_parts && l->args.split.part_k == all.part_k, "%d parts, not %d", l->args.split.n_parts,
         all.n_parts);
 }
@@ -770,10 +921,14 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"graphs_that_end", graphs_that_end},
                                           {"captured_residual_in_c", captured_residual_in_c},
                                           {"graphs_that_retain_nothing", graphs_that_retain_nothing},
+                                          {"copies_without_end", copies_without_end},
+                                          {"sums_without_end", sums_without_end},
                                           {"no_room", no_room},
                                           {"little_room", little_room},
                                           {"room_again", room_again},
                                           {"each_call_lacks_memory", each_call_lacks_memory},
+                                          {"nothing_is_needed_after_the_first_write", nothing_is_needed_after_the_first_write},
+                                          {"states_are_asked_for_once", states_are_asked_for_once},
                                           {"graphs_with_memory", graphs_with_memory},
                                           {"large_captured", large_captured},
                                           {"no_pools", no_pools},
@@ -785,6 +940,7 @@ static const struct check_case cases[] = {{"busy_streams", busy_streams},
                                           {"calls_stay_together", calls_stay_together},
                                           {"contexts", contexts},
                                           {"streams_of_other_contexts", streams_of_other_contexts},
+                                          {"explained_in_the_streams_context", explained_in_the_streams_context},
                                           {"contexts_that_end", contexts_that_end},
                                           {"reset_from_another_device", reset_from_another_device},
                                           {"few_sms", few_sms},

@@ -13,15 +13,7 @@
 static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
 static struct check_random dice;
 
-static const ws_cuda_row *row_of(const fake_launch *l) {
-  char name[96];
-  const char *entry = strrchr(l->kernel, '_');
-  REQUIRE(entry != NULL, "kernel %s", l->kernel);
-  snprintf(name, sizeof name, "%.*s", (int)(entry - l->kernel), l->kernel);
-  return gpu_row_named(name);
-}
-
-static bool is_fma16(const char *kernel) { return strstr(kernel, "gemm_fma16_") != NULL; }
+static bool is_fma16(const ws_cuda_row *row) { return strcmp(row->family, "fma16") == 0; }
 
 static wsgemm_handle *new_handle(wsgemm_math math) {
   wsgemm_handle *h = NULL;
@@ -77,8 +69,8 @@ CHILD_CASE(rows) {
     const fake_launch *l = launch_of(by_desc ? plain : pedantic, &d);
     const ws_cuda_row *row = row_of(l);
     char text[DESCRIPTION_BYTES];
-    CHECK(row->is_fma && (row->kind == WS_ROW_VECTOR || is_fma16(l->kernel)), "%s: %s", gemm_describe(&d, text), l->kernel);
-    n_of_kind[row->kind == WS_ROW_VECTOR ? 0 : strstr(l->kernel, "_split") ? 2 : 1]++;
+    CHECK(row->is_fma && (row->kind == WS_ROW_VECTOR || is_fma16(row_of(l))), "%s: %s", gemm_describe(&d, text), l->kernel);
+    n_of_kind[row->kind == WS_ROW_VECTOR ? 0 : is_split(l) ? 2 : 1]++;
     CHECK(explained_is(by_desc ? plain : pedantic, &d, "kernel", row->name), "%s: %s is not explained", text, row->name);
     if (by_desc) d.math = WSGEMM_MATH_DEFAULT;
     REQUIRE(watched_gemm(by_desc ? pedantic : plain, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -104,7 +96,7 @@ CHILD_CASE(forced_rows) {
     REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const ws_cuda_row *got = row_of(launch_of(h, &d));
     CHECK(got->is_fma && (got == row) == row->is_fma, "%s was forced under PEDANTIC, %s launched", row->name, got->name);
-    n_seen += is_fma16(row->name);
+    n_seen += is_fma16(row);
     wsgemm_destroy(h);
   }
   CHECK(n_seen >= 4, "%d rows of multiply-adds", n_seen);
@@ -117,12 +109,12 @@ CHILD_CASE(forced_without_memory) {
   char *workspace = fake_alloc(FAKE_DEVICE, 0, 4096);
   int n_seen = 0;
   for (int r = 0; r < n_all_gpu_rows; r++) {
-    if (!is_fma16(gpu_rows[r].name) || !gpu_rows[r].splits) continue;
+    if (!is_fma16(&gpu_rows[r]) || !gpu_rows[r].splits) continue;
     wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
     const wsgemm_gemm_desc d = row_desc(&gpu_rows[r], 64, 64, 8192, 0);
     REQUIRE(wsgemm_set_workspace(h, workspace, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const fake_launch *l = launch_of(h, &d);
-    CHECK(is_fma16(l->kernel) && !l->args.split.sums, "%s was forced, %s launched", gpu_rows[r].name, l->kernel);
+    CHECK(is_fma16(row_of(l)) && !l->args.split.sums, "%s was forced, %s launched", gpu_rows[r].name, l->kernel);
     n_seen++;
     wsgemm_destroy(h);
   }
@@ -138,8 +130,8 @@ CHILD_CASE(parts_of_k) {
     const wsgemm_gemm_desc d = device_desc(halves[t], 512, 512, 4096, 0);
     const fake_launch *l = launch_of(h, &d);
     const ws_split_args split = l->args.split;
-    CHECK(is_fma16(l->kernel) && strstr(l->kernel, "_split") && split.n_parts > 1 && split.sums && l->is_cooperative,
-          "%s, %d parts", l->kernel, split.n_parts);
+    CHECK(is_fma16(row_of(l)) && is_split(l) && split.n_parts > 1 && split.sums && l->is_cooperative, "%s, %d parts", l->kernel,
+          split.n_parts);
     size_t bytes = 0;
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS &&
               bytes == (size_t)split.n_parts * 512 * (size_t)split.ld * sizeof(float),
@@ -149,13 +141,14 @@ CHILD_CASE(parts_of_k) {
     CHECK(launch_of(h, &d)->args.split.sums == workspace, "not in the caller's workspace");
     REQUIRE(wsgemm_set_workspace(h, workspace, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     l = launch_of(h, &d);
-    CHECK(is_fma16(l->kernel) && strstr(l->kernel, "_split") && !l->args.split.sums && l->args.split.part_k == split.part_k,
-          "in 256 bytes: %s", l->kernel);
+    CHECK(is_fma16(row_of(l)) && is_split(l) && !l->args.split.sums && l->args.split.part_k == split.part_k, "in 256 bytes: %s",
+          l->kernel);
     REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes == 0, "invariant: %zu bytes of workspace", bytes);
-    CHECK(is_fma16(launch_of(h, &d)->kernel) && strstr(fake.launch[0].kernel, "_queue"), "invariant: %s", fake.launch[0].kernel);
+    CHECK(is_fma16(row_of(launch_of(h, &d))) && strcmp(fake.launch[0].entry, "queue") == 0, "invariant: %s",
+          fake.launch[0].kernel);
     wsgemm_gemm_desc thin = device_desc(halves[t], 1, 512, 4096, 0);
-    CHECK(is_fma16(launch_of(h, &thin)->kernel), "invariant, m = 1: %s", fake.launch[0].kernel);
+    CHECK(is_fma16(row_of(launch_of(h, &thin))), "invariant, m = 1: %s", fake.launch[0].kernel);
     wsgemm_destroy(h);
   }
 }
@@ -170,7 +163,7 @@ CHILD_CASE(epilogue) {
     d.epilogue = WSGEMM_EPILOGUE_RELU, d.out_scale = 0.5, d.residual = d.c, d.ld_residual = d.ldc;
     const fake_launch *l = launch_of(NULL, &d);
     const ws_epilogue_args *e = &l->args.epilogue;
-    CHECK(is_fma16(l->kernel) && e->is_any && e->activation == WSGEMM_EPILOGUE_RELU && e->out_scale == 0.5 && e->residual == d.c,
+    CHECK(is_fma16(row_of(l)) && e->is_any && e->activation == WSGEMM_EPILOGUE_RELU && e->out_scale == 0.5 && e->residual == d.c,
           "%s", l->kernel);
     CHECK(l->args.type_c == WS_HALF_C_F32, "C of kind %d", l->args.type_c);
   }
@@ -238,7 +231,7 @@ CHILD_CASE(tuning) {
   wsgemm_handle *h =
       handle_of_row(gpu_row_named("hgemm_fma16_64x64x32_c1")); /* by name: the lines of its class, less their row */
   d.math = WSGEMM_MATH_DEFAULT;
-  CHECK(strstr(launch_of(h, &d)->kernel, "hgemm_fma16_64x64x32_c1"), "forced: %s", fake.launch[0].kernel);
+  CHECK(row_of(launch_of(h, &d)) == gpu_row_named("hgemm_fma16_64x64x32_c1"), "forced: %s", fake.launch[0].kernel);
   wsgemm_destroy(h);
   unlink(path);
 }

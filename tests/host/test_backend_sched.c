@@ -122,7 +122,7 @@ static void on_devices(const int ccs[FAKE_N_DEVICES], const bool has_clc[FAKE_N_
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
-    for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++) {
+    for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++) {
       const char *const sched = (has_clc[device] ? with : without)[policy];
       wsgemm_handle *h = handle_with(row, (wsgemm_policy)policy, 2);
       const wsgemm_gemm_desc d = device_desc(row->type, 1024, 1024, 10, device);
@@ -160,7 +160,7 @@ CHILD_CASE(coarse_factors) {
       CHECK(wsgemm_set_coarse_factor(h, coarse) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       const fake_launch *l = launch_of(h, &d);
       if (exists) CHECK(l->args.grid.coarse == coarse, "%s for a COARSE_FACTOR of %d", l->kernel, coarse);
-      CHECK(l->kernel[0] == type_letter((wsgemm_type)type), "%s", l->kernel);
+      CHECK(row_of(l)->type == (wsgemm_type)type, "%s", l->kernel);
     }
   wsgemm_destroy(h);
 }
@@ -249,7 +249,7 @@ CHILD_CASE(first_calls_in_a_capture) {
   (void)unused;
   fake.stream[7].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   for (int type = 0; type < N_TYPES; type++)
-    for (int policy = WSGEMM_POLICY_AUTO; policy <= WSGEMM_POLICY_FOREACH; policy++)
+    for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++)
       for (int path = 0; path < 3; path++) { /* the scaling, the product, the split product */
         const int64_t side = path == 1 ? 3000 : 50;
         wsgemm_handle *h = NULL;
@@ -292,8 +292,7 @@ CHILD_CASE(split_products) {
       CHECK(bytes == (size_t)split->n_parts * N * N *
                          (type_is_half((wsgemm_type)type) ? sizeof(float) : type_bytes((wsgemm_type)type)),
             "%c: %zu bytes for %d parts", type_letter((wsgemm_type)type), bytes, split->n_parts);
-      CHECK(strstr(l->kernel, "_split") && split->n_parts > 1 && split->part_k * split->n_parts >= K &&
-                split->part_k * (split->n_parts - 1) < K,
+      CHECK(is_split(l) && split->n_parts > 1 && split->part_k * split->n_parts >= K && split->part_k * (split->n_parts - 1) < K,
             "%s: %d parts of %lld", l->kernel, split->n_parts, (long long)split->part_k);
       CHECK(l->is_cooperative == has_sums && (split->sums != NULL) == has_sums && (split->barrier != NULL) == has_sums,
             "turn %d: sums %p, cooperative %d", turn, split->sums, l->is_cooperative);
@@ -326,15 +325,14 @@ CHILD_CASE(named_rows_without_sums) {
     for (int is_row = 0; is_row < 2; is_row++) {
       const wsgemm_type type = gpu_rows[r].type;
       wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
-      char *small = fake_alloc(FAKE_DEVICE, 0, 256), with_sums[96];
+      char *small = fake_alloc(FAKE_DEVICE, 0, 256);
       wsgemm_gemm_desc d = device_desc(type, is_row ? 1 : 200, is_row ? 200 : 1, 100000, 0);
       d.transa = WSGEMM_TRANS, d.lda = 100000;
-      snprintf(with_sums, sizeof with_sums, "%s", launch_of(h, &d)->kernel);
+      const ws_cuda_row *with_sums = row_of(launch_of(h, &d));
       REQUIRE(wsgemm_set_workspace(h, small, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-      const char *without = launch_of(h, &d)->kernel;
-      CHECK(!strstr(with_sums, "_vec_") == !strstr(without, "_vec_") &&
-                !strstr(with_sums, "_fma16_") == !strstr(without, "_fma16_"),
-            "%s: %s with sums, %s without", gpu_rows[r].name, with_sums, without);
+      const ws_cuda_row *without = row_of(launch_of(h, &d));
+      CHECK(with_sums->kind == without->kind && with_sums->is_fma == without->is_fma, "%s: %s with sums, %s without",
+            gpu_rows[r].name, with_sums->name, without->name);
       wsgemm_destroy(h);
     }
 }
@@ -361,7 +359,7 @@ CHILD_CASE(split_products_by_clc) {
       REQUIRE(wsgemm_set_workspace(h, has_sums ? NULL : small, has_sums ? 0 : 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, N, N, K, device);
       const fake_launch *l = launch_of(h, &d);
-      const bool is_clc = strstr(l->kernel, "_split_clc") != NULL;
+      const bool is_clc = strcmp(l->entry, "split_clc") == 0;
       CHECK(is_clc == (calls[i].is_clc && !has_sums), "cc %d, policy %d, %s sums: %s", ccs[device], (int)calls[i].policy,
             has_sums ? "with" : "without", l->kernel);
       if (!has_sums) CHECK(l->grid[0] == l->args.sched.n_items && !l->is_cooperative, "%u blocks", l->grid[0]);
@@ -375,13 +373,10 @@ CHILD_CASE(rows_of_split_products) {
   for (int r = 0; r < n_gpu_rows; r++) {
     wsgemm_handle *h = handle_of_row(&gpu_rows[r]);
     const wsgemm_gemm_desc d = row_desc(&gpu_rows[r], 64, 64, 8192, 0);
-    char name[96];
-    snprintf(name, sizeof name, "%s", launch_of(h, &d)->kernel);
-    char *const suffix = strstr(name, "_split");
-    if (!CHECK(suffix, "%s: not split: %s", gpu_rows[r].name, name)) continue;
-    *suffix = '\0';
-    const ws_cuda_row *taken = gpu_row_named(name);
-    CHECK(taken->splits && (taken == &gpu_rows[r] || !gpu_rows[r].splits), "%s: %s is taken", gpu_rows[r].name, name);
+    const fake_launch *l = launch_of(h, &d);
+    const ws_cuda_row *taken = row_of(l);
+    CHECK(is_split(l) && taken->splits && (taken == &gpu_rows[r] || !gpu_rows[r].splits), "%s: %s is taken", gpu_rows[r].name,
+          l->kernel);
     wsgemm_destroy(h);
   }
 }

@@ -17,19 +17,13 @@ static fake_map held(const CUtensorMap *map) {
   return m;
 }
 
-static bool is_wgmma(const fake_launch *l) { return strstr(l->kernel, "gemm_wgmma_") != NULL; }
+static bool is_wgmma(const fake_launch *l) { return is_of(l, "wgmma"); }
 
 static wsgemm_gemm_desc half_desc(wsgemm_type type, wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
   wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
   d.transa = op_a, d.transb = op_b;
   d.lda = op_a == WSGEMM_NO_TRANS ? m : k, d.ldb = op_b == WSGEMM_NO_TRANS ? k : n;
   return d;
-}
-
-static const ws_cuda_row *row_of(const fake_launch *l) {
-  char name[96];
-  snprintf(name, sizeof name, "%.*s", (int)(strlen(l->kernel) - strlen("_queue")), l->kernel);
-  return gpu_row_named(name);
 }
 
 /* A matrix of lines of 16-bit elements. */
@@ -78,6 +72,33 @@ CHILD_CASE(maps) {
         l = launch_of(NULL, &d);
         CHECK(!l->wgmma.c_by_map && (l->wgmma.c_pairs != 0) == false, "a C that does not begin at 16 bytes is stored by its map");
       }
+}
+
+/* The L2 fetches blocks of 256 bytes only where lines are a multiple of 128, as those of copies are. */
+CHILD_CASE(promotions) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  static const int64_t lds[] = {512, 448, 456, 480, 504, 576};
+  for (size_t i = 0; i < sizeof lds / sizeof lds[0]; i++)
+    for (int which = 0; which < 3; which++) { /* A, B, C have such lines, the others have 1024 bytes */
+      wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
+      int64_t *const ld[] = {&d.lda, &d.ldb, &d.ldc};
+      d.lda = d.ldb = d.ldc = 512, *ld[which] = lds[i];
+      const fake_launch *l = launch_of(NULL, &d);
+      REQUIRE(is_wgmma(l) && l->wgmma.c_by_map, "kernel %s", l->kernel);
+      const CUtensorMap *const maps[] = {&l->wgmma.a.map, &l->wgmma.b.map, &l->wgmma.c};
+      for (int x = 0; x < 3; x++) {
+        const fake_map m = held(maps[x]);
+        const bool is_whole = *ld[x] * 2 % 128 == 0;
+        CHECK(m.strides[0] == (uint64_t)*ld[x] * 2 &&
+                  m.promotion == (is_whole ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B),
+              "%c, lines of %lld bytes: promotion %d", "ABC"[x], (long long)*ld[x] * 2, (int)m.promotion);
+      }
+    }
+  wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
+  d.lda = 265;
+  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
+  CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_256B, "a copy has whole lines");
 }
 
 /* TMA writes whole 16 bytes, also where a column ends within them. */
@@ -325,6 +346,7 @@ CHILD_CASE(lines_of_neighbours) {
 static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"lines_of_neighbours", lines_of_neighbours},
                                           {"maps", maps},
+                                          {"promotions", promotions},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},
                                           {"copies", copies},

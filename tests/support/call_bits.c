@@ -68,10 +68,11 @@ static unsigned long long digest(const unsigned char *bytes, size_t n) {
 static const char *drawn_row(const char *backend, wsgemm_type type, struct check_random *random) {
   const char *found = NULL;
   int n_found = 0;
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    if (wsgemm_kernel_usable(row) && !strcmp(wsgemm_kernel_backend(row), backend) &&
-        wsgemm_kernel_name(row)[0] == type_letter(type) && check_random_in(random, 0, n_found++) == 0)
-      found = wsgemm_kernel_name(row);
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    const wsgemm_kernel_info info = row_info_at(row);
+    if (info.is_usable && !strcmp(info.backend, backend) && info.type == type && check_random_in(random, 0, n_found++) == 0)
+      found = info.name;
+  }
   return found;
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 
 const wsgemm_op all_ops[4] = {WSGEMM_NO_TRANS, WSGEMM_TRANS, WSGEMM_CONJ_TRANS, WSGEMM_CONJ_NO_TRANS};
+#define POLICY_LISTED(enumerator, name) WSGEMM_POLICY_##enumerator,
+const wsgemm_policy all_policies[N_POLICIES] = {WSGEMM_POLICY_MAP(POLICY_LISTED)};
 const wsgemm_layout all_layouts[2] = {WSGEMM_COL_MAJOR, WSGEMM_ROW_MAJOR};
 int n_ops(wsgemm_type type) { return type_is_complex(type) ? 4 : 2; }
 

@@ -24,6 +24,9 @@ const char *gemm_describe(const wsgemm_gemm_desc *d, char text[DESCRIPTION_BYTES
 
 extern const wsgemm_op all_ops[4];
 extern const wsgemm_layout all_layouts[2];
+#define POLICY_COUNTED(enumerator, name) +1
+enum { N_POLICIES = 0 WSGEMM_POLICY_MAP(POLICY_COUNTED) };
+extern const wsgemm_policy all_policies[N_POLICIES];
 int n_ops(wsgemm_type type); /* how many of all_ops differ for the type: 2 or 4 */
 
 /* What the cases of one type and one largest shape share: the values, the reference, and the guarded places. */

@@ -7,29 +7,39 @@
 
 const char *rows_backend = "cpu";
 
-/* "_32x12" of a CPU row; "_128x64x16_c2" of a GPU row, whose work item is 128 x (64 * 2). */
-static bool parse_tile(const char *name, struct kernel_row *row) {
-  int bk, coarse;
-  const char *tile = strchr(name, '_');
-  while (tile && sscanf(tile, "_%dx%d", &row->mr, &row->nr) != 2) tile = strchr(tile + 1, '_');
-  if (!tile) return false;
-  if (sscanf(tile, "_%dx%dx%d_c%d", &row->mr, &row->nr, &bk, &coarse) == 4) row->nr *= coarse;
-  return true;
+wsgemm_kernel_info row_info_at(int row_idx) {
+  wsgemm_kernel_info info = {.struct_bytes = sizeof info};
+  REQUIRE(wsgemm_get_kernel_info(row_idx, &info) == WSGEMM_SUCCESS, "row %d: %s", row_idx, wsgemm_last_error());
+  return info;
+}
+
+wsgemm_kernel_info row_info(const char *name) {
+  int i = 0;
+  while (i < wsgemm_kernel_count() && strcmp(wsgemm_kernel_name(i), name) != 0) i++;
+  return row_info_at(i);
+}
+
+bool is_of_family(const wsgemm_kernel_info *row, const char *families) {
+  const size_t length = strlen(row->family);
+  for (const char *word = families; *word; word += strcspn(word, " "), word += strspn(word, " "))
+    if (strcspn(word, " ") == length && memcmp(word, row->family, length) == 0) return true;
+  return false;
+}
+
+bool row_is_of(const char *name, const char *families) {
+  const wsgemm_kernel_info info = row_info(name);
+  return is_of_family(&info, families);
 }
 
 int usable_rows(struct kernel_row rows[MAX_ROWS]) {
   int n_rows = 0, n_of_type[N_TYPES] = {0};
   REQUIRE(wsgemm_kernel_count() > 0 && wsgemm_kernel_count() <= MAX_ROWS, "%d rows in the registry", wsgemm_kernel_count());
   for (int i = 0; i < wsgemm_kernel_count(); i++) {
-    const char *name = wsgemm_kernel_name(i);
-    REQUIRE(name != NULL, "row %d has no name", i);
-    if (!wsgemm_kernel_usable(i) || strcmp(wsgemm_kernel_backend(i), rows_backend) != 0) continue;
-    const char *letter = strchr(type_letters, name[0]);
-    struct kernel_row row = {name, WSGEMM_F32, 0, 0};
-    REQUIRE(letter && parse_tile(name, &row), "row name %s", name);
-    row.type = (wsgemm_type)(letter - type_letters);
-    n_of_type[row.type]++;
-    rows[n_rows++] = row;
+    const wsgemm_kernel_info info = row_info_at(i);
+    if (!info.is_usable || strcmp(info.backend, rows_backend) != 0) continue;
+    const int coarse = info.coarse_factor > 0 ? info.coarse_factor : 1;
+    rows[n_rows++] = (struct kernel_row){info.name, info.type, info.bm, info.bn * coarse, info};
+    n_of_type[info.type]++;
   }
   for (int type = 0; type < N_TYPES; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
   return n_rows;

@@ -5,11 +5,19 @@
 
 #include "gemm_call.h"
 
+/* What the registry says of a row, by its number or its name; the process ends if there is none. */
+wsgemm_kernel_info row_info_at(int row_idx);
+wsgemm_kernel_info row_info(const char *name);
+/* Whether the row's family is one of these, with a space between two. */
+bool is_of_family(const wsgemm_kernel_info *row, const char *families);
+bool row_is_of(const char *name, const char *families);
+
 /* One registry row that this machine can run. */
 struct kernel_row {
   const char *name;
   wsgemm_type type;
-  int mr, nr; /* from the name; of a GPU row, the extents of a work item */
+  int mr, nr; /* of a GPU row, the extents of a work item */
+  wsgemm_kernel_info info;
 };
 
 /* Fills rows with the usable rows of the registry and returns how many there are; at least one for each type, or the check fails. */

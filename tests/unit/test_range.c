@@ -204,7 +204,7 @@ static struct kernel_row row_of_unit(void) {
   struct kernel_row all[MAX_ROWS], row = {0};
   const int n_all = usable_rows(all);
   for (int i = 0; i < n_all; i++)
-    if (strncmp(all[i].name, "bgemm_amx_", 10) == 0) row = all[i];
+    if (all[i].type == WSGEMM_BF16 && is_of_family(&all[i].info, "amx")) row = all[i];
   return row;
 }
 

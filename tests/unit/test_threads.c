@@ -299,19 +299,19 @@ static void forced_row_child(void *argument) {
 
 static void forced_isa_child(void *argument) {
   const char *isa = argument;
-  char text[4096], part[32];
   setenv("WSGEMM_ISA", isa, 1);
-  snprintf(part, sizeof part, "gemm_%s_", isa);
   bool is_usable = false, has_type[N_TYPES] = {false}; /* amx has one type only */
   CHECK(wsgemm_default_num_threads() >= 1, "the first call, which reads the environment");
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    if (strstr(wsgemm_kernel_name(row), part) != NULL && wsgemm_kernel_usable(row))
-      is_usable = has_type[strchr(type_letters, wsgemm_kernel_name(row)[0]) - type_letters] = true;
+  for (int row = 0; row < wsgemm_kernel_count(); row++) {
+    const wsgemm_kernel_info info = row_info_at(row);
+    if (is_of_family(&info, isa) && info.is_usable) is_usable = has_type[info.type] = true;
+  }
   CHECK((strstr(wsgemm_last_error(), "WSGEMM_ISA") != NULL) == !is_usable, "WSGEMM_ISA=%s: \"%s\"", isa, wsgemm_last_error());
   for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 500, 500, 500);
-    wsgemm_explain(NULL, &d, text, sizeof text);
-    if (has_type[type]) CHECK(strstr(text, part) != NULL, "WSGEMM_ISA=%s: no such kernel in\n%s", isa, text);
+    char kernel[128] = "";
+    REQUIRE(explained_text(NULL, &d, "kernel", kernel), "WSGEMM_ISA=%s: no kernel", isa);
+    if (has_type[type]) CHECK(row_is_of(kernel, isa), "WSGEMM_ISA=%s: %s", isa, kernel);
   }
   multiply(NULL, 150);
 }

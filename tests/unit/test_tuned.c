@@ -165,7 +165,7 @@ static unsigned long long run(struct call *x, wsgemm_handle *h) {
 
 static ws_tuning draw_tuning(struct check_random *rng) {
   static const int blocks[] = {0, 1, 7, 16, 33, 64, 100, 250, 1000, 1 << 24};
-  ws_tuning t = {.policy = (int)check_random_in(rng, 0, WSGEMM_POLICY_FOREACH),
+  ws_tuning t = {.policy = (int)check_random_in(rng, 0, WS_N_POLICIES - 1),
                  .path = (int)check_random_in(rng, 0, WS_TUNING_PACKED),
                  .mc = blocks[check_random_in(rng, 0, 9)],
                  .nc = blocks[check_random_in(rng, 0, 9)],

@@ -41,7 +41,7 @@ static void every_value(void) {
     e.kind.type = (wsgemm_type)(types % WS_N_TYPES), e.kind.type_c = (wsgemm_type)(types / WS_N_TYPES);
     check_round_trip(&e);
   }
-  for (int policy = 0; policy <= WSGEMM_POLICY_FOREACH; policy++)
+  for (int policy = 0; policy < WS_N_POLICIES; policy++)
     for (int path = 0; path <= WS_TUNING_PACKED; path++) {
       ws_tuning_entry e = plain;
       e.tuning.policy = policy, e.tuning.path = path;
