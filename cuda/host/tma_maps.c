@@ -77,8 +77,8 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_line
  * beyond (H200, 2026-11-22: one case in thousands). */
 static bool c_by_map(const ws_problem *p) {
   const int64_t stride = p->batch_count > 1 ? p->c.stride : 0;
-  return ws_is_half(p->c.type) && p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, stride) && p->c.ld < most_stride && stride >= 0 &&
-         stride < most_stride;
+  return ws_is_half(p->c.type) && p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, stride) && p->c.ld < most_stride &&
+         stride >= 0 && stride < most_stride;
 }
 
 /* Of C, or of what is like it; ld and stride in reals. */

@@ -43,7 +43,8 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
   const int64_t most = ukr->width[vectors - 1];
   for (int64_t n, j = j0; j < j1; j += n) {
     n = strip_width(j1 - j, most);
-    tile[n - 1](kb, a, a_ld, ws_operand_at(&p->b, batch, k0, j, bytes), p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale, m);
+    tile[n - 1](kb, a, a_ld, ws_operand_at(&p->b, batch, k0, j, bytes), p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale,
+                m);
   }
 }
 
@@ -72,7 +73,8 @@ static inline void plain_a(const ws_problem *p, const ws_plan *plan, const recta
       const int64_t vectors = panel_vectors(vectors_of(r->i1 - i, ukr->vl), ukr->n_vectors);
       m = ws_min(vectors * ukr->vl, r->i1 - i);
       if (plan->by_columns && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
-      panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb, j, j + n);
+      panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb,
+                    j, j + n);
     }
   }
 }

@@ -61,7 +61,8 @@ static void pack_b(packed_run *run, int64_t s, int64_t item_idx) {
   const block b = block_at(run, s);
   char *out = run->b_packed[s % 2];
   const int64_t j = item_idx * PANELS_PER_ITEM * ukr->nr, n = ws_min(PANELS_PER_ITEM * ukr->nr, b.n - j);
-  ukr->pack(n, b.kb, ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, !p->b.trans, out + j * b.kb * run->bytes, ukr->nr);
+  ukr->pack(n, b.kb, ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, !p->b.trans, out + j * b.kb * run->bytes,
+            ukr->nr);
 }
 
 static const char *packed_a(packed_run *run, int worker, const block *b, int64_t row, int64_t m) {
