@@ -105,15 +105,15 @@ static wsgemm_status open_arena(ws_arena *arena) {
   int l2_bytes = 0;
   ws_cuda.cuDeviceGetAttribute(&l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, own->device->ordinal);
   own->cache_bytes = CACHES * (size_t)ws_max(l2_bytes, 1 << 20);
-  const size_t a_bytes = ws_arena_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
-  const size_t b_bytes = ws_arena_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
-  own->c_bytes = ws_arena_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
+  const size_t a_bytes = ws_arena_bytes(p, p->a.ld, p->a.trans ? p->m : p->k, &p->a.stride, p->a.type);
+  const size_t b_bytes = ws_arena_bytes(p, p->b.ld, p->b.trans ? p->k : p->n, &p->b.stride, p->a.type);
+  own->c_bytes = ws_arena_bytes(p, p->c.ld, p->n, &p->c.stride, p->c.type);
   status = allocate(arena, a_bytes, b_bytes);
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->begin, CU_EVENT_DEFAULT));
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->end, CU_EVENT_DEFAULT));
-  if (!status) status = fill(arena, own->a, a_bytes, p->type, 3 * arena->seed);
-  if (!status) status = fill(arena, own->b, b_bytes, p->type, 3 * arena->seed + 1);
-  p->a = (const void *)(uintptr_t)own->a, p->b = (const void *)(uintptr_t)own->b, p->c = (void *)(uintptr_t)own->c;
+  if (!status) status = fill(arena, own->a, a_bytes, p->a.type, 3 * arena->seed);
+  if (!status) status = fill(arena, own->b, b_bytes, p->a.type, 3 * arena->seed + 1);
+  p->a.data = (const void *)(uintptr_t)own->a, p->b.data = (const void *)(uintptr_t)own->b, p->c.data = (void *)(uintptr_t)own->c;
   ws_arena_describe(arena);
   return status;
 }
@@ -150,7 +150,7 @@ static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
   ws_problem p;
   ws_gpu_plan plan;
   const wsgemm_status status = plan_of(arena, tuning, &p, &plan); /* loads the kernel */
-  return status ? status : fill(arena, own->c, own->c_bytes, arena->problem.type_c, 3 * arena->seed + 2);
+  return status ? status : fill(arena, own->c, own->c_bytes, arena->problem.c.type, 3 * arena->seed + 2);
 }
 
 static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
@@ -159,7 +159,7 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   float ms = 0;
   p.tuning = tuning;
   if (!p.scale.beta_zero) { /* else it might grow beyond all bounds */
-    const wsgemm_status filled = fill(arena, own->c, own->c_bytes, p.type_c, 3 * arena->seed + 2);
+    const wsgemm_status filled = fill(arena, own->c, own->c_bytes, p.c.type, 3 * arena->seed + 2);
     if (filled) return filled;
   }
   CUresult result = ws_cuda.cuMemsetD32Async(own->cache, 0, own->cache_bytes / 4, own->stream);
@@ -279,7 +279,7 @@ static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, 
       .row = plan.row_idx + 1, .policy = policy_of(&plan), .order = (int)plan.grid.group, .quantum = (int)plan.quantum};
   arena->entry.kind = ws_gpu_tuning_kind(&plan);
   add_of_row(&l, &built_in, plan.row_idx);
-  const bool is_forced = ws_forced_row(l.call.forced[WS_CUDA], p.type) != 0;
+  const bool is_forced = ws_forced_row(l.call.forced[WS_CUDA], p.a.type) != 0;
   for (int r = 0; r < ws_cuda_row_count() && !is_forced; r++)
     if (ws_gpu_plan_may_take(&plan, r) && (coarse == 0 || ws_cuda_row_at(r)->coarse == coarse)) add_of_row(&l, &built_in, r);
   *n = l.n;

@@ -211,13 +211,13 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
         t,
         "arithmetic: %s slices of FP16 of each operand%s, scaled by powers of two, their products on the tensor cores, summed "
         "in FP32; %sIEEE FP32 multiply-add where that is not accurate enough\n",
-        row->n_slices == 2 ? "two" : "one", p->type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
+        row->n_slices == 2 ? "two" : "one", p->a.type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
         row->n_slices == 2 ? "three slices of BF16, or " : "");
-  else if (ws_is_half(p->type))
+  else if (ws_is_half(p->a.type))
     ws_text_add(t,
                 row->is_fma ? "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n"
                             : "arithmetic: exact products of %s, summed in FP32 by the tensor cores, then one rounding to %s\n",
-                ws_types[p->type].name, ws_types[p->type_c].name);
+                ws_types[p->a.type].name, ws_types[p->c.type].name);
   else
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }

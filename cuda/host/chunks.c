@@ -7,12 +7,12 @@ enum { LEAST_SIDE = 256 };
 
 ws_problem ws_chunk_at(const ws_problem *p, const ws_chunks *chunks, int64_t m_first, int64_t n_first, int64_t batch_first) {
   ws_problem chunk = *p;
-  const int bytes = ws_types[p->type].bytes, bytes_c = ws_types[p->type_c].bytes;
+  const int bytes = ws_types[p->a.type].bytes, bytes_c = ws_types[p->c.type].bytes;
   chunk.m = ws_min(chunks->m, p->m - m_first), chunk.n = ws_min(chunks->n, p->n - n_first);
   chunk.batch_count = ws_min(chunks->batch, p->batch_count - batch_first);
-  chunk.a = (const char *)p->a + (batch_first * p->stride_a + m_first * (p->a_trans ? p->lda : 1)) * bytes;
-  chunk.b = (const char *)p->b + (batch_first * p->stride_b + n_first * (p->b_trans ? 1 : p->ldb)) * bytes;
-  chunk.c = (char *)p->c + (batch_first * p->stride_c + m_first + n_first * p->ldc) * bytes_c;
+  chunk.a.data = (const char *)p->a.data + (batch_first * p->a.stride + m_first * (p->a.trans ? p->a.ld : 1)) * bytes;
+  chunk.b.data = (const char *)p->b.data + (batch_first * p->b.stride + n_first * (p->b.trans ? 1 : p->b.ld)) * bytes;
+  chunk.c.data = (char *)p->c.data + (batch_first * p->c.stride + m_first + n_first * p->c.ld) * bytes_c;
   if (p->has_epilogue) {
     ws_epilogue *e = &chunk.epilogue;
     if (e->bias)

@@ -10,7 +10,7 @@ ws_chunk_bytes *ws_bytes_of_form(int n_slices) { return n_slices > 0 ? ws_sliced
 
 /* Whether the steps of the epilogue come after the product, in a launch of their own: they are one
  * rounding each anyway, where C is of the type of the sums. */
-static bool has_steps_after(const ws_problem *p) { return ws_has_steps(p) && !ws_is_half(p->type); }
+static bool has_steps_after(const ws_problem *p) { return ws_has_steps(p) && !ws_is_half(p->a.type); }
 
 static double bytes_for_residual(const ws_problem *p) {
   ws_problem copied = *p;
@@ -43,7 +43,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
 
 /* Kernels of a product by slices that are no rows, before the first of them writes to C. */
 static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device) {
-  const int is_complex = plan->product->type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
+  const int is_complex = plan->product->a.type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
   const int plain[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_FALLBACK + is_complex};
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < sizeof plain / sizeof plain[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
@@ -84,7 +84,7 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
 /* The steps are taken of C as it stands. */
 static void keep_c(ws_problem *p) {
   p->scale.beta_zero = false, p->scale.beta_one = true;
-  if (p->type == WSGEMM_F64)
+  if (p->a.type == WSGEMM_F64)
     p->scale.beta.d[0] = 1;
   else
     p->scale.beta.s[0] = 1;
@@ -94,10 +94,10 @@ static void keep_c(ws_problem *p) {
 static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, const ws_gemm_plan *plan) {
   const ws_problem *p = plan->problem;
   CUresult result;
-  if (plan->has_steps && !ws_device_plain_kernel(device, WS_KERNEL_SCALE + (int)p->type_c, &result))
+  if (plan->has_steps && !ws_device_plain_kernel(device, WS_KERNEL_SCALE + (int)p->c.type, &result))
     return ws_fail_kernel(h, "scale", device, result);
   if (p->has_epilogue && p->epilogue.column_sums &&
-      !ws_device_plain_kernel(device, WS_KERNEL_COLUMN_SUMS + (int)p->type_c, &result))
+      !ws_device_plain_kernel(device, WS_KERNEL_COLUMN_SUMS + (int)p->c.type, &result))
     return ws_fail_kernel(h, "column sums", device, result);
   if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
     return ws_fail_kernel(h, "pitch", device, result);

@@ -59,7 +59,7 @@ wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *dev
   enum { N_THREADS = 256 };
   wsgemm_status status;
   const double blocks = (double)p->m * (double)p->n * (double)p->batch_count / N_THREADS + 1;
-  ws_launch *l = add_over(h, WS_KERNEL_SCALE + (int)p->type_c, "scale", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device,
+  ws_launch *l = add_over(h, WS_KERNEL_SCALE + (int)p->c.type, "scale", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device,
                           list, &status);
   if (!l) return status;
   l->args.gemm = ws_gemm_args_of(p);
@@ -72,7 +72,7 @@ wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_devic
   wsgemm_status status;
   const ws_column_sums_args args = ws_column_sums_args_of(p);
   const double blocks = (double)ws_ceil_div(args.swapped ? p->m : p->n, STEP) * (double)p->batch_count;
-  ws_launch *l = add_over(h, WS_KERNEL_COLUMN_SUMS + (int)p->type_c, "column sums", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
+  ws_launch *l = add_over(h, WS_KERNEL_COLUMN_SUMS + (int)p->c.type, "column sums", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
                           device, list, &status);
   if (l) l->args.column_sums = args;
   return status;

@@ -50,7 +50,7 @@ static ws_place place_of_thread(int *device) {
 ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
   enum { MOST = 6 };
   const bool reads_ab = !ws_product_is_zero(p);
-  const void *pointers[MOST] = {p->c, reads_ab ? p->a : NULL, reads_ab ? p->b : NULL};
+  const void *pointers[MOST] = {p->c.data, reads_ab ? p->a.data : NULL, reads_ab ? p->b.data : NULL};
   if (p->has_epilogue) pointers[3] = p->epilogue.bias, pointers[4] = p->epilogue.residual, pointers[5] = p->epilogue.column_sums;
   int n_device_only = 0, n_host = 0, n_managed = 0;
   *device = -1;

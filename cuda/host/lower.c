@@ -127,7 +127,7 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
   }
   if (status) return status;
   const ws_marked_args args = ws_fallback_args_of(chunk, &sliced);
-  return ws_add_fallback(h, chunk->type, &args, device, list);
+  return ws_add_fallback(h, chunk->a.type, &args, device, list);
 }
 
 wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,

@@ -34,13 +34,13 @@ void ws_align_copy_to(ws_strided *x, char *to, ws_pitch_operand *op) {
 
 /* In units of 16 bits, of which C's elements are several. */
 double ws_copy_c(ws_problem *p, char *to, ws_pitch_operand *op) {
-  const int64_t units = ws_types[p->type_c].bytes / BYTES;
-  ws_strided c = {.data = p->c,
+  const int64_t units = ws_types[p->c.type].bytes / BYTES;
+  ws_strided c = {.data = p->c.data,
                   .length = p->m * units,
                   .n_lines = p->n,
                   .n_products = p->batch_count,
-                  .ld = p->ldc * units,
-                  .stride = p->stride_c * units};
+                  .ld = p->c.ld * units,
+                  .stride = p->c.stride * units};
   ws_align_copy_to(&c, to, op);
   p->epilogue.residual = to, p->epilogue.ld_residual = c.ld / units, p->epilogue.stride_residual = c.stride / units;
   return ceil((double)c.ld * (double)c.n_lines * (double)c.n_products * BYTES / ALIGN) * ALIGN;

@@ -81,12 +81,12 @@ static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
   const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan), shares_a = row->cluster > row->k_parts;
-  const double k = (double)p->k * ws_types[p->type].n_real, fades = 1000 / (1000 + k);
+  const double k = (double)p->k * ws_types[p->a.type].n_real, fades = 1000 / (1000 + k);
   const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_full && !row->turns ? 850 : 0;
   const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
   const double last_k = is_full && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
   const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
-  const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->type].n_real;
+  const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real;
   return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us) + item_us * last_k;
 }
 
@@ -96,7 +96,7 @@ static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms)
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
-  if (row->type != p->type || (plan->split.n_parts > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
+  if (row->type != p->a.type || (plan->split.n_parts > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
@@ -120,7 +120,7 @@ static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
 /* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
  * handle asks for, if there are any. */
 static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
-  const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->type);
+  const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->a.type);
   if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
   const int coarse = (int)call->settings.coarse;
   int best = -1;
@@ -207,15 +207,15 @@ double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *dev
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   const bool is_by_map = ws_is_by_map(plan->kind); /* copied, if need be */
-  ws_tuning_kind kind = {.type = p->type,
-                         .type_c = p->type_c,
+  ws_tuning_kind kind = {.type = p->a.type,
+                         .type_c = p->c.type,
                          .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
-                         .a_trans = p->a_trans,
-                         .b_trans = p->b_trans,
+                         .a_trans = p->a.trans,
+                         .b_trans = p->b.trans,
                          .single_a = !is_by_map && is_single(ws_operand_a(p)),
                          .single_b = !is_by_map && is_single(ws_operand_b(p)),
                          .full_store = has_full_store(plan)};
-  kind.partial_lines = ws_tuning_has_partial_lines(&kind, p->lda, p->ldb);
+  kind.partial_lines = ws_tuning_has_partial_lines(&kind, p->a.ld, p->b.ld);
   return kind;
 }
 
@@ -245,7 +245,7 @@ static bool may_take(const ws_call *call, const ws_gpu_plan *plan, const ws_devi
                      const ws_tuning_shape *line) {
   const int row_idx = tuned->tuning.row - 1, coarse = (int)call->settings.coarse;
   if (row_idx < 0 || row_idx == plan->row_idx) return true;
-  if (ws_forced_row(call->forced[WS_CUDA], plan->problem->type)) return false; /* by name */
+  if (ws_forced_row(call->forced[WS_CUDA], plan->problem->a.type)) return false; /* by name */
   if (!ws_gpu_plan_may_take(plan, row_idx) || (coarse > 0 && ws_cuda_row_at(row_idx)->coarse != coarse)) return false;
   return tuned->is_exact || is_as_good(call, plan, device, row_idx, line);
 }
@@ -274,7 +274,7 @@ ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
 /* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
  * without. So do the rows for vectors, in any class: chains of lanes and a tree of their sums round no term more often than one chain of k. */
 static bool takes_fma(const ws_call *call, const ws_problem *p) {
-  return !ws_is_half(p->type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
+  return !ws_is_half(p->a.type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
 }
 
 /* What the problem's plan says before its row is chosen. */
@@ -297,8 +297,8 @@ static double multiply_adds_us(const ws_call *call, const ws_problem *p, const w
   ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
   double best = HUGE_VAL;
   /* What arithmetic a product gets may not depend on where its operands begin. */
-  plan.mode_a = p->a_trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
-  plan.mode_b = p->b_trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
+  plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
+  plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
   for (int r = 0; r < ws_cuda_row_count(); r++)
     if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
   return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
@@ -307,7 +307,7 @@ static double multiply_adds_us(const ws_call *call, const ws_problem *p, const w
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
 static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
-  const double elements = (double)p->m * ws_types[p->type].n_real * (double)p->n * (double)p->batch_count;
+  const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
   if (n_slices == 0 || !ws_slices_fit(p) || call->settings.invariant) return false;
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
@@ -320,7 +320,7 @@ int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_dev
 }
 
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
-  const int forced_idx = ws_forced_row(call->forced[WS_CUDA], p->type);
+  const int forced_idx = ws_forced_row(call->forced[WS_CUDA], p->a.type);
   const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
   const ws_row_kind plain = ws_gpu_plain_kind(call, p);
   *n_slices = 0;

@@ -8,22 +8,23 @@ bool ws_is_aligned(const void *pointer, int64_t step, int64_t stride, int elemen
           (uintptr_t)(bytes - 1)) == 0;
 }
 
-static ws_operand operand_of(const ws_problem *p, const void *data, int64_t ld, bool along_k, int64_t stride, bool conj) {
-  const int bytes = ws_types[p->type].bytes;
-  ws_operand op = {.data = data, .step_mn = along_k ? ld : 1, .step_k = along_k ? 1 : ld, .stride = stride, .conj = conj};
-  const bool is_vectors = ws_is_aligned(data, ld, stride, bytes, 16);
+static ws_operand operand_of(const ws_matrix *x, bool along_k) {
+  const int bytes = ws_types[x->type].bytes;
+  ws_operand op = {
+      .data = x->data, .step_mn = along_k ? x->ld : 1, .step_k = along_k ? 1 : x->ld, .stride = x->stride, .conj = x->conj};
+  const bool is_vectors = ws_is_aligned(x->data, x->ld, x->stride, bytes, 16);
   if (along_k)
     op.mode = is_vectors ? WS_COPY_VECTORS_K : WS_COPY_ALONG_K;
   else
     op.mode = is_vectors ? WS_COPY_VECTORS_MN : WS_COPY_ALONG_MN;
-  op.whole_elements = ws_is_aligned(data, ld, stride, bytes, bytes);
-  op.pairs = ws_is_aligned(data, ld, stride, bytes, 4);
+  op.whole_elements = ws_is_aligned(x->data, x->ld, x->stride, bytes, bytes);
+  op.pairs = ws_is_aligned(x->data, x->ld, x->stride, bytes, 4);
   return op;
 }
 
-ws_operand ws_operand_a(const ws_problem *p) { return operand_of(p, p->a, p->lda, p->a_trans, p->stride_a, p->scale.conj_a); }
+ws_operand ws_operand_a(const ws_problem *p) { return operand_of(&p->a, p->a.trans); }
 
-ws_operand ws_operand_b(const ws_problem *p) { return operand_of(p, p->b, p->ldb, !p->b_trans, p->stride_b, p->scale.conj_b); }
+ws_operand ws_operand_b(const ws_problem *p) { return operand_of(&p->b, !p->b.trans); }
 
 ws_half_c_type ws_half_c_type_of(wsgemm_type type) {
   return type == WSGEMM_F16 ? WS_HALF_C_F16 : type == WSGEMM_BF16 ? WS_HALF_C_BF16 : WS_HALF_C_F32;
@@ -36,7 +37,7 @@ bool ws_has_steps(const ws_problem *p) {
 
 bool ws_is_simple(const ws_problem *p) {
   const bool are_quick = !ws_has_steps(p) || (!p->epilogue.residual && p->epilogue.activation <= WSGEMM_EPILOGUE_RELU);
-  return p->scale.beta_zero && ws_is_half(p->type_c) && are_quick;
+  return p->scale.beta_zero && ws_is_half(p->c.type) && are_quick;
 }
 
 bool ws_is_plain(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
@@ -57,14 +58,14 @@ ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
 }
 
 ws_gemm_args ws_gemm_args_of(const ws_problem *p) {
-  ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c, .ldc = p->ldc, .stride_c = p->stride_c};
+  ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c.data, .ldc = p->c.ld, .stride_c = p->c.stride};
   args.a = ws_operand_a(p);
   args.b = ws_operand_b(p);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;
-  args.c_vectors = ws_is_aligned(p->c, p->ldc, p->stride_c, ws_types[p->type_c].bytes, 16);
-  args.type_c = (int32_t)ws_half_c_type_of(p->type_c);
+  args.c_vectors = ws_is_aligned(p->c.data, p->c.ld, p->c.stride, ws_types[p->c.type].bytes, 16);
+  args.type_c = (int32_t)ws_half_c_type_of(p->c.type);
   args.epilogue = ws_epilogue_args_of(p);
   return args;
 }
@@ -73,11 +74,11 @@ ws_column_sums_args ws_column_sums_args_of(const ws_problem *p) {
   return (ws_column_sums_args){.m = p->m,
                                .n = p->n,
                                .n_batch = p->batch_count,
-                               .c = p->c,
-                               .ldc = p->ldc,
-                               .stride_c = p->stride_c,
+                               .c = p->c.data,
+                               .ldc = p->c.ld,
+                               .stride_c = p->c.stride,
                                .sums = p->epilogue.column_sums,
                                .stride_sums = p->epilogue.stride_column_sums,
                                .swapped = p->epilogue.swapped,
-                               .type_c = (int32_t)ws_half_c_type_of(p->type_c)};
+                               .type_c = (int32_t)ws_half_c_type_of(p->c.type)};
 }

@@ -12,7 +12,7 @@ static double aligned(double bytes) { return ceil(bytes / ALIGN) * ALIGN; }
 
 int ws_n_slices(const ws_call *call, const ws_problem *p) {
   const wsgemm_math math = ws_math_of(call, p);
-  if (p->type != WSGEMM_F32 && p->type != WSGEMM_C32) return 0;
+  if (p->a.type != WSGEMM_F32 && p->a.type != WSGEMM_C32) return 0;
   return math == WSGEMM_MATH_DEFAULT ? 2 : math == WSGEMM_MATH_TF32 ? 1 : 0;
 }
 
@@ -35,7 +35,7 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
   } items[N_ITEMS] = {{128, 128, {300, 132}}, {64, 128, {200, 108}}};
   static const double launches_us[] = {25, 24}, item_k[] = {0, 720};
   const double memory_rate = n_slices == 1 ? 3.6 : 4.7;
-  const int unit = ws_types[p->type].n_real;
+  const int unit = ws_types[p->a.type].n_real;
   const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;
   double product_us = 0;
   for (int i = 0; i < N_ITEMS; i++) {
@@ -59,12 +59,12 @@ typedef struct ws_operand_forms {
 } ws_operand_forms;
 
 static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
-  const int unit = ws_types[p->type].n_real;
+  const int unit = ws_types[p->a.type].n_real;
   ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p)};
   x.floats.length *= unit, x.floats.ld *= unit, x.floats.stride *= unit;
   x.given = x.floats;
   if (unit == 1) return x;
-  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = is_a ? p->scale.conj_a : p->scale.conj_b;
+  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = is_a ? p->a.conj : p->b.conj;
   if (is_a || !x.given.along_k) x.given.n_lines *= 2;
   if (!is_a && !x.given.along_k) x.given.length /= 2;
   return x;
@@ -169,7 +169,7 @@ static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_fo
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
   ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
   const ws_strided *const floats = &x->floats;
-  const int unit = ws_types[packed->of.type].n_real;
+  const int unit = ws_types[packed->of.a.type].n_real;
   const int64_t first = is_a ? place->m : place->n, product = whole.given.n_products > 1 ? place->product : 0,
                 x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
   op.from = floats->data, op.n_x = n_x_of(floats), op.n_products = floats->n_products, op.is_packed = true;
@@ -201,7 +201,7 @@ static bool is_counted(const ws_chunk_place *place, bool is_a, bool is_shared, b
 static ws_slice_operand operand_for(const ws_problem *chunk, const ws_chunk_place *place, bool is_a, const ws_operand_forms *x,
                                     int n_first, int n_slices, char *at, bool *counts) {
   const wsgemm_packed *packed = packed_of(chunk, is_a, n_first);
-  *counts = is_counted(place, is_a, (is_a ? chunk->stride_a : chunk->stride_b) == 0, packed != NULL);
+  *counts = is_counted(place, is_a, (is_a ? chunk->a.stride : chunk->b.stride) == 0, packed != NULL);
   if (packed) return part_of(packed, x, place, is_a, n_slices, at);
   ws_slice_operand op = operand_of(x, most_slices(n_first), at);
   op.is_again = !(is_a ? place->new_a : place->new_b);

@@ -15,11 +15,11 @@ typedef struct ws_split {
 } ws_split;
 
 /* Whether the matrix of a matrix-vector product has k contiguous. */
-static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a_trans : !p->b_trans; }
+static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a.trans : !p->b.trans; }
 
 /* For the rows called vec. Of 16 bits only what has k contiguous: else a warp would load 64 bytes at a time. */
 static inline bool ws_is_matrix_vector(const ws_problem *p) {
-  return (p->m == 1 || p->n == 1) && (!ws_is_half(p->type) || ws_vector_along_k(p));
+  return (p->m == 1 || p->n == 1) && (!ws_is_half(p->a.type) || ws_vector_along_k(p));
 }
 
 /* A sum of 16-bit elements is a float. */
@@ -30,7 +30,7 @@ static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
   enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 256, LD_STEP = 4 };
   ws_split split = {1, p->k, ws_ceil_div(p->m, LD_STEP) * LD_STEP, 0};
   n_parts = ws_min(ws_min(n_parts, p->k / LEAST_PART), MAX_PARTS);
-  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->type);
+  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->a.type);
   if (n_parts < 2 || part_bytes > WS_SUMS_BYTES / 2) return split;
   n_parts = ws_min(n_parts, WS_SUMS_BYTES / (int64_t)part_bytes);
   split.part_k = ws_ceil_div(ws_ceil_div(p->k, n_parts), PART_STEP) * PART_STEP;
@@ -67,8 +67,8 @@ static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_f
                              {32, 32, 3, 45e3},   {128, 128, 2, 1700e3}, {128, 128, 2, 1700e3}}; /* s d c z h b */
   const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
   if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
-  const wsgemm_type as = takes_fma && ws_is_half(p->type) ? WSGEMM_F32 : p->type;
-  const bool is_double = p->type == WSGEMM_F64 || p->type == WSGEMM_C64;
+  const wsgemm_type as = takes_fma && ws_is_half(p->a.type) ? WSGEMM_F32 : p->a.type;
+  const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
   const double round_us = (double)reference[as].bm * reference[as].bn * reference[as].per_sm / reference[as].rate * (double)p->k;
   const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[as].bm) *
                        (double)ws_ceil_div(p->n, reference[as].bn) / ((double)n_sms * reference[as].per_sm);

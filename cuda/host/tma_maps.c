@@ -22,8 +22,8 @@ static ws_strided lines_of(const ws_problem *p, const void *data, bool along_k, 
   return lines;
 }
 
-ws_strided ws_strided_a(const ws_problem *p) { return lines_of(p, p->a, p->a_trans, p->m, p->lda, p->stride_a); }
-ws_strided ws_strided_b(const ws_problem *p) { return lines_of(p, p->b, !p->b_trans, p->n, p->ldb, p->stride_b); }
+ws_strided ws_strided_a(const ws_problem *p) { return lines_of(p, p->a.data, p->a.trans, p->m, p->a.ld, p->a.stride); }
+ws_strided ws_strided_b(const ws_problem *p) { return lines_of(p, p->b.data, !p->b.trans, p->n, p->b.ld, p->b.stride); }
 
 static bool is_whole(const void *data, int64_t ld, int64_t stride) {
   return (uintptr_t)data % WHOLE_BYTES == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
@@ -34,7 +34,7 @@ bool ws_tma_takes_as_is(const ws_strided *x) {
 }
 
 bool ws_tma_takes(const ws_problem *p) {
-  const int64_t most = most_along / ws_types[p->type].n_real;
+  const int64_t most = most_along / ws_types[p->a.type].n_real;
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
@@ -76,39 +76,39 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_line
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to write
  * beyond (H200, 2026-11-22: one case in thousands). */
 static bool c_by_map(const ws_problem *p) {
-  const int64_t stride = p->batch_count > 1 ? p->stride_c : 0;
-  return ws_is_half(p->type_c) && p->m % WHOLE == 0 && is_whole(p->c, p->ldc, stride) && p->ldc < most_stride && stride >= 0 &&
-         stride < most_stride;
+  const int64_t stride = p->batch_count > 1 ? p->c.stride : 0;
+  return ws_is_half(p->c.type) && p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, stride) && p->c.ld < most_stride &&
+         stride >= 0 && stride < most_stride;
 }
 
 /* Of C, or of what is like it; ld and stride in reals. */
 static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t stride) {
-  const int bytes = ws_types[p->type_c].bytes / ws_types[p->type_c].n_real;
+  const int bytes = ws_types[p->c.type].bytes / ws_types[p->c.type].n_real;
   return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
 }
 
 CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
                             ws_wgmma_args *args) {
-  const int unit = ws_types[p->type].n_real;
+  const int unit = ws_types[p->a.type].n_real;
   args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;
-  args->c_data = p->c, args->ldc = p->ldc * unit, args->stride_c = p->stride_c * unit;
+  args->c_data = p->c.data, args->ldc = p->c.ld * unit, args->stride_c = p->c.stride * unit;
   args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
   args->alpha_im = p->scale.alpha.s[1], args->beta_im = p->scale.beta.s[1];
-  args->type_c = (int32_t)ws_half_c_type_of(p->type_c);
+  args->type_c = (int32_t)ws_half_c_type_of(p->c.type);
   args->epilogue = ws_epilogue_args_of(p);
   args->is_simple = ws_is_simple(p);
-  args->c_pairs = are_pairs(p, p->c, args->ldc, args->stride_c);
+  args->c_pairs = are_pairs(p, p->c.data, args->ldc, args->stride_c);
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
-  const wsgemm_type element = ws_is_half(p->type) ? p->type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
+  const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
   CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->k_parts), &args->a);
   if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
-    const cuuint64_t strides[2] = {(cuuint64_t)(p->ldc * BYTES),
-                                   p->batch_count > 1 ? (cuuint64_t)(p->stride_c * BYTES) : ANY_STRIDE};
-    result = encode(&args->c, p->type_c, p->c, dims, strides, BOX);
+    const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
+                                   p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
+    result = encode(&args->c, p->c.type, p->c.data, dims, strides, BOX);
   }
   return result;
 }

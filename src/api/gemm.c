@@ -23,10 +23,10 @@ static bool known_op(wsgemm_op op) { return op >= WSGEMM_NO_TRANS && op <= WSGEM
 static bool known_layout(wsgemm_layout layout) { return layout == WSGEMM_ROW_MAJOR || layout == WSGEMM_COL_MAJOR; }
 
 /* Elements of A and B as they are stored: `length` contiguous ones, `count` times. */
-static int64_t a_length(const ws_problem *p) { return p->a_trans ? p->k : p->m; }
-static int64_t a_count(const ws_problem *p) { return p->a_trans ? p->m : p->k; }
-static int64_t b_length(const ws_problem *p) { return p->b_trans ? p->n : p->k; }
-static int64_t b_count(const ws_problem *p) { return p->b_trans ? p->k : p->n; }
+static int64_t a_length(const ws_problem *p) { return p->a.trans ? p->k : p->m; }
+static int64_t a_count(const ws_problem *p) { return p->a.trans ? p->m : p->k; }
+static int64_t b_length(const ws_problem *p) { return p->b.trans ? p->n : p->k; }
+static int64_t b_count(const ws_problem *p) { return p->b.trans ? p->k : p->n; }
 
 /* ---- making the problem ----------------------------------------------------------------------------------------------------- */
 
@@ -46,26 +46,28 @@ WS_INLINE void set_scale_d(ws_scale *s, double alpha_re, double alpha_im, double
   s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
 }
 
-/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major transpose: swapping the operands
+WS_INLINE ws_matrix operand(wsgemm_type type, wsgemm_op op, const void *data, int64_t ld) {
+  const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
+  return (ws_matrix){
+      .data = data, .ld = ld, .stride = 0, .type = type, .trans = is_transposed(op), .conj = is_complex && is_conjugated(op)};
+}
+
+/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major transpose: exchanging the operands
  * is all. */
 WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, const void *a,
                             int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
-  const bool complex_type = type == WSGEMM_C32 || type == WSGEMM_C64;
-  p->type = p->type_c = type;
   p->math = WSGEMM_MATH_INHERIT;
   p->k = k;
-  p->c = c, p->ldc = ldc;
+  p->c = (ws_result){.data = c, .ld = ldc, .stride = 0, .type = type};
   if (s->layout == WSGEMM_ROW_MAJOR) {
     p->m = n, p->n = m;
-    p->a = b, p->lda = ldb, p->a_trans = is_transposed(s->transb), p->scale.conj_a = complex_type && is_conjugated(s->transb);
-    p->b = a, p->ldb = lda, p->b_trans = is_transposed(s->transa), p->scale.conj_b = complex_type && is_conjugated(s->transa);
+    p->a = operand(type, s->transb, b, ldb), p->b = operand(type, s->transa, a, lda);
   } else {
     p->m = m, p->n = n;
-    p->a = a, p->lda = lda, p->a_trans = is_transposed(s->transa), p->scale.conj_a = complex_type && is_conjugated(s->transa);
-    p->b = b, p->ldb = ldb, p->b_trans = is_transposed(s->transb), p->scale.conj_b = complex_type && is_conjugated(s->transb);
+    p->a = operand(type, s->transa, a, lda), p->b = operand(type, s->transb, b, ldb);
   }
   p->batch_count = 1;
-  p->stride_a = p->stride_b = p->stride_c = 0;
+  p->scale.conj_a = p->scale.conj_b = false;
   p->tuning = NULL;
   p->has_epilogue = p->has_packed = false;
 }
@@ -103,10 +105,10 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   set_operands(p, d->type_a, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
   const bool swap = d->layout == WSGEMM_ROW_MAJOR;
   p->batch_count = d->batch_count;
-  p->stride_a = swap ? d->stride_b : d->stride_a;
-  p->stride_b = swap ? d->stride_a : d->stride_b;
-  p->stride_c = d->stride_c;
-  p->type_c = d->type_c;
+  p->a.stride = swap ? d->stride_b : d->stride_a;
+  p->b.stride = swap ? d->stride_a : d->stride_b;
+  p->c.stride = d->stride_c;
+  p->c.type = d->type_c;
   p->math = d->math;
   make_epilogue(d, p);
   if (has_packed(d)) {
@@ -136,9 +138,9 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
 
 /* Sizes and lds below 2^30 cannot overflow anything. */
 WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
-  const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->lda | p->ldb | p->ldc);
+  const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->a.ld | p->b.ld | p->c.ld);
   return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
-         (p->lda >= a_length(p)) & (p->ldb >= b_length(p)) & (p->ldc >= p->m) & (p->lda > 0) & (p->ldb > 0) & (p->ldc > 0) &
+         (p->a.ld >= a_length(p)) & (p->b.ld >= b_length(p)) & (p->c.ld >= p->m) & (p->a.ld > 0) & (p->b.ld > 0) & (p->c.ld > 0) &
          (p->batch_count == 1) & !p->has_epilogue & !p->has_packed;
 }
 
@@ -176,23 +178,23 @@ static int64_t batch_bytes(int64_t length, int64_t count, int64_t ld, int64_t ba
 }
 
 static int64_t a_bytes(const ws_problem *p) {
-  return batch_bytes(a_length(p), a_count(p), p->lda, p->batch_count, p->stride_a, ws_types[p->type].bytes);
+  return batch_bytes(a_length(p), a_count(p), p->a.ld, p->batch_count, p->a.stride, ws_types[p->a.type].bytes);
 }
 static int64_t b_bytes(const ws_problem *p) {
-  return batch_bytes(b_length(p), b_count(p), p->ldb, p->batch_count, p->stride_b, ws_types[p->type].bytes);
+  return batch_bytes(b_length(p), b_count(p), p->b.ld, p->batch_count, p->b.stride, ws_types[p->a.type].bytes);
 }
 static int64_t c_bytes(const ws_problem *p) {
-  return batch_bytes(p->m, p->n, p->ldc, p->batch_count, p->stride_c, ws_types[p->type_c].bytes);
+  return batch_bytes(p->m, p->n, p->c.ld, p->batch_count, p->c.stride, ws_types[p->c.type].bytes);
 }
 /* Those of an epilogue, if it has them. */
 static int64_t residual_bytes(const ws_problem *p) {
-  return batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual, ws_types[p->type_c].bytes);
+  return batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual, ws_types[p->c.type].bytes);
 }
 static int64_t bias_bytes(const ws_problem *p) {
   const int64_t n = p->epilogue.bias_per_row ? p->m : p->n;
   return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_bias, ws_types[p->epilogue.type_bias].bytes);
 }
-static int sum_bytes(const ws_problem *p) { return p->type_c == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
+static int sum_bytes(const ws_problem *p) { return p->c.type == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
 static int64_t column_sums_bytes(const ws_problem *p) {
   const int64_t n = p->epilogue.swapped ? p->m : p->n;
   return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
@@ -200,7 +202,7 @@ static int64_t column_sums_bytes(const ws_problem *p) {
 
 static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p) {
   const ws_epilogue *e = &p->epilogue;
-  const int64_t bytes = ws_types[p->type_c].bytes;
+  const int64_t bytes = ws_types[p->c.type].bytes;
   const wsgemm_status status = e->residual ? check_ld(h, "ld_residual", p->m, p->n, e->ld_residual, bytes) : WSGEMM_SUCCESS;
   if (status || p->batch_count < 1) return status;
   const struct {
@@ -219,16 +221,16 @@ static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p)
 
 static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
   const bool swap = s->layout == WSGEMM_ROW_MAJOR;
-  const int64_t bytes = ws_types[p->type].bytes;
+  const int64_t bytes = ws_types[p->a.type].bytes;
   wsgemm_status status = check_enums(h, s);
   if (!status) status = check_size(h, "m", swap ? p->n : p->m);
   if (!status) status = check_size(h, "n", swap ? p->m : p->n);
   if (!status) status = check_size(h, "k", p->k);
   if (!status) status = check_size(h, "batch_count", p->batch_count);
-  if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->ldb, bytes);
-  if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->lda, bytes);
-  if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->ldb, bytes);
-  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->ldc, ws_types[p->type_c].bytes);
+  if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->a.ld, bytes);
+  if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->c.ld, ws_types[p->c.type].bytes);
   if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
   if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
@@ -255,12 +257,12 @@ static bool meet(const extent *x, const extent *y) {
 static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const said *s) {
   enum { C, COLUMN_SUMS, A, B, BIAS, RESIDUAL, N_EXTENTS };
   const bool swap = s->layout == WSGEMM_ROW_MAJOR;
-  const int bytes = ws_types[p->type].bytes, c_element = ws_types[p->type_c].bytes;
+  const int bytes = ws_types[p->a.type].bytes, c_element = ws_types[p->c.type].bytes;
   extent all[N_EXTENTS] = {{"c", 0, 0}};
-  all[C] = extent_of(p, "c", p->c, p->stride_c, c_element, c_bytes(p));
+  all[C] = extent_of(p, "c", p->c.data, p->c.stride, c_element, c_bytes(p));
   if (!ws_product_is_zero(p)) {
-    all[swap ? B : A] = extent_of(p, swap ? "b" : "a", p->a, p->stride_a, bytes, a_bytes(p));
-    all[swap ? A : B] = extent_of(p, swap ? "a" : "b", p->b, p->stride_b, bytes, b_bytes(p));
+    all[swap ? B : A] = extent_of(p, swap ? "b" : "a", p->a.data, p->a.stride, bytes, a_bytes(p));
+    all[swap ? A : B] = extent_of(p, swap ? "a" : "b", p->b.data, p->b.stride, bytes, b_bytes(p));
   }
   if (p->has_epilogue) {
     const ws_epilogue *e = &p->epilogue;
@@ -279,9 +281,9 @@ static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const
 static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s, bool wants_check) {
   const bool swap = s->layout == WSGEMM_ROW_MAJOR;
   const bool read_ab = !ws_product_is_zero(p);
-  if (read_ab && !(swap ? p->b : p->a)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
-  if (read_ab && !(swap ? p->a : p->b)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
-  if (!p->c) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
+  if (read_ab && !(swap ? p->b.data : p->a.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
+  if (read_ab && !(swap ? p->a.data : p->b.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
+  if (!p->c.data) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
   return wants_check ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
 }
 
@@ -294,7 +296,7 @@ WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const sa
   ws_call call;
   ws_call_begin(&call, h);
   const bool wants_check = call.settings.check;
-  if ((!p->a || !p->b || !p->c || wants_check) && (status = check_pointers(h, p, s, wants_check))) return status;
+  if ((!p->a.data || !p->b.data || !p->c.data || wants_check) && (status = check_pointers(h, p, s, wants_check))) return status;
   return ws_gemm(&call, p);
 }
 

@@ -10,13 +10,13 @@ typedef struct operand {
 } operand;
 
 static operand operand_of(const ws_problem *p, bool is_a) {
-  operand x = {.data = is_a ? p->a : p->b,
-               .along_k = is_a ? p->a_trans : !p->b_trans,
-               .conj = is_a ? p->scale.conj_a : p->scale.conj_b,
+  operand x = {.data = is_a ? p->a.data : p->b.data,
+               .along_k = is_a ? p->a.trans : !p->b.trans,
+               .conj = is_a ? p->a.conj : p->b.conj,
                .n_x = is_a ? p->m : p->n,
-               .ld = is_a ? p->lda : p->ldb,
+               .ld = is_a ? p->a.ld : p->b.ld,
                .n_products = 1};
-  const int64_t stride = is_a ? p->stride_a : p->stride_b;
+  const int64_t stride = is_a ? p->a.stride : p->b.stride;
   if (p->batch_count > 1 && stride != 0) x.n_products = p->batch_count, x.stride = stride;
   return x;
 }
@@ -30,14 +30,14 @@ static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsge
   const struct {
     const char *what;
     int64_t now, then;
-  } values[] = {{"type", p->type, packed->of.type},
+  } values[] = {{"type", p->a.type, packed->of.a.type},
                 {"data", (int64_t)(intptr_t)now.data, (int64_t)(intptr_t)then.data},
                 {"k", p->k, packed->of.k},
                 {is_a != swap ? "m" : "n", now.n_x, then.n_x},
                 {"ld", now.ld, then.ld},
                 {"transposition", now.along_k, then.along_k},
                 {"conjugation", now.conj, then.conj},
-                {"side", ws_types[p->type].n_real > 1 && is_a, ws_types[p->type].n_real > 1 && packed->is_a},
+                {"side", ws_types[p->a.type].n_real > 1 && is_a, ws_types[p->a.type].n_real > 1 && packed->is_a},
                 {"number of products", now.n_products, then.n_products},
                 {"stride", now.stride, then.stride}};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)

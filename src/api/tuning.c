@@ -58,7 +58,7 @@ static void forget_forced(const ws_call *call, ws_tuning_entry *e) {
 
 /* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
 static bool is_row_forced(const ws_call *call, const ws_arena *arena) {
-  return arena->device >= 0 && (ws_forced_row(call->forced[WS_CUDA], arena->problem.type) != 0 || call->settings.coarse > 0);
+  return arena->device >= 0 && (ws_forced_row(call->forced[WS_CUDA], arena->problem.a.type) != 0 || call->settings.coarse > 0);
 }
 
 static wsgemm_status fail_file(wsgemm_handle *h, const char *path, int why) {

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/matrix.h"
 #include "core/scale.h"
 #include "core/tuned.h"
-#include "core/types.h"
 #include "wsgemm.h"
 
 /* ---- epilogue -------------------------------------------------------------------------------------------------------------
@@ -34,18 +34,13 @@ typedef struct ws_packed_pair {
 } ws_packed_pair;
 
 /* ---- problem --------------------------------------------------------------------------------------------------------------
- * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. Element (i, p) of op(A) stands at a[i + p * lda], or at
- * a[p + i * lda] if a_trans; (p, j) of op(B) at b[p + j * ldb], or b[j + p * ldb] if b_trans. */
+ * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. */
 typedef struct ws_problem {
-  wsgemm_type type, type_c; /* of A and B, of C: equal, except that halves may give another half or floats */
-  bool a_trans, b_trans;
-  int64_t m, n, k;
-  const void *a, *b;
-  void *c;
-  int64_t lda, ldb, ldc;
-  ws_scale scale;   /* alpha, beta and what is known of them */
-  wsgemm_math math; /* INHERIT: the handle's */
-  int64_t batch_count, stride_a, stride_b, stride_c;
+  int64_t m, n, k, batch_count;
+  ws_matrix a, b; /* m x k and k x n, of one type */
+  ws_result c;
+  ws_scale scale;          /* alpha, beta and what is known of them */
+  wsgemm_math math;        /* INHERIT: the handle's */
   const ws_tuning *tuning; /* what the search tries; NULL: looked up */
   bool has_epilogue, has_packed;
   ws_epilogue epilogue;  /* if has_epilogue, else never looked at */
@@ -63,15 +58,15 @@ struct wsgemm_packed {
 /* A residual in C's own memory, of what stands there before the call. */
 static inline bool ws_residual_is_c(const ws_problem *p) {
   const ws_epilogue *e = &p->epilogue;
-  return e->residual == p->c && e->ld_residual == p->ldc && (p->batch_count == 1 || e->stride_residual == p->stride_c);
+  return e->residual == p->c.data && e->ld_residual == p->c.ld && (p->batch_count == 1 || e->stride_residual == p->c.stride);
 }
 
 /* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its epilogue. */
 static inline ws_problem ws_transposed(const ws_problem *p) {
   ws_problem t = *p;
-  t.m = p->n, t.n = p->m, t.ldc = p->n;
-  t.a = p->b, t.lda = p->ldb, t.a_trans = !p->b_trans, t.stride_a = p->stride_b, t.scale.conj_a = p->scale.conj_b;
-  t.b = p->a, t.ldb = p->lda, t.b_trans = !p->a_trans, t.stride_b = p->stride_a, t.scale.conj_b = p->scale.conj_a;
+  t.m = p->n, t.n = p->m, t.c.ld = p->n;
+  t.a = p->b, t.a.trans = !p->b.trans;
+  t.b = p->a, t.b.trans = !p->a.trans;
   t.has_epilogue = false;
   return t;
 }

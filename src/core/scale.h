@@ -12,6 +12,6 @@ typedef struct ws_scale {
   bool alpha_zero, beta_zero; /* A and B, or C, are not read */
   bool alpha_one, beta_one;   /* nothing to multiply by */
   bool alpha_real, beta_real; /* im = 0: multiplies as a real number, so that 0 * Inf makes no NaN */
-  bool conj_a, conj_b;        /* complex types only */
+  bool conj_a, conj_b; /* complex types only; false in a problem, whose operands say it: set for micro-kernels (cpu/paths.h) */
 } ws_scale;
 #endif

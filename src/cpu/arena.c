@@ -93,9 +93,9 @@ static wsgemm_status open_arena(ws_arena *arena) {
   ws_problem *p = &arena->problem;
   cpu_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
-  const size_t a_bytes = ws_arena_bytes(p, p->lda, p->a_trans ? p->m : p->k, &p->stride_a, p->type);
-  const size_t b_bytes = ws_arena_bytes(p, p->ldb, p->b_trans ? p->k : p->n, &p->stride_b, p->type);
-  own->c_bytes = ws_arena_bytes(p, p->ldc, p->n, &p->stride_c, p->type_c);
+  const size_t a_bytes = ws_arena_bytes(p, p->a.ld, p->a.trans ? p->m : p->k, &p->a.stride, p->a.type);
+  const size_t b_bytes = ws_arena_bytes(p, p->b.ld, p->b.trans ? p->k : p->n, &p->b.stride, p->a.type);
+  own->c_bytes = ws_arena_bytes(p, p->c.ld, p->n, &p->c.stride, p->c.type);
   own->cache_bytes = (size_t)(2 * ws_machine_get()->l2_bytes);
   const double wanted = (double)a_bytes + (double)b_bytes + 2 * (double)own->c_bytes + (double)own->cache_bytes;
   if (wanted > memory_bytes()) /* the system may promise more than it has, and kill who uses it */
@@ -105,9 +105,9 @@ static wsgemm_status open_arena(ws_arena *arena) {
   own->expected = new_matrix(own->c_bytes), own->cache = new_matrix(own->cache_bytes);
   if (!own->a || !own->b || !own->c || !own->expected || !own->cache)
     return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for operands of %.0f bytes", wanted);
-  fill(own->a, a_bytes, p->type, arena->seed), fill(own->b, b_bytes, p->type, arena->seed + 1);
+  fill(own->a, a_bytes, p->a.type, arena->seed), fill(own->b, b_bytes, p->a.type, arena->seed + 1);
   memset(own->cache, 1, own->cache_bytes);
-  p->a = own->a, p->b = own->b, p->c = own->c;
+  p->a.data = own->a, p->b.data = own->b, p->c.data = own->c;
   const ws_call call = ws_call_of(arena->h);
   ws_arena_describe(arena);
   arena->entry.kind = ws_cpu_tuning_kind(&call, p);
@@ -126,7 +126,7 @@ static void close_arena(ws_arena *arena) {
 static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
   cpu_arena *own = arena->own;
   (void)tuning;
-  fill(own->c, own->c_bytes, arena->problem.type_c, arena->seed + 2);
+  fill(own->c, own->c_bytes, arena->problem.c.type, arena->seed + 2);
   return WSGEMM_SUCCESS;
 }
 
@@ -141,7 +141,7 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   const ws_call call = ws_call_of(arena->h);
   ws_problem p = arena->problem;
   p.tuning = tuning;
-  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.type_c, arena->seed + 2); /* else it might grow beyond all bounds */
+  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.c.type, arena->seed + 2); /* else it might grow beyond all bounds */
   clear_l2(own);
   const double begin = ws_arena_now_ms(arena);
   const wsgemm_status status = ws_cpu_gemm(&call, &p, 0);
@@ -172,10 +172,10 @@ typedef struct listing {
 /* Time in ns of a machine about as fast as a Zen 5 core at 250 GF/s in FP32: only the order counts. */
 static double model_of(const ws_problem *p, const ws_plan *plan) {
   const ws_machine *machine = ws_machine_get();
-  const ws_type_info *type = &ws_types[p->type];
+  const ws_type_info *type = &ws_types[p->a.type];
   const double bytes = type->bytes;
   const double m = (double)p->m, n = (double)p->n, k = (double)p->k, batch = (double)p->batch_count;
-  const double work_ns = m * n * k * ws_float_products(p->type) / 125;
+  const double work_ns = m * n * k * ws_float_products(p->a.type) / 125;
   const double memory = 12, l3 = 30, l2 = 80; /* bytes in a ns */
   double traffic_ns, items;
   if (plan->path == WS_PATH_PACKED || plan->path == WS_PATH_HALF) {
@@ -273,7 +273,7 @@ static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, 
   plan_of(&l, &ws_tuning_of_model, &plan);
   const ws_problem *p = &arena->problem;
   if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < WS_TUNE_LEAST_WORK) return WSGEMM_SUCCESS;
-  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.type) && ws_is_one_panel(&arena->problem, plan.row)))
+  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.a.type) && ws_is_one_panel(&arena->problem, plan.row)))
     return WSGEMM_SUCCESS;
   const ws_tuning built_in = tuning_of(&arena->problem, &plan);
   add(&l, &built_in);

@@ -66,8 +66,8 @@ void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch
   const int64_t n_bias = e->bias_per_row ? m : n, bias_at = batch * e->stride_bias + (e->bias_per_row ? i : j);
   const int64_t residual_at = batch * e->stride_residual + i + j * e->ld_residual;
   const void *bias = e->bias ? at(e->bias, bias_at, ws_types[e->type_bias].bytes) : NULL;
-  const void *residual = e->residual ? at(e->residual, residual_at, ws_types[p->type_c].bytes) : NULL;
-  if (p->type_c == WSGEMM_F64) {
+  const void *residual = e->residual ? at(e->residual, residual_at, ws_types[p->c.type].bytes) : NULL;
+  if (p->c.type == WSGEMM_F64) {
     apply_double(e, m, n, x, ldx, bias, residual, e->ld_residual);
     return;
   }
@@ -77,8 +77,8 @@ void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch
     row->convert->widen[e->type_bias](n_bias, 1, bias, n_bias, bias_floats, n_bias);
     bias = bias_floats;
   }
-  if (residual && ws_is_half(p->type_c)) {
-    row->convert->widen[p->type_c](m, n, residual, ld_residual, residual_floats, m);
+  if (residual && ws_is_half(p->c.type)) {
+    row->convert->widen[p->c.type](m, n, residual, ld_residual, residual_floats, m);
     residual = residual_floats, ld_residual = m;
   }
   apply_float(e, m, n, x, ldx, bias, residual, ld_residual);
@@ -112,7 +112,7 @@ static void walk_tile(const walk *w, const ws_tile *t) {
   for (int64_t j = j0; j < j1; j += n_cols)
     for (int64_t i = i0; i < i1; i += n_rows) {
       const int64_t m = ws_min(n_rows, i1 - i), n = ws_min(n_cols, j1 - j);
-      if (p->type_c == WSGEMM_F64)
+      if (p->c.type == WSGEMM_F64)
         walk_block_double(p, w->plan->row, w->has_product, t->batch, i, j, m, n);
       else
         walk_block_float(p, w->plan->row, w->has_product, t->batch, i, j, m, n);
@@ -129,7 +129,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
     return;
   }
   const int64_t first = t.col * SUM_COLUMNS, n = ws_min(SUM_COLUMNS, (p->epilogue.swapped ? p->m : p->n) - first);
-  if (p->type_c == WSGEMM_F64)
+  if (p->c.type == WSGEMM_F64)
     sum_columns_double(p, w->plan->row, t.batch, first, n);
   else
     sum_columns_float(p, w->plan->row, t.batch, first, n);

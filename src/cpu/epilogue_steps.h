@@ -50,22 +50,22 @@ static void NAME(scale)(const ws_scale *scale, R beta, int64_t m, int64_t n, R *
 /* The m x n elements of C from (i, j) on into x, and back. */
 static void NAME(load)(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
                        R *x, int64_t ldx) {
-  const char *c = ws_c_at(p, batch, i, j, ws_types[p->type_c].bytes);
-  if (ws_is_half(p->type_c))
-    row->convert->widen[p->type_c](m, n, (const void *)c, p->ldc, (void *)x, ldx);
+  const char *c = ws_c_at(p, batch, i, j, ws_types[p->c.type].bytes);
+  if (ws_is_half(p->c.type))
+    row->convert->widen[p->c.type](m, n, (const void *)c, p->c.ld, (void *)x, ldx);
   else
     for (int64_t line = 0; line < n; line++)
-      memcpy(x + line * ldx, c + line * p->ldc * (int64_t)sizeof *x, (size_t)m * sizeof *x);
+      memcpy(x + line * ldx, c + line * p->c.ld * (int64_t)sizeof *x, (size_t)m * sizeof *x);
 }
 
 static void NAME(store)(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
                         const R *x, int64_t ldx) {
-  char *c = ws_c_at(p, batch, i, j, ws_types[p->type_c].bytes);
-  if (ws_is_half(p->type_c))
-    row->convert->narrow[p->type_c](m, n, (const void *)x, ldx, (void *)c, p->ldc);
+  char *c = ws_c_at(p, batch, i, j, ws_types[p->c.type].bytes);
+  if (ws_is_half(p->c.type))
+    row->convert->narrow[p->c.type](m, n, (const void *)x, ldx, (void *)c, p->c.ld);
   else
     for (int64_t line = 0; line < n; line++)
-      memcpy(c + line * p->ldc * (int64_t)sizeof *x, x + line * ldx, (size_t)m * sizeof *x);
+      memcpy(c + line * p->c.ld * (int64_t)sizeof *x, x + line * ldx, (size_t)m * sizeof *x);
 }
 
 /* The epilogue of a block of at most BLOCK elements of C; if there was no product, of beta C. */

@@ -14,9 +14,9 @@ void ws_cpu_explain(const ws_call *call, const ws_problem *p, int device, ws_tex
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
   ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\nchosen_by: %s\n", plan.coarse, ws_policy_name(plan.policy),
               plan.n_threads, ws_tuned_by_name(plan.tuned.by));
-  if (ws_is_half(p->type))
-    ws_text_add(t, "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n", ws_types[p->type].name,
-                ws_types[p->type_c].name);
+  if (ws_is_half(p->a.type))
+    ws_text_add(t, "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n", ws_types[p->a.type].name,
+                ws_types[p->c.type].name);
   else
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }

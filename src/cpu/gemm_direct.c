@@ -39,11 +39,12 @@ static inline void ask_for_c(char *c, int64_t ldc_bytes, int64_t column_bytes, i
 static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int bytes, int64_t batch,
                                  const char *a, int64_t a_ld, int64_t vectors, int64_t m, int64_t i, int64_t k0, int64_t kb,
                                  int64_t j0, int64_t j1) {
-  ws_ukr_fn *const *tile = ukr->tile[p->b_trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
+  ws_ukr_fn *const *tile = ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
   const int64_t most = ukr->width[vectors - 1];
   for (int64_t n, j = j0; j < j1; j += n) {
     n = strip_width(j1 - j, most);
-    tile[n - 1](kb, a, a_ld, ws_b_at(p, batch, k0, j, bytes), p->ldb, ws_c_at(p, batch, i, j, bytes), p->ldc, scale, m);
+    tile[n - 1](kb, a, a_ld, ws_operand_at(&p->b, batch, k0, j, bytes), p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale,
+                m);
   }
 }
 
@@ -53,11 +54,11 @@ static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >>
 static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r,
                                                const ws_scale *scale, int64_t k0, int64_t kb) {
   const ws_ukr_set *ukr = plan->row->ukr;
-  const int bytes = ws_types[p->type].bytes;
+  const int bytes = ws_types[p->a.type].bytes;
   char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS); /* at most 64 KiB */
   for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
-    ukr->pack(m, kb, ws_a_at(p, r->batch, i, k0, bytes), p->lda, p->a_trans, panel, ukr->mr);
+    ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
     panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1);
   }
 }
@@ -65,14 +66,15 @@ static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_pla
 static inline void plain_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
                            int64_t kb) {
   const ws_ukr_set *ukr = plan->row->ukr;
-  const int bytes = ws_types[p->type].bytes;
+  const int bytes = ws_types[p->a.type].bytes;
   for (int64_t n, j = r->j0; j < r->j1; j += n) {
     n = plan->by_columns ? strip_width(r->j1 - j, ukr->width[ukr->n_vectors - 1]) : r->j1 - j;
     for (int64_t m, i = r->i0; i < r->i1; i += m) {
       const int64_t vectors = panel_vectors(vectors_of(r->i1 - i, ukr->vl), ukr->n_vectors);
       m = ws_min(vectors * ukr->vl, r->i1 - i);
-      if (plan->by_columns && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->ldc * bytes, m * bytes, n);
-      panel_times_b(p, ukr, scale, bytes, r->batch, ws_a_at(p, r->batch, i, k0, bytes), p->lda, vectors, m, i, k0, kb, j, j + n);
+      if (plan->by_columns && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
+      panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb,
+                    j, j + n);
     }
   }
 }
@@ -87,7 +89,8 @@ static inline void multiply_block(const ws_problem *p, const ws_plan *plan, cons
 }
 
 static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *r) {
-  multiply_block(p, plan, r, &p->scale, 0);
+  const ws_scale first = ws_scale_first(p);
+  multiply_block(p, plan, r, &first, 0);
   if (p->k <= plan->kc) return;
   const ws_scale later = ws_scale_later(p);
   for (int64_t k0 = plan->kc; k0 < p->k; k0 += plan->kc) multiply_block(p, plan, r, &later, k0);
@@ -113,7 +116,8 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 
 void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   const ws_ukr_set *ukr = row->ukr;
-  panel_times_b(p, ukr, &p->scale, ws_types[p->type].bytes, 0, p->a, p->lda, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
+  const ws_scale first = ws_scale_first(p);
+  panel_times_b(p, ukr, &first, ws_types[p->a.type].bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
                 p->n);
 }
 

@@ -10,7 +10,7 @@
 
 /* A copy of C without gaps at `to`, in *p the residual from now on. */
 static void keep_residual(ws_problem *p, char *to) {
-  const int bytes = ws_types[p->type_c].bytes;
+  const int bytes = ws_types[p->c.type].bytes;
   p->epilogue.residual = to, p->epilogue.ld_residual = p->m, p->epilogue.stride_residual = p->m * p->n;
   for (int64_t batch = 0; batch < p->batch_count; batch++)
     for (int64_t j = 0; j < p->n; j++, to += p->m * bytes) memcpy(to, ws_c_at(p, batch, 0, j, bytes), (size_t)(p->m * bytes));
@@ -27,14 +27,14 @@ static void run(const ws_call *call, const ws_problem *p, bool has_product, bool
 
 wsgemm_status ws_cpu_gemm_epilogue(const ws_call *call, const ws_problem *p) {
   enum { SMALL = 8 * 1024 };
-  const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->type);
+  const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->a.type);
   if (!has_product || is_fused || !ws_residual_is_c(p)) {
     run(call, p, has_product, is_fused);
     return WSGEMM_SUCCESS;
   }
   ws_problem apart = *p; /* with its residual somewhere else: the product will be written over it */
   int64_t bytes;
-  if (__builtin_mul_overflow(p->m * ws_types[p->type_c].bytes, p->n, &bytes) ||
+  if (__builtin_mul_overflow(p->m * ws_types[p->c.type].bytes, p->n, &bytes) ||
       __builtin_mul_overflow(bytes, p->batch_count, &bytes))
     bytes = INT64_MAX;
   if (bytes <= SMALL) {

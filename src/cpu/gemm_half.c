@@ -63,7 +63,7 @@ static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) *
 static void pack_floats(const half_run *run, int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, float *out,
                         int64_t width) {
   const ws_cpu_row *row = run->plan->row;
-  ws_widen_fn *widen = row->convert->widen[run->p->type];
+  ws_widen_fn *widen = row->convert->widen[run->p->a.type];
   const uint16_t *halves = (const uint16_t *)(const void *)in;
   float strip[WIDEST_PANEL * K_STRIP];
   for (int64_t p = 0; p < k; p += K_STRIP) {
@@ -85,18 +85,18 @@ static void pack_a(const half_run *run, int64_t m, int64_t k, const char *in, fl
   const ws_problem *p = run->p;
   const ws_cpu_row *row = run->plan->row;
   if (row->unit)
-    row->unit->pack_a(m, k, (const uint16_t *)(const void *)in, p->lda, p->a_trans, out);
+    row->unit->pack_a(m, k, (const uint16_t *)(const void *)in, p->a.ld, p->a.trans, out);
   else
-    pack_floats(run, m, k, in, p->lda, p->a_trans, out, row->mr);
+    pack_floats(run, m, k, in, p->a.ld, p->a.trans, out, row->mr);
 }
 
 static void pack_b(const half_run *run, int64_t n, int64_t k, const char *in, float *out) {
   const ws_problem *p = run->p;
   const ws_cpu_row *row = run->plan->row;
   if (row->unit)
-    row->unit->pack_b(n, k, (const uint16_t *)(const void *)in, p->ldb, !p->b_trans, out);
+    row->unit->pack_b(n, k, (const uint16_t *)(const void *)in, p->b.ld, !p->b.trans, out);
   else
-    pack_floats(run, n, k, in, p->ldb, !p->b_trans, out, row->nr);
+    pack_floats(run, n, k, in, p->b.ld, !p->b.trans, out, row->nr);
 }
 
 /* sums = A B, or += if `adds`, for packed operands. */
@@ -138,9 +138,9 @@ static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t 
   const ws_problem *p = run->p;
   const ws_cpu_row *row = run->plan->row;
   const ws_convert_set *convert = row->convert;
-  const int64_t ldc = p->ldc;
-  char *c_first = ws_c_at(p, batch, i_first, j_first, ws_types[p->type_c].bytes);
-  const bool is_half = ws_is_half(p->type_c);
+  const int64_t ldc = p->c.ld;
+  char *c_first = ws_c_at(p, batch, i_first, j_first, ws_types[p->c.type].bytes);
+  const bool is_half = ws_is_half(p->c.type);
   if (!is_half && !p->has_epilogue) {
     scale_sums(&p->scale, m, n, sums, ld_sums, (float *)(void *)c_first, ldc);
     return;
@@ -154,14 +154,14 @@ static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t 
       float *c_floats = (float *)(void *)c_first + i + j * ldc; /* the one or the other, as C's type is */
       if (!p->scale.beta_zero) {
         if (is_half)
-          convert->widen[p->type_c](rows, cols, c, ldc, x, n_rows);
+          convert->widen[p->c.type](rows, cols, c, ldc, x, n_rows);
         else
           copy_lines(rows, cols, c_floats, ldc, x, n_rows);
       }
       scale_sums(&p->scale, rows, cols, sums + i + j * ld_sums, ld_sums, x, n_rows);
       if (p->has_epilogue) ws_epilogue_apply(p, row, batch, i_first + i, j_first + j, rows, cols, x, n_rows);
       if (is_half)
-        convert->narrow[p->type_c](rows, cols, x, n_rows, c, ldc);
+        convert->narrow[p->c.type](rows, cols, x, n_rows, c, ldc);
       else
         copy_lines(rows, cols, x, n_rows, c_floats, ldc);
     }
@@ -172,15 +172,15 @@ static void multiply(const half_run *run, float *memory, int64_t batch, int64_t 
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
   const ws_cpu_row *row = plan->row;
-  const int bytes = ws_types[p->type].bytes;
+  const int bytes = ws_types[p->a.type].bytes;
   float *a = memory, *b = a + run->a_floats, *sums = b + run->b_floats;
   const int64_t ld_sums = round_up(m, row->mr);
   for (int64_t k0 = 0; k0 < p->k; k0 += plan->kc) {
     const int64_t kb = ws_min(plan->kc, p->k - k0);
-    pack_a(run, m, kb, ws_a_at(p, batch, i, k0, bytes), a);
+    pack_a(run, m, kb, ws_operand_at(&p->a, batch, i, k0, bytes), a);
     for (int64_t at = 0; at < n; at += plan->bn) {
       const int64_t n_tile = ws_min(plan->bn, n - at);
-      pack_b(run, n_tile, kb, ws_b_at(p, batch, k0, j + at, bytes), b);
+      pack_b(run, n_tile, kb, ws_operand_at(&p->b, batch, k0, j + at, bytes), b);
       add_product(row, kb, a, m, b, n_tile, sums + at * ld_sums, ld_sums, k0 > 0);
     }
   }

@@ -61,7 +61,8 @@ static void pack_b(packed_run *run, int64_t s, int64_t item_idx) {
   const block b = block_at(run, s);
   char *out = run->b_packed[s % 2];
   const int64_t j = item_idx * PANELS_PER_ITEM * ukr->nr, n = ws_min(PANELS_PER_ITEM * ukr->nr, b.n - j);
-  ukr->pack(n, b.kb, ws_b_at(p, b.batch, b.k0, b.j0 + j, run->bytes), p->ldb, !p->b_trans, out + j * b.kb * run->bytes, ukr->nr);
+  ukr->pack(n, b.kb, ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, !p->b.trans, out + j * b.kb * run->bytes,
+            ukr->nr);
 }
 
 static const char *packed_a(packed_run *run, int worker, const block *b, int64_t row, int64_t m) {
@@ -70,7 +71,7 @@ static const char *packed_a(packed_run *run, int worker, const block *b, int64_t
   char *out = run->a_packed + worker * run->a_stride_bytes;
   const int64_t key = (b->batch * run->n_pc + b->k0 / run->plan->kc) * run->n_row_tiles + row;
   if (run->a_holds[worker] == key) return out;
-  ukr->pack(m, b->kb, ws_a_at(p, b->batch, row * run->plan->bm, b->k0, run->bytes), p->lda, p->a_trans, out, ukr->mr);
+  ukr->pack(m, b->kb, ws_operand_at(&p->a, b->batch, row * run->plan->bm, b->k0, run->bytes), p->a.ld, p->a.trans, out, ukr->mr);
   run->a_holds[worker] = key;
   return out;
 }
@@ -83,10 +84,10 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_tile t = ws_tile_at(&grid, item_idx);
   const int64_t i = t.row * plan->bm, m = ws_min(plan->bm, p->m - i);
   const int64_t j = t.col * plan->bn, n = ws_min(t.n_col * plan->bn, b.n - j);
-  const ws_scale scale = b.k0 == 0 ? p->scale : ws_scale_later(p);
+  const ws_scale scale = b.k0 == 0 ? ws_scale_first(p) : ws_scale_later(p);
   const char *a = packed_a(run, worker, &b, t.row, m);
   ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a, m, run->b_packed[s % 2] + j * b.kb * run->bytes, n,
-           ws_c_at(p, b.batch, i, b.j0 + j, run->bytes), p->ldc);
+           ws_c_at(p, b.batch, i, b.j0 + j, run->bytes), p->c.ld);
 }
 
 static void begin(void *context, int n_workers) {
@@ -119,7 +120,7 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   packed_run run;
   run.p = p;
   run.plan = plan;
-  run.bytes = ws_types[p->type].bytes;
+  run.bytes = ws_types[p->a.type].bytes;
   run.n_row_tiles = ws_ceil_div(p->m, plan->bm);
   run.n_jc = ws_ceil_div(p->n, plan->nc);
   run.n_pc = ws_ceil_div(p->k, plan->kc);

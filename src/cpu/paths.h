@@ -12,10 +12,17 @@ void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan);
 void ws_half_run(const ws_problem *p, const ws_plan *plan);
 
-/* The scalars for a later block of k: its products are added to what the first one left. */
-static inline ws_scale ws_scale_later(const ws_problem *p) {
+/* The scalars as micro-kernels take them. */
+static inline ws_scale ws_scale_first(const ws_problem *p) {
   ws_scale s = p->scale;
-  if (p->type == WSGEMM_F32 || p->type == WSGEMM_C32)
+  s.conj_a = p->a.conj, s.conj_b = p->b.conj;
+  return s;
+}
+
+/* The same for a later block of k: its products are added to what the first one left. */
+static inline ws_scale ws_scale_later(const ws_problem *p) {
+  ws_scale s = ws_scale_first(p);
+  if (p->a.type == WSGEMM_F32 || p->a.type == WSGEMM_C32)
     s.beta.s[0] = 1, s.beta.s[1] = 0;
   else
     s.beta.d[0] = 1, s.beta.d[1] = 0;
@@ -24,14 +31,11 @@ static inline ws_scale ws_scale_later(const ws_problem *p) {
   return s;
 }
 
-/* Address of element (i, p) of op(A), (p, j) of op(B), (i, j) of C. */
-static inline const char *ws_a_at(const ws_problem *p, int64_t batch, int64_t i, int64_t k, int bytes) {
-  return (const char *)p->a + (batch * p->stride_a + (p->a_trans ? k + i * p->lda : i + k * p->lda)) * bytes;
-}
-static inline const char *ws_b_at(const ws_problem *p, int64_t batch, int64_t k, int64_t j, int bytes) {
-  return (const char *)p->b + (batch * p->stride_b + (p->b_trans ? j + k * p->ldb : k + j * p->ldb)) * bytes;
+/* Addresses of element (i, j) of an operand, as the product reads it, and of C. */
+static inline const char *ws_operand_at(const ws_matrix *x, int64_t batch, int64_t i, int64_t j, int bytes) {
+  return (const char *)x->data + (batch * x->stride + (x->trans ? j + i * x->ld : i + j * x->ld)) * bytes;
 }
 static inline char *ws_c_at(const ws_problem *p, int64_t batch, int64_t i, int64_t j, int bytes) {
-  return (char *)p->c + (batch * p->stride_c + i + j * p->ldc) * bytes;
+  return (char *)p->c.data + (batch * p->c.stride + i + j * p->c.ld) * bytes;
 }
 #endif

@@ -62,10 +62,10 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   plan->path = WS_PATH_DIRECT;
-  const double a_bytes = (double)p->m * (double)p->k * ws_types[p->type].bytes;
-  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->type].bytes;
+  const double a_bytes = (double)p->m * (double)p->k * ws_types[p->a.type].bytes;
+  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
-  plan->pack_a = p->a_trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
+  plan->pack_a = p->a.trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   plan->n_threads = threads_for(call, plan, work, WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
@@ -98,7 +98,7 @@ static void plan_vector(const ws_call *call, const ws_problem *p, double work, w
   plan->path = WS_PATH_VECTOR;
   plan->swap = p->n != 1;
   const int64_t m = plan->swap ? p->n : p->m;
-  plan->n_threads = threads_for(call, plan, work * ws_types[p->type].bytes, VECTOR_BYTES_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work * ws_types[p->a.type].bytes, VECTOR_BYTES_PER_THREAD);
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
   plan->coarse = 1;
@@ -108,7 +108,7 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   const ws_cpu_row *row = plan->row;
   const ws_tuning *tuning = &plan->tuned.tuning;
   const ws_machine *machine = ws_machine_get();
-  const int bytes = ws_types[p->type].bytes;
+  const int bytes = ws_types[p->a.type].bytes;
   plan->path = WS_PATH_PACKED;
   plan->n_threads = threads_for(call, plan, work / (double)p->batch_count, WORK_PER_THREAD);
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
@@ -152,11 +152,11 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
  * columns is not worth the steps of packing and their barriers (60 shapes drawn at random, FP32 and FP64, one and two threads, untransposed:
  * 5 to 40 %). */
 static bool direct_pays(const ws_problem *p) {
-  const double bytes = ws_types[p->type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
+  const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
   const bool few_rows = (double)p->m * bytes <= 512 || (p->m <= 160 && b_bytes <= 8 * l2_bytes);
   const bool few_columns = p->n <= 96 && a_bytes <= 32 * l2_bytes;
-  const bool is_thin = !p->a_trans && !p->b_trans && (few_rows || few_columns);
+  const bool is_thin = !p->a.trans && !p->b.trans && (few_rows || few_columns);
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes);
 }
 
@@ -169,7 +169,7 @@ static wsgemm_policy cpu_policy(const ws_call *call, const ws_tuning *tuning) {
 void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
   const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
-  *plan = (ws_plan){.row = ws_row_for(call, p->type),
+  *plan = (ws_plan){.row = ws_row_for(call, p->a.type),
                     .policy = cpu_policy(call, &ws_tuning_of_model),
                     .coarse = 1,
                     .n_products = 1,
@@ -180,11 +180,11 @@ void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan) {
 }
 
 static ws_tuning_kind kind_of(const ws_problem *p, int workers) {
-  return (ws_tuning_kind){.type = p->type,
-                          .type_c = p->type_c,
+  return (ws_tuning_kind){.type = p->a.type,
+                          .type_c = p->c.type,
                           .numerics = WS_NUMERICS_CHAIN,
-                          .a_trans = p->a_trans,
-                          .b_trans = p->b_trans,
+                          .a_trans = p->a.trans,
+                          .b_trans = p->b.trans,
                           .workers = workers};
 }
 
@@ -205,21 +205,21 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
-  return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a_trans) || p->k < 4;
+  return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a.trans) || p->k < 4;
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
   const bool invariant = call->settings.invariant;
   /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
-  const bool is_row = invariant && given->m == 1 && given->n > 1 && given->ldc == 1 && ws_types[given->type].n_real == 1 &&
-                      !ws_is_half(given->type);
+  const bool is_row = invariant && given->m == 1 && given->n > 1 && given->c.ld == 1 && ws_types[given->a.type].n_real == 1 &&
+                      !ws_is_half(given->a.type);
   ws_problem turned;
   if (is_row) turned = ws_transposed(given);
   const ws_problem *p = is_row ? &turned : given;
   plan->swap = is_row;
   const double work = (double)p->m * (double)p->n * (double)p->k;
-  plan->row = ws_row_for_work(call, p->type, work);
+  plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
   plan->pack_a = plan->by_columns = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
@@ -227,17 +227,17 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
-  const bool is_vector = !ws_is_half(p->type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
+  const bool is_vector = !ws_is_half(p->a.type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
   plan->tuned = is_vector ? ws_tuned_model() : tuned_for(call, given, plan, work);
   plan->policy = cpu_policy(call, &plan->tuned.tuning);
-  if (ws_is_half(p->type))
+  if (ws_is_half(p->a.type))
     plan_half(call, p, work * (double)p->batch_count, plan);
   else if (ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
   else if (is_vector)
     plan_vector(call, p, work * (double)p->batch_count, plan);
   else if (is_direct(p, plan))
-    plan_direct(call, p, work * ws_float_products(p->type) * (double)p->batch_count, plan);
+    plan_direct(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
   else
-    plan_packed(call, p, work * ws_float_products(p->type), plan);
+    plan_packed(call, p, work * ws_float_products(p->a.type), plan);
 }

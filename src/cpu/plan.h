@@ -31,7 +31,7 @@ typedef struct ws_plan {
 static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   enum { SMALL_B = 64 * 64 };
   return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&
-         p->k <= row->kc && !p->a_trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->type);
+         p->k <= row->kc && !p->a.trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->a.type);
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);

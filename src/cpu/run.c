@@ -71,8 +71,8 @@ static void scale_half(uint16_t *c, int64_t n, const ws_scale *s, const ws_conve
 void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row) {
   for (int64_t batch = 0; batch < p->batch_count; batch++)
     for (int64_t j = 0; j < p->n; j++) {
-      void *column = ws_c_at(p, batch, 0, j, ws_types[p->type_c].bytes);
-      switch (p->type_c) {
+      void *column = ws_c_at(p, batch, 0, j, ws_types[p->c.type].bytes);
+      switch (p->c.type) {
       case WSGEMM_F32:
         scale_s(column, p->m, &p->scale);
         break;
@@ -87,7 +87,7 @@ void ws_cpu_scale(const ws_problem *p, const ws_cpu_row *row) {
         break;
       case WSGEMM_F16:
       case WSGEMM_BF16:
-        scale_half(column, p->m, &p->scale, row->convert, p->type_c);
+        scale_half(column, p->m, &p->scale, row->convert, p->c.type);
         break;
       }
     }

@@ -6,7 +6,7 @@ enum { N_SPLIT_TYPES = 6 };
 static const int sum_bytes[N_SPLIT_TYPES] = {4, 8, 8, 16, 4, 4}; /* s d c z h b */
 
 static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t batch_count) {
-  return (ws_problem){.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
+  return (ws_problem){.a.type = (wsgemm_type)type, .m = m, .n = n, .k = k, .batch_count = batch_count};
 }
 
 static void check_split(const ws_problem *p, int n_sms, bool takes_fma) {
@@ -21,7 +21,7 @@ static void check_split(const ws_problem *p, int n_sms, bool takes_fma) {
             split.part_k % 64 == 0,
         "%lld x %lld x %lld: %lld parts of %lld", m, n, k, (long long)split.n_parts, (long long)split.part_k);
   CHECK(split.ld >= m && split.ld % 4 == 0, "%lld x %lld: ld %lld", m, n, (long long)split.ld);
-  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * sum_bytes[p->type] && split.bytes <= WS_SUMS_BYTES,
+  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * sum_bytes[p->a.type] && split.bytes <= WS_SUMS_BYTES,
         "%lld x %lld x %lld, %lld parts: %lld bytes", m, n, k, (long long)split.n_parts, (long long)split.bytes);
 }
 
@@ -35,7 +35,7 @@ static void drawn(void) {
                            check_random_in(&dice, 1, i % 3 ? 3000 : 200000), check_random_in(&dice, 1, i % 5 ? 1 : 40));
     if (i % 7 == 0) p.m = 1;
     if (i % 11 == 0) p.n = 1;
-    p.a_trans = i % 13 < 6, p.b_trans = i % 17 < 8;
+    p.a.trans = i % 13 < 6, p.b.trans = i % 17 < 8;
     for (int takes_fma = 0; takes_fma < 2; takes_fma++) check_split(&p, n_sms[i % 5], takes_fma);
     n_cut += ws_split_for(&p, n_sms[i % 5], false).n_parts > 1;
   }

@@ -31,8 +31,6 @@ static ws_scale scale_of(const wsgemm_gemm_desc *d) {
   s.beta_zero = s.beta_real && beta[0] == 0;
   s.alpha_one = s.alpha_real && alpha[0] == 1;
   s.beta_one = s.beta_real && beta[0] == 1;
-  s.conj_a = type_is_complex(d->type_a) && (d->transa == WSGEMM_CONJ_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS);
-  s.conj_b = type_is_complex(d->type_a) && (d->transb == WSGEMM_CONJ_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS);
   return s;
 }
 
@@ -40,15 +38,17 @@ static ws_scale scale_of(const wsgemm_gemm_desc *d) {
 static ws_problem problem_of(const wsgemm_gemm_desc *d) {
   ws_problem p;
   memset(&p, 0, sizeof p);
-  p.type = d->type_a, p.type_c = d->type_c;
-  p.a_trans = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
-  p.b_trans = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
+  p.a.type = p.b.type = d->type_a, p.c.type = d->type_c;
+  p.a.conj = type_is_complex(d->type_a) && (d->transa == WSGEMM_CONJ_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS);
+  p.b.conj = type_is_complex(d->type_a) && (d->transb == WSGEMM_CONJ_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS);
+  p.a.trans = d->transa == WSGEMM_TRANS || d->transa == WSGEMM_CONJ_TRANS;
+  p.b.trans = d->transb == WSGEMM_TRANS || d->transb == WSGEMM_CONJ_TRANS;
   p.m = d->m, p.n = d->n, p.k = d->k;
-  p.a = d->a, p.b = d->b, p.c = d->c;
-  p.lda = d->lda, p.ldb = d->ldb, p.ldc = d->ldc;
+  p.a.data = d->a, p.b.data = d->b, p.c.data = d->c;
+  p.a.ld = d->lda, p.b.ld = d->ldb, p.c.ld = d->ldc;
   p.scale = scale_of(d);
   p.batch_count = d->batch_count;
-  p.stride_a = d->stride_a, p.stride_b = d->stride_b, p.stride_c = d->stride_c;
+  p.a.stride = d->stride_a, p.b.stride = d->stride_b, p.c.stride = d->stride_c;
   return p;
 }
 
@@ -58,8 +58,8 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   ws_plan plan;
   ws_plan_make(&call, p, &plan); /* for whatever is not said here */
   plan.row = row;
-  plan.path = ws_is_half(p->type) ? WS_PATH_HALF : WS_PATH_DIRECT;
-  plan.pack_a = p->a_trans;
+  plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
+  plan.pack_a = p->a.trans;
   plan.by_columns = plan.swap = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
@@ -88,12 +88,12 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   }
   switch (drawn(0, 3)) {
   case 0: /* direct, panels of rows */
-    plan.pack_a = p->a_trans || drawn(0, 1);
+    plan.pack_a = p->a.trans || drawn(0, 1);
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
     break;
   case 1: /* direct, strips of columns */
-    plan.by_columns = !p->a_trans;
+    plan.by_columns = !p->a.trans;
     plan.bn = row->nr * drawn(1, 4);
     break;
   default:
@@ -235,9 +235,9 @@ static void batches_of(const ws_cpu_row *row) {
     p.batch_count = 1;
     const ws_plan plain = plan_plain(row, &p, plan.kc);
     for (int64_t product = 0; product < count; product++) {
-      p.a = a + (size_t)(product * d.stride_a) * type_bytes(row->type);
-      p.b = b + (size_t)(product * d.stride_b) * type_bytes(row->type);
-      p.c = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
+      p.a.data = a + (size_t)(product * d.stride_a) * type_bytes(row->type);
+      p.b.data = b + (size_t)(product * d.stride_b) * type_bytes(row->type);
+      p.c.data = single + (size_t)(product * d.stride_c) * type_bytes(row->type);
       ws_cpu_run(&p, &plain);
     }
     char text[DESCRIPTION_BYTES], words[160];

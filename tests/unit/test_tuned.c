@@ -269,9 +269,9 @@ static void measured(void) {
     CHECK(!is->differs(&arena, &differs) && !differs, "C differs from itself");
     CHECK(!is->prepare(&arena, &packed) && !is->run(&arena, &packed, &us), "run");
     CHECK(!is->differs(&arena, &differs) && !differs, "C differs when it is made another way");
-    unsigned char *c = arena.problem.c;
-    const int64_t last = (arena.problem.m - 1 + (arena.problem.n - 1) * arena.problem.ldc + arena.problem.stride_c) *
-                         (int64_t)type_bytes(arena.problem.type_c);
+    unsigned char *c = arena.problem.c.data;
+    const int64_t last = (arena.problem.m - 1 + (arena.problem.n - 1) * arena.problem.c.ld + arena.problem.c.stride) *
+                         (int64_t)type_bytes(arena.problem.c.type);
     for (int part = 0; part < 3; part++) { /* the first element, one between, the last */
       c[last * part / 2] ^= 1;
       CHECK(!is->differs(&arena, &differs) && differs, "a bit of C differs, and nobody sees it");
