@@ -514,7 +514,7 @@ typedef struct wsgemm_autotune_step {
   double us;                    /* of this run; 0: not measured; < 0: refused, its C differs */
   double best_us, built_in_us;  /* medians so far; 0: none yet */
   double model;                 /* predicted time of the candidate over the built-in choice's */
-  int candidate_idx, n_candidates, n_alive, round;
+  int candidate_idx, n_candidates, n_survivors, round;
   double elapsed_ms, budget_ms;
   /* A quarter of the built-in choice's times so far differ from their median by more than this. */
   double noise;
@@ -635,7 +635,7 @@ typedef struct wsgemm_kernel_info {
   int n_threads;         /* GPU: of a block */
   int shared_bytes;      /* GPU: of a block; a kernel of split-k may use more */
   int cluster;           /* GPU: blocks of a cluster; 1: there are no clusters */
-  int k_parts;           /* GPU: parts of k that the blocks of a cluster sum, each one of them */
+  int cluster_splits;    /* GPU: parts of k that the blocks of a cluster sum, each one of them */
   int n_slices;          /* of an operand; 0: elements are multiplied whole */
   int has_split_k;       /* GPU: not 0: several blocks may sum parts of k of one item */
   int is_ping_pong;      /* GPU: not 0: an item is stored while another one is multiplied */

@@ -1,4 +1,4 @@
-/* library.c - puts the rooms together: the table of backends, the first call, and forks. The one file that knows every room.
+/* library.c - puts the layers together: the table of backends, the first call, and forks. The one file that knows every layer.
  *
  * Fork: every lock is held while the process is copied, so that the child finds each free and what it guards whole. The handlers are registered
  * as the library is loaded, so once, and before any fork that could meet a lock. Registered on the first call, they could be there twice (a fork

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "arms.h"
 #include "bench/harness/cublas.h"
+#include "candidates.h"
 
 /* So large that cuBLAS sums all of k in one go, as for large products; drawn numbers are taken
  * again after so many. */

@@ -262,7 +262,7 @@ bool vectors::is_right(const kernel_case &k, cudaStream_t stream) const {
 
 /* ---- Measuring --------------------------------------------------------------------------------------------------------------- */
 
-struct arm {
+struct candidate {
   const kernel_case *k;
   int n_launches; /* of a sample */
   cudaGraphExec_t graph;
@@ -290,7 +290,7 @@ cudaGraphExec_t graph_of(const bench &b, const kernel_case &k, const operands &o
   return ready;
 }
 
-double graph_us(const bench &b, const arm &x) {
+double graph_us(const bench &b, const candidate &x) {
   float ms = 0;
   must(cudaEventRecord(b.begin, b.stream), "event");
   must(cudaGraphLaunch(x.graph, b.stream), x.k->routine);
@@ -300,8 +300,8 @@ double graph_us(const bench &b, const arm &x) {
   return 1000.0 * ms / x.n_launches;
 }
 
-arm make_arm(const bench &b, const kernel_case &k, const operands &o) {
-  arm x = {&k, 1, graph_of(b, k, o, 1), {}, 0};
+candidate make_candidate(const bench &b, const kernel_case &k, const operands &o) {
+  candidate x = {&k, 1, graph_of(b, k, o, 1), {}, 0};
   graph_us(b, x); /* the first launch loads the code */
   const double wanted = std::ceil(1000 * sample_ms / graph_us(b, x));
   must(cudaGraphExecDestroy(x.graph), "cudaGraphExecDestroy");
@@ -310,14 +310,14 @@ arm make_arm(const bench &b, const kernel_case &k, const operands &o) {
   return x;
 }
 
-void measure_in_turn(const bench &b, std::vector<arm> &arms) {
+void measure_in_turn(const bench &b, std::vector<candidate> &candidates) {
   for (int round = -n_warm_ups; round < b.n_samples; round++)
-    for (size_t i = 0; i < arms.size(); i++) {
-      arm &x = arms[(i + size_t(round + n_warm_ups)) % arms.size()];
+    for (size_t i = 0; i < candidates.size(); i++) {
+      candidate &x = candidates[(i + size_t(round + n_warm_ups)) % candidates.size()];
       const double us = graph_us(b, x);
       if (round >= 0) x.samples.push_back(us);
     }
-  for (arm &x : arms) x.median = ws_bench_median(x.samples.data(), int(x.samples.size()));
+  for (candidate &x : candidates) x.median = ws_bench_median(x.samples.data(), int(x.samples.size()));
 }
 
 /* ---- The tables -------------------------------------------------------------------------------------------------------------- */
@@ -343,8 +343,8 @@ resources resources_of(const kernel_case &k) {
   return r;
 }
 
-/* base: the arm it is compared with, or NULL. */
-void report(const bench &b, const arm &x, const arm *base, int64_t n, double work, const char *rate_unit) {
+/* base: the candidate it is compared with, or NULL. */
+void report(const bench &b, const candidate &x, const candidate *base, int64_t n, double work, const char *rate_unit) {
   const int n_sms = b.device.multiProcessorCount;
   const kernel_case &k = *x.k;
   const resources r = resources_of(k);
@@ -387,21 +387,21 @@ void report(const bench &b, const arm &x, const arm *base, int64_t n, double wor
 /* All cases that divide the problem and fit on the device. Returns how many came out wrong. */
 template <typename PROBLEM>
 int run_size(const bench &b, const PROBLEM &p, const std::vector<kernel_case> &cases, double work, const char *rate_unit) {
-  std::vector<arm> arms;
+  std::vector<candidate> candidates;
   int n_wrong = 0;
   for (const kernel_case &k : cases) {
     if (k.n_blocks(p.o.n) == 0 || size_t(k.dynamic_bytes) > b.device.sharedMemPerBlockOptin) continue;
     resources_of(k); /* allows its shared memory */
     if (p.is_right(k, b.stream))
-      arms.push_back(make_arm(b, k, p.o));
+      candidates.push_back(make_candidate(b, k, p.o));
     else
       n_wrong++;
   }
-  if (arms.empty()) return n_wrong;
-  measure_in_turn(b, arms);
+  if (candidates.empty()) return n_wrong;
+  measure_in_turn(b, candidates);
   printf("%s n=%lld\n", cases[0].routine, (long long)p.o.n);
-  const arm *base = arms[0].k == &cases[0] ? &arms[0] : nullptr;
-  for (const arm &x : arms) {
+  const candidate *base = candidates[0].k == &cases[0] ? &candidates[0] : nullptr;
+  for (const candidate &x : candidates) {
     report(b, x, base, p.o.n, work, rate_unit);
     must(cudaGraphExecDestroy(x.graph), "cudaGraphExecDestroy");
   }

@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "accuracy.h"
-#include "arms.h"
 #include "bench/harness/cublas.h"
 #include "bench/harness/cublaslt.h"
 #include "bench/harness/random_shapes.h"
 #include "bench/harness/stats.h"
+#include "candidates.h"
 
 enum { MAX_GIVEN = 64, RANDOM_LEAST = 16, RANDOM_MOST = 8192, RANDOM_SAMPLES = 9, MAX_RANDOM = 1000 };
 static shape given[MAX_GIVEN];
@@ -45,15 +45,15 @@ static double tolerance_of(const char *suite, wsgemm_type type, const shape *s) 
   return unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
 }
 
-/* Arms beside arm 0, which is cuBLAS. Returns the last one's speedup; 0: a result was wrong. */
-static double beside_cublas(const char *suite, wsgemm_type type, const shape *s, const arm *arms, int n_arms) {
+/* Candidates beside candidate 0, which is cuBLAS. Returns the last one's speedup; 0: a result was wrong. */
+static double beside_cublas(const char *suite, wsgemm_type type, const shape *s, const candidate *candidates, int n_candidates) {
   char case_name[WS_RANDOM_CASE_BYTES], sizes[64];
   double last = 0;
   problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
-  arm used[MAX_ARMS];
+  candidate used[MAX_CANDIDATES];
   int n_used = 0;
-  for (int i = 0; i < n_arms; i++)
-    if (takes_kernel(&arms[i], &p)) used[n_used++] = arms[i];
+  for (int i = 0; i < n_candidates; i++)
+    if (takes_kernel(&candidates[i], &p)) used[n_used++] = candidates[i];
   snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
   if (s->drawn) {
     ws_random_shape_case(s->drawn, case_name);
@@ -84,17 +84,17 @@ static void print_mean(const char *suite, wsgemm_type type, const char *what, co
 }
 
 static void run_in_class(const char *suite, wsgemm_type type, shape_list shapes, wsgemm_math math) {
-  arm arms[2] = {{.label = "cuBLAS", .policy = "none"}};
+  candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
   ws_bench_mean mean = {0};
-  set_arm(&arms[1], "auto", bench.asked_workspace ? "auto, workspace as asked" : "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-  if (wsgemm_set_math(arms[1].handle, math) != WSGEMM_SUCCESS) exit(1);
+  set_candidate(&candidates[1], "auto", bench.asked_workspace ? "auto, workspace as asked" : "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  if (wsgemm_set_math(candidates[1].handle, math) != WSGEMM_SUCCESS) exit(1);
   shapes = or_given(shapes);
   for (int i = 0; i < shapes.count; i++) {
-    const double speedup = beside_cublas(suite, type, &shapes.first[i], arms, 2);
+    const double speedup = beside_cublas(suite, type, &shapes.first[i], candidates, 2);
     if (speedup > 0) ws_bench_mean_add(&mean, speedup);
   }
   print_mean(suite, type, "", &mean);
-  free_arms(arms, 2);
+  free_candidates(candidates, 2);
 }
 
 static void run_in_default(const char *suite, wsgemm_type type, shape_list shapes) {
@@ -120,8 +120,8 @@ static void run_errors(wsgemm_type type) {
 static void run_random(wsgemm_type type) {
   const int n_samples = bench.samples;
   ws_bench_mean means[WS_N_SHAPE_CLASSES] = {{0}}, all = {0};
-  arm arms[2] = {{.label = "cuBLAS", .policy = "none"}};
-  set_arm(&arms[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
+  set_candidate(&candidates[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   if (n_samples > RANDOM_SAMPLES) bench.samples = RANDOM_SAMPLES;
   for (int i = 0; i < options.n_random; i++) {
     const ws_random_shape drawn = ws_random_shape_at(options.seed, i, RANDOM_LEAST, RANDOM_MOST);
@@ -134,7 +134,7 @@ static void run_random(wsgemm_type type) {
                      .more_b = drawn.more_b,
                      .more_c = drawn.more_c,
                      .drawn = &drawn};
-    const double speedup = beside_cublas("random", type, &s, arms, 2);
+    const double speedup = beside_cublas("random", type, &s, candidates, 2);
     if (!(speedup > 0)) continue;
     ws_bench_mean_add(&means[drawn.shape_class], speedup);
     ws_bench_mean_add(&all, speedup);
@@ -146,7 +146,7 @@ static void run_random(wsgemm_type type) {
     print_mean("random", type, what, &means[c]);
   }
   print_mean("random", type, ", all classes", &all);
-  free_arms(arms, 2);
+  free_candidates(candidates, 2);
 }
 
 /* The shapes for a heat map over m and n. */
@@ -174,8 +174,8 @@ static void run_tf32(wsgemm_type type) {
 
 /* Where there is no cuBLAS. */
 static void run_alone(const char *suite, wsgemm_type type, shape_list shapes) {
-  arm own = {.policy = "auto"};
-  set_arm(&own, "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  candidate own = {.policy = "auto"};
+  set_candidate(&own, "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   shapes = or_given(shapes);
   for (int i = 0; i < shapes.count; i++) {
     problem p = make_problem(type, WSGEMM_COL_MAJOR, &shapes.first[i]);
@@ -185,7 +185,7 @@ static void run_alone(const char *suite, wsgemm_type type, shape_list shapes) {
            flops_of(&p) / own.median * 1e-9, "-", "-");
     free_problem(&p);
   }
-  free_arms(&own, 1);
+  free_candidates(&own, 1);
 }
 
 static bool has_cublas;
@@ -197,37 +197,37 @@ static void run_demo(wsgemm_type type) {
 }
 
 static void run_rows(wsgemm_type type) {
-  arm arms[MAX_ARMS] = {{.label = "cuBLAS", .policy = "none"}};
-  int n_arms = 1;
-  for (int r = 0; r < wsgemm_kernel_count() && n_arms < MAX_ARMS; r++) {
+  candidate candidates[MAX_CANDIDATES] = {{.label = "cuBLAS", .policy = "none"}};
+  int n_candidates = 1;
+  for (int r = 0; r < wsgemm_kernel_count() && n_candidates < MAX_CANDIDATES; r++) {
     wsgemm_kernel_info row = {.struct_bytes = sizeof row};
     if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != type) continue;
-    set_arm(&arms[n_arms++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
+    set_candidate(&candidates[n_candidates++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
   }
   const shape_list shapes = or_given(is_half(type) ? LIST(half_square) : LIST(square));
-  for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], arms, n_arms);
-  free_arms(arms, n_arms);
+  for (int i = 0; i < shapes.count; i++) beside_cublas("rows", type, &shapes.first[i], candidates, n_candidates);
+  free_candidates(candidates, n_candidates);
 }
 
 static void run_policies(wsgemm_type type) {
-  arm arms[6] = {{.label = "cuBLAS", .policy = "none"}};
-  set_arm(&arms[1], "fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0, NULL);
-  set_arm(&arms[2], "fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0, NULL);
-  set_arm(&arms[3], "steal", "steal", WSGEMM_POLICY_STEAL, 0, NULL);
-  set_arm(&arms[4], "steal quantum 1", "steal quantum 1", WSGEMM_POLICY_STEAL, 1, NULL);
-  set_arm(&arms[5], "steal quantum 4", "steal quantum 4", WSGEMM_POLICY_STEAL, 4, NULL);
+  candidate candidates[6] = {{.label = "cuBLAS", .policy = "none"}};
+  set_candidate(&candidates[1], "fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK, 0, NULL);
+  set_candidate(&candidates[2], "fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0, NULL);
+  set_candidate(&candidates[3], "steal", "steal", WSGEMM_POLICY_STEAL, 0, NULL);
+  set_candidate(&candidates[4], "steal quantum 1", "steal quantum 1", WSGEMM_POLICY_STEAL, 1, NULL);
+  set_candidate(&candidates[5], "steal quantum 4", "steal quantum 4", WSGEMM_POLICY_STEAL, 4, NULL);
   const shape_list shapes = or_given(LIST(few));
-  for (int i = 0; i < shapes.count; i++) beside_cublas("policies", type, &shapes.first[i], arms, 6);
-  free_arms(arms, 6);
+  for (int i = 0; i < shapes.count; i++) beside_cublas("policies", type, &shapes.first[i], candidates, 6);
+  free_candidates(candidates, 6);
 }
 
 /* Each epilogue beside the same product without one. */
 static void run_epilogue(wsgemm_type type) {
-  arm arms[1 + N_EPILOGUES] = {0};
-  set_arm(&arms[0], "wsgemm without epilogue", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  candidate candidates[1 + N_EPILOGUES] = {0};
+  set_candidate(&candidates[0], "wsgemm without epilogue", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   for (int e = 0; e < N_EPILOGUES; e++) {
-    set_arm(&arms[1 + e], epilogues[e].name, "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-    arms[1 + e].epilogue = &epilogues[e];
+    set_candidate(&candidates[1 + e], epilogues[e].name, "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+    candidates[1 + e].epilogue = &epilogues[e];
   }
   const shape_list shapes = or_given(LIST(layers));
   for (int i = 0; i < shapes.count; i++) {
@@ -236,15 +236,15 @@ static void run_epilogue(wsgemm_type type) {
     problem p = make_problem(type, WSGEMM_ROW_MAJOR, s);
     p.bias = random_matrix(type, p.n), p.residual = random_matrix(type, p.m * p.n);
     p.sums = random_matrix(is_wide(type) ? WSGEMM_F64 : WSGEMM_F32, p.n);
-    measure(arms, 1 + N_EPILOGUES, &p);
+    measure(candidates, 1 + N_EPILOGUES, &p);
     for (int e = 0; e < N_EPILOGUES; e++) {
       snprintf(case_name, sizeof case_name, "%s %s", epilogues[e].name, sizes_of(s, sizes));
-      explained_kernel(&arms[1 + e], &p, arms[1 + e].label);
-      report("epilogue", case_name, &p, &arms[1 + e], &arms[0], arms[0].label);
+      explained_kernel(&candidates[1 + e], &p, candidates[1 + e].label);
+      report("epilogue", case_name, &p, &candidates[1 + e], &candidates[0], candidates[0].label);
     }
     free_problem(&p);
   }
-  free_arms(arms, 1 + N_EPILOGUES);
+  free_candidates(candidates, 1 + N_EPILOGUES);
 }
 
 /* Beside the fastest of the kernels that cuBLASLt's heuristic proposes, each measured. */
@@ -254,24 +254,24 @@ static void run_beside_best(wsgemm_type type) {
   for (int l = 0; l < (n_given ? 1 : 2); l++) {
     const shape_list shapes = or_given(lists[l]);
     for (int i = 0; i < shapes.count; i++) {
-      arm arms[1 + WS_BENCH_CUBLASLT_MOST] = {0};
+      candidate candidates[1 + WS_BENCH_CUBLASLT_MOST] = {0};
       const shape *s = &shapes.first[i];
       char case_name[96], sizes[64], peer[64];
       problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
-      const int n_candidates = ws_bench_cublaslt_propose(type, p.op_a, p.op_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc);
-      if (n_candidates < 1) exit(1);
-      set_arm(&arms[0], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-      for (int c = 1; c <= n_candidates; c++) arms[c].candidate = c;
-      measure(arms, 1 + n_candidates, &p);
+      const int n_proposals = ws_bench_cublaslt_propose(type, p.op_a, p.op_b, p.m, p.n, p.k, p.lda, p.ldb, p.ldc);
+      if (n_proposals < 1) exit(1);
+      set_candidate(&candidates[0], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+      for (int c = 1; c <= n_proposals; c++) candidates[c].proposal = c;
+      measure(candidates, 1 + n_proposals, &p);
       int best = 1;
-      for (int c = 2; c <= n_candidates; c++)
-        if (arms[c].median < arms[best].median) best = c;
-      explained_kernel(&arms[0], &p, arms[0].label);
+      for (int c = 2; c <= n_proposals; c++)
+        if (candidates[c].median < candidates[best].median) best = c;
+      explained_kernel(&candidates[0], &p, candidates[0].label);
       snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
-      snprintf(peer, sizeof peer, "%s, best of %d proposals", ws_bench_cublaslt_version(), n_candidates);
-      report("best", case_name, &p, &arms[0], &arms[best], peer);
-      ws_bench_mean_add(&mean, arms[best].median / arms[0].median);
-      free_arms(arms, 1);
+      snprintf(peer, sizeof peer, "%s, best of %d proposals", ws_bench_cublaslt_version(), n_proposals);
+      report("best", case_name, &p, &candidates[0], &candidates[best], peer);
+      ws_bench_mean_add(&mean, candidates[best].median / candidates[0].median);
+      free_candidates(candidates, 1);
       free_problem(&p);
     }
   }
@@ -281,24 +281,24 @@ static void run_beside_best(wsgemm_type type) {
 /* Invariant mode beside the default. */
 static void run_invariant(wsgemm_type type) {
   const shape_list lists[] = {is_half(type) ? LIST(half_square) : LIST(square), is_half(type) ? LIST(half_skinny) : LIST(skinny)};
-  arm arms[2] = {0};
-  set_arm(&arms[0], "wsgemm by default", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-  set_arm(&arms[1], "auto", "invariant", WSGEMM_POLICY_AUTO, 0, NULL);
-  wsgemm_set_invariant(arms[1].handle, 1);
+  candidate candidates[2] = {0};
+  set_candidate(&candidates[0], "wsgemm by default", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  set_candidate(&candidates[1], "auto", "invariant", WSGEMM_POLICY_AUTO, 0, NULL);
+  wsgemm_set_invariant(candidates[1].handle, 1);
   for (int l = 0; l < (n_given ? 1 : 2); l++) {
     const shape_list shapes = or_given(lists[l]);
     for (int i = 0; i < shapes.count; i++) {
       const shape *s = &shapes.first[i];
       char case_name[96], sizes[64];
       problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
-      measure(arms, 2, &p);
-      explained_kernel(&arms[1], &p, arms[1].label);
+      measure(candidates, 2, &p);
+      explained_kernel(&candidates[1], &p, candidates[1].label);
       snprintf(case_name, sizeof case_name, "%s %s", s->ops, sizes_of(s, sizes));
-      report("invariant", case_name, &p, &arms[1], &arms[0], arms[0].label);
+      report("invariant", case_name, &p, &candidates[1], &candidates[0], candidates[0].label);
       free_problem(&p);
     }
   }
-  free_arms(arms, 2);
+  free_candidates(candidates, 2);
 }
 
 /* ---- The command line ---------------------------------------------------------------------------------------------------- */

@@ -96,7 +96,7 @@ __global__ void hold(hold_args args) {
   if (threadIdx.x == 0) args.holders[blockIdx.x].was_released = ws::ld_relaxed_gpu(args.release) && x >= 0; /* x is used */
 }
 
-/* ---- Host: errors, arms, products ------------------------------------------------------------------------------------------ */
+/* ---- Host: errors, candidates, products ------------------------------------------------------------------------------------------ */
 
 void must(cudaError_t status, const char *what) {
   if (status == cudaSuccess) return;
@@ -112,7 +112,7 @@ void must_hold(bool condition, const std::string &what) {
 
 double median_of(std::vector<double> values) { return ws_bench_median(values.data(), int(values.size())); }
 
-struct arm {
+struct candidate {
   std::string policy, kernel;
   wsgemm_handle *handle; /* NULL: cuBLAS */
 };
@@ -158,7 +158,7 @@ wsgemm_gemm_desc describe(const product &p) {
   return d;
 }
 
-void launch(const arm &x, const product &p) {
+void launch(const candidate &x, const product &p) {
   if (!x.handle) {
     must_hold(ws_bench_cublas_gemm(p.type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, p.n, p.n, p.n, p.a, p.n, p.b, p.n, p.c, p.n),
               "cuBLAS failed");
@@ -181,7 +181,7 @@ unsigned long long read_found(const char *what) {
 }
 
 /* C after x's run, which has ended. cuBLAS promises no bits where other streams are at work. */
-void verify(const arm &x, const product &p) {
+void verify(const candidate &x, const product &p) {
   if (!x.handle) return;
   const int64_t n_words = int64_t(p.bytes() / 4);
   must(cudaMemsetAsync(n_found, 0, sizeof *n_found, low), "cudaMemset");
@@ -197,7 +197,7 @@ void prepare(const product &p) {
   must_hold(ws_bench_flush_gpu(low), "the L2 is not flushed");
 }
 
-double time_once(const arm &x, const product &p) {
+double time_once(const candidate &x, const product &p) {
   float ms = 0;
   prepare(p);
   must(cudaEventRecord(before, low), "event");
@@ -224,7 +224,7 @@ template <class Body> void with_elements(wsgemm_type type, Body body) {
 }
 
 /* The result of each kernel, which must be near the first's; nothing is loaded or allocated any more when x runs later. */
-void warm_up(const arm &x, product *p, const arm &first) {
+void warm_up(const candidate &x, product *p, const candidate &first) {
   prepare(*p);
   launch(x, *p);
   if (!p->expected.count(x.kernel)) {
@@ -278,8 +278,8 @@ std::string kernel_of(wsgemm_handle *handle, const product &p) {
 }
 
 /* row: NULL for the library's own choice. */
-arm make_arm(const char *name, wsgemm_policy policy, int quantum, const char *row, const product &p) {
-  arm x = {name, "", nullptr};
+candidate make_candidate(const char *name, wsgemm_policy policy, int quantum, const char *row, const product &p) {
+  candidate x = {name, "", nullptr};
   must_hold(!wsgemm_create(&x.handle) && !wsgemm_set_stream(x.handle, low) && !wsgemm_set_policy(x.handle, policy) &&
                 !wsgemm_set_quantum(x.handle, quantum) && !wsgemm_set_kernel(x.handle, row),
             std::string(name) + ": " + wsgemm_last_error());
@@ -289,44 +289,44 @@ arm make_arm(const char *name, wsgemm_policy policy, int quantum, const char *ro
 
 constexpr int fixed_blocks = 1; /* its place among the policies */
 
-std::vector<arm> policy_arms(const product &p) {
-  std::vector<arm> arms = {make_arm("fixed_work", WSGEMM_POLICY_FIXED_WORK, 0, nullptr, p),
-                           make_arm("fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0, nullptr, p),
-                           make_arm("steal", WSGEMM_POLICY_STEAL, 0, nullptr, p)};
+std::vector<candidate> policy_candidates(const product &p) {
+  std::vector<candidate> candidates = {make_candidate("fixed_work", WSGEMM_POLICY_FIXED_WORK, 0, nullptr, p),
+                                       make_candidate("fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS, 0, nullptr, p),
+                                       make_candidate("steal", WSGEMM_POLICY_STEAL, 0, nullptr, p)};
   for (const int quantum : {1, 4})
-    arms.push_back(make_arm(("steal_q" + std::to_string(quantum)).c_str(), WSGEMM_POLICY_STEAL, quantum, nullptr, p));
-  if (has_peer) arms.push_back({"cuBLAS", "cuBLAS", nullptr});
-  return arms;
+    candidates.push_back(make_candidate(("steal_q" + std::to_string(quantum)).c_str(), WSGEMM_POLICY_STEAL, quantum, nullptr, p));
+  if (has_peer) candidates.push_back({"cuBLAS", "cuBLAS", nullptr});
+  return candidates;
 }
 
-std::vector<arm> row_arms(const product &p) {
-  std::vector<arm> arms;
+std::vector<candidate> row_candidates(const product &p) {
+  std::vector<candidate> candidates;
   for (int r = 0; r < wsgemm_kernel_count(); r++) {
     wsgemm_kernel_info row = {};
     row.struct_bytes = sizeof row;
     if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != p.type || !row.is_usable) continue;
-    const arm x = make_arm("steal_q1", WSGEMM_POLICY_STEAL, 1, row.name, p);
+    const candidate x = make_candidate("steal_q1", WSGEMM_POLICY_STEAL, 1, row.name, p);
     if (x.kernel == row.name)
-      arms.push_back(x);
+      candidates.push_back(x);
     else
       wsgemm_destroy(x.handle);
   }
-  return arms;
+  return candidates;
 }
 
-void free_arms(const std::vector<arm> &arms) {
-  for (const arm &x : arms)
+void free_candidates(const std::vector<candidate> &candidates) {
+  for (const candidate &x : candidates)
     if (x.handle) wsgemm_destroy(x.handle);
 }
 
-void warm_up_all(const std::vector<arm> &arms, product *p) {
-  const arm first = has_peer ? arm{"cuBLAS", "cuBLAS", nullptr} : arms[0];
+void warm_up_all(const std::vector<candidate> &candidates, product *p) {
+  const candidate first = has_peer ? candidate{"cuBLAS", "cuBLAS", nullptr} : candidates[0];
   warm_up(first, p, first);
-  for (const arm &x : arms) warm_up(x, p, first);
+  for (const candidate &x : candidates) warm_up(x, p, first);
 }
 
 /* A line of JSON; theirs (0: none) is cuBLAS's value of the same, in times: a ratio above 1 means that cuBLAS's is worse. */
-void record(const char *suite, const product &p, const std::string &name, const arm &x, double value, const char *unit,
+void record(const char *suite, const product &p, const std::string &name, const candidate &x, double value, const char *unit,
             const char *more_name, double more, double theirs) {
   if (!json) return;
   const char routine[] = {letters[p.type], 'g', 'e', 'm', 'm', 0};
@@ -341,13 +341,13 @@ void record(const char *suite, const product &p, const std::string &name, const 
   ws_bench_result_end(json);
 }
 
-void print_head(const std::vector<arm> &arms) {
+void print_head(const std::vector<candidate> &candidates) {
   printf("%-32s", "");
-  for (const arm &x : arms) printf(" %12s", x.policy.c_str());
+  for (const candidate &x : candidates) printf(" %12s", x.policy.c_str());
   printf("\n");
 }
 
-/* A line of the table: a figure for each arm. */
+/* A line of the table: a figure for each candidate. */
 void print_line(const product &p, const std::string &name, const std::vector<double> &values, const char *unit) {
   printf("%cgemm %-26s", letters[p.type], name.c_str());
   for (const double v : values) printf(" %12.4g", v);
@@ -355,12 +355,12 @@ void print_line(const product &p, const std::string &name, const std::vector<dou
   fflush(stdout);
 }
 
-/* The line, and one of JSON for each arm; cuBLAS is the last. */
-void report(const product &p, const std::string &name, const std::vector<arm> &arms, const std::vector<double> &values,
-            const char *unit, const char *more_name, const std::vector<double> &more) {
+/* The line, and one of JSON for each candidate; cuBLAS is the last. */
+void report(const product &p, const std::string &name, const std::vector<candidate> &candidates,
+            const std::vector<double> &values, const char *unit, const char *more_name, const std::vector<double> &more) {
   print_line(p, name, values, unit);
-  for (size_t i = 0; i < arms.size(); i++)
-    record("sharing", p, name, arms[i], values[i], unit, more_name, more[i], has_peer ? values.back() : 0);
+  for (size_t i = 0; i < candidates.size(); i++)
+    record("sharing", p, name, candidates[i], values[i], unit, more_name, more[i], has_peer ? values.back() : 0);
 }
 
 std::vector<double> scaled(std::vector<double> values, double by) {
@@ -372,7 +372,7 @@ std::vector<double> first_of(const std::vector<double> &values, size_t n) {
   return {values.begin(), values.begin() + ptrdiff_t(n)};
 }
 
-/* Each arm once, in a new order each time: what ran before leaves its mark on the clocks (a dgemm of 8192 was 12 % slower behind one
+/* Each candidate once, in a new order each time: what ran before leaves its mark on the clocks (a dgemm of 8192 was 12 % slower behind one
  * neighbour than behind another; H200, 2026-11-21). */
 std::vector<int> shuffled(size_t n) {
   static uint64_t state = 20260411;
@@ -382,12 +382,12 @@ std::vector<int> shuffled(size_t n) {
   return order;
 }
 
-/* Medians, the arms in turn. */
-std::vector<double> time_in_turn(const std::vector<arm> &arms, const product &p, int n_samples) {
-  std::vector<std::vector<double>> ms(arms.size());
+/* Medians, the candidates in turn. */
+std::vector<double> time_in_turn(const std::vector<candidate> &candidates, const product &p, int n_samples) {
+  std::vector<std::vector<double>> ms(candidates.size());
   std::vector<double> medians;
   for (int s = 0; s < n_samples; s++)
-    for (const int i : shuffled(arms.size())) ms[i].push_back(time_once(arms[i], p));
+    for (const int i : shuffled(candidates.size())) ms[i].push_back(time_once(candidates[i], p));
   for (const std::vector<double> &m : ms) medians.push_back(median_of(m));
   return medians;
 }
@@ -397,12 +397,12 @@ std::vector<double> time_in_turn(const std::vector<arm> &arms, const product &p,
 void measure_idle(wsgemm_type type) {
   for (const int64_t n : {1024, 2048, 4096, 8192}) {
     product p = make_product(type, n);
-    const std::vector<arm> arms = policy_arms(p);
-    warm_up_all(arms, &p);
-    if (n == 1024) print_head(arms);
-    const std::vector<double> ms = time_in_turn(arms, p, n <= 2048 ? 101 : n <= 4096 ? 31 : 11);
-    report(p, "idle n=" + std::to_string(n), arms, scaled(ms, 1 / ms[fixed_blocks]), "times fixed_blocks", "ms", ms);
-    free_arms(arms);
+    const std::vector<candidate> candidates = policy_candidates(p);
+    warm_up_all(candidates, &p);
+    if (n == 1024) print_head(candidates);
+    const std::vector<double> ms = time_in_turn(candidates, p, n <= 2048 ? 101 : n <= 4096 ? 31 : 11);
+    report(p, "idle n=" + std::to_string(n), candidates, scaled(ms, 1 / ms[fixed_blocks]), "times fixed_blocks", "ms", ms);
+    free_candidates(candidates);
     free_product(&p);
   }
 }
@@ -420,7 +420,7 @@ double time_probe() {
 }
 
 /* The probe at a random moment well inside the product, which takes about gemm_ms. */
-double time_probe_inside(const arm &x, const product &p, double moment_ms) {
+double time_probe_inside(const candidate &x, const product &p, double moment_ms) {
   prepare(p);
   must(cudaStreamSynchronize(low), "prepare");
   launch(x, p);
@@ -440,8 +440,8 @@ void measure_priority(wsgemm_type type) {
   constexpr int n_trials = 15;
   const int64_t n = type == WSGEMM_F16 || type == WSGEMM_BF16 ? 16384 : 8192; /* many milliseconds */
   product p = make_product(type, n);
-  std::vector<arm> policies = policy_arms(p), all = policies;
-  const std::vector<arm> rows = row_arms(p);
+  std::vector<candidate> policies = policy_candidates(p), all = policies;
+  const std::vector<candidate> rows = row_candidates(p);
   print_head(policies);
   all.insert(all.end(), rows.begin(), rows.end());
   warm_up_all(all, &p);
@@ -480,8 +480,8 @@ void measure_priority(wsgemm_type type) {
     record("sharing_rows", p, cost_name, all[i], ms[i] / best, "times the best", "ms", ms[i],
            has_peer ? ms[n_policies - 1] / best : 0);
   }
-  free_arms(policies);
-  free_arms(rows);
+  free_candidates(policies);
+  free_candidates(rows);
   free_product(&p);
 }
 
@@ -533,21 +533,21 @@ void measure_held(wsgemm_type type) {
   for (const int64_t n : {4096, 8192}) {
     if (type == WSGEMM_F64 && n == 4096) continue;
     product p = make_product(type, n);
-    const std::vector<arm> arms = policy_arms(p);
-    warm_up_all(arms, &p);
+    const std::vector<candidate> candidates = policy_candidates(p);
+    warm_up_all(candidates, &p);
     std::map<const situation *, std::vector<std::vector<double>>> ms;
     for (int t = -1; t < n_samples; t++)
       for (const situation &s : situations) {
-        ms[&s].resize(arms.size());
+        ms[&s].resize(candidates.size());
         while_held(s, [&] {
-          for (const int i : shuffled(arms.size())) {
-            const double once = time_once(arms[i], p);
+          for (const int i : shuffled(candidates.size())) {
+            const double once = time_once(candidates[i], p);
             if (t >= 0) ms[&s][i].push_back(once);
           }
         });
       }
     std::vector<double> idle_ms;
-    print_head(arms);
+    print_head(candidates);
     for (const situation &s : situations) {
       std::vector<double> medians, ratios;
       for (const std::vector<double> &m : ms[&s]) medians.push_back(median_of(m));
@@ -555,13 +555,13 @@ void measure_held(wsgemm_type type) {
         idle_ms = medians;
         continue;
       }
-      for (size_t i = 0; i < arms.size(); i++) ratios.push_back(medians[i] / idle_ms[i]);
+      for (size_t i = 0; i < candidates.size(); i++) ratios.push_back(medians[i] / idle_ms[i]);
       const double ideal = double(device.multiProcessorCount) / (device.multiProcessorCount - s.n_held);
       const std::string name = std::string(s.name) + " sms=" + std::to_string(s.n_held) + " n=" + std::to_string(n);
-      report(p, name, arms, ratios, "times idle", s.is_busy ? "ms" : "ideal",
-             s.is_busy ? medians : std::vector<double>(arms.size(), ideal));
+      report(p, name, candidates, ratios, "times idle", s.is_busy ? "ms" : "ideal",
+             s.is_busy ? medians : std::vector<double>(candidates.size(), ideal));
     }
-    free_arms(arms);
+    free_candidates(candidates);
     free_product(&p);
   }
 }

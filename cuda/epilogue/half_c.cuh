@@ -1,4 +1,4 @@
-/* half_c.cuh - C of products of 16-bit elements as it stands in memory: f16, bf16 or f32, whatever A and B are, which only the call says.
+/* half_c.cuh - C of products of 16-bit elements as it is in memory: f16, bf16 or f32, whatever A and B are, which only the call says.
  * It is computed with as floats; storing rounds once. */
 #ifndef WS_CUDA_HALF_C_CUH
 #define WS_CUDA_HALF_C_CUH

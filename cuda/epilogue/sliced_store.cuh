@@ -1,6 +1,6 @@
 /* sliced_store.cuh - from a warpgroup's sums of scaled slices to C, of floats: scaled back by powers of two, so exactly where the result
- * is a normal number, then alpha * sum + beta * C. Of marked rows and columns (slice_args.h) two slices leave the elements as they are,
- * three store those that are not unfit, and nothing else.
+ * is a normal number, then alpha * sum + beta * C. Two slices leave the elements of rows and columns
+ * that need more (slice_args.h) as they are; three slices store those of them that do not need FP32, and nothing else.
  *
  * Thread t holds what wgmma_store.cuh says: in sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH
@@ -29,8 +29,8 @@ struct complex_sum {
 template <class Config> struct sliced_store {
   static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
   /* Sums of a row's and a column's scale, of elements that are stored. */
-  static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_MARKED) : 0,
-                       end = Config::n_slices == 3 ? int(WS_SCALE_UNFIT) : int(WS_SCALE_MARKED);
+  static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_NEEDS_3) : 0,
+                       end = Config::n_slices == 3 ? int(WS_SCALE_NEEDS_FP32) : int(WS_SCALE_NEEDS_3);
   const ws_wgmma_args &args;
 
   /* Columns from n on, rows from m on. */
@@ -43,14 +43,14 @@ template <class Config> struct sliced_store {
       const int j = j_first + p * 64;
       int of_column[2];
 #pragma unroll
-      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_UNFIT;
+      for (int h = 0; h < 2; h++) of_column[h] = j + 8 * h < args.n ? of_n[j + 8 * h] : WS_SCALE_NEEDS_FP32;
       float *const c = static_cast<float *>(args.c_data) + batch * args.stride_c + j * args.ldc;
 #pragma unroll
       for (int a = 0; a < Config::bm / 8; a++) {
         const int i = i_first + 8 * a;
         int of_row[2];
 #pragma unroll
-        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_UNFIT;
+        for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_NEEDS_FP32;
 #pragma unroll
         for (int h = 0; h < 2; h++)
           store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_row[0] + of_column[h],
@@ -85,7 +85,7 @@ private:
       at[0] = number.x, at[1] = number.y;
     }
   }
-  static __device__ __forceinline__ int exponent_of(int scales) { return scales % WS_SCALE_MARKED - 2 * WS_SCALE_BIAS; }
+  static __device__ __forceinline__ int exponent_of(int scales) { return scales % WS_SCALE_NEEDS_3 - 2 * WS_SCALE_BIAS; }
   __device__ __forceinline__ float finished(float x, float old) const {
     return args.beta_zero ? args.alpha * x : fmaf(args.alpha, x, args.beta * old);
   }

@@ -207,11 +207,11 @@ typedef struct listing {
   int n;
 } listing;
 
-/* A round of as many items as the device has at once reads a band of `order` rows of tiles and as many columns as it takes, once. */
+/* A round of as many items as the device has at once reads a swizzle group of `order` rows of tiles and as many columns as it takes, once. */
 static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const ws_tile_grid *grid) {
   const double memory_bytes_per_us = 4e6, element = ws_types[row->type].bytes; /* H200: 4.0 of 4.8 TB/s */
   const double items = (double)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
-  const double n_rows = (double)ws_min(grid->group, grid->n_rows), columns = ceil(items / n_rows);
+  const double n_rows = (double)ws_min(grid->swizzle, grid->n_rows), columns = ceil(items / n_rows);
   const double of_round = (n_rows * row->bm + ws_min((int64_t)columns * grid->coarse, grid->n_cols) * (double)row->bn) * element;
   return of_round * ceil((double)ws_tile_items(grid) / items) / memory_bytes_per_us;
 }
@@ -219,8 +219,8 @@ static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const w
 /* Time in us: the rows' own, or that of the memory, if that takes longer; what is not built in is tried after what is. */
 static double model_of(const listing *l, const ws_tuning *t) {
   const ws_cuda_row *row = ws_cuda_row_at(t->row - 1);
-  ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_parts);
-  grid.group = t->order;
+  ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_splits);
+  grid.swizzle = t->order;
   const double row_us = ws_gpu_plan_us(l->plan, t->row - 1, l->device);
   const double traffic_us = traffic_us_per_k(l, row, &grid) * (double)l->plan->problem->k;
   const double unusual = (t->policy == WSGEMM_POLICY_STEAL ? 0 : 0.01) + (t->quantum > 0 ? 0.03 : 0);
@@ -243,10 +243,10 @@ static void add(listing *l, const ws_tuning *t) {
 static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, quanta[] = {4, 16};
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
-  const ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_parts);
+  const ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_splits);
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const bool order_matters = grid.n_rows > 1 && ws_tile_items(&grid) > n_places / 2;
-  const bool sharing_matters = l->plan->split.n_parts == 1 && ws_tile_items(&grid) > n_places;
+  const bool sharing_matters = l->plan->split.n_splits == 1 && ws_tile_items(&grid) > n_places;
   const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO, quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;
@@ -276,7 +276,7 @@ static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, 
   listing l = {&plan, own->device, ws_call_of(arena->h), candidates, 0};
   const int coarse = (int)l.call.settings.coarse;
   const ws_tuning built_in = {
-      .row = plan.row_idx + 1, .policy = policy_of(&plan), .order = (int)plan.grid.group, .quantum = (int)plan.quantum};
+      .row = plan.row_idx + 1, .policy = policy_of(&plan), .order = (int)plan.grid.swizzle, .quantum = (int)plan.quantum};
   arena->entry.kind = ws_gpu_tuning_kind(&plan);
   add_of_row(&l, &built_in, plan.row_idx);
   const bool is_forced = ws_forced_row(l.call.forced[WS_CUDA], p.a.type) != 0;

@@ -147,11 +147,11 @@ wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, 
 }
 
 wsgemm_status ws_cuda_fallback_count(wsgemm_handle *h, int device, int64_t *count) {
-  uint64_t n_marked;
+  uint64_t n_fallback;
   if (ws_driver_is_lost()) return ws_fail(h, WSGEMM_NO_DEVICE, "the GPU is lost by fork(); only the parent can use it");
-  const wsgemm_status status = ws_device_fallback_count(h, device, &n_marked);
+  const wsgemm_status status = ws_device_fallback_count(h, device, &n_fallback);
   if (status) return status;
-  *count = (int64_t)n_marked;
+  *count = (int64_t)n_fallback;
   return WSGEMM_SUCCESS;
 }
 
@@ -189,22 +189,23 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
     return;
   }
   static const char *const scheds[WS_N_SCHEDS] = {"static", "queue", "clc", "foreach"};
-  const bool is_split = plan.split.n_parts > 1;
+  const bool is_split = plan.split.n_splits > 1;
   const ws_cuda_row *row = ws_cuda_row_at(plan.row_idx);
   ws_text_add(t, "device: %d %s\nkernel: %s\ntile: %dx%d\ncoarse_factor: %d\nscheduler: %s\nitems: %lld\nblocks_per_sm: %d\n",
               device->ordinal, device->name, row->name, row->bm, row->bn, row->coarse, is_split ? "split" : scheds[plan.sched],
               (long long)plan.n_items, plan.kernel->blocks_per_sm);
-  ws_text_add(t, "order: %lld\nquantum: %u\nchosen_by: %s\n", (long long)plan.grid.group, plan.quantum,
+  ws_text_add(t, "order: %lld\nquantum: %u\nchosen_by: %s\n", (long long)plan.grid.swizzle, plan.quantum,
               ws_tuned_by_name(plan.tuned.by));
   if (is_split)
-    ws_text_add(t, "k_parts: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_parts, (long long)plan.split.part_k,
-                (long long)plan.split.bytes);
+    ws_text_add(t, "n_splits: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_splits,
+                (long long)plan.split.k_per_split, (long long)plan.split.bytes);
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
                 ws_gpu_operand_bytes(call, p, row->kind, n_slices, device));
   if (row->kind == WS_ROW_SLICED && p->has_packed) {
-    const bool swap = p->packed.swapped;
-    ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !swap, n_slices) ? " a" : "", ws_is_packed(p, swap, n_slices) ? " b" : "");
+    const bool transposed = p->packed.transposed;
+    ws_text_add(t, "packed:%s%s\n", ws_is_packed(p, !transposed, n_slices) ? " a" : "",
+                ws_is_packed(p, transposed, n_slices) ? " b" : "");
   }
   if (row->kind == WS_ROW_SLICED)
     ws_text_add(

@@ -28,7 +28,7 @@ ws_chunks ws_smallest_chunks(const ws_problem *p) { return (ws_chunks){ws_min(p-
 
 static int64_t half_of(int64_t side) { return ws_ceil_div(ws_ceil_div(side, 2), LEAST_SIDE) * LEAST_SIDE; }
 
-/* The first chunk is the largest. An operand that it takes as it stands may yet begin elsewhere in
+/* The first chunk is the largest. An operand that it takes as it is may yet begin elsewhere in
  * the next products, if the stride is not aligned; if it is, all do as those. */
 double ws_chunks_bytes(const ws_problem *p, ws_chunk_bytes *bytes_of, const ws_chunks *chunks, double *of_a, double *of_b) {
   const ws_problem first = ws_chunk_at(p, chunks, 0, 0, 0);
@@ -43,7 +43,7 @@ double ws_chunks_bytes(const ws_problem *p, ws_chunk_bytes *bytes_of, const ws_c
 }
 
 /* Products first: a batch of small ones is many. Then the side whose operand needs more, while it
- * can be cut. */
+ * can be split. */
 bool ws_chunks_for(const ws_problem *p, ws_chunk_bytes *bytes_of, double bytes, ws_chunks *chunks) {
   *chunks = (ws_chunks){p->m, p->n, p->batch_count};
   while (true) {

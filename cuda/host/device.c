@@ -394,18 +394,18 @@ static bool is_loaded(context_record *r, int image_idx) {
   return is_there;
 }
 
-wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_marked) {
+wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_fallback) {
   wsgemm_status status;
   bool is_pushed;
-  *n_marked = 0;
+  *n_fallback = 0;
   if (ordinal >= WS_MAX_DEVICES || !atomic_load_explicit(&devices[ordinal].contexts, memory_order_acquire)) return WSGEMM_SUCCESS;
   ws_device *device = ws_device_enter(h, ordinal, NULL, &is_pushed, &status);
   if (!device) return status;
   CUresult result = CUDA_SUCCESS;
   if (is_loaded(record_of(device), WS_IMAGE_SLICED)) {
     void *at;
-    result = ws_device_global(device, WS_IMAGE_SLICED, "ws_n_marked_ever", &at);
-    if (!result) result = ws_cuda.cuMemcpyDtoH(n_marked, (CUdeviceptr)(uintptr_t)at, sizeof *n_marked);
+    result = ws_device_global(device, WS_IMAGE_SLICED, "ws_n_fallback_ever", &at);
+    if (!result) result = ws_cuda.cuMemcpyDtoH(n_fallback, (CUdeviceptr)(uintptr_t)at, sizeof *n_fallback);
   }
   ws_device_leave(is_pushed);
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "fallback count", result);

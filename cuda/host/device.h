@@ -13,7 +13,7 @@ typedef enum ws_row_kind {
   WS_ROW_TILED,  /* gemm.cuh */
   WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
-  WS_ROW_SLICED  /* the same of floats cut into slices of 16 bits */
+  WS_ROW_SLICED  /* the same of floats split into slices of 16 bits */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They are compiled for one compute capability
@@ -29,14 +29,14 @@ typedef struct ws_cuda_row {
   int n_threads, shared_bytes, blocks; /* blocks: of an SM */
   int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
   ws_row_kind kind;
-  bool is_fma;   /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
-  int cluster;   /* blocks that work together, each on an item of its own */
-  bool splits;   /* has an entry point for split products */
-  bool is_plain; /* no beta, no epilogue, C of 16 bits */
-  int k_parts;   /* of an item, summed by as many blocks of the cluster */
-  bool turns;    /* items are stored while others are multiplied */
-  int n_slices;  /* of an operand */
-  double rate;   /* relative speed on large products: see kernels.def */
+  bool is_fma;        /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
+  int cluster;        /* blocks that work together, each on an item of its own */
+  bool splits;        /* has an entry point for split products */
+  bool is_plain;      /* no beta, no epilogue, C of 16 bits */
+  int cluster_splits; /* of an item, summed by as many blocks of the cluster */
+  bool ping_pong;     /* items are stored while others are multiplied */
+  int n_slices;       /* of an operand */
+  double rate;        /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 
 int ws_cuda_row_count(void);
@@ -100,7 +100,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(COLUMN_SUMS_Z, "zcolumn_sums", ELEMENTWISE) \
   X(COLUMN_SUMS_H, "hcolumn_sums", ELEMENTWISE) \
   X(COLUMN_SUMS_B, "bcolumn_sums", ELEMENTWISE) \
-  X(ALIGN_COPY, "pitch", ELEMENTWISE)           \
+  X(ALIGN_COPY, "align_copy", ELEMENTWISE)      \
   X(FILL, "fill", ELEMENTWISE)                  \
   X(COMPARE, "compare", ELEMENTWISE)            \
   X(MAXIMA, "maxima", SLICED)                   \
@@ -110,8 +110,8 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(SLICES_C1, "cslices_1", SLICED)             \
   X(SLICES_C2, "cslices_2", SLICED)             \
   X(SLICES_C3, "cslices_3", SLICED)             \
-  X(FALLBACK, "smarked", SLICED)                \
-  X(FALLBACK_C, "cmarked", SLICED)
+  X(FALLBACK, "sfallback", SLICED)              \
+  X(FALLBACK_C, "cfallback", SLICED)
 typedef enum ws_plain_kernel {
 #define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
   WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)
@@ -129,9 +129,9 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
 bool ws_device_lacks(CUresult result);
 ws_lending *ws_device_lending(ws_device *device);
 
-/* How many rows and columns products of slices have marked so far in the context that ws_device_enter would enter, 0 if the library has not
+/* How many rows and columns products of slices have left to the fallback so far in the context that ws_device_enter would enter, 0 if the library has not
  * used the device; waits for its default stream. */
-wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_marked);
+wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_fallback);
 
 /* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()); ALLOC_FAILED: the device is
  * full; else DEVICE_ERROR. */

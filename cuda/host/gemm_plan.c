@@ -14,7 +14,7 @@ static bool has_steps_after(const ws_problem *p) { return ws_has_steps(p) && !ws
 
 static double bytes_for_residual(const ws_problem *p) {
   ws_problem copied = *p;
-  ws_pitch_operand op;
+  ws_align_copy_operand op;
   return has_steps_after(p) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
 }
 
@@ -81,7 +81,7 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   return ws_gpu_plan_make(call, p, device, ws_gpu_plain_kind(call, p), 0, &plan->row);
 }
 
-/* The steps are taken of C as it stands. */
+/* The steps are taken of C as it is. */
 static void keep_c(ws_problem *p) {
   p->scale.beta_zero = false, p->scale.beta_one = true;
   if (p->a.type == WSGEMM_F64)
@@ -100,7 +100,7 @@ static wsgemm_status find_last_kernels(wsgemm_handle *h, ws_device *device, cons
       !ws_device_plain_kernel(device, WS_KERNEL_COLUMN_SUMS + (int)p->c.type, &result))
     return ws_fail_kernel(h, "column sums", device, result);
   if (plan->need.whole > 0 && plan->n_slices == 0 && !ws_device_plain_kernel(device, WS_KERNEL_ALIGN_COPY, &result))
-    return ws_fail_kernel(h, "pitch", device, result);
+    return ws_fail_kernel(h, "align_copy", device, result);
   return WSGEMM_SUCCESS;
 }
 

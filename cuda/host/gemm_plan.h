@@ -14,7 +14,7 @@ typedef struct ws_gemm_plan {
   ws_problem without_epilogue;
   int n_slices; /* of a product by slices */
   ws_gpu_plan row, row_of_three;
-  bool has_steps; /* over C as it stands: of the epilogue, or beta C */
+  bool has_steps; /* over C as it is: of the epilogue, or beta C */
   ws_problem steps;
   int64_t residual_bytes; /* for a copy of C, its own residual; 0: there is none */
   ws_copies_need need;    /* with that; 0: no copies */

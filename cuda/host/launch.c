@@ -71,19 +71,19 @@ wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_devic
   enum { N_THREADS = 1024, STEP = 32 }; /* rows that are summed, or columns */
   wsgemm_status status;
   const ws_column_sums_args args = ws_column_sums_args_of(p);
-  const double blocks = (double)ws_ceil_div(args.swapped ? p->m : p->n, STEP) * (double)p->batch_count;
+  const double blocks = (double)ws_ceil_div(args.transposed ? p->m : p->n, STEP) * (double)p->batch_count;
   ws_launch *l = add_over(h, WS_KERNEL_COLUMN_SUMS + (int)p->c.type, "column sums", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
                           device, list, &status);
   if (l) l->args.column_sums = args;
   return status;
 }
 
-wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_device *device, ws_launch_list *list) {
+wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args, ws_device *device, ws_launch_list *list) {
   enum { N_THREADS = 256, LINES = N_THREADS / 32 };
   wsgemm_status status;
   const int64_t n_lines =
-      ws_max(args->operand[0].n_lines * args->operand[0].n_products, args->operand[1].n_lines * args->operand[1].n_products);
-  ws_launch *l = add_over(h, WS_KERNEL_ALIGN_COPY, "pitch", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0,
+      ws_max(args->operand[0].n_lines * args->operand[0].n_batch, args->operand[1].n_lines * args->operand[1].n_batch);
+  ws_launch *l = add_over(h, WS_KERNEL_ALIGN_COPY, "align_copy", (double)ws_ceil_div(n_lines, LINES), N_THREADS, 0,
                           WS_BEGIN_STREAM_ORDERED, device, list, &status);
   if (l) l->args.align_copy = *args, l->writes_output = false;
   return status;
@@ -104,12 +104,13 @@ wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_devi
   return status;
 }
 
-wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_marked_args *args, ws_device *device,
+wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallback_args *args, ws_device *device,
                               ws_launch_list *list) {
-#define WS_FALLBACK_SHAPE(t)                                                                                                   \
-  {                                                                                                                            \
-    WS_ROW_THREADS(simt, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_TM_##t, WS_MARKED_TN),                                          \
-        WS_ROW_SHARED_BYTES(simt, WS_ROW_ELEMENT_BYTES_##t, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, 1, WS_MARKED_STAGES_##t) \
+#define WS_FALLBACK_SHAPE(t)                                                                                   \
+  {                                                                                                            \
+    WS_ROW_THREADS(simt, WS_FALLBACK_BM, WS_FALLBACK_BN, WS_FALLBACK_TM_##t, WS_FALLBACK_TN),                  \
+        WS_ROW_SHARED_BYTES(simt, WS_ROW_ELEMENT_BYTES_##t, WS_FALLBACK_BM, WS_FALLBACK_BN, WS_FALLBACK_BK, 1, \
+                            WS_FALLBACK_STAGES_##t)                                                            \
   }
   static const struct { int n_threads, shared_bytes; } shapes[] = {WS_FALLBACK_SHAPE(s), WS_FALLBACK_SHAPE(c)};
   const int of_type = type == WSGEMM_C32;

@@ -34,9 +34,9 @@ typedef struct ws_launch {
   union {
     ws_gemm_args gemm;
     ws_wgmma_args wgmma; /* is_by_map */
-    ws_pitch_args align_copy;
+    ws_align_copy_args align_copy;
     ws_slice_args slices;
-    ws_marked_args fallback;
+    ws_fallback_args fallback;
     ws_column_sums_args column_sums;
     ws_arena_args arena;
   } args;
@@ -59,11 +59,11 @@ CUresult ws_launch_make(const ws_launch *launch, CUstream stream);
  * copies of operands. */
 wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
-wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_pitch_args *args, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args, ws_device *device, ws_launch_list *list);
 
 /* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
  * scales are known, the second; that of fallback.cuh. */
 wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list);
-wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_marked_args *args, ws_device *device,
+wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallback_args *args, ws_device *device,
                               ws_launch_list *list);
 #endif

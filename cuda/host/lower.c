@@ -34,7 +34,7 @@ static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
 }
 
 static ws_split_args parts_of(const ws_split *split) {
-  return (ws_split_args){.n_parts = (int32_t)split->n_parts, .part_k = split->part_k, .ld = split->ld};
+  return (ws_split_args){.n_splits = (int32_t)split->n_splits, .k_per_split = split->k_per_split, .ld = split->ld};
 }
 
 /* All blocks wait for each other, so they are launched as one that fits the device as a whole
@@ -72,7 +72,7 @@ wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole,
 
 void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_launch_list *list) {
   list->n = 0;
-  if (plan->row.split.n_parts > 1) {
+  if (plan->row.split.n_splits > 1) {
     add_split(&plan->row, device, list);
   } else {
     ws_launch *l = add_row(&plan->row, device, WS_BEGIN_STREAM_ORDERED, list);
@@ -99,8 +99,8 @@ static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, co
 static wsgemm_status add_copied(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                                 char *a_at, char *b_at, ws_device *device, ws_launch_list *list) {
   ws_strided a = ws_strided_a(chunk), b = ws_strided_b(chunk);
-  ws_pitch_args copies = {0};
-  ws_pitch_operand unneeded;
+  ws_align_copy_args copies = {0};
+  ws_align_copy_operand unneeded;
   if (!ws_tma_takes_as_is(&a)) ws_align_copy_to(&a, a_at, place->new_a ? &copies.operand[0] : &unneeded);
   if (!ws_tma_takes_as_is(&b)) ws_align_copy_to(&b, b_at, place->new_b ? &copies.operand[1] : &unneeded);
   wsgemm_status status = WSGEMM_SUCCESS;
@@ -126,7 +126,7 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
     status = add_slices_and_product(h, &plan->row_of_three, chunk, &in_three, device, list);
   }
   if (status) return status;
-  const ws_marked_args args = ws_fallback_args_of(chunk, &sliced);
+  const ws_fallback_args args = ws_fallback_args_of(chunk, &sliced);
   return ws_add_fallback(h, chunk->a.type, &args, device, list);
 }
 
@@ -150,7 +150,7 @@ wsgemm_status ws_lower_packing(wsgemm_handle *h, const wsgemm_packed *packed, ws
 wsgemm_status ws_lower_first(wsgemm_handle *h, ws_gemm_plan *plan, char *residual_at, ws_device *device, ws_launch_list *list) {
   list->n = 0;
   if (plan->residual_bytes == 0) return WSGEMM_SUCCESS;
-  ws_pitch_args args = {0};
+  ws_align_copy_args args = {0};
   ws_copy_c(&plan->steps, residual_at, &args.operand[0]);
   return ws_add_align_copy(h, &args, device, list);
 }

@@ -1,5 +1,5 @@
 /* lower.h - launches of a plan: lists for what comes before the product, for each chunk of C, or
- * for the product as it stands, and for what comes after it. They go onto one stream in this order. */
+ * for the product as it is, and for what comes after it. They go onto one stream in this order. */
 #ifndef WS_CUDA_LOWER_H
 #define WS_CUDA_LOWER_H
 #include "cuda/host/gemm_plan.h"

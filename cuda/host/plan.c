@@ -9,12 +9,12 @@
 #include "cuda/host/tma_maps.h"
 #include "cuda/rows/rows.h"
 
-ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts) {
-  return (ws_tile_grid){.n_batch = p->batch_count * n_parts,
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits) {
+  return (ws_tile_grid){.n_batch = p->batch_count * n_splits,
                         .n_rows = ws_ceil_div(p->m, row->bm),
                         .n_cols = ws_ceil_div(p->n, row->bn),
-                        .coarse = row->coarse * row->cluster / row->k_parts,
-                        .group = 8};
+                        .coarse = row->coarse * row->cluster / row->cluster_splits,
+                        .swizzle = 8};
 }
 
 /* The rates of rows are those of an H200. */
@@ -60,11 +60,11 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 /* Rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const tiled_model *model = model_of(row);
-  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
+  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
   const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, width = (double)row->bn * row->coarse;
   const double copies = copy_cost(model, plan->mode_a) * row->bm + copy_cost(model, plan->mode_b) * width;
-  const double k = (double)plan->split.part_k, half = model->half_warps + model->half_short * 200 / (200 + k);
+  const double k = (double)plan->split.k_per_split, half = model->half_warps + model->half_short * 200 / (200 + k);
   const double item_us = us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
   const double each = (double)ws_ceil_div(n_items % places, n_sms);
   const double last = each > 0 ? each * share_of_speed(row->blocks * warps, half) / share_of_speed(each * warps, half) : 0;
@@ -76,18 +76,19 @@ static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_RO
 
 /* An SM has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
  * first stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A full
- * store takes longer, but for consumers in turns, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
+ * store takes longer, but for ping-pong consumers, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
 static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
-  const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan), shares_a = row->cluster > row->k_parts;
+  const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan),
+             shares_a = row->cluster > row->cluster_splits;
   const double k = (double)p->k * ws_types[p->a.type].n_real, fades = 1000 / (1000 + k);
-  const double of_kind = row->is_plain ? 930 : row->turns ? 1800 : 1700, store_k = is_full && !row->turns ? 850 : 0;
+  const double of_kind = row->is_plain ? 930 : row->ping_pong ? 1800 : 1700, store_k = is_full && !row->ping_pong ? 850 : 0;
   const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
-  const double last_k = is_full && row->turns ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
+  const double last_k = is_full && row->ping_pong ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
   const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
   const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real;
-  return rounds * (item_us * (k / row->k_parts + item_k) + cluster_us) + item_us * last_k;
+  return rounds * (item_us * (k / row->cluster_splits + item_k) + cluster_us) + item_us * last_k;
 }
 
 static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
@@ -96,13 +97,13 @@ static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms)
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
-  if (row->type != p->a.type || (plan->split.n_parts > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
+  if (row->type != p->a.type || (plan->split.n_splits > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
-           (row->k_parts == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_LEAST_K_IN_PARTS));
+           (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K));
   case WS_ROW_SLICED:
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
   default:
@@ -185,14 +186,14 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_VECTOR:
     return WS_NUMERICS_VECTOR;
   case WS_ROW_WGMMA:
-    return row->k_parts > 1 ? WS_NUMERICS_WGMMA_K2 : WS_NUMERICS_WGMMA;
+    return row->cluster_splits > 1 ? WS_NUMERICS_WGMMA_K2 : WS_NUMERICS_WGMMA;
   case WS_ROW_SLICED:
     return of_slices[row->n_slices];
   case WS_ROW_TILED:
     break;
   }
-  if (is_fma16(row)) return plan->split.n_parts > 1 ? WS_NUMERICS_FMA16_PARTS : WS_NUMERICS_FMA16;
-  return plan->split.n_parts > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
+  if (is_fma16(row)) return plan->split.n_splits > 1 ? WS_NUMERICS_FMA16_PARTS : WS_NUMERICS_FMA16;
+  return plan->split.n_splits > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
@@ -349,9 +350,9 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
   CUresult result;
   plan->kernel =
-      ws_device_kernel_get(device, plan->row_idx, plan->split.n_parts > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
-  plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_parts);
-  if (tuning->order > 0) plan->grid.group = tuning->order;
+      ws_device_kernel_get(device, plan->row_idx, plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
+  plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
+  if (tuning->order > 0) plan->grid.swizzle = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
   return result;
 }
@@ -387,8 +388,8 @@ wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_devi
 ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk) {
   ws_gpu_plan plan = *whole;
   plan.problem = chunk;
-  plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_parts);
-  plan.grid.group = whole->grid.group;
+  plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_splits);
+  plan.grid.swizzle = whole->grid.swizzle;
   plan.n_items = ws_tile_items(&plan.grid);
   return plan;
 }

@@ -29,7 +29,7 @@ typedef struct ws_gpu_plan {
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p);
 
-/* Into how many parts k is cut for rows of that kind. */
+/* Into how many parts k is split for rows of that kind. */
 ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 
 /* How many slices a packed operand of such products has; 0: they use none. */
@@ -58,7 +58,7 @@ double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *dev
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */
-ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_parts);
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits);
 
 /* Of the rows made for it the one whose total takes the least shared memory. */
 int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan);

@@ -79,6 +79,6 @@ ws_column_sums_args ws_column_sums_args_of(const ws_problem *p) {
                                .stride_c = p->c.stride,
                                .sums = p->epilogue.column_sums,
                                .stride_sums = p->epilogue.stride_column_sums,
-                               .swapped = p->epilogue.swapped,
+                               .transposed = p->epilogue.transposed,
                                .type_c = (int32_t)ws_half_c_type_of(p->c.type)};
 }

@@ -46,7 +46,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_WGMMA_BLOCKS_##cluster,                                                             \
    0,                                                                                     \
    WS_WGMMA_IS_PLAIN(consumers),                                                          \
-   WS_WGMMA_K_PARTS_##cluster,                                                            \
+   WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                     \
    ping_pong,                                                                             \
    0,                                                                                     \
    rate},

@@ -44,9 +44,9 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
         rounds * device->n_sms * items[i].m * items[i].n * (k + item_k[n_slices - 1]) / (items[i].rate[n_slices - 1] * 1e6);
     if (i == 0 || us < product_us) product_us = us;
   }
-  const double m_cut = packed_of(p, true, n_slices) ? 0 : m, n_cut = packed_of(p, false, n_slices) ? 0 : n;
-  const double cut_bytes = (8 * (m_cut / unit + n_cut) + 2 * n_slices * (m_cut + n_cut)) * k;
-  return product_us + cut_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
+  const double m_split = packed_of(p, true, n_slices) ? 0 : m, n_split = packed_of(p, false, n_slices) ? 0 : n;
+  const double split_bytes = (8 * (m_split / unit + n_split) + 2 * n_slices * (m_split + n_split)) * k;
+  return product_us + split_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
 }
 
 /* ---- where things stand -------------------------------------------------------------------------------------------------------- */
@@ -87,18 +87,18 @@ static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
   const ws_strided *const floats = &x->floats, *const given = &x->given;
   const int64_t n_x = n_x_of(floats), k = n_k_of(floats), n_given = n_x_of(given);
   ws_sliced_sizes s;
-  const double n_products = (double)given->n_products;
-  const int64_t groups = given->n_products * ws_slice_groups(n_x, floats->along_k);
+  const double n_batch = (double)given->n_batch;
+  const int64_t groups = given->n_batch * ws_slice_groups(n_x, floats->along_k);
   const int64_t most_chunks = ws_min(WS_SLICE_CHUNKS, ws_ceil_div(k, K_STEP)),
                 wanted = ws_min(ws_ceil_div(PARTS, groups), most_chunks);
   const int64_t chunk_k = ws_ceil_div(ws_ceil_div(k, wanted), K_STEP) * K_STEP;
   s.chunk_k = (int)chunk_k, s.n_chunks = (int)ws_ceil_div(k, chunk_k);
   s.pitch = ws_ceil_div(given->length, PITCH) * PITCH, s.scales_pitch = ws_ceil_div(n_given, 4) * 4;
   s.groups_pitch = ws_ceil_div(n_given, WS_SLICE_GROUP);
-  s.slices_bytes = aligned(n_products * n_most * (double)given->n_lines * (double)s.pitch * sizeof(uint16_t));
-  s.maxima_bytes = aligned(n_products * (double)most_chunks * (double)n_x * sizeof(uint32_t));
-  s.scales_bytes = aligned(n_products * (double)s.scales_pitch * sizeof(int32_t));
-  s.groups_bytes = aligned(n_products * (double)s.groups_pitch * sizeof(int32_t));
+  s.slices_bytes = aligned(n_batch * n_most * (double)given->n_lines * (double)s.pitch * sizeof(uint16_t));
+  s.maxima_bytes = aligned(n_batch * (double)most_chunks * (double)n_x * sizeof(uint32_t));
+  s.scales_bytes = aligned(n_batch * (double)s.scales_pitch * sizeof(int32_t));
+  s.groups_bytes = aligned(n_batch * (double)s.groups_pitch * sizeof(int32_t));
   return s;
 }
 
@@ -146,7 +146,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .state = (ws_slice_state *)(void *)at,
                             .n_x = n_x_of(floats),
                             .n_k = n_k_of(floats),
-                            .n_products = floats->n_products,
+                            .n_batch = floats->n_batch,
                             .ld = floats->ld,
                             .stride = floats->stride,
                             .n_lines = x->given.n_lines,
@@ -154,7 +154,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .maxima_pitch = n_x_of(floats),
                             .scales_pitch = s.scales_pitch,
                             .groups_pitch = s.groups_pitch,
-                            .n_counted = n_x_of(&x->given) * x->given.n_products,
+                            .n_counted = n_x_of(&x->given) * x->given.n_batch,
                             .form = x->form,
                             .conj = x->conj,
                             .along_k = floats->along_k,
@@ -170,9 +170,9 @@ static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_fo
   ws_slice_operand op = operand_of(&whole, packed->n_slices, packed->memory);
   const ws_strided *const floats = &x->floats;
   const int unit = ws_types[packed->of.a.type].n_real;
-  const int64_t first = is_a ? place->m : place->n, product = whole.given.n_products > 1 ? place->product : 0,
+  const int64_t first = is_a ? place->m : place->n, product = whole.given.n_batch > 1 ? place->product : 0,
                 x_first = floats->along_k ? first : first * unit, given_first = is_a ? first * unit : first;
-  op.from = floats->data, op.n_x = n_x_of(floats), op.n_products = floats->n_products, op.is_packed = true;
+  op.from = floats->data, op.n_x = n_x_of(floats), op.n_batch = floats->n_batch, op.is_packed = true;
   op.maxima += product * op.n_chunks * op.maxima_pitch + x_first;
   op.scales += product * op.scales_pitch + given_first;
   op.groups += product * op.groups_pitch + given_first / WS_SLICE_GROUP;
@@ -220,8 +220,8 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
   s.scales.state_m = of_a->state, s.scales.state_n = of_b->state;
   s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
-  if (a.given.n_products > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
-  if (b.given.n_products > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
+  if (a.given.n_batch > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
+  if (b.given.n_batch > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
   return s;
 }
 
@@ -242,20 +242,20 @@ double ws_slice_parts(const ws_slice_args *args) {
   double parts = 0;
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand *op = &args->operand[i];
-    if (op->n_products == 0 || (op->is_packed && args->n_slices < 3)) continue;
-    parts += (double)op->n_products * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
+    if (op->n_batch == 0 || (op->is_packed && args->n_slices < 3)) continue;
+    parts += (double)op->n_batch * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
   }
   return parts;
 }
 
-ws_marked_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced) {
-  ws_marked_args args = {
+ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced) {
+  ws_fallback_args args = {
       .gemm = ws_gemm_args_of(chunk), .scales = sliced->scales, .counts_a = sliced->counts_a, .counts_b = sliced->counts_b};
   args.gemm.grid = (ws_tile_grid){.n_batch = chunk->batch_count,
-                                  .n_rows = ws_ceil_div(chunk->m, WS_MARKED_BM),
-                                  .n_cols = ws_ceil_div(chunk->n, WS_MARKED_BN),
+                                  .n_rows = ws_ceil_div(chunk->m, WS_FALLBACK_BM),
+                                  .n_cols = ws_ceil_div(chunk->n, WS_FALLBACK_BN),
                                   .coarse = 1,
-                                  .group = 8};
+                                  .swizzle = 8};
   args.gemm.sched.n_items = (uint32_t)ws_tile_items(&args.gemm.grid);
   return args;
 }

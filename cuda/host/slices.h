@@ -38,9 +38,9 @@ bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);
 double ws_packed_bytes(const ws_problem *p, bool is_a, int n_slices);
 ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices);
 
-/* Which kernel cuts them (ws_plain_kernel), and the parts that it works on, each by a block at a time; 0: there is nothing to cut. */
+/* Which kernel splits them (ws_plain_kernel), and the parts that it works on, each by a block at a time; 0: there is nothing to split. */
 int ws_slices_kernel(const ws_slice_args *args);
 double ws_slice_parts(const ws_slice_args *args);
 
-ws_marked_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced);
+ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced);
 #endif

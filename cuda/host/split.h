@@ -1,4 +1,4 @@
-/* split.h - into how many parts k is cut (split_k.cuh). A function of the problem's sizes, its type, of half
+/* split.h - into how many parts k is split (split_k.cuh). A function of the problem's sizes, its type, of half
  * precision whether PEDANTIC, and the number of SMs alone: the parts decide the order of summation, so neither policy,
  * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
@@ -8,10 +8,10 @@
 #include "cuda/shared/launch_state.h"
 
 typedef struct ws_split {
-  int64_t n_parts; /* 1: k is not cut */
-  int64_t part_k;  /* the last part may be shorter */
-  int64_t ld;      /* of the partial sums: columns begin where 16 bytes may be written at a time */
-  int64_t bytes;   /* of all partial sums */
+  int64_t n_splits;    /* 1: k is not split */
+  int64_t k_per_split; /* the last part may be shorter */
+  int64_t ld;          /* of the partial sums: columns begin where 16 bytes may be written at a time */
+  int64_t bytes;       /* of all partial sums */
 } ws_split;
 
 /* Whether the matrix of a matrix-vector product has k contiguous. */
@@ -25,17 +25,17 @@ static inline bool ws_is_matrix_vector(const ws_problem *p) {
 /* A sum of 16-bit elements is a float. */
 static inline int ws_sum_bytes(wsgemm_type type) { return ws_is_half(type) ? 4 : ws_types[type].bytes; }
 
-/* n_parts parts, or fewer. */
-static inline ws_split ws_split_into(const ws_problem *p, int64_t n_parts) {
-  enum { LEAST_PART = 256, PART_STEP = 64, MAX_PARTS = 256, LD_STEP = 4 };
+/* n_splits parts, or fewer. */
+static inline ws_split ws_split_into(const ws_problem *p, int64_t n_splits) {
+  enum { LEAST_SPLIT = 256, SPLIT_STEP = 64, MAX_SPLITS = 256, LD_STEP = 4 };
   ws_split split = {1, p->k, ws_ceil_div(p->m, LD_STEP) * LD_STEP, 0};
-  n_parts = ws_min(ws_min(n_parts, p->k / LEAST_PART), MAX_PARTS);
-  const double part_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->a.type);
-  if (n_parts < 2 || part_bytes > WS_SUMS_BYTES / 2) return split;
-  n_parts = ws_min(n_parts, WS_SUMS_BYTES / (int64_t)part_bytes);
-  split.part_k = ws_ceil_div(ws_ceil_div(p->k, n_parts), PART_STEP) * PART_STEP;
-  split.n_parts = ws_ceil_div(p->k, split.part_k);
-  split.bytes = split.n_parts * (int64_t)part_bytes;
+  n_splits = ws_min(ws_min(n_splits, p->k / LEAST_SPLIT), MAX_SPLITS);
+  const double split_bytes = (double)p->batch_count * (double)p->n * (double)split.ld * ws_sum_bytes(p->a.type);
+  if (n_splits < 2 || split_bytes > WS_SUMS_BYTES / 2) return split;
+  n_splits = ws_min(n_splits, WS_SUMS_BYTES / (int64_t)split_bytes);
+  split.k_per_split = ws_ceil_div(ws_ceil_div(p->k, n_splits), SPLIT_STEP) * SPLIT_STEP;
+  split.n_splits = ws_ceil_div(p->k, split.k_per_split);
+  split.bytes = split.n_splits * (int64_t)split_bytes;
   return split;
 }
 
@@ -51,9 +51,9 @@ static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
 static inline double ws_time_whole(double tiles, bool is_double) { return is_double ? 0.25 + 0.65 * tiles : 0.2 + 0.9 * tiles; }
 
 /* With k in parts: so many rounds of parts, of which the last may be half empty. */
-static inline double ws_time_in_parts(double tiles, int64_t n_parts) {
-  const double items = tiles * (double)n_parts;
-  return (double)((int64_t)items + (items > (double)(int64_t)items)) / (double)n_parts;
+static inline double ws_time_split(double tiles, int64_t n_splits) {
+  const double items = tiles * (double)n_splits;
+  return (double)((int64_t)items + (items > (double)(int64_t)items)) / (double)n_splits;
 }
 
 /* takes_fma: 16-bit elements are multiplied as floats are. */
@@ -77,11 +77,11 @@ static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_f
   double best_time = ws_time_whole(tiles, is_double);
   /* Of few tiles as many parts as find a place at once; of many also more, in several rounds. */
   const int64_t fill = (int64_t)(1 / tiles), least = fill > 8 ? fill : 2, most = fill > 8 ? fill : 8;
-  for (int64_t n_parts = least; n_parts <= most; n_parts++) {
-    const ws_split split = ws_split_into(p, n_parts);
-    if (split.n_parts == 1) break;
+  for (int64_t n_splits = least; n_splits <= most; n_splits++) {
+    const ws_split split = ws_split_into(p, n_splits);
+    if (split.n_splits == 1) break;
     const double time =
-        ws_time_in_parts(tiles, split.n_parts) + (launch_us + 2 * (double)split.bytes / sum_bytes_per_us) / round_us;
+        ws_time_split(tiles, split.n_splits) + (launch_us + 2 * (double)split.bytes / sum_bytes_per_us) / round_us;
     if (time < best_time) best = split, best_time = time;
   }
   return best;

@@ -17,10 +17,10 @@ static void row_info(int row_idx, wsgemm_kernel_info *info) {
   info->n_threads = row->n_threads;
   info->shared_bytes = row->shared_bytes;
   info->cluster = row->cluster;
-  info->k_parts = row->k_parts;
+  info->cluster_splits = row->cluster_splits;
   info->n_slices = row->n_slices;
   info->has_split_k = row->splits;
-  info->is_ping_pong = row->turns;
+  info->is_ping_pong = row->ping_pong;
   info->is_fma = row->is_fma;
   info->least_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : WS_LEAST_CC;
   info->most_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : 0;

@@ -15,9 +15,9 @@ static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 static ws_strided lines_of(const ws_problem *p, const void *data, bool along_k, int64_t x, int64_t ld, int64_t stride) {
   const bool are_many = p->batch_count > 1 && stride != 0;
   if (x == 1 && ld == 1) along_k = true;
-  ws_strided lines = {.data = data, .along_k = along_k, .ld = ld, .n_products = 1, .n_slices = 1};
+  ws_strided lines = {.data = data, .along_k = along_k, .ld = ld, .n_batch = 1, .n_slices = 1};
   lines.length = along_k ? p->k : x, lines.n_lines = along_k ? x : p->k;
-  if (are_many) lines.n_products = p->batch_count, lines.stride = stride;
+  if (are_many) lines.n_batch = p->batch_count, lines.stride = stride;
   if (lines.n_lines == 1) lines.ld = ws_ceil_div(lines.length, WHOLE) * WHOLE;
   return lines;
 }
@@ -62,13 +62,13 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
 /* Products that stand backwards are numbered from the last. */
 static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_lines, ws_wgmma_operand *op) {
   const bool backwards = x->stride < 0;
-  const int64_t n_planes = x->n_products * x->n_slices;
+  const int64_t n_planes = x->n_batch * x->n_slices;
   const char *first = (const char *)x->data + (backwards ? (n_planes - 1) * x->stride * BYTES : 0);
   const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)n_planes};
   const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
                                  n_planes > 1 ? (cuuint64_t)(magnitude(x->stride) * BYTES) : ANY_STRIDE};
   op->along_k = x->along_k;
-  op->batch_step = x->n_products == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
+  op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
 }
@@ -102,7 +102,7 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
   const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
-  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->k_parts), &args->a);
+  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->cluster_splits), &args->a);
   if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};

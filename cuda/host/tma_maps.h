@@ -9,13 +9,13 @@
 typedef struct ws_strided {
   const void *data;
   bool along_k;
-  int64_t length, n_lines, ld, n_products, stride; /* n_products: those that differ */
+  int64_t length, n_lines, ld, n_batch, stride; /* n_batch: those that differ */
   int64_t n_slices; /* a product's, one stride after the other (slice_args.h); 1: the operand itself */
 } ws_strided;
 ws_strided ws_strided_a(const ws_problem *p);
 ws_strided ws_strided_b(const ws_problem *p);
 
-/* Whether TMA takes them as they stand: all begin at whole 16 bytes. */
+/* Whether TMA takes them as they are: all begin at whole 16 bytes. */
 bool ws_tma_takes_as_is(const ws_strided *x);
 
 /* Whether sizes and strides are within TMA's limits. */

@@ -1,8 +1,8 @@
 /* align_copy.cuh - copies of 16-bit operands that do not begin at whole 16 bytes to where they do. A warp has a line, a lane 16 bytes of
  * the copy at a time: two aligned pieces of 16 bytes, put together with a shift; at the ends of a line, where these may reach beyond it,
  * single elements. */
-#ifndef WS_CUDA_PITCH_KERNEL_CUH
-#define WS_CUDA_PITCH_KERNEL_CUH
+#ifndef WS_CUDA_ALIGN_COPY_CUH
+#define WS_CUDA_ALIGN_COPY_CUH
 #include "core/tile.h"
 #include "cuda/sched/fixed.cuh"
 #include "cuda/shared/align_copy_args.h"
@@ -29,7 +29,7 @@ __device__ __forceinline__ uint4 single_elements(const uint16_t *line, int64_t f
   return {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
 }
 
-__device__ __forceinline__ void pitch_line(const uint16_t *line, uint4 *to, int64_t length) {
+__device__ __forceinline__ void copy_line(const uint16_t *line, uint4 *to, int64_t length) {
   const uint32_t shift = uint32_t(reinterpret_cast<uintptr_t>(line) % 16);
   const uint4 *aligned = reinterpret_cast<const uint4 *>(reinterpret_cast<uintptr_t>(line) - shift);
   const int64_t n_pieces = ws_ceil_div(length, 8),
@@ -39,15 +39,15 @@ __device__ __forceinline__ void pitch_line(const uint16_t *line, uint4 *to, int6
     to[i] = i > 0 && i < inner ? shifted(aligned[i], aligned[i + 1], shift) : single_elements(line, i * 8, length);
 }
 
-__device__ __forceinline__ void pitch_operand(const ws_pitch_operand &op) {
-  const int64_t n_warps = int64_t(n_workers()) * (blockDim.x / 32), n_lines = op.n_lines * op.n_products;
+__device__ __forceinline__ void align_copy(const ws_align_copy_operand &op) {
+  const int64_t n_warps = int64_t(n_workers()) * (blockDim.x / 32), n_lines = op.n_lines * op.n_batch;
   for (int64_t l = int64_t(worker_idx()) * (blockDim.x / 32) + threadIdx.x / 32; l < n_lines; l += n_warps)
-    pitch_line(static_cast<const uint16_t *>(op.from) + l / op.n_lines * op.stride + l % op.n_lines * op.ld,
-               reinterpret_cast<uint4 *>(static_cast<uint16_t *>(op.to) + l * op.pitch), op.length);
+    copy_line(static_cast<const uint16_t *>(op.from) + l / op.n_lines * op.stride + l % op.n_lines * op.ld,
+              reinterpret_cast<uint4 *>(static_cast<uint16_t *>(op.to) + l * op.pitch), op.length);
 }
 
-__device__ __forceinline__ void pitch_operands(const ws_pitch_args &args) {
-  for (const ws_pitch_operand &op : args.operand) pitch_operand(op);
+__device__ __forceinline__ void align_copies(const ws_align_copy_args &args) {
+  for (const ws_align_copy_operand &op : args.operand) align_copy(op);
 }
 
 } // namespace ws

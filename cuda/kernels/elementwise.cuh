@@ -130,7 +130,7 @@ template <class Type> __device__ __forceinline__ void sum_across(const ws_column
 }
 
 template <class Type> __device__ __forceinline__ void sum_columns(const ws_column_sums_args &args) {
-  if (args.swapped)
+  if (args.transposed)
     sum_across<Type>(args);
   else
     sum_along<Type>(args);

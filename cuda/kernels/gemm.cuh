@@ -13,7 +13,7 @@
 
 namespace ws {
 
-/* A ring of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is worked off in steps; the fragments of
+/* A pipeline of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is worked off in steps; the fragments of
  * the next step are read while one is multiplied, also across the border to the next block:
  *
  *   step          0      1     ..   last
@@ -28,7 +28,7 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   constexpr int n_steps = Mainloop::n_steps;
   /* Of 16-bit elements: in the loop over the steps they would make it longer than the compiler unrolls. */
   constexpr bool copies_first = sizeof(typename Config::element) == 2;
-  static_assert(n_steps % 2 == 0, "the sets of fragments take turns from block to block");
+  static_assert(n_steps % 2 == 0, "the sets of fragments alternate from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
   OperandB b(args.b, batch, col, args.n, k_first);
   /* Whole k blocks still to be copied. After them comes what is left of k, if anything is. */

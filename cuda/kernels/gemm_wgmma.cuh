@@ -4,7 +4,7 @@
  *                           (pipeline of stages): one k block of A, and as many of B as the item has tiles
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma reads the stages, the sums stay
  *                           in registers; then they go to C, while the producer already fills stages of the next item. This is
- *                           cooperative. Or ping-pong: each owns whole items in turn, so that one multiplies while the other stores
+ *                           cooperative. Or ping-pong: each owns every n-th item, so that one multiplies while the other stores
  *
  *       m (contiguous in C) ->        a wgmma takes 64 columns of C as its rows, and BM rows of C as
  *     n  +----------------+           its columns, so that neighbouring registers are neighbours in C:
@@ -20,7 +20,7 @@
  * Every element of C has one owner and one order of summation over k, so its bits depend on no scheduler, tile order, COARSE_FACTOR or
  * alignment; rows that sum parts of k have an order of their own.
  *
- * Which parity is waited for, and how consumers take turns, stands in pipeline.cuh. */
+ * Which parity is waited for, and how consumers alternate (ping-pong), is in pipeline.cuh. */
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
 #define WS_CUDA_WGMMA_KERNEL_CUH
 #include "cuda/epilogue/sliced_store.cuh"
@@ -37,7 +37,7 @@ namespace ws {
 template <class Config> struct wgmma_kernel {
   using element = typename Config::element;
   static constexpr int cluster = Config::cluster;
-  static constexpr bool in_parts = Config::k_parts > 1;
+  static constexpr bool is_split = Config::cluster_splits > 1;
   static constexpr uint32_t no_item = ~uint32_t(0);
   static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
 
@@ -80,7 +80,7 @@ template <class Config> struct wgmma_kernel {
         mbarrier_init(&state().item_full[i], 1);
         mbarrier_init(&state().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
-      if constexpr (Config::k_parts > 1) {
+      if constexpr (Config::cluster_splits > 1) {
         mbarrier_init(&state().part_full, 1);
         mbarrier_init(&state().part_empty, 1);
       }
@@ -107,15 +107,15 @@ template <class Config> struct wgmma_kernel {
   /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */
   __device__ __forceinline__ int n_k_blocks() const {
     const int n_all = int(ws_ceil_div(args.k, Config::bk));
-    if constexpr (!in_parts) return n_all;
-    const int n_first = int(ws_ceil_div(n_all, Config::k_parts));
+    if constexpr (!is_split) return n_all;
+    const int n_first = int(ws_ceil_div(n_all, Config::cluster_splits));
     return rank() == 0 ? n_first : n_all - n_first;
   }
   __device__ __forceinline__ int first_k() const {
-    return in_parts && rank() > 0 ? (int(ws_ceil_div(args.k, Config::bk)) - n_k_blocks()) * Config::bk : 0;
+    return is_split && rank() > 0 ? (int(ws_ceil_div(args.k, Config::bk)) - n_k_blocks()) * Config::bk : 0;
   }
   /* Its first column of the item that the cluster is at. */
-  static __device__ __forceinline__ int column(int n) { return in_parts ? n : n + int(rank()) * Config::item_n; }
+  static __device__ __forceinline__ int column(int n) { return is_split ? n : n + int(rank()) * Config::item_n; }
 
   /* ---- Producer: one thread ------------------------------------------------------------------------------------------------------- */
 
@@ -192,7 +192,7 @@ template <class Config> struct wgmma_kernel {
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
           load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
-                                                         in_parts ? 0 : rank(), s);
+                                                         is_split ? 0 : rank(), s);
           load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
         }
         stage.advance();
@@ -403,7 +403,7 @@ template <class Config> struct wgmma_kernel {
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
                                                                 consumer_idx() * Config::bias_bytes);
     int output = 0;
-    uint32_t part_round = 0, turn = 0;
+    uint32_t part_round = 0, n_items_seen = 0;
     while (true) {
       wait(state().item_full[slot.place], slot.full_parity());
       const item at = state().items[slot.place];
@@ -418,11 +418,11 @@ template <class Config> struct wgmma_kernel {
       slot.advance();
       if (at.m < 0) break;
       if constexpr (Config::ping_pong)
-        if (!ping_pong::is_turn_of<Config::n_consumers>(turn++, consumer_idx())) {
+        if (!ping_pong::owns_item<Config::n_consumers>(n_items_seen++, consumer_idx())) {
           stage.advance(n_k_blocks());
           continue;
         }
-      if constexpr (in_parts)
+      if constexpr (is_split)
         if (rank() == 0) ask_for_part();
       const int n = column(at.n) + share_idx() * Config::pieces * 64;
       if constexpr (Config::is_sliced) {
@@ -432,9 +432,9 @@ template <class Config> struct wgmma_kernel {
         const wgmma_store<Config> store{args};
         store.prefetch(at.m, n, at.batch);
         const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
-        if constexpr (Config::ping_pong) ping_pong::begin_turn<Config::n_consumers>(*this, turn - 1, stage);
+        if constexpr (Config::ping_pong) ping_pong::begin_item<Config::n_consumers>(*this, n_items_seen - 1, stage);
         multiply_as_laid_out(sums, stage);
-        if constexpr (in_parts) {
+        if constexpr (is_split) {
           part_round ^= 1;
           if (rank() > 0) {
             send_part(sums[0], places, part_round ^ 1);
@@ -458,9 +458,9 @@ template <class Config> struct wgmma_kernel {
     const ws_wgmma_scales &scales = args.scales;
     const ws_slice_state of_m = *scales.state_m, of_n = *scales.state_n;
     if constexpr (Config::n_slices == 3)
-      return of_m.n_marked + of_n.n_marked == 0 || of_m.n_unfit == scales.n_m || of_n.n_unfit == scales.n_n;
+      return of_m.n_needs_3 + of_n.n_needs_3 == 0 || of_m.n_needs_fp32 == scales.n_m || of_n.n_needs_fp32 == scales.n_n;
     else
-      return of_m.n_marked == scales.n_m || of_n.n_marked == scales.n_n;
+      return of_m.n_needs_3 == scales.n_m || of_n.n_needs_3 == scales.n_n;
   }
 
   __device__ __forceinline__ void run() const {

@@ -27,8 +27,8 @@ __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, N
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const ws_slice_operand &op = args.operand[BACKWARDS ? 1 - i : i];
-    if (op.n_products == 0 || !needs(op)) continue;
-    const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_products * n_groups * op.n_chunks;
+    if (op.n_batch == 0 || !needs(op)) continue;
+    const int64_t n_groups = ws_slice_groups(op.n_x, op.along_k), n_parts = op.n_batch * n_groups * op.n_chunks;
     for (; next < n_parts; next += n_workers()) {
       const int64_t at = BACKWARDS ? n_parts - 1 - next : next;
       const int64_t group = at / op.n_chunks;
@@ -104,8 +104,8 @@ __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const
 /* The second pass adds to scales and marks, so they begin as zeros. */
 __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
   const int64_t first = int64_t(worker_idx()) * blockDim.x + threadIdx.x, step = int64_t(n_workers()) * blockDim.x;
-  for (int64_t i = first; i < op.n_products * op.scales_pitch; i += step) op.scales[i] = 0;
-  for (int64_t i = first; i < op.n_products * op.groups_pitch; i += step) op.groups[i] = 0;
+  for (int64_t i = first; i < op.n_batch * op.scales_pitch; i += step) op.scales[i] = 0;
+  for (int64_t i = first; i < op.n_batch * op.groups_pitch; i += step) op.groups[i] = 0;
   if (first == 0) *op.state = {};
 }
 
@@ -113,7 +113,7 @@ __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
-    if (op.n_products > 0 && is_new(op)) clear_marks(op);
+    if (op.n_batch > 0 && is_new(op)) clear_marks(op);
   for_each_slice_part<false>(args, is_new, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
       maxima_along_k(op, at);
@@ -138,25 +138,25 @@ template <class Body> __device__ __forceinline__ void for_each_given(const ws_sl
 __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product, int64_t x, int marks) {
   for_each_given(op, x, [&](int64_t given) {
     const int before = atomicOr(op.scales + product * op.scales_pitch + given, marks);
-    if (marks & ~before & WS_SCALE_MARKED) {
-      atomicAdd(&op.state->n_marked, 1);
+    if (marks & ~before & WS_SCALE_NEEDS_3) {
+      atomicAdd(&op.state->n_needs_3, 1);
       op.groups[product * op.groups_pitch + given / WS_SLICE_GROUP] = 1;
     }
-    if (marks & ~before & WS_SCALE_UNFIT) atomicAdd(&op.state->n_unfit, 1);
+    if (marks & ~before & WS_SCALE_NEEDS_FP32) atomicAdd(&op.state->n_needs_fp32, 1);
   });
 }
 
-constexpr int unfit_marks = WS_SCALE_MARKED | WS_SCALE_UNFIT;
+constexpr int fp32_marks = WS_SCALE_NEEDS_3 | WS_SCALE_NEEDS_FP32;
 /* What it means that slices do not stand for an element. */
-template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_MARKED) : unfit_marks;
+template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_NEEDS_3) : fp32_marks;
 
-/* By one thread for each x of an operand, in the first of its passes that cut. */
+/* By one thread for each x of an operand, in the first of its passes that split. */
 __device__ __forceinline__ void tell_scale(const ws_slice_operand &op, int64_t product, int64_t x, uint32_t most) {
   for_each_given(op, x, [&](int64_t given) { /* others may be marking it */
                                              atomicAdd(op.scales + product * op.scales_pitch + given,
                                                        WS_SCALE_BIAS - ws_slice_exponent(most));
   });
-  if (!is_finite_magnitude(most)) mark(op, product, x, unfit_marks);
+  if (!is_finite_magnitude(most)) mark(op, product, x, fp32_marks);
 }
 
 /* Two numbers as 16 bits each, the first in the lower half, and these as floats again. */
@@ -171,7 +171,7 @@ template <bool BF16> __device__ __forceinline__ uint32_t rounded_pair(const floa
 }
 
 /* Slices of two neighbours, scaled, in the lower and upper half of each word. All differences are exact. */
-template <int SLICES> __device__ __forceinline__ void cut_two(const float *y, uint32_t (&slice)[SLICES]) {
+template <int SLICES> __device__ __forceinline__ void split_two(const float *y, uint32_t (&slice)[SLICES]) {
   float rest[2] = {y[0], y[1]}, rounded[2];
 #pragma unroll
   for (int s = 0; s < SLICES; s++) {
@@ -235,15 +235,15 @@ private:
 
 /* Cuts four neighbours; notes for which of them their slices do not stand. */
 template <int SLICES, bool COMPLEX>
-__device__ __forceinline__ void cut_four(const slice_place &place, int64_t offset, const float (&x)[4], const float (&scale)[4],
-                                         bool (&fit)[4]) {
+__device__ __forceinline__ void split_four(const slice_place &place, int64_t offset, const float (&x)[4], const float (&scale)[4],
+                                           bool (&fit)[4]) {
   float y[4];
 #pragma unroll
   for (int j = 0; j < 4; j++) y[j] = x[j] * scale[j], fit[j] = fit[j] & ws_slices_stand_for(SLICES, x[j], y[j]);
   if (SLICES == 3 && !place.to) return;
   uint32_t slice[2][SLICES];
 #pragma unroll
-  for (int h = 0; h < 2; h++) cut_two(y + 2 * h, slice[h]);
+  for (int h = 0; h < 2; h++) split_two(y + 2 * h, slice[h]);
 #pragma unroll
   for (int s = 0; s < SLICES; s++) place.template put<COMPLEX>(offset + s * place.plane, slice[0][s], slice[1][s]);
 }
@@ -270,7 +270,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
     for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
-      if (k + a * 128 < end) cut_four<SLICES, COMPLEX>(place, k + a * 128, four[a], scale, fit);
+      if (k + a * 128 < end) split_four<SLICES, COMPLEX>(place, k + a * 128, four[a], scale, fit);
   }
   if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
 }
@@ -313,7 +313,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
       }
 #pragma unroll
       for (int a = 0; a < n_ahead; a++, offset += next)
-        if (k + a * WS_SLICE_LINES < end) cut_four<SLICES, COMPLEX>(place, offset, four[a], scale, fit);
+        if (k + a * WS_SLICE_LINES < end) split_four<SLICES, COMPLEX>(place, offset, four[a], scale, fit);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -322,27 +322,27 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   __syncthreads();
 }
 
-/* COMPLEX: both operands are of complex numbers. Three slices only if something is marked. */
-template <int SLICES, bool COMPLEX> __device__ __forceinline__ void cut_slices(const ws_slice_args &args) {
+/* COMPLEX: both operands are of complex numbers. Three slices only if something needs them. */
+template <int SLICES, bool COMPLEX> __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
   griddepcontrol_wait(); /* for the first pass; for the product of two slices */
   if constexpr (SLICES == 3) {
-    uint32_t n_marked = 0;
+    uint32_t n_needs_3 = 0;
     for (const ws_slice_operand &op : args.operand)
-      if (op.n_products > 0) n_marked += op.state->n_marked;
+      if (op.n_batch > 0) n_needs_3 += op.state->n_needs_3;
     if (worker_idx() == 0 && threadIdx.x < 2) {
       const ws_slice_operand &op = args.operand[threadIdx.x];
-      if (op.n_products > 0 && !op.is_packed) op.state->has_three = n_marked > 0;
+      if (op.n_batch > 0 && !op.is_packed) op.state->has_three = n_needs_3 > 0;
     }
-    if (n_marked == 0) return;
+    if (n_needs_3 == 0) return;
   }
-  /* Of an operand that was cut before: if all is marked, three slices stand there and are all that is needed; else they may stand where two
+  /* Of an operand that was split before: if all of it needs them, three slices are there and are all that is needed; else they may be where two
    * should. */
   const auto needs = [](const ws_slice_operand &op) {
     if (SLICES < 3 && op.is_packed) return false;
     if (!op.is_again) return true;
-    const bool all_marked = op.state->n_marked == op.n_counted;
-    return !all_marked && (SLICES == 3 || op.state->has_three);
+    const bool all_need_3 = op.state->n_needs_3 == op.n_counted;
+    return !all_need_3 && (SLICES == 3 || op.state->has_three);
   };
   for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)

@@ -1,5 +1,5 @@
-/* split_k.cuh - products of few tiles and a long k: k is cut into parts that are summed apart, and their sums are added in the order
- * of the parts. How k is cut depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
+/* split_k.cuh - products of few tiles and a long k: k is split, each split is summed apart, and the sums are added in the
+ * order of the splits. How k is split depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
  *
  *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
  *                              C: each is the sum of its parts, read from the L2. All blocks must be resident at once.
@@ -13,7 +13,7 @@
 
 namespace ws {
 
-constexpr int few_parts = 16;
+constexpr int few_splits = 16;
 
 /* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way at once. */
 template <class Config> __device__ __forceinline__ void add_few_parts(const ws_gemm_args &args) {
@@ -21,27 +21,27 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
   using vector16 = sum_vector<Config>;
   constexpr int n_e = vector16::length, at_once = 4;
   const scaling<Config> scale(args);
-  const int n_parts = args.split.n_parts;
+  const int n_splits = args.split.n_splits;
   const int64_t ld = args.split.ld, stride = ld * args.n / n_e; /* in vectors, from part to part */
   const uint32_t per_column = uint32_t(ld) / n_e, n = uint32_t(args.n),
-                 n_vectors = uint32_t(args.grid.n_batch / n_parts) * n * per_column; /* it fits: split.h */
+                 n_vectors = uint32_t(args.grid.n_batch / n_splits) * n * per_column; /* it fits: split.h */
   for (uint32_t v = worker_idx() * Config::n_threads + threadIdx.x; v < n_vectors; v += n_workers() * Config::n_threads) {
     const uint32_t column = v / per_column, i = v % per_column * n_e, j = column % n, product = column / n;
-    const vector16 *parts = static_cast<const vector16 *>(args.split.sums) + product * int64_t(n_parts) * stride +
+    const vector16 *parts = static_cast<const vector16 *>(args.split.sums) + product * int64_t(n_splits) * stride +
                             j * int64_t(per_column) + v % per_column;
     vector16 total;
-    for (int begin = 0; begin < n_parts; begin += at_once) {
+    for (int begin = 0; begin < n_splits; begin += at_once) {
       vector16 part[at_once];
 #pragma unroll
       for (int p = 0; p < at_once; p++)
-        if (begin + p < n_parts) part[p] = parts[(begin + p) * stride];
+        if (begin + p < n_splits) part[p] = parts[(begin + p) * stride];
 #pragma unroll
       for (int p = 0; p < at_once; p++)
 #pragma unroll
         for (int e = 0; e < n_e; e++)
           if (begin + p == 0)
             total.e[e] = part[p].e[e];
-          else if (begin + p < n_parts)
+          else if (begin + p < n_splits)
             total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
     }
     const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
@@ -64,21 +64,21 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
 template <class Config> __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::sum *shared) {
   using number = typename Config::sum;
   constexpr int n_warps = Config::n_threads / 32,
-                most_parts = Config::shared_bytes / int(sizeof(number)) / 32 / n_warps * n_warps;
-  constexpr int at_once = 8 < most_parts / n_warps ? 8 : most_parts / n_warps; /* loads under way for each thread */
-  static_assert(most_parts > 0, "room for a part of each warp");
+                most_splits = Config::shared_bytes / int(sizeof(number)) / 32 / n_warps * n_warps;
+  constexpr int at_once = 8 < most_splits / n_warps ? 8 : most_splits / n_warps; /* loads under way for each thread */
+  static_assert(most_splits > 0, "room for a part of each warp");
   const scaling<Config> scale(args);
-  const int n_parts = args.split.n_parts, lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const int n_splits = args.split.n_splits, lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int64_t ld = args.split.ld, stride = ld * args.n;
   const uint32_t n_rows = uint32_t(args.m),
-                 n_elements = uint32_t(args.grid.n_batch / n_parts * args.n * args.m); /* it fits: split.h */
+                 n_elements = uint32_t(args.grid.n_batch / n_splits * args.n * args.m); /* it fits: split.h */
   for (uint32_t first = worker_idx() * 32; first < n_elements; first += n_workers() * 32) {
     const uint32_t e = min(first + lane, n_elements - 1);
     const uint32_t i = e % n_rows, column = e / n_rows, j = column % uint32_t(args.n), product = column / uint32_t(args.n);
-    const number *parts = static_cast<const number *>(args.split.sums) + product * int64_t(n_parts) * stride + j * ld + i;
+    const number *parts = static_cast<const number *>(args.split.sums) + product * int64_t(n_splits) * stride + j * ld + i;
     number total{};
-    for (int begin = 0; begin < n_parts; begin += most_parts) {
-      const int end = min(n_parts, begin + most_parts);
+    for (int begin = 0; begin < n_splits; begin += most_splits) {
+      const int end = min(n_splits, begin + most_splits);
       for (int p = begin + warp; p < end; p += at_once * n_warps) {
         number part[at_once];
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ __forceinline__ void finish_total(const ws_gemm_args &args, const typ
 /* What a block is at: in shared memory, where it costs the mainloop no registers. */
 struct split_state {
   uint32_t item_idx;
-  int turn; /* without sums: the part that the tile's owner is at */
+  int split_idx; /* without sums: the part that the tile's owner is at */
   ws_tile tile;
   int row, col, product, part;
   int64_t n_k;
@@ -127,9 +127,9 @@ struct split_state {
     const bool apart = args.split.sums != nullptr;
     tile = ws_tile_at(&args.grid, item_idx);
     row = int(tile.row), col = int(tile.col);
-    product = apart ? int(tile.batch) / args.split.n_parts : int(tile.batch);
-    part = apart ? int(tile.batch) % args.split.n_parts : turn;
-    n_k = ws_min(args.split.part_k, args.k - part * args.split.part_k);
+    product = apart ? int(tile.batch) / args.split.n_splits : int(tile.batch);
+    part = apart ? int(tile.batch) % args.split.n_splits : split_idx;
+    n_k = ws_min(args.split.k_per_split, args.k - part * args.split.k_per_split);
   }
 };
 
@@ -144,15 +144,15 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   /* True: that was all of the item. */
   const auto sum_part = [&] {
     Product::run(
-        args, shared, at.product, at.row, at.col, at.part * args.split.part_k, [&] { return at.n_k; },
+        args, shared, at.product, at.row, at.col, at.part * args.split.k_per_split, [&] { return at.n_k; },
         [&](int64_t m_first, int64_t n_first) {
           const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
-          if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.turn == 0};
+          if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.split_idx == 0};
           number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
           return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
         });
     __syncthreads(); /* shared memory is free again, and the total complete */
-    const bool is_done = args.split.sums || at.turn + 1 == args.split.n_parts;
+    const bool is_done = args.split.sums || at.split_idx + 1 == args.split.n_splits;
     if (!args.split.sums && is_done)
       finish_total<Config>(args, tile_total, at.product, int64_t(at.row) * Config::bm, int64_t(at.col) * Config::bn);
     __syncthreads();
@@ -162,14 +162,14 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   if constexpr (Sched::keeps_blocks) {
     /* One loop over the parts of all items: two, one in the other, need registers that the mainloops do not leave. */
     if (threadIdx.x == 0) {
-      at.item_idx = sched.first(), at.turn = 0;
+      at.item_idx = sched.first(), at.split_idx = 0;
       at.set(args);
     }
     __syncthreads();
     while (at.item_idx < args.sched.n_items) {
       const bool is_done = sum_part();
       if (threadIdx.x == 0) {
-        at.turn = is_done ? 0 : at.turn + 1;
+        at.split_idx = is_done ? 0 : at.split_idx + 1;
         if (is_done) at.item_idx = sched.after(at.item_idx);
         at.set(args);
       }
@@ -177,16 +177,16 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
     }
     if (!args.split.sums) return;
     grid_sync(args.split.barrier, n_workers());
-    if (args.split.n_parts <= few_parts)
+    if (args.split.n_splits <= few_splits)
       add_few_parts<Config>(args);
     else
       add_many_parts<Config>(args, reinterpret_cast<number *>(shared));
   } else {
     sched.for_each_item([&](int64_t item_idx) {
       bool is_done = false;
-      for (int turn = 0; !is_done; turn++) {
+      for (int split_idx = 0; !is_done; split_idx++) {
         if (threadIdx.x == 0) {
-          at.item_idx = uint32_t(item_idx), at.turn = turn;
+          at.item_idx = uint32_t(item_idx), at.split_idx = split_idx;
           at.set(args);
         }
         __syncthreads();

@@ -27,13 +27,14 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   static_assert(Config::tm % 16 == 0 && Config::tn % 8 == 0, "a warp's tile is whole pieces of 16 x 8");
 
   static_assert(Config::bk % 16 == 0, "two steps, and see the banks");
-  static constexpr int step_k = mma_f64_k, n_steps = Config::bk / step_k, k_parts = step_k / 4;
-  static_assert(k_parts == 2, "t and t + 4");
+  static constexpr int step_k = mma_f64_k, n_steps = Config::bk / step_k, k_per_lane = step_k / 4;
+  static_assert(k_per_lane == 2, "t and t + 4");
   static constexpr bool pairs_m = !A_K && Config::splits, pairs_k = pairs_m && B_K;
   static constexpr int a_pitch = Config::a_pitch - (pairs_k ? 2 : 0), b_pitch = Config::b_pitch;
   /* Second sets of fragments where the registers allow: of 255, some 50 go elsewhere, more where there are planes. */
   static constexpr int sum_registers = 2 * n_sums * coarse * pieces_m * pieces_n * 4, left_registers = unit == 1 ? 200 : 180;
-  static constexpr int a_registers = 2 * unit * k_parts * 2 * pieces_m, b_registers = 2 * unit * k_parts * coarse * pieces_n;
+  static constexpr int a_registers = 2 * unit * k_per_lane * 2 * pieces_m,
+                       b_registers = 2 * unit * k_per_lane * coarse * pieces_n;
   static constexpr int b_sets = sum_registers + a_registers + 2 * b_registers <= left_registers ? 2 : 1;
   static constexpr int a_sets = sum_registers + 2 * a_registers + 2 * b_registers <= left_registers ? 2 : 1;
 
@@ -43,7 +44,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   static __device__ __forceinline__ int m_first() { return int(threadIdx.x) / 32 % warps_m * Config::tm; }
   static __device__ __forceinline__ int n_first() { return int(threadIdx.x) / 32 / warps_m * Config::tn; }
 
-  double a[a_sets][unit][pieces_m][2 * k_parts], b[b_sets][unit][coarse][pieces_n][k_parts];
+  double a[a_sets][unit][pieces_m][2 * k_per_lane], b[b_sets][unit][coarse][pieces_n][k_per_lane];
   double sum[n_sums][coarse][pieces_m][pieces_n][4];
 
   __device__ mainloop_mma() {

@@ -4,7 +4,7 @@
  * first operand is B, its second one A, so that a lane's neighbouring sums are neighbours in C's columns. Operands are read by pieces of
  * 16 along m or n and 16 of k, four matrices of 8 x 8 (ldmatrix), in either layout:
  *
- *         k 0..7   k 8..15      a k-contiguous operand's rows in shared memory are m or n, and the matrices come as they stand;
+ *         k 0..7   k 8..15      a k-contiguous operand's rows in shared memory are m or n, and the matrices come as they are;
  *   x 0..7   [0]     [2]        one contiguous along m or n has rows of k, and they come transposed. In both ways register i of a lane is
  *   x 8..15  [1]     [3]        of matrix i: the element g = lane / 4 along x, and k of 2 (lane % 4) and the next.
  *

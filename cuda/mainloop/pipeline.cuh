@@ -34,20 +34,20 @@ template <int N> struct pipeline_stage {
 
 namespace ping_pong {
 
-/* Items go to the consumers in turn; turn 0 is the first item. */
-template <int N_CONSUMERS> WS_PIPELINE_DEVICE bool is_turn_of(uint32_t turn, int consumer) {
-  return int(turn % N_CONSUMERS) == consumer;
+/* Items go to the consumers round-robin; item 0 is the block's first. */
+template <int N_CONSUMERS> WS_PIPELINE_DEVICE bool owns_item(uint32_t item, int consumer) {
+  return int(item % N_CONSUMERS) == consumer;
 }
 
-/* Every warp of the consumer calls this before it multiplies the item of turn `turn`, from 0 on: the consumer did not watch the one before.
+/* Every warp of the consumer calls this before it multiplies item number `item` of the block, from 0 on: the consumer did not watch the one before.
  * With no more k blocks than stages the first stage of that one is among those to come, and full by `begun`; with more, the item was published
- * only when it was. Each further stage of that one is full since the one before it there was released, and so filled for this turn. No warp
- * may still ask for the turn before when others have begun this one: then the next consumer could begin, too, and be a round ahead of what
+ * only when it was. Each further stage of that one is full since the one before it there was released, and so filled for this item. No warp
+ * may still ask for the item before when others have begun this one: then the next consumer could begin, too, and be a round ahead of what
  * the warp knows. */
 template <int N_CONSUMERS, class Barriers, class Stage>
-WS_PIPELINE_DEVICE void begin_turn(const Barriers &barriers, uint32_t turn, const Stage &stage) {
-  const uint32_t before = turn - 1;
-  if (turn > 0) barriers.wait_begun(int(before % N_CONSUMERS), before / N_CONSUMERS & 1);
+WS_PIPELINE_DEVICE void begin_item(const Barriers &barriers, uint32_t item, const Stage &stage) {
+  const uint32_t before = item - 1;
+  if (item > 0) barriers.wait_begun(int(before % N_CONSUMERS), before / N_CONSUMERS & 1);
   barriers.wait_full(stage.place, stage.full_parity());
   barriers.meet_consumer();
   barriers.arrive_begun();

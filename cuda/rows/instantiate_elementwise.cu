@@ -23,7 +23,9 @@ WS_COLUMN_SUMS(d)
 WS_COLUMN_SUMS(h)
 WS_COLUMN_SUMS(b)
 
-extern "C" __global__ void __launch_bounds__(256) pitch(const __grid_constant__ ws_pitch_args args) { ws::pitch_operands(args); }
+extern "C" __global__ void __launch_bounds__(256) align_copy(const __grid_constant__ ws_align_copy_args args) {
+  ws::align_copies(args);
+}
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ ws_arena_args args) { ws::fill_matrix(args); }
 extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant__ ws_arena_args args) {

@@ -11,39 +11,40 @@
 #define WS_SLICED_ELEMENT_bf16x6 __nv_bfloat16
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_WGMMA_ROW(...)
-#define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate)                               \
-  extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                             \
-      t##gemm_##product##_##bm##x##bn##x##bk##_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) { \
-    extern __shared__ __align__(1024) unsigned char shared[];                                                              \
-    using config =                                                                                                         \
-        ws::wgmma_config<WS_SLICED_ELEMENT_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, consumers, false, stages,       \
-                         WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_K_PARTS_##cluster, WS_SLICES_##product, WS_SLICED_UNIT_##t>;  \
-    static_assert((bk)*WS_SLICED_UNIT_##t == WS_WGMMA_BK);                                                                 \
-    ws::wgmma_kernel<config>{args, shared}.run();                                                                          \
+#define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate)                                     \
+  extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                                   \
+      t##gemm_##product##_##bm##x##bn##x##bk##_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) {       \
+    extern __shared__ __align__(1024) unsigned char shared[];                                                                    \
+    using config =                                                                                                               \
+        ws::wgmma_config<WS_SLICED_ELEMENT_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, consumers, false, stages,             \
+                         WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster, WS_SLICES_##product, WS_SLICED_UNIT_##t>; \
+    static_assert((bk)*WS_SLICED_UNIT_##t == WS_WGMMA_BK);                                                                       \
+    ws::wgmma_kernel<config>{args, shared}.run();                                                                                \
   }
 #include "cuda/rows/kernels.def"
 
 extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 4) maxima(const __grid_constant__ ws_slice_args args) {
   ws::find_maxima(args);
 }
-extern "C" __device__ unsigned long long ws_n_marked_ever;
-extern "C" __device__ unsigned long long ws_n_marked_ever = 0;
+extern "C" __device__ unsigned long long ws_n_fallback_ever;
+extern "C" __device__ unsigned long long ws_n_fallback_ever = 0;
 
 #define WS_SLICES_KERNEL(t, n)                                                           \
   extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 4 - WS_SLICED_UNIT_##t) \
       t##slices_##n(const __grid_constant__ ws_slice_args args) {                        \
-    ws::cut_slices<n, WS_SLICED_UNIT_##t == 2>(args);                                    \
+    ws::split_slices<n, WS_SLICED_UNIT_##t == 2>(args);                                  \
   }
-#define WS_KERNELS_OF_SLICES(t)                                                                                                 \
-  WS_SLICES_KERNEL(t, 1)                                                                                                        \
-  WS_SLICES_KERNEL(t, 2)                                                                                                        \
-  WS_SLICES_KERNEL(t, 3)                                                                                                        \
-  using t##_marked_config = ws::row_config<ws::type_##t, WS_MARKED_BM, WS_MARKED_BN, WS_MARKED_BK, WS_MARKED_TM_##t,            \
-                                           WS_MARKED_TN, 1, WS_MARKED_STAGES_##t, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>; \
-  extern "C" __global__ void __launch_bounds__(t##_marked_config::n_threads)                                                    \
-      t##marked(const __grid_constant__ ws_marked_args args) {                                                                  \
-    ws::gemm_marked<t##_marked_config, ws::tiled_product<t##_marked_config, ws::mainloop_simt>, ws::sched_fixed>(               \
-        args, &ws_n_marked_ever);                                                                                               \
+#define WS_KERNELS_OF_SLICES(t)                                                                                           \
+  WS_SLICES_KERNEL(t, 1)                                                                                                  \
+  WS_SLICES_KERNEL(t, 2)                                                                                                  \
+  WS_SLICES_KERNEL(t, 3)                                                                                                  \
+  using t##_fallback_config =                                                                                             \
+      ws::row_config<ws::type_##t, WS_FALLBACK_BM, WS_FALLBACK_BN, WS_FALLBACK_BK, WS_FALLBACK_TM_##t, WS_FALLBACK_TN, 1, \
+                     WS_FALLBACK_STAGES_##t, WS_OWNER_simt, WS_PAD_simt, WS_KEEPS_K_simt>;                                \
+  extern "C" __global__ void __launch_bounds__(t##_fallback_config::n_threads)                                            \
+      t##fallback(const __grid_constant__ ws_fallback_args args) {                                                        \
+    ws::gemm_fallback<t##_fallback_config, ws::tiled_product<t##_fallback_config, ws::mainloop_simt>, ws::sched_fixed>(   \
+        args, &ws_n_fallback_ever);                                                                                       \
   }
 WS_KERNELS_OF_SLICES(s)
 WS_KERNELS_OF_SLICES(c)

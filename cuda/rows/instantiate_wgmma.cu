@@ -12,7 +12,7 @@
       t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) { \
     extern __shared__ __align__(1024) unsigned char shared[];                                                    \
     using config = ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages,          \
-                                    WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_K_PARTS_##cluster>;                      \
+                                    WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster>;               \
     ws::wgmma_kernel<config>{args, shared}.run();                                                                \
   }
 #include "cuda/rows/kernels.def"

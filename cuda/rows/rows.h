@@ -73,11 +73,11 @@
 #define WS_WGMMA_BLOCKS_x1 1
 #define WS_WGMMA_BLOCKS_x2 2
 #define WS_WGMMA_BLOCKS_k2 2
-#define WS_WGMMA_K_PARTS_x1 1
-#define WS_WGMMA_K_PARTS_x2 1
-#define WS_WGMMA_K_PARTS_k2 2
-/* The least k that is cut into parts. */
-#define WS_WGMMA_LEAST_K_IN_PARTS 2048
+#define WS_WGMMA_CLUSTER_SPLITS_x1 1
+#define WS_WGMMA_CLUSTER_SPLITS_x2 1
+#define WS_WGMMA_CLUSTER_SPLITS_k2 2
+/* The least k that is split between the blocks of a cluster. */
+#define WS_WGMMA_CLUSTER_SPLIT_LEAST_K 2048
 #define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1

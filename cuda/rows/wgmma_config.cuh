@@ -8,21 +8,22 @@
 namespace ws {
 
 /* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of 64; its columns are shared out
- * among CONSUMERS warpgroups, or (ping-pong) each of these takes whole items in its turn. The blocks of a cluster take neighbouring items of one
- * row of tiles, and load A for each other; or (K_PARTS) sum parts of k of the same item, which the first one adds up. SLICES of 16 bits
+ * among CONSUMERS warpgroups, or (ping-pong) each of these takes every n-th item. The blocks of a cluster take neighbouring items of one
+ * row of tiles, and load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, which the first one adds up. SLICES of 16 bits
  * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs, parts of complex numbers. */
-template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int K_PARTS,
+template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
           int SLICES = 0, int UNIT = 1>
 struct wgmma_config {
   using element = Element;
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
   static constexpr int bk = WS_WGMMA_BK, n_consumers = CONSUMERS, n_threads = WS_WGMMA_THREADS(CONSUMERS), n_items = 2;
   static constexpr bool ping_pong = PING_PONG;
-  static constexpr int k_parts = K_PARTS, n_shared_a = CLUSTER / K_PARTS; /* blocks that load A for each other */
-  static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS;             /* consumers of a stage */
-  static constexpr int pieces = item_n / 64 / n_sharing;                  /* of 64 columns of C, for each consumer */
-  static constexpr int slab_bytes = wgmma_line * bk * 2;                  /* 64 x 64 elements */
-  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);                      /* loaded, of which the last may be of no use */
+  static constexpr int cluster_splits = CLUSTER_SPLITS,
+                       n_shared_a = CLUSTER / CLUSTER_SPLITS; /* blocks that load A for each other */
+  static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
+  static constexpr int pieces = item_n / 64 / n_sharing;      /* of 64 columns of C, for each consumer */
+  static constexpr int slab_bytes = wgmma_line * bk * 2;      /* 64 x 64 elements */
+  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);          /* loaded, of which the last may be of no use */
   static constexpr bool is_sliced = SLICES > 0;
   static constexpr int n_slices = is_sliced ? SLICES : 1, unit = UNIT;
   static constexpr int a_bytes = a_rows * bk * 2, b_bytes = item_n * bk * 2; /* of a slice */
@@ -40,12 +41,13 @@ struct wgmma_config {
   static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in pieces of 64");
   static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
   static_assert(a_rows % (64 * n_shared_a) == 0 && CLUSTER <= 2, "each block of a cluster loads as much of A, in slabs of 64");
-  static_assert(K_PARTS == 1 || (K_PARTS == CLUSTER && CONSUMERS == 1 && pieces == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
+  static_assert(CLUSTER_SPLITS == 1 ||
+                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && pieces == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
                 "the sums of the other part find room where C leaves");
   static_assert(SLICES < 2 || pieces * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");
-  static_assert(SLICES == 0 || (K_PARTS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
+  static_assert(SLICES == 0 || (CLUSTER_SPLITS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
   static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && pieces * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
                 "the sums leave registers for the rest");
   static_assert(shared_bytes <= 227 * 1024, "the shared memory of a block (cc 9.0)");

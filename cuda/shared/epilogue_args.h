@@ -1,4 +1,4 @@
-/* epilogue_args.h - what a kernel is told of C and of the epilogue (wsgemm_epilogue in wsgemm.h), as they stand in the problem (internal.h).
+/* epilogue_args.h - what a kernel is told of C and of the epilogue (wsgemm_epilogue in wsgemm.h), as they are in the problem (internal.h).
  * Shared by C and CUDA. */
 #ifndef WS_CUDA_EPILOGUE_ARGS_H
 #define WS_CUDA_EPILOGUE_ARGS_H
@@ -18,14 +18,14 @@ typedef struct ws_epilogue_args {
   double out_scale;
 } ws_epilogue_args;
 
-/* Sums of columns j of C over i, or (swapped) of rows i over j, to sums[b * stride_sums + j or i]. */
+/* Sums of columns j of C over i, or (transposed) of rows i over j, to sums[b * stride_sums + j or i]. */
 typedef struct ws_column_sums_args {
   int64_t m, n, n_batch;
   const void *c;
   int64_t ldc, stride_c;
   void *sums; /* floats; doubles if C is of doubles */
   int64_t stride_sums;
-  int32_t swapped;
+  int32_t transposed;
   int32_t type_c; /* ws_half_c_type, where C has one */
 } ws_column_sums_args;
 #endif

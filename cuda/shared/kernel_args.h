@@ -28,11 +28,11 @@ typedef struct ws_operand {
 
 static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
 
-/* k cut into parts (split_k.cuh): part s sums k from s * part_k on. Its sum of element (i, j) of product b stands at
- * sums[((b * n_parts + s) * n + j) * ld + i]. */
+/* k split into parts (split_k.cuh): part s sums k from s * k_per_split on. Its sum of element (i, j) of product b stands at
+ * sums[((b * n_splits + s) * n + j) * ld + i]. */
 typedef struct ws_split_args {
-  int32_t n_parts;
-  int64_t part_k;
+  int32_t n_splits;
+  int64_t k_per_split;
   int64_t ld;
   void *sums;               /* NULL: no memory for them; each tile's parts are summed by its owner */
   ws_grid_barrier *barrier; /* of this launch, if there are sums */

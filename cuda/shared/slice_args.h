@@ -1,4 +1,4 @@
-/* slice_args.h - what the kernels are told that cut operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
+/* slice_args.h - what the kernels are told that split operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
  *
  * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
  * element y after that
@@ -7,8 +7,8 @@
  *   three slices  each the bf16 of what those before it leave:               y = their sum, for |y| >= 2^-54 exactly
  *   one slice     fp16(y)
  *
- * An x is marked if two slices (or one) do not stand for one of its elements (ws_slices_stand_for); and unfit if three do not, or if an
- * element is no finite number. An element of C whose row or column is marked comes from three slices, if one is unfit from multiply-adds of
+ * An x needs 3 slices if two (or one) do not represent one of its elements (ws_slices_stand_for); it needs FP32 if three do not, or if an
+ * element is no finite number. An element of C whose row or column needs them comes from three slices, if one needs FP32 from multiply-adds of
  * the floats themselves (fallback.cuh), else from two. So its arithmetic depends on its own row and column alone. */
 #ifndef WS_CUDA_SLICE_ARGS_H
 #define WS_CUDA_SLICE_ARGS_H
@@ -16,12 +16,12 @@
 
 #include "core/tile.h"
 
-/* How many x of an operand are marked and unfit; and whether three slices stand where two did. */
+/* How many x of an operand need 3 slices, and FP32; and whether three slices are where two were. */
 typedef struct ws_slice_state {
-  uint32_t n_marked, n_unfit, has_three;
+  uint32_t n_needs_3, n_needs_fp32, has_three;
 } ws_slice_state;
 
-/* What the units are given of an operand. A product of complex numbers is for them one of reals: of C's columns as they stand, 2 m reals each.
+/* What the units are given of an operand. A product of complex numbers is for them one of reals: of C's columns as they are, 2 m reals each.
  *
  *        [ re a  -im a ]         [ re b ]
  *   A:   [ im a   re a ]    B:   [ im b ]
@@ -29,26 +29,26 @@ typedef struct ws_slice_state {
  * So of a complex A each row is two, which have the same scale and marks, and of A and B each k is two. */
 typedef enum ws_slice_form { WS_SLICE_REALS, WS_SLICE_COMPLEX_A, WS_SLICE_COMPLEX_B } ws_slice_form;
 
-/* An operand that is not there has no products. Floats as they stand in memory: line l of product p begins at float p * stride + l * ld of
+/* An operand that is not there has no products. Floats as they are in memory: line l of product p begins at float p * stride + l * ld of
  * `from`; a line is k of one x, or the x of one k. Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements
  * of `to`. */
 typedef struct ws_slice_operand {
   const float *from;
   uint16_t *to;     /* NULL (three slices only): they are tried, and not kept */
   uint32_t *maxima; /* bits of the largest magnitude in chunk c of k: at [(p * n_chunks + c) * maxima_pitch + x] */
-  /* Of what the units are given, at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the factor, + WS_SCALE_MARKED, + WS_SCALE_UNFIT. */
+  /* Of what the units are given, at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the factor, + WS_SCALE_NEEDS_3, + WS_SCALE_NEEDS_FP32. */
   int32_t *scales;
-  int32_t *groups; /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group is marked */
+  int32_t *groups; /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group needs 3 slices */
   ws_slice_state *state;
-  int64_t n_x, n_k, n_products, ld, stride; /* floats in memory */
+  int64_t n_x, n_k, n_batch, ld, stride; /* floats in memory */
   int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch;
   int64_t n_counted;        /* how many x of all products the state counts; of a packed operand there may be more than C has */
   int32_t form, conj;       /* ws_slice_form; conj: of complex numbers */
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
-  int32_t is_again;         /* cut before, for another piece of C: see cut_slices for which of its slices still stand */
-  int32_t is_packed;        /* cut before, for other products also: the two slices are there, and nothing of its state changes */
-  int32_t n_chunks;         /* of chunk_k each, at most WS_SLICE_CHUNKS */
-  int32_t chunk_k;          /* a multiple of 64 */
+  int32_t is_again;         /* split before, for another chunk of C: see split_slices for which of its slices are still valid */
+  int32_t is_packed; /* split before, for other products also: the two slices are there, and nothing of its state changes */
+  int32_t n_chunks;  /* of chunk_k each, at most WS_SLICE_CHUNKS */
+  int32_t chunk_k;   /* a multiple of 64 */
 } ws_slice_operand;
 
 typedef struct ws_slice_args {
@@ -56,7 +56,13 @@ typedef struct ws_slice_args {
   int32_t n_slices;
 } ws_slice_args;
 
-enum { WS_SCALE_BIAS = 512, WS_SCALE_MARKED = 1 << 20, WS_SCALE_UNFIT = 1 << 24, WS_SLICE_CHUNKS = 32, WS_SLICE_GROUP = 64 };
+enum {
+  WS_SCALE_BIAS = 512,
+  WS_SCALE_NEEDS_3 = 1 << 20,
+  WS_SCALE_NEEDS_FP32 = 1 << 24,
+  WS_SLICE_CHUNKS = 32,
+  WS_SLICE_GROUP = 64
+};
 
 /* The least |y| of a y != 0 for which so many slices stand. A tensor core aligns the products of a step by their exponent fields, and drops what
  * lies more than 25 bits below the largest (docs/numerics.md). A subnormal slice 0 has the field of 2^-14, however small it is, so with a large

@@ -151,7 +151,7 @@ def test_progress_function(env):
         for s in steps:
             assert shapes[s.shape_idx] == s.shape and s.n_shapes == 2
             assert s.us > 0 and s.best_us > 0 and s.built_in_us > 0 and s.model > 0
-            assert 0 <= s.candidate_idx < s.n_candidates and 0 < s.n_alive <= s.n_candidates
+            assert 0 <= s.candidate_idx < s.n_candidates and 0 < s.n_survivors <= s.n_candidates
             assert 0 <= s.elapsed_ms and s.budget_ms == 40
         assert steps[0].candidate == results[0].before
     """)

@@ -76,7 +76,7 @@ class TuningStep:
         best_us, built_in_us: median times of it and of the built-in choice so far; 0: none yet.
         model: predicted time of the candidate, in parts of the built-in choice's.
         candidate_idx, n_candidates: which of how many candidates, from 0; the built-in choice is the first.
-        n_alive: how many survivors there are, the built-in choice among them.
+        n_survivors: how many survivors there are, the built-in choice among them.
         round: how often the slower half was given up, then the blocks in which a survivor is confirmed.
         elapsed_ms, budget_ms: of this shape, in milliseconds.
         noise: a quarter of the built-in choice's times so far differ from their median by more than this part of it.
@@ -93,7 +93,7 @@ class TuningStep:
     model: float
     candidate_idx: int
     n_candidates: int
-    n_alive: int
+    n_survivors: int
     round: int
     elapsed_ms: float
     budget_ms: float
@@ -401,7 +401,7 @@ class _Watch:
                     self.tell(
                         TuningStep(
                             self.shape, self.shape_idx, self.n_shapes, step.candidate.decode(), step.us, step.best.decode(),
-                            step.best_us, step.built_in_us, step.model, step.candidate_idx, step.n_candidates, step.n_alive,
+                            step.best_us, step.built_in_us, step.model, step.candidate_idx, step.n_candidates, step.n_survivors,
                             step.round, step.elapsed_ms, step.budget_ms, step.noise,
                         )
                     )
@@ -444,7 +444,7 @@ class _Line:
         gain = f"{step.built_in_us / step.best_us:.3f}x {step.best_us:.{places}f} us, " if step.best_us > 0 < step.built_in_us else ""
         text = (
             f"{step.shape_idx + 1}/{step.n_shapes} {self.name} {'x'.join(map(str, step.shape))}: {gain}"
-            f"{mathematics.ceil(left_s)} s to go, {step.n_alive} of {step.n_candidates} left, now {step.candidate}"
+            f"{mathematics.ceil(left_s)} s to go, {step.n_survivors} of {step.n_candidates} left, now {step.candidate}"
         )
         try:
             width = os.get_terminal_size(sys.stderr.fileno()).columns or 80

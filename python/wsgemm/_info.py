@@ -52,7 +52,7 @@ class KernelInfo:
         bm, bn, bk: the tile of the result (CPU: of registers), and the block of k loaded at once (CPU: the longest one packed).
         coarse_factor: GPU: a work item is bm x (bn * coarse_factor); CPU: 0, chosen per call.
         n_stages, n_threads, shared_bytes: GPU: blocks of k in shared memory at once; threads of a block; its shared memory.
-        cluster, k_parts: GPU: blocks of a cluster (1: there are no clusters), and parts of k that these sum.
+        cluster, cluster_splits: GPU: blocks of a cluster (1: there are no clusters), and parts of k that these sum.
         n_slices: of an operand; 0: elements are multiplied whole.
         has_split_k: GPU: several blocks may sum parts of k of one item.
         is_ping_pong: GPU: an item is stored while another one is multiplied.
@@ -73,7 +73,7 @@ class KernelInfo:
     n_threads: int
     shared_bytes: int
     cluster: int
-    k_parts: int
+    cluster_splits: int
     n_slices: int
     has_split_k: bool
     is_ping_pong: bool

@@ -1,4 +1,4 @@
-/* gemm.c - the gemm calls: checks, row-major by swapping, trivial cases. Typed calls and the descriptor form make the same ws_problem.
+/* gemm.c - the gemm calls: checks, row-major as the transpose, trivial cases. Typed calls and the descriptor form make the same ws_problem.
  *
  * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define WS_INLINE static inline __attribute__((always_inline))
 
-/* What the caller called it, for error messages; the problem has row-major swapped away. */
+/* What the caller called it, for error messages; the problem is column-major. */
 typedef struct said {
   wsgemm_layout layout;
   wsgemm_op transa, transb;
@@ -80,15 +80,15 @@ WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
 
 WS_INLINE bool has_packed(const wsgemm_gemm_desc *d) { return d->struct_bytes == sizeof *d && (d->packed_a || d->packed_b); }
 
-/* Rows become columns where the layout swaps them. */
+/* Of row-major C rows become columns. */
 static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
   p->has_epilogue = has_epilogue(d);
   if (!p->has_epilogue) return;
-  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
   p->epilogue = (ws_epilogue){
       .activation = d->epilogue,
-      .swapped = swap,
-      .bias_per_row = (d->bias_per == WSGEMM_BIAS_PER_ROW) != swap,
+      .transposed = transposed,
+      .bias_per_row = (d->bias_per == WSGEMM_BIAS_PER_ROW) != transposed,
       .type_bias = d->type_bias,
       .bias = d->bias,
       .stride_bias = d->stride_bias,
@@ -103,17 +103,18 @@ static void make_epilogue(const wsgemm_gemm_desc *d, ws_problem *p) {
 
 static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p) {
   set_operands(p, d->type_a, s, d->m, d->n, d->k, d->a, d->lda, d->b, d->ldb, d->c, d->ldc);
-  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
   p->batch_count = d->batch_count;
-  p->a.stride = swap ? d->stride_b : d->stride_a;
-  p->b.stride = swap ? d->stride_a : d->stride_b;
+  p->a.stride = transposed ? d->stride_b : d->stride_a;
+  p->b.stride = transposed ? d->stride_a : d->stride_b;
   p->c.stride = d->stride_c;
   p->c.type = d->type_c;
   p->math = d->math;
   make_epilogue(d, p);
   if (has_packed(d)) {
     p->has_packed = true;
-    p->packed = (ws_packed_pair){.a = swap ? d->packed_b : d->packed_a, .b = swap ? d->packed_a : d->packed_b, .swapped = swap};
+    p->packed = (ws_packed_pair){
+        .a = transposed ? d->packed_b : d->packed_a, .b = transposed ? d->packed_a : d->packed_b, .transposed = transposed};
   }
   switch (d->type_scalar) {
   case WSGEMM_F32:
@@ -196,7 +197,7 @@ static int64_t bias_bytes(const ws_problem *p) {
 }
 static int sum_bytes(const ws_problem *p) { return p->c.type == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
 static int64_t column_sums_bytes(const ws_problem *p) {
-  const int64_t n = p->epilogue.swapped ? p->m : p->n;
+  const int64_t n = p->epilogue.transposed ? p->m : p->n;
   return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
 }
 
@@ -220,16 +221,16 @@ static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p)
 }
 
 static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const said *s) {
-  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = s->layout == WSGEMM_ROW_MAJOR;
   const int64_t bytes = ws_types[p->a.type].bytes;
   wsgemm_status status = check_enums(h, s);
-  if (!status) status = check_size(h, "m", swap ? p->n : p->m);
-  if (!status) status = check_size(h, "n", swap ? p->m : p->n);
+  if (!status) status = check_size(h, "m", transposed ? p->n : p->m);
+  if (!status) status = check_size(h, "n", transposed ? p->m : p->n);
   if (!status) status = check_size(h, "k", p->k);
   if (!status) status = check_size(h, "batch_count", p->batch_count);
-  if (!status && swap) status = check_ld(h, "lda", b_length(p), b_count(p), p->b.ld, bytes);
-  if (!status) status = check_ld(h, swap ? "ldb" : "lda", a_length(p), a_count(p), p->a.ld, bytes);
-  if (!status && !swap) status = check_ld(h, "ldb", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status && transposed) status = check_ld(h, "lda", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status) status = check_ld(h, transposed ? "ldb" : "lda", a_length(p), a_count(p), p->a.ld, bytes);
+  if (!status && !transposed) status = check_ld(h, "ldb", b_length(p), b_count(p), p->b.ld, bytes);
   if (!status) status = check_ld(h, "ldc", p->m, p->n, p->c.ld, ws_types[p->c.type].bytes);
   if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
   if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
@@ -256,13 +257,13 @@ static bool meet(const extent *x, const extent *y) {
 /* C, and column_sums after it, are written: neither may overlap another or what is read. */
 static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const said *s) {
   enum { C, COLUMN_SUMS, A, B, BIAS, RESIDUAL, N_EXTENTS };
-  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = s->layout == WSGEMM_ROW_MAJOR;
   const int bytes = ws_types[p->a.type].bytes, c_element = ws_types[p->c.type].bytes;
   extent all[N_EXTENTS] = {{"c", 0, 0}};
   all[C] = extent_of(p, "c", p->c.data, p->c.stride, c_element, c_bytes(p));
   if (!ws_product_is_zero(p)) {
-    all[swap ? B : A] = extent_of(p, swap ? "b" : "a", p->a.data, p->a.stride, bytes, a_bytes(p));
-    all[swap ? A : B] = extent_of(p, swap ? "a" : "b", p->b.data, p->b.stride, bytes, b_bytes(p));
+    all[transposed ? B : A] = extent_of(p, transposed ? "b" : "a", p->a.data, p->a.stride, bytes, a_bytes(p));
+    all[transposed ? A : B] = extent_of(p, transposed ? "a" : "b", p->b.data, p->b.stride, bytes, b_bytes(p));
   }
   if (p->has_epilogue) {
     const ws_epilogue *e = &p->epilogue;
@@ -279,10 +280,10 @@ static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const
 }
 
 static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, const said *s, bool wants_check) {
-  const bool swap = s->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = s->layout == WSGEMM_ROW_MAJOR;
   const bool read_ab = !ws_product_is_zero(p);
-  if (read_ab && !(swap ? p->b.data : p->a.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
-  if (read_ab && !(swap ? p->a.data : p->b.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
+  if (read_ab && !(transposed ? p->b.data : p->a.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "a is NULL");
+  if (read_ab && !(transposed ? p->a.data : p->b.data)) return ws_fail(h, WSGEMM_INVALID_POINTER, "b is NULL");
   if (!p->c.data) return ws_fail(h, WSGEMM_INVALID_POINTER, "c is NULL");
   return wants_check ? check_overlaps(h, p, s) : WSGEMM_SUCCESS;
 }

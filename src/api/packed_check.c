@@ -6,7 +6,7 @@
 typedef struct operand {
   const void *data;
   bool along_k, conj;
-  int64_t n_x, ld, n_products, stride; /* n_x: m or n; n_products: those that differ */
+  int64_t n_x, ld, n_batch, stride; /* n_x: m or n; n_batch: those that differ */
 } operand;
 
 static operand operand_of(const ws_problem *p, bool is_a) {
@@ -15,15 +15,15 @@ static operand operand_of(const ws_problem *p, bool is_a) {
                .conj = is_a ? p->a.conj : p->b.conj,
                .n_x = is_a ? p->m : p->n,
                .ld = is_a ? p->a.ld : p->b.ld,
-               .n_products = 1};
+               .n_batch = 1};
   const int64_t stride = is_a ? p->a.stride : p->b.stride;
-  if (p->batch_count > 1 && stride != 0) x.n_products = p->batch_count, x.stride = stride;
+  if (p->batch_count > 1 && stride != 0) x.n_batch = p->batch_count, x.stride = stride;
   return x;
 }
 
 static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsgemm_packed *packed, bool is_a) {
-  const bool swap = p->packed.swapped;
-  const char *const name = is_a != swap ? "packed_a" : "packed_b";
+  const bool transposed = p->packed.transposed;
+  const char *const name = is_a != transposed ? "packed_a" : "packed_b";
   if (packed->magic != WS_PACKED_MAGIC)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "%s was not made by wsgemm_prepack, or is already destroyed", name);
   const operand now = operand_of(p, is_a), then = operand_of(&packed->of, packed->is_a);
@@ -33,12 +33,12 @@ static wsgemm_status check_one(wsgemm_handle *h, const ws_problem *p, const wsge
   } values[] = {{"type", p->a.type, packed->of.a.type},
                 {"data", (int64_t)(intptr_t)now.data, (int64_t)(intptr_t)then.data},
                 {"k", p->k, packed->of.k},
-                {is_a != swap ? "m" : "n", now.n_x, then.n_x},
+                {is_a != transposed ? "m" : "n", now.n_x, then.n_x},
                 {"ld", now.ld, then.ld},
                 {"transposition", now.along_k, then.along_k},
                 {"conjugation", now.conj, then.conj},
                 {"side", ws_types[p->a.type].n_real > 1 && is_a, ws_types[p->a.type].n_real > 1 && packed->is_a},
-                {"number of products", now.n_products, then.n_products},
+                {"number of products", now.n_batch, then.n_batch},
                 {"stride", now.stride, then.stride}};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
     if (values[i].now != values[i].then)

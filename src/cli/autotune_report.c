@@ -111,7 +111,7 @@ static void draw(autotune_report *r, const wsgemm_autotune_step *step) {
   if (step->best_us > 0 && step->built_in_us > 0)
     put(&l, "%.3fx %.*f us, ", step->built_in_us / step->best_us, places(step->best_us), step->best_us);
   put_seconds(&l, r->is_exhaustive ? ws_bench_now() - r->begin_s : time_left(r, step));
-  put(&l, " %s, %d of %d survive", r->is_exhaustive ? "so far" : "left", step->n_alive, step->n_candidates);
+  put(&l, " %s, %d of %d survive", r->is_exhaustive ? "so far" : "left", step->n_survivors, step->n_candidates);
   if (step->candidate) put(&l, ", now %s", step->candidate);
   if (step->best && *step->best) put(&l, ", best %s", step->best);
   fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, l.text);

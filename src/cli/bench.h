@@ -1,11 +1,11 @@
 /* bench.h - what the files of `wsgemm bench` share.
  *
  * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into cases; bench_run.c and
- * bench_steal.c turn a case into arms; bench_arms.c owns the matrices and the calling loops; bench_measure.c times arms in turn;
+ * bench_steal.c turn a case into candidates; bench_candidates.c owns the matrices and the calling loops; bench_measure.c times candidates in turn;
  * bench_peak.c measures the FMA peak; bench_load.c watches other processes; bench_report.c writes tables and JSON lines. Clock,
  * medians, random shapes, peers and the form of a JSON line are those of all benches: bench/harness.
  *
- * An arm is one contestant on one problem. All arms of a measurement run in one process, in turn, on the same memory. */
+ * A candidate is one contestant on one problem. All candidates of a measurement run in one process, in turn, on the same memory. */
 #ifndef WSGEMM_CLI_BENCH_H
 #define WSGEMM_CLI_BENCH_H
 
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- Problems and arms --------------------------------------------------------------------------------------------------- */
+/* ---- Problems and candidates --------------------------------------------------------------------------------------------------- */
 
 typedef struct bench_shape {
   wsgemm_type type;
@@ -50,14 +50,14 @@ char ws_bench_type_letter(wsgemm_type type);
 bool ws_bench_is_double(wsgemm_type type); /* or of pairs of doubles */
 bool ws_bench_is_half(wsgemm_type type);
 
-typedef struct bench_arm bench_arm;
-struct bench_arm {
+typedef struct bench_candidate bench_candidate;
+struct bench_candidate {
   const char *label;
   /* Seconds that n_calls calls took; below 0: a call failed. */
-  double (*run)(const bench_arm *arm, int64_t n_calls);
+  double (*run)(const bench_candidate *candidate, int64_t n_calls);
   const bench_problem *problem; /* NULL for the FMA peak */
-  wsgemm_handle *handle;        /* wsgemm arms */
-  bench_peer *peer;             /* arms of another library */
+  wsgemm_handle *handle;        /* wsgemm candidates */
+  bench_peer *peer;             /* candidates of another library */
   int n_threads;
   bool double_precision; /* FMA peak */
   double flops;          /* of one call */
@@ -69,31 +69,31 @@ struct bench_arm {
   int n_samples;
 };
 
-/* An arm of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library refused a setting. */
-bool ws_bench_own_arm(bench_arm *arm, const char *label, const bench_problem *p, int n_threads, wsgemm_policy policy,
-                      int coarse_factor);
-void ws_bench_peer_arm(bench_arm *arm, bench_peer *peer, const bench_problem *p, int n_threads);
-void ws_bench_peak_arm(bench_arm *arm, bool double_precision, int n_threads);
-void ws_bench_arm_free(bench_arm *arm);
+/* A candidate of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library refused a setting. */
+bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
+                            wsgemm_policy policy, int coarse_factor);
+void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
+void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads);
+void ws_bench_candidate_free(bench_candidate *candidate);
 
 /* ---- Measuring ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct bench_timing {
-  int n_samples;     /* of each arm, if the budget allows */
+  int n_samples;     /* of each candidate, if the budget allows */
   double min_time_s; /* one sample lasts at least this long */
   double budget_s;   /* for one measurement; but at least BENCH_MIN_ROUNDS turns are taken */
 } bench_timing;
 
 enum { BENCH_MIN_ROUNDS = 5 };
 
-/* Checks that arms on one problem agree, then times all arms in turn. False with one line in error. */
-bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, char *error, size_t bytes);
+/* Checks that candidates on one problem agree, then times all candidates in turn. False with one line in error. */
+bool ws_bench_measure(bench_candidate *candidates, int n_candidates, const bench_timing *timing, char *error, size_t bytes);
 
-/* The first half of it: checks, and leaves in each arm n_calls (that fill min_time_s) and a first call_s. */
-bool ws_bench_prepare(bench_arm *arms, int n_arms, double min_time_s, bool threaded, char *error, size_t bytes);
+/* The first half of it: checks, and leaves in each candidate n_calls (that fill min_time_s) and a first call_s. */
+bool ws_bench_prepare(bench_candidate *candidates, int n_candidates, double min_time_s, bool threaded, char *error, size_t bytes);
 
-/* Makes an arm ready for its turn: its thread count set, and the threads of the arm before asleep. False: not possible. */
-bool ws_bench_enter(const bench_arm *arm, bool threaded);
+/* Makes a candidate ready for its turn: its thread count set, and the threads of the candidate before asleep. False: not possible. */
+bool ws_bench_enter(const bench_candidate *candidate, bool threaded);
 double ws_bench_take_longest_park(void); /* seconds; the longest wait for threads to fall asleep since this was last asked */
 
 /* ---- FMA peak ------------------------------------------------------------------------------------------------------------ */
@@ -169,7 +169,7 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
 
 bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *suite);
 
-/* One JSON line: one case against one other arm. Fields below 0 are left out. */
+/* One JSON line: one case against one other candidate. Fields below 0 are left out. */
 typedef struct bench_record {
   const char *suite, *case_name, *policy, *peer, *unit;
   const char *shape_class; /* of a random shape, or NULL */

@@ -1,11 +1,11 @@
-/* bench_measure.c - times arms in turn.
+/* bench_measure.c - times candidates in turn.
  *
- * One sample is as many calls as fill min_time; the arms take turns (the first one changes from round to round), and an arm's
- * figure is the median of its samples, so that a drifting clock or a busy neighbour hits all arms alike. Before its samples an
- * arm makes warm-up calls: they refill the caches that the arm before has taken.
+ * One sample is as many calls as fill min_time; the candidates take turns (the first one changes from round to round), and a candidate's
+ * figure is the median of its samples, so that a drifting clock or a busy neighbour hits all candidates alike. Before its samples an
+ * candidate makes warm-up calls: they refill the caches that the candidate before has taken.
  *
  * Threads: a library's workers may spin for a long while after a call (OpenBLAS: 2^28 clock ticks of sched_yield, 0.1 s), and
- * would take the next arm's cores. So, when an arm with threads is in play, a turn begins by sleeping until the CPU clock of this
+ * would take the next candidate's cores. So, when a candidate with threads is in play, a turn begins by sleeping until the CPU clock of this
  * process stands still, and then takes several samples at once. */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -50,12 +50,12 @@ double ws_bench_take_longest_park(void) {
   return longest;
 }
 
-bool ws_bench_enter(const bench_arm *arm, bool threaded) {
+bool ws_bench_enter(const bench_candidate *candidate, bool threaded) {
   if (threaded) wait_until_parked();
-  return !arm->peer || ws_bench_peer_threads(arm->peer, arm->n_threads);
+  return !candidate->peer || ws_bench_peer_threads(candidate->peer, candidate->n_threads);
 }
 
-/* ---- Do the arms agree? -------------------------------------------------------------------------------------------------- */
+/* ---- Do the candidates agree? -------------------------------------------------------------------------------------------------- */
 
 /* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call), or if the padding between lines was
  * written. */
@@ -78,34 +78,34 @@ static double largest_difference(const bench_problem *p, const char *c, const ch
   return largest;
 }
 
-/* Runs every arm once and compares with the first arm on the same problem: wsgemm with itself to the bit, since bits never depend
+/* Runs every candidate once and compares with the first candidate on the same problem: wsgemm with itself to the bit, since bits never depend
  * on threads, policy or COARSE_FACTOR; others within 32 (k + 8) u, far above rounding (entries are uniform(-1, 1)) and far below
  * a wrong element. */
-static bool check_agreement(const bench_arm *arms, int n_arms, bool threaded, char *error, size_t bytes) {
-  const bench_arm *first = NULL;
+static bool check_agreement(const bench_candidate *candidates, int n_candidates, bool threaded, char *error, size_t bytes) {
+  const bench_candidate *first = NULL;
   char *reference = NULL;
   bool good = true;
-  for (int i = 0; good && i < n_arms; i++) {
-    const bench_arm *arm = &arms[i];
-    const bench_problem *p = arm->problem;
+  for (int i = 0; good && i < n_candidates; i++) {
+    const bench_candidate *candidate = &candidates[i];
+    const bench_problem *p = candidate->problem;
     if (!p) continue;
     char *c = p->block + p->c_offset;
     memset(c, 0xff, p->c_bytes);
-    if (!ws_bench_enter(arm, threaded)) {
-      snprintf(error, bytes, "%s does not take %d threads", arm->label, arm->n_threads);
+    if (!ws_bench_enter(candidate, threaded)) {
+      snprintf(error, bytes, "%s does not take %d threads", candidate->label, candidate->n_threads);
       good = false;
-    } else if (arm->run(arm, 1) < 0) {
-      snprintf(error, bytes, "%s failed: %.300s", arm->label, wsgemm_last_error());
+    } else if (candidate->run(candidate, 1) < 0) {
+      snprintf(error, bytes, "%s failed: %.300s", candidate->label, wsgemm_last_error());
       good = false;
     } else if (first && first->problem == p) {
       const bool wide = ws_bench_is_double(p->shape.type);
       const double u = wide ? 0x1p-53 : 0x1p-24;
       const double difference = largest_difference(p, c, reference);
-      if (first->handle && arm->handle && memcmp(c, reference, p->c_bytes) != 0) {
-        snprintf(error, bytes, "%s and %s differ in their bits", first->label, arm->label);
+      if (first->handle && candidate->handle && memcmp(c, reference, p->c_bytes) != 0) {
+        snprintf(error, bytes, "%s and %s differ in their bits", first->label, candidate->label);
         good = false;
       } else if (!(difference <= 32 * ((double)p->shape.k + 8) * u)) {
-        snprintf(error, bytes, "%s and %s differ by %.3g: one of them is wrong", first->label, arm->label, difference);
+        snprintf(error, bytes, "%s and %s differ by %.3g: one of them is wrong", first->label, candidate->label, difference);
         good = false;
       }
     } else {
@@ -116,7 +116,7 @@ static bool check_agreement(const bench_arm *arms, int n_arms, bool threaded, ch
       else
         snprintf(error, bytes, "out of memory for the comparison of results");
       good = reference != NULL;
-      first = arm;
+      first = candidate;
     }
   }
   free(reference);
@@ -126,87 +126,88 @@ static bool check_agreement(const bench_arm *arms, int n_arms, bool threaded, ch
 /* ---- Timing -------------------------------------------------------------------------------------------------------------- */
 
 /* How many calls fill min_time_s. Leaves the time of one call in call_s. */
-static bool calibrate(bench_arm *arm, double min_time_s, bool threaded) {
-  if (!ws_bench_enter(arm, threaded)) return false;
-  for (arm->n_calls = 1;;) {
-    const double seconds = arm->run(arm, arm->n_calls);
+static bool calibrate(bench_candidate *candidate, double min_time_s, bool threaded) {
+  if (!ws_bench_enter(candidate, threaded)) return false;
+  for (candidate->n_calls = 1;;) {
+    const double seconds = candidate->run(candidate, candidate->n_calls);
     if (seconds < 0) return false;
-    arm->call_s = seconds / (double)arm->n_calls;
+    candidate->call_s = seconds / (double)candidate->n_calls;
     if (seconds >= min_time_s) return true;
     const double wanted = seconds > 0 ? 1.1 * min_time_s / seconds : 10;
-    arm->n_calls = (int64_t)ceil((double)arm->n_calls * (wanted < 10 ? wanted : 10));
+    candidate->n_calls = (int64_t)ceil((double)candidate->n_calls * (wanted < 10 ? wanted : 10));
   }
 }
 
-static double sample_time(const bench_arm *arm) { return (double)arm->n_calls * arm->call_s; }
+static double sample_time(const bench_candidate *candidate) { return (double)candidate->n_calls * candidate->call_s; }
 
-static int64_t n_warm_calls(const bench_arm *arm, bool threaded) {
-  if (!arm->problem || arm->call_s > WARM_CALL_S) return 0;
-  return threaded || arm->n_calls < 8 ? arm->n_calls : arm->n_calls / 8;
+static int64_t n_warm_calls(const bench_candidate *candidate, bool threaded) {
+  if (!candidate->problem || candidate->call_s > WARM_CALL_S) return 0;
+  return threaded || candidate->n_calls < 8 ? candidate->n_calls : candidate->n_calls / 8;
 }
 
-static bool take_turn(bench_arm *arm, int n_samples, bool threaded) {
-  if (!ws_bench_enter(arm, threaded)) return false;
-  const int64_t n_warm = n_warm_calls(arm, threaded);
-  if (n_warm && arm->run(arm, n_warm) < 0) return false;
+static bool take_turn(bench_candidate *candidate, int n_samples, bool threaded) {
+  if (!ws_bench_enter(candidate, threaded)) return false;
+  const int64_t n_warm = n_warm_calls(candidate, threaded);
+  if (n_warm && candidate->run(candidate, n_warm) < 0) return false;
   for (int i = 0; i < n_samples; i++) {
-    const double seconds = arm->run(arm, arm->n_calls);
+    const double seconds = candidate->run(candidate, candidate->n_calls);
     if (seconds < 0) return false;
-    arm->sample_s[arm->n_samples++] = seconds / (double)arm->n_calls;
+    candidate->sample_s[candidate->n_samples++] = seconds / (double)candidate->n_calls;
   }
   return true;
 }
 
-bool ws_bench_prepare(bench_arm *arms, int n_arms, double min_time_s, bool threaded, char *error, size_t bytes) {
+bool ws_bench_prepare(bench_candidate *candidates, int n_candidates, double min_time_s, bool threaded, char *error,
+                      size_t bytes) {
   wait_until_parked(); /* whatever ran before this measurement */
-  if (!check_agreement(arms, n_arms, threaded, error, bytes)) return false;
-  for (int i = 0; i < n_arms; i++) {
-    if (calibrate(&arms[i], min_time_s, threaded)) continue;
-    snprintf(error, bytes, "%s failed while it was timed", arms[i].label);
+  if (!check_agreement(candidates, n_candidates, threaded, error, bytes)) return false;
+  for (int i = 0; i < n_candidates; i++) {
+    if (calibrate(&candidates[i], min_time_s, threaded)) continue;
+    snprintf(error, bytes, "%s failed while it was timed", candidates[i].label);
     return false;
   }
   return true;
 }
 
-bool ws_bench_measure(bench_arm *arms, int n_arms, const bench_timing *timing, char *error, size_t bytes) {
+bool ws_bench_measure(bench_candidate *candidates, int n_candidates, const bench_timing *timing, char *error, size_t bytes) {
   bool threaded = false;
   double round_s = 0;
 
-  for (int i = 0; i < n_arms; i++) threaded |= arms[i].problem && arms[i].n_threads > 1;
-  if (!ws_bench_prepare(arms, n_arms, timing->min_time_s, threaded, error, bytes)) return false;
+  for (int i = 0; i < n_candidates; i++) threaded |= candidates[i].problem && candidates[i].n_threads > 1;
+  if (!ws_bench_prepare(candidates, n_candidates, timing->min_time_s, threaded, error, bytes)) return false;
   double longest_s = 0;
-  for (int i = 0; i < n_arms; i++)
-    if (arms[i].call_s > longest_s) longest_s = arms[i].call_s;
+  for (int i = 0; i < n_candidates; i++)
+    if (candidates[i].call_s > longest_s) longest_s = candidates[i].call_s;
   const int block = threaded && longest_s < WARM_CALL_S ? THREADED_BLOCK : 1; /* beside longer calls a wait weighs little */
-  for (int i = 0; i < n_arms; i++)
-    round_s += block * sample_time(&arms[i]) + (double)n_warm_calls(&arms[i], threaded) * arms[i].call_s +
+  for (int i = 0; i < n_candidates; i++)
+    round_s += block * sample_time(&candidates[i]) + (double)n_warm_calls(&candidates[i], threaded) * candidates[i].call_s +
                (threaded ? TYPICAL_PARK_S : 0);
   int n_rounds = (timing->n_samples + block - 1) / block;
   if (n_rounds * round_s > timing->budget_s) n_rounds = (int)(timing->budget_s / round_s);
   if (n_rounds * block > MAX_SAMPLES) n_rounds = MAX_SAMPLES / block;
   if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;
 
-  for (int i = 0; i < n_arms; i++) {
-    arms[i].n_samples = 0;
-    free(arms[i].sample_s);
-    arms[i].sample_s = malloc(sizeof(double) * (size_t)(n_rounds * block));
-    if (!arms[i].sample_s) {
+  for (int i = 0; i < n_candidates; i++) {
+    candidates[i].n_samples = 0;
+    free(candidates[i].sample_s);
+    candidates[i].sample_s = malloc(sizeof(double) * (size_t)(n_rounds * block));
+    if (!candidates[i].sample_s) {
       snprintf(error, bytes, "out of memory for the samples");
       return false;
     }
   }
   for (int round = 0; round < n_rounds; round++)
-    for (int i = 0; i < n_arms; i++) {
-      bench_arm *arm = &arms[(i + round) % n_arms];
-      if (!take_turn(arm, block, threaded)) {
-        snprintf(error, bytes, "%s failed while it was timed", arm->label);
+    for (int i = 0; i < n_candidates; i++) {
+      bench_candidate *candidate = &candidates[(i + round) % n_candidates];
+      if (!take_turn(candidate, block, threaded)) {
+        snprintf(error, bytes, "%s failed while it was timed", candidate->label);
         return false;
       }
     }
-  for (int i = 0; i < n_arms; i++) {
-    bench_arm *arm = &arms[i];
-    arm->call_s = ws_bench_median(arm->sample_s, arm->n_samples);
-    arm->spread = ws_bench_spread(arm->sample_s, arm->n_samples);
+  for (int i = 0; i < n_candidates; i++) {
+    bench_candidate *candidate = &candidates[i];
+    candidate->call_s = ws_bench_median(candidate->sample_s, candidate->n_samples);
+    candidate->spread = ws_bench_spread(candidate->sample_s, candidate->n_samples);
   }
   return true;
 }

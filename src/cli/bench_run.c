@@ -2,11 +2,11 @@
  *
  * peers     wsgemm against every peer, and the FMA peak, case by case
  * scan      wsgemm with all threads against wsgemm with one
- * dips      every size against the mean of its two neighbours; all sizes are arms of one measurement
+ * dips      every size against the mean of its two neighbours; all sizes are candidates of one measurement
  * half      half precision against wsgemm's own sgemm: no peer has it
  * policies  every policy and COARSE_FACTOR against fixed blocks
  * coarse    every COARSE_FACTOR against the one that the library chooses
- * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the arm that the line is about. */
+ * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the candidate that the line is about. */
 #include "bench.h"
 #include "types.h"
 
@@ -16,13 +16,13 @@
 
 #define UNIT "GF/s"
 
-static double rate(const bench_arm *arm) { return arm->flops / arm->call_s * 1e-9; }
+static double rate(const bench_candidate *candidate) { return candidate->flops / candidate->call_s * 1e-9; }
 
-static void free_arms(bench_arm *arms, int n_arms) {
-  for (int i = 0; i < n_arms; i++) ws_bench_arm_free(&arms[i]);
+static void free_candidates(bench_candidate *candidates, int n_candidates) {
+  for (int i = 0; i < n_candidates; i++) ws_bench_candidate_free(&candidates[i]);
 }
 
-static bool fail_arm(bench_session *s, const char *label) {
+static bool fail_candidate(bench_session *s, const char *label) {
   snprintf(s->error, sizeof s->error, "%s: %.400s", label, wsgemm_last_error());
   return false;
 }
@@ -89,10 +89,11 @@ static void print_peers_head(bench_session *s, int width) {
   ws_bench_line(s, "%s", line);
 }
 
-static void report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm *arms, group *groups) {
+static void report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
+                         group *groups) {
   const int width = label_width(suite);
   char line[256 + WS_RANDOM_CASE_BYTES], label[WS_RANDOM_CASE_BYTES + 16];
-  const bench_arm *own = &arms[0], *peak = &arms[1 + s->n_peers];
+  const bench_candidate *own = &candidates[0], *peak = &candidates[1 + s->n_peers];
   const double of_peak = rate(own) / rate(peak);
   double worst = INFINITY;
   bench_record r = ws_bench_record(suite, c);
@@ -106,7 +107,7 @@ static void report_peers(bench_session *s, const bench_suite *suite, const bench
   label_case(label, sizeof label, c);
   int used = snprintf(line, sizeof line, "%-*s %8.1f %5.2f", width, label, rate(own), of_peak);
   for (int i = 0; i < s->n_peers; i++) {
-    const bench_arm *peer = &arms[1 + i];
+    const bench_candidate *peer = &candidates[1 + i];
     r.peer = peer->label;
     r.theirs = rate(peer);
     r.ratio = peer->call_s / own->call_s;
@@ -128,23 +129,24 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
   print_peers_head(s, label_width(suite));
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
-    bench_arm arms[2 + BENCH_MAX_PEERS] = {{0}};
-    const int n_arms = s->n_peers + 2;
+    bench_candidate candidates[2 + BENCH_MAX_PEERS] = {{0}};
+    const int n_candidates = s->n_peers + 2;
     bench_problem p;
     ws_bench_progress(s, i, n_cases, c->name);
     if (!ws_bench_problem_make(&p, &c->shape)) {
       snprintf(s->error, sizeof s->error, "out of memory");
       return fail_case(s, suite, c);
     }
-    good = ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_arm(s, "wsgemm");
-    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_arm(&arms[1 + j], &s->peers[j], &p, c->n_threads);
-    ws_bench_peak_arm(&arms[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
-    good = good && ws_bench_measure(arms, n_arms, &timing, s->error, sizeof s->error);
+    good =
+        ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_candidate(s, "wsgemm");
+    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->n_threads);
+    ws_bench_peak_candidate(&candidates[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
+    good = good && ws_bench_measure(candidates, n_candidates, &timing, s->error, sizeof s->error);
     if (good)
-      report_peers(s, suite, c, arms, groups);
+      report_peers(s, suite, c, candidates, groups);
     else
       fail_case(s, suite, c);
-    free_arms(arms, n_arms);
+    free_candidates(candidates, n_candidates);
     ws_bench_problem_free(&p);
   }
   if (good && s->n_peers) group_print(s, groups, s->n_peers > 1 ? "speedup over the fastest peer" : "speedup", true);
@@ -153,19 +155,19 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
 
 /* ---- wsgemm against itself ------------------------------------------------------------------------------------------------ */
 
-/* Arm 0 beside arm 1, whose rate is printed in so many columns. */
-static void report_pair(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm arms[2], int width,
-                        group *groups) {
+/* Candidate 0 beside candidate 1, whose rate is printed in so many columns. */
+static void report_pair(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate candidates[2],
+                        int width, group *groups) {
   char label[WS_RANDOM_CASE_BYTES + 16];
   bench_record r = ws_bench_record(suite, c);
   r.policy = "auto";
   r.unit = UNIT;
-  r.peer = arms[1].label;
-  r.ours = rate(&arms[0]);
-  r.theirs = rate(&arms[1]);
-  r.ratio = arms[1].call_s / arms[0].call_s;
-  r.spread = arms[0].spread;
-  r.n_samples = arms[0].n_samples;
+  r.peer = candidates[1].label;
+  r.ours = rate(&candidates[0]);
+  r.theirs = rate(&candidates[1]);
+  r.ratio = candidates[1].call_s / candidates[0].call_s;
+  r.spread = candidates[0].spread;
+  r.n_samples = candidates[0].n_samples;
   ws_bench_emit(s, &r);
   label_case(label, sizeof label, c);
   ws_bench_line(s, "%-30s %8.1f %*.1f %7.3f", label, r.ours, width, r.theirs, r.ratio);
@@ -182,22 +184,22 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
   ws_bench_line(s, "%-30s %8s %9s %7s", UNIT, "all", "1 thread", "speedup");
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
-    bench_arm arms[2] = {{0}};
+    bench_candidate candidates[2] = {{0}};
     bench_problem p;
     ws_bench_progress(s, i, n_cases, c->name);
     if (!ws_bench_problem_make(&p, &c->shape)) {
       snprintf(s->error, sizeof s->error, "out of memory");
       return fail_case(s, suite, c);
     }
-    good = (ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
-            ws_bench_own_arm(&arms[1], "wsgemm 1 thread", &p, 1, WSGEMM_POLICY_AUTO, 0)) ||
-           fail_arm(s, "wsgemm");
-    good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
+    good = (ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
+            ws_bench_own_candidate(&candidates[1], "wsgemm 1 thread", &p, 1, WSGEMM_POLICY_AUTO, 0)) ||
+           fail_candidate(s, "wsgemm");
+    good = good && ws_bench_measure(candidates, 2, &timing, s->error, sizeof s->error);
     if (good)
-      report_pair(s, suite, c, arms, 9, groups);
+      report_pair(s, suite, c, candidates, 9, groups);
     else
       fail_case(s, suite, c);
-    free_arms(arms, 2);
+    free_candidates(candidates, 2);
     ws_bench_problem_free(&p);
   }
   if (good) group_print(s, groups, "speedup over one thread", false);
@@ -216,20 +218,20 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
     const bench_case *c = &cases[i];
     bench_shape single = c->shape;
     single.type = WSGEMM_F32;
-    bench_arm arms[2] = {{0}};
+    bench_candidate candidates[2] = {{0}};
     bench_problem p = {0}, p_single = {0};
     ws_bench_progress(s, i, n_cases, c->name);
     good = ws_bench_problem_make(&p, &c->shape) && ws_bench_problem_make(&p_single, &single);
     if (!good) snprintf(s->error, sizeof s->error, "out of memory");
-    good = good && ((ws_bench_own_arm(&arms[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
-                     ws_bench_own_arm(&arms[1], "wsgemm sgemm", &p_single, c->n_threads, WSGEMM_POLICY_AUTO, 0)) ||
-                    fail_arm(s, "wsgemm"));
-    good = good && ws_bench_measure(arms, 2, &timing, s->error, sizeof s->error);
+    good = good && ((ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) &&
+                     ws_bench_own_candidate(&candidates[1], "wsgemm sgemm", &p_single, c->n_threads, WSGEMM_POLICY_AUTO, 0)) ||
+                    fail_candidate(s, "wsgemm"));
+    good = good && ws_bench_measure(candidates, 2, &timing, s->error, sizeof s->error);
     if (good)
-      report_pair(s, suite, c, arms, 8, groups);
+      report_pair(s, suite, c, candidates, 8, groups);
     else
       fail_case(s, suite, c);
-    free_arms(arms, 2);
+    free_candidates(candidates, 2);
     ws_bench_problem_free(&p);
     ws_bench_problem_free(&p_single);
   }
@@ -239,20 +241,21 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
 
 /* ---- Each size against its neighbours ------------------------------------------------------------------------------------ */
 
-static void report_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, const bench_arm *arms, int n_cases) {
+static void report_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, const bench_candidate *candidates,
+                        int n_cases) {
   group groups[MAX_GROUPS] = {{0}};
   for (int i = 1; i + 1 < n_cases; i++) {
-    const double neighbours = (rate(&arms[i - 1]) + rate(&arms[i + 1])) / 2;
+    const double neighbours = (rate(&candidates[i - 1]) + rate(&candidates[i + 1])) / 2;
     char label[WS_RANDOM_CASE_BYTES + 16];
     bench_record r = ws_bench_record(suite, &cases[i]);
     r.policy = "auto";
     r.unit = UNIT;
     r.peer = "wsgemm neighbours";
-    r.ours = rate(&arms[i]);
+    r.ours = rate(&candidates[i]);
     r.theirs = neighbours;
     r.ratio = r.ours / neighbours;
-    r.spread = arms[i].spread;
-    r.n_samples = arms[i].n_samples;
+    r.spread = candidates[i].spread;
+    r.n_samples = candidates[i].n_samples;
     ws_bench_emit(s, &r);
     label_case(label, sizeof label, &cases[i]);
     ws_bench_line(s, "%-30s %8.1f %10.1f %7.3f", label, r.ours, neighbours, r.ratio);
@@ -264,31 +267,31 @@ static void report_dips(bench_session *s, const bench_suite *suite, const bench_
 bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
   bench_timing timing = ws_bench_suite_timing(s, suite);
   bench_problem *problems = calloc((size_t)n_cases, sizeof *problems);
-  bench_arm *arms = calloc((size_t)n_cases, sizeof *arms);
-  bool good = problems && arms;
+  bench_candidate *candidates = calloc((size_t)n_cases, sizeof *candidates);
+  bool good = problems && candidates;
 
   if (!good) snprintf(s->error, sizeof s->error, "%s: out of memory", suite->name);
   for (int i = 0; good && i < n_cases; i++) {
     good = ws_bench_problem_make(&problems[i], &cases[i].shape);
     if (!good) snprintf(s->error, sizeof s->error, "%s: out of memory", suite->name);
-    good = good && (ws_bench_own_arm(&arms[i], "wsgemm", &problems[i], cases[i].n_threads, WSGEMM_POLICY_AUTO, 0) ||
-                    fail_arm(s, "wsgemm"));
+    good = good && (ws_bench_own_candidate(&candidates[i], "wsgemm", &problems[i], cases[i].n_threads, WSGEMM_POLICY_AUTO, 0) ||
+                    fail_candidate(s, "wsgemm"));
   }
   if (good) {
     ws_bench_progress(s, 0, 1, "all sizes in turn");
     timing.budget_s *= n_cases; /* the budget is meant for one case */
-    good = ws_bench_measure(arms, n_cases, &timing, s->error, sizeof s->error);
+    good = ws_bench_measure(candidates, n_cases, &timing, s->error, sizeof s->error);
   }
   if (good) {
     ws_bench_line(s, "%-30s %8s %10s %7s", UNIT, "wsgemm", "neighbours", "ratio");
-    report_dips(s, suite, cases, arms, n_cases);
+    report_dips(s, suite, cases, candidates, n_cases);
   }
-  for (int i = 0; problems && arms && i < n_cases; i++) {
-    ws_bench_arm_free(&arms[i]);
+  for (int i = 0; problems && candidates && i < n_cases; i++) {
+    ws_bench_candidate_free(&candidates[i]);
     ws_bench_problem_free(&problems[i]);
   }
   free(problems);
-  free(arms);
+  free(candidates);
   return good;
 }
 
@@ -302,9 +305,9 @@ typedef struct setting {
 
 enum { MAX_SETTINGS = 8 };
 
-/* COARSE_FACTOR that the library takes in this arm; -1: not known. */
-static int coarse_factor_taken(const bench_arm *arm) {
-  const bench_problem *p = arm->problem;
+/* COARSE_FACTOR that the library takes in this candidate; -1: not known. */
+static int coarse_factor_taken(const bench_candidate *candidate) {
+  const bench_problem *p = candidate->problem;
   const bench_shape *x = &p->shape;
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   int64_t factor = -1;
@@ -324,7 +327,7 @@ static int coarse_factor_taken(const bench_arm *arm) {
   d.lda = p->lda;
   d.ldb = p->ldb;
   d.ldc = p->ldc;
-  char *text = ws_cli_explain(arm->handle, &d), *rest = text, *key, *value;
+  char *text = ws_cli_explain(candidate->handle, &d), *rest = text, *key, *value;
   while (rest && ws_cli_next_line(&rest, &key, &value))
     if (strcmp(key, "coarse_factor") == 0 && !ws_cli_int64(value, 1, INT32_MAX, &factor)) factor = -1;
   free(text);
@@ -346,7 +349,7 @@ static bool run_settings_of_case(const settings_run *run, const bench_case *c) {
   const setting *settings = run->settings;
   const int n_settings = run->n_settings;
   const bench_timing timing = ws_bench_suite_timing(s, suite);
-  bench_arm arms[MAX_SETTINGS] = {{0}};
+  bench_candidate candidates[MAX_SETTINGS] = {{0}};
   bench_problem p;
   bool good = true;
 
@@ -355,28 +358,29 @@ static bool run_settings_of_case(const settings_run *run, const bench_case *c) {
     return fail_case(s, suite, c);
   }
   for (int j = 0; good && j < n_settings; j++)
-    good = ws_bench_own_arm(&arms[j], settings[j].label, &p, c->n_threads, settings[j].policy, settings[j].coarse_factor) ||
-           fail_arm(s, settings[j].label);
-  good = good && ws_bench_measure(arms, n_settings, &timing, s->error, sizeof s->error);
+    good = ws_bench_own_candidate(&candidates[j], settings[j].label, &p, c->n_threads, settings[j].policy,
+                                  settings[j].coarse_factor) ||
+           fail_candidate(s, settings[j].label);
+  good = good && ws_bench_measure(candidates, n_settings, &timing, s->error, sizeof s->error);
   if (!good) fail_case(s, suite, c);
   for (int j = 0; good && j < n_settings; j++) {
     char label[WS_RANDOM_CASE_BYTES + 16];
     bench_record r = ws_bench_record(suite, c);
     r.policy = settings[j].policy_name;
     r.coarse_factor = settings[j].coarse_factor;
-    r.coarse_factor_taken = coarse_factor_taken(&arms[j]);
+    r.coarse_factor_taken = coarse_factor_taken(&candidates[j]);
     r.unit = UNIT;
-    r.peer = arms[0].label;
-    r.ours = rate(&arms[j]);
-    r.theirs = rate(&arms[0]);
-    r.ratio = arms[0].call_s / arms[j].call_s;
-    r.spread = arms[j].spread;
-    r.n_samples = arms[j].n_samples;
+    r.peer = candidates[0].label;
+    r.ours = rate(&candidates[j]);
+    r.theirs = rate(&candidates[0]);
+    r.ratio = candidates[0].call_s / candidates[j].call_s;
+    r.spread = candidates[j].spread;
+    r.n_samples = candidates[j].n_samples;
     ws_bench_emit(s, &r);
     label_case(label, sizeof label, c);
     ws_bench_line(s, "%-18s %-29s %8.1f %7.3f", label, settings[j].label + strlen("wsgemm "), r.ours, r.ratio);
   }
-  free_arms(arms, n_settings);
+  free_candidates(candidates, n_settings);
   ws_bench_problem_free(&p);
   return good;
 }

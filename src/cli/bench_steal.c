@@ -1,9 +1,9 @@
 /* bench_steal.c - suite `steal`: what is left of each policy's speed while another process keeps one core half busy.
  *
- * A child process, tied to the last core, burns CPU time for half of every period. Each arm is timed alone (idle) and then beside
+ * A child process, tied to the last core, burns CPU time for half of every period. Each candidate is timed alone (idle) and then beside
  * the child (busy), in every round. The child's CPU time is read from its own clock over exactly the timed window, so that
  *   ideal = idle time x cores / (cores - share of one core that the child really got)
- * is what a scheduler could reach that wastes nothing. An arm is given by busy time / ideal; 1.0 is perfect.
+ * is what a scheduler could reach that wastes nothing. A candidate is given by busy time / ideal; 1.0 is perfect.
  * The child makes no library call and no allocation, and dies with its parent. */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -110,24 +110,24 @@ static const struct {
 } own_rows[] = {{"wsgemm steal", "steal", WSGEMM_POLICY_STEAL},
                 {"wsgemm fixed_work", "fixed_work", WSGEMM_POLICY_FIXED_WORK},
                 {"wsgemm fixed_blocks", "fixed_blocks", WSGEMM_POLICY_FIXED_BLOCKS}};
-enum { N_OWN = sizeof own_rows / sizeof *own_rows, MAX_STEAL_ARMS = N_OWN + BENCH_MAX_PEERS };
+enum { N_OWN = sizeof own_rows / sizeof *own_rows, MAX_STEAL_CANDIDATES = N_OWN + BENCH_MAX_PEERS };
 
 /* The same number of calls idle and busy. */
-static bool time_round(const bench_arm *arm, const neighbour *nb, steal_result *result, int round) {
-  if (!ws_bench_enter(arm, true)) return false;
-  const double idle = arm->run(arm, arm->n_calls);
+static bool time_round(const bench_candidate *candidate, const neighbour *nb, steal_result *result, int round) {
+  if (!ws_bench_enter(candidate, true)) return false;
+  const double idle = candidate->run(candidate, candidate->n_calls);
 
   atomic_store(nb->busy, 1);
   sleep_ns(LEAD_NS); /* the child wakes, and the scheduler learns that its core is loaded */
   const int64_t start = now_ns(CLOCK_MONOTONIC), child_start = now_ns(nb->clock);
-  const double busy = arm->run(arm, arm->n_calls);
+  const double busy = candidate->run(candidate, candidate->n_calls);
   const int64_t child_used = now_ns(nb->clock) - child_start, window = now_ns(CLOCK_MONOTONIC) - start;
   atomic_store(nb->busy, 0);
   sleep_ns(PERIOD_NS);
 
   if (idle < 0 || busy < 0) return false;
-  result->idle_s[round] = idle / (double)arm->n_calls;
-  result->busy_s[round] = busy / (double)arm->n_calls;
+  result->idle_s[round] = idle / (double)candidate->n_calls;
+  result->busy_s[round] = busy / (double)candidate->n_calls;
   result->share[round] = (double)child_used / (double)window;
   return true;
 }
@@ -142,15 +142,15 @@ static void conclude(steal_result *result, int n_rounds, int n_cores) {
   result->over_ideal[0] = ws_bench_median(result->over_ideal, n_rounds);
 }
 
-static void report(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_arm *arms, int n_arms,
-                   const steal_result *results, int n_rounds) {
-  for (int i = 0; i < n_arms; i++) {
+static void report(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
+                   int n_candidates, const steal_result *results, int n_rounds) {
+  for (int i = 0; i < n_candidates; i++) {
     bench_record r = ws_bench_record(suite, c);
     r.policy = i < N_OWN ? own_rows[i].policy_name : "none";
     r.unit = "GF/s";
-    r.peer = arms[i].label;
-    r.ours = arms[0].flops / results[0].busy_s[0] * 1e-9;
-    r.theirs = arms[i].flops / results[i].busy_s[0] * 1e-9;
+    r.peer = candidates[i].label;
+    r.ours = candidates[0].flops / results[0].busy_s[0] * 1e-9;
+    r.theirs = candidates[i].flops / results[i].busy_s[0] * 1e-9;
     r.ratio = results[i].busy_s[0] / results[0].busy_s[0];
     r.idle_s = results[i].idle_s[0];
     r.busy_s = results[i].busy_s[0];
@@ -158,35 +158,36 @@ static void report(bench_session *s, const bench_suite *suite, const bench_case 
     r.over_ideal = results[i].over_ideal[0];
     r.n_samples = n_rounds;
     ws_bench_emit(s, &r);
-    ws_bench_line(s, "%-8s %-32s %8.1f %8.1f %7.2f %10.3f %9.3f", c->name, arms[i].label, arms[i].flops / r.idle_s * 1e-9,
-                  r.theirs, r.busy_share, r.over_ideal, r.ratio);
+    ws_bench_line(s, "%-8s %-32s %8.1f %8.1f %7.2f %10.3f %9.3f", c->name, candidates[i].label,
+                  candidates[i].flops / r.idle_s * 1e-9, r.theirs, r.busy_share, r.over_ideal, r.ratio);
   }
 }
 
-static bool run_case(bench_session *s, const bench_suite *suite, const bench_case *c, bench_arm *arms, int n_arms,
-                     steal_result *results) {
+static bool run_case(bench_session *s, const bench_suite *suite, const bench_case *c, bench_candidate *candidates,
+                     int n_candidates, steal_result *results) {
   const bench_timing timing = ws_bench_suite_timing(s, suite);
   const double min_time_s = 20e-9 * PERIOD_NS; /* a window of many periods of the child */
   double round_s = 0;
   neighbour nb;
   bool good = true;
 
-  if (!ws_bench_prepare(arms, n_arms, min_time_s, true, s->error, sizeof s->error)) return false;
-  for (int i = 0; i < n_arms; i++) round_s += 2.5 * (double)arms[i].n_calls * arms[i].call_s + 0.1; /* idle, busy, pauses */
+  if (!ws_bench_prepare(candidates, n_candidates, min_time_s, true, s->error, sizeof s->error)) return false;
+  for (int i = 0; i < n_candidates; i++)
+    round_s += 2.5 * (double)candidates[i].n_calls * candidates[i].call_s + 0.1; /* idle, busy, pauses */
   int n_rounds = timing.n_samples < MAX_ROUNDS ? timing.n_samples : MAX_ROUNDS;
   if (n_rounds * round_s > timing.budget_s) n_rounds = (int)(timing.budget_s / round_s);
   if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;
 
   if (!neighbour_start(&nb, s->error, sizeof s->error)) return false;
   for (int round = 0; good && round < n_rounds; round++)
-    for (int i = 0; good && i < n_arms; i++) {
-      const int at = (i + round) % n_arms;
-      good = time_round(&arms[at], &nb, &results[at], round);
-      if (!good) snprintf(s->error, sizeof s->error, "%s failed while it was timed", arms[at].label);
+    for (int i = 0; good && i < n_candidates; i++) {
+      const int at = (i + round) % n_candidates;
+      good = time_round(&candidates[at], &nb, &results[at], round);
+      if (!good) snprintf(s->error, sizeof s->error, "%s failed while it was timed", candidates[at].label);
     }
   neighbour_stop(&nb);
-  for (int i = 0; good && i < n_arms; i++) conclude(&results[i], n_rounds, s->device.n_cores);
-  if (good) report(s, suite, c, arms, n_arms, results, n_rounds);
+  for (int i = 0; good && i < n_candidates; i++) conclude(&results[i], n_rounds, s->device.n_cores);
+  if (good) report(s, suite, c, candidates, n_candidates, results, n_rounds);
   return good;
 }
 
@@ -197,7 +198,7 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
     snprintf(s->error, sizeof s->error, "suite steal needs two cores; this process may use one");
     return false;
   }
-  results = calloc(MAX_STEAL_ARMS, sizeof *results);
+  results = calloc(MAX_STEAL_CANDIDATES, sizeof *results);
   if (!results) {
     snprintf(s->error, sizeof s->error, "out of memory");
     return false;
@@ -205,8 +206,8 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
   ws_bench_line(s, "%-8s %-32s %8s %8s %7s %10s %9s", "GF/s", "", "idle", "busy", "share", "over ideal", "to steal");
   for (int i = 0; good && i < n_cases; i++) {
     const bench_case *c = &cases[i];
-    bench_arm arms[MAX_STEAL_ARMS] = {{0}};
-    const int n_arms = N_OWN + s->n_peers;
+    bench_candidate candidates[MAX_STEAL_CANDIDATES] = {{0}};
+    const int n_candidates = N_OWN + s->n_peers;
     bench_problem p;
     ws_bench_progress(s, i, n_cases, c->name);
     good = ws_bench_problem_make(&p, &c->shape);
@@ -215,12 +216,12 @@ bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_
       break;
     }
     for (int j = 0; good && j < N_OWN; j++) {
-      good = ws_bench_own_arm(&arms[j], own_rows[j].label, &p, c->n_threads, own_rows[j].policy, 0);
+      good = ws_bench_own_candidate(&candidates[j], own_rows[j].label, &p, c->n_threads, own_rows[j].policy, 0);
       if (!good) snprintf(s->error, sizeof s->error, "%s: %.400s", own_rows[j].label, wsgemm_last_error());
     }
-    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_arm(&arms[N_OWN + j], &s->peers[j], &p, c->n_threads);
-    good = good && run_case(s, suite, c, arms, n_arms, results);
-    for (int j = 0; j < n_arms; j++) ws_bench_arm_free(&arms[j]);
+    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_candidate(&candidates[N_OWN + j], &s->peers[j], &p, c->n_threads);
+    good = good && run_case(s, suite, c, candidates, n_candidates, results);
+    for (int j = 0; j < n_candidates; j++) ws_bench_candidate_free(&candidates[j]);
     ws_bench_problem_free(&p);
   }
   free(results);

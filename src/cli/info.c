@@ -11,18 +11,18 @@
 enum { KEY_WIDTH = 14 };
 
 /* Members of wsgemm_kernel_info, by whose names they stand in the JSON object. */
-#define NUMBERS(X) \
-  X(bm)            \
-  X(bn)            \
-  X(bk)            \
-  X(coarse_factor) \
-  X(n_stages)      \
-  X(n_threads)     \
-  X(shared_bytes)  \
-  X(cluster)       \
-  X(k_parts)       \
-  X(n_slices)      \
-  X(least_cc)      \
+#define NUMBERS(X)  \
+  X(bm)             \
+  X(bn)             \
+  X(bk)             \
+  X(coarse_factor)  \
+  X(n_stages)       \
+  X(n_threads)      \
+  X(shared_bytes)   \
+  X(cluster)        \
+  X(cluster_splits) \
+  X(n_slices)       \
+  X(least_cc)       \
   X(most_cc)
 #define TRUTHS(X) \
   X(has_split_k)  \

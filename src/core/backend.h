@@ -1,4 +1,4 @@
-/* backend.h - what a backend is to the rooms above: one table of functions. src/library.c names the backends that are built in.
+/* backend.h - what a backend is to the layers above: one table of functions. src/library.c names the backends that are built in.
  *
  * WS_CPU works on host memory and is always there; WS_CUDA works on the memory of GPUs, and has the functions that only devices need. */
 #ifndef WS_BACKEND_H

@@ -10,7 +10,7 @@ typedef struct ws_environment {
   char report[512];     /* lines for wsgemm_machine */
 } ws_environment;
 
-/* Who knows the legal values of a variable that this room does not; false: not legal. */
+/* Who knows the legal values of a variable that this layer does not; false: not legal. */
 typedef struct ws_environment_readers {
   bool (*isa)(const char *text);
   bool (*kernel)(const char *text);

@@ -1,6 +1,6 @@
-/* problem.h - a product as the rooms below the API see it: checked, column-major, each operand where and how it lies in memory.
+/* problem.h - a product as the layers below the API see it: checked, column-major, each operand where and how it lies in memory.
  *
- * The API makes it from a call's arguments (src/api/gemm.c); lower rooms make others from it (its transpose, chunks of it, one without its
+ * The API makes it from a call's arguments (src/api/gemm.c); lower layers make others from it (its transpose, chunks of it, one without its
  * epilogue), and never change the one that they were given. */
 #ifndef WS_PROBLEM_H
 #define WS_PROBLEM_H
@@ -13,10 +13,10 @@
 #include "wsgemm.h"
 
 /* ---- epilogue -------------------------------------------------------------------------------------------------------------
- * See wsgemm_epilogue, for C as it stands in the problem: where a row-major one was swapped, the caller's columns are rows here. */
+ * See wsgemm_epilogue, for C as it is in the problem: of a row-major product, which is computed as its transpose, the caller's columns are rows here. */
 typedef struct ws_epilogue {
   wsgemm_epilogue activation;
-  bool swapped;      /* the caller's C is row-major: his columns are rows */
+  bool transposed;   /* the caller's C is row-major: his columns are rows */
   bool bias_per_row; /* bias[i] to row i of the problem's C; else bias[j] to column j */
   wsgemm_type type_bias;
   const void *bias, *residual; /* NULL: none */
@@ -27,10 +27,10 @@ typedef struct ws_epilogue {
 
 /* ---- packed operands: api/packed.c ---------------------------------------------------------------------------------------- */
 
-/* Of a problem's operands, their packed forms (NULL: none). swapped: the caller calls them the other way round, as his C is row-major. */
+/* Of a problem's operands, their packed forms (NULL: none). transposed: the caller calls them the other way round, as his C is row-major. */
 typedef struct ws_packed_pair {
   const wsgemm_packed *a, *b;
-  bool swapped;
+  bool transposed;
 } ws_packed_pair;
 
 /* ---- problem --------------------------------------------------------------------------------------------------------------

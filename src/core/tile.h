@@ -2,15 +2,15 @@
  *
  * C is cut into n_rows x n_cols tiles, for each of n_batch products. COARSE_FACTOR neighbouring tiles of one row of tiles make a
  * work item, so that one load of A serves them all; the last item of a row may cover fewer. Items are numbered batch by batch,
- * and inside a product in bands of `group` rows of tiles, down each column of a band before the next column:
+ * and inside a product in swizzle groups of `swizzle` rows of tiles, down each column of a group before the next column:
  *
- *      group = 2, coarse = 2, 4 x 6 tiles             every item number below n_items is one item,
+ *      swizzle = 2, coarse = 2, 4 x 6 tiles             every item number below n_items is one item,
  *        0 0 2 2 4 4                                  and every tile belongs to exactly one item
  *        1 1 3 3 5 5
  *        6 6 8 8 ..
  *        7 7 9 9 ..
  *
- * A band keeps a working set of `group` A tiles and one B item alive in the cache that the workers share. */
+ * A swizzle group keeps a working set of `swizzle` A tiles and one B item alive in the cache that the workers share. */
 #ifndef WS_TILE_H
 #define WS_TILE_H
 #include <stdint.h>
@@ -24,7 +24,7 @@
 typedef struct ws_tile_grid {
   int64_t n_batch, n_rows, n_cols; /* tiles */
   int64_t coarse;                  /* COARSE_FACTOR >= 1 */
-  int64_t group;                   /* rows of tiles in a band, >= 1 */
+  int64_t swizzle;                 /* rows of tiles in a swizzle group, >= 1 */
 } ws_tile_grid;
 
 typedef struct ws_tile {
@@ -46,13 +46,13 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t i
   const int64_t n_strips = ws_ceil_div(g->n_cols, g->coarse);
   const int64_t per_product = g->n_rows * n_strips;
   const int64_t in_product = item_idx % per_product;
-  const int64_t band = in_product / (g->group * n_strips);
-  const int64_t band_rows = ws_min(g->group, g->n_rows - band * g->group);
-  const int64_t in_band = in_product - band * g->group * n_strips;
+  const int64_t group = in_product / (g->swizzle * n_strips);
+  const int64_t group_rows = ws_min(g->swizzle, g->n_rows - group * g->swizzle);
+  const int64_t in_group = in_product - group * g->swizzle * n_strips;
   ws_tile t;
   t.batch = item_idx / per_product;
-  t.row = band * g->group + in_band % band_rows;
-  t.col = in_band / band_rows * g->coarse;
+  t.row = group * g->swizzle + in_group % group_rows;
+  t.col = in_group / group_rows * g->coarse;
   t.n_col = ws_min(g->coarse, g->n_cols - t.col);
   return t;
 }
@@ -62,14 +62,15 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t i
 static inline WS_HOST_DEVICE ws_tile ws_tile_at_32(const ws_tile_grid *g, uint32_t item_idx) {
   const uint32_t n_rows = (uint32_t)g->n_rows, n_cols = (uint32_t)g->n_cols, coarse = (uint32_t)g->coarse;
   const uint32_t n_strips = (n_cols - 1) / coarse + 1, per_product = n_rows * n_strips;
-  const uint32_t group = (uint32_t)ws_min(g->group, g->n_rows), band_items = group * n_strips;
+  const uint32_t swizzle = (uint32_t)ws_min(g->swizzle, g->n_rows), group_items = swizzle * n_strips;
   const uint32_t batch = item_idx / per_product, in_product = item_idx - batch * per_product;
-  const uint32_t band = in_product / band_items, in_band = in_product - band * band_items, rows_left = n_rows - band * group;
-  const uint32_t band_rows = group < rows_left ? group : rows_left, strip = in_band / band_rows,
+  const uint32_t group = in_product / group_items, in_group = in_product - group * group_items,
+                 rows_left = n_rows - group * swizzle;
+  const uint32_t group_rows = swizzle < rows_left ? swizzle : rows_left, strip = in_group / group_rows,
                  cols_left = n_cols - strip * coarse;
   ws_tile t;
   t.batch = batch;
-  t.row = band * group + (in_band - strip * band_rows);
+  t.row = group * swizzle + (in_group - strip * group_rows);
   t.col = (int64_t)strip * coarse;
   t.n_col = coarse < cols_left ? coarse : cols_left;
   return t;

@@ -8,14 +8,14 @@
 enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
 
 /* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
-#define WS_TUNING_PARAMETERS(X)                                            \
-  X(policy, WS_N_POLICIES - 1)                                             \
-  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */ \
-  X(order, 1024)             /* GPU: rows of tiles in a band (tile.h) */   \
-  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */   \
-  X(path, WS_TUNING_PACKED)  /* CPU */                                     \
-  X(mc, 1 << 24)             /* CPU: rows and columns of a block */        \
-  X(nc, 1 << 24)                                                           \
+#define WS_TUNING_PARAMETERS(X)                                                   \
+  X(policy, WS_N_POLICIES - 1)                                                    \
+  X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */        \
+  X(order, 1024)             /* GPU: rows of tiles in a swizzle group (tile.h) */ \
+  X(quantum, WS_QUANTUM_MAX) /* GPU: items after which a block leaves */          \
+  X(path, WS_TUNING_PACKED)  /* CPU */                                            \
+  X(mc, 1 << 24)             /* CPU: rows and columns of a block */               \
+  X(nc, 1 << 24)                                                                  \
   X(threads, WS_MAX_WORKERS) /* CPU: at most so many */
 
 typedef struct ws_tuning {

@@ -128,7 +128,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
     walk_tile(w, &t);
     return;
   }
-  const int64_t first = t.col * SUM_COLUMNS, n = ws_min(SUM_COLUMNS, (p->epilogue.swapped ? p->m : p->n) - first);
+  const int64_t first = t.col * SUM_COLUMNS, n = ws_min(SUM_COLUMNS, (p->epilogue.transposed ? p->m : p->n) - first);
   if (p->c.type == WSGEMM_F64)
     sum_columns_double(p, w->plan->row, t.batch, first, n);
   else
@@ -141,7 +141,7 @@ void ws_epilogue_walk(const ws_call *call, const ws_problem *p, bool walks, bool
   ws_plan_walk(call, p, &plan);
   walk w = {.p = p, .plan = &plan, .walks = walks, .has_product = has_product};
   w.blocks = (ws_tile_grid){p->batch_count, ws_ceil_div(p->m, plan.bm), ws_ceil_div(p->n, plan.bn), 1, 1};
-  w.columns = (ws_tile_grid){p->batch_count, 1, ws_ceil_div(p->epilogue.swapped ? p->m : p->n, SUM_COLUMNS), 1, 1};
+  w.columns = (ws_tile_grid){p->batch_count, 1, ws_ceil_div(p->epilogue.transposed ? p->m : p->n, SUM_COLUMNS), 1, 1};
   const ws_team_job job = {plan.policy, plan.n_threads, N_STEPS, &w, NULL, count, item};
   ws_team_run(&job);
 }

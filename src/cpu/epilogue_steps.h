@@ -116,7 +116,7 @@ static void NAME(sum_across)(const ws_problem *p, const ws_cpu_row *row, int64_t
 
 static void NAME(sum_columns)(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t first, int64_t n) {
   R *sums = (R *)p->epilogue.column_sums + batch * p->epilogue.stride_column_sums + first;
-  if (p->epilogue.swapped)
+  if (p->epilogue.transposed)
     NAME(sum_across)(p, row, batch, first, n, sums);
   else
     for (int64_t j = 0; j < n; j++) sums[j] = NAME(sum_along)(p, row, batch, first + j);

@@ -2,7 +2,7 @@
  *
  * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
  * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and
- * multiplies them with the kernels of s; or packs the halves as they stand, for a row with a matrix unit. At the end alpha, beta, the
+ * multiplies them with the kernels of s; or packs the halves as they are, for a row with a matrix unit. At the end alpha, beta, the
  * epilogue and the one rounding turn the sums into C.
  *
  *            bn    bn                     memory of a worker, in floats:

@@ -41,7 +41,7 @@ void ws_vector_run(const ws_problem *p, const ws_plan *plan) {
                     .n_batch = p->batch_count,
                     .k = p->k,
                     .y = p->c};
-  if (!plan->swap) { /* n = 1: c = op(A) b */
+  if (!plan->transposed) { /* n = 1: c = op(A) b */
     run.m = p->m, run.matrix = p->a, run.x = p->b;
     run.incx = p->b.trans ? p->b.ld : 1, run.incy = 1;
   } else { /* m = 1: c^T = op(B)^T op(A)^T */

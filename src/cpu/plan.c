@@ -1,4 +1,4 @@
-/* plan.c - how a call on the CPU is cut up: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
+/* plan.c - how a call on the CPU is divided: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
  * has found, then the model, whose numbers carry their origin. Only kc is part of the numerics, and it follows from the row and k. */
 #include "cpu/plan.h"
 
@@ -96,8 +96,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
 
 static void plan_vector(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   plan->path = WS_PATH_VECTOR;
-  plan->swap = p->n != 1;
-  const int64_t m = plan->swap ? p->n : p->m;
+  plan->transposed = p->n != 1;
+  const int64_t m = plan->transposed ? p->n : p->m;
   plan->n_threads = threads_for(call, plan, work * ws_types[p->a.type].bytes, VECTOR_BYTES_PER_THREAD);
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
@@ -214,10 +214,10 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
   const bool is_row = invariant && given->m == 1 && given->n > 1 && given->c.ld == 1 && ws_types[given->a.type].n_real == 1 &&
                       !ws_is_half(given->a.type);
-  ws_problem turned;
-  if (is_row) turned = ws_transposed(given);
-  const ws_problem *p = is_row ? &turned : given;
-  plan->swap = is_row;
+  ws_problem transposed;
+  if (is_row) transposed = ws_transposed(given);
+  const ws_problem *p = is_row ? &transposed : given;
+  plan->transposed = is_row;
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);

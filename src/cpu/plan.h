@@ -1,11 +1,11 @@
-/* plan.h - how a call on the CPU is cut up. */
+/* plan.h - how a call on the CPU is divided. */
 #ifndef WS_CPU_PLAN_H
 #define WS_CPU_PLAN_H
 #include "core/problem.h"
 #include "cpu/rows.h"
 
 typedef enum ws_path {
-  WS_PATH_DIRECT, /* B as it stands, A as it stands or one panel at a time packed on the stack */
+  WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
   WS_PATH_PACKED, /* B packed once for all workers, A by whoever works on its rows */
   WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by whoever works on it */
@@ -16,7 +16,7 @@ typedef struct ws_plan {
   ws_path path;
   bool pack_a;        /* DIRECT: pack panels of A */
   bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
-  bool swap;          /* m = 1, computed as its transpose */
+  bool transposed;    /* m = 1, computed as its transpose */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */

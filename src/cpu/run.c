@@ -5,10 +5,10 @@
 #include "cpu/paths.h"
 
 void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
-  ws_problem turned;
-  const bool turns = plan->swap && plan->path != WS_PATH_VECTOR; /* which turns by itself */
-  if (turns) turned = ws_transposed(given);
-  const ws_problem *p = turns ? &turned : given;
+  ws_problem transposed;
+  const bool is_transposed = plan->transposed && plan->path != WS_PATH_VECTOR; /* which transposes by itself */
+  if (is_transposed) transposed = ws_transposed(given);
+  const ws_problem *p = is_transposed ? &transposed : given;
   switch (plan->path) {
   case WS_PATH_DIRECT:
     ws_direct_run(p, plan);

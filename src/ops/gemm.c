@@ -53,7 +53,8 @@ static void explain_epilogue(const ws_problem *p, ws_text *t) {
   const char *between = " ";
   ws_text_add(t, "epilogue:");
   if (e->bias) {
-    ws_text_add(t, "%sbias per %s in %s", between, e->bias_per_row != e->swapped ? "row" : "column", ws_types[e->type_bias].name);
+    ws_text_add(t, "%sbias per %s in %s", between, e->bias_per_row != e->transposed ? "row" : "column",
+                ws_types[e->type_bias].name);
     between = ", ";
   }
   if (e->activation) ws_text_add(t, "%s%s", between, activations[e->activation]), between = ", ";

@@ -131,7 +131,7 @@ static void tell(search *s, const timed *c, double us) {
                                      .model = c->candidate->model / s->timed[0].candidate->model,
                                      .candidate_idx = (int)(c - s->timed),
                                      .n_candidates = s->n_candidates,
-                                     .n_alive = s->n_survivors,
+                                     .n_survivors = s->n_survivors,
                                      .round = s->round,
                                      .elapsed_ms = elapsed(s),
                                      .budget_ms = s->budget_ms,

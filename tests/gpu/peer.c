@@ -37,11 +37,11 @@ static int op_of(wsgemm_op op) { return op == WSGEMM_NO_TRANS ? OP_N : op == WSG
 /* cuBLAS is column-major: row-major is the product of the transposes, in the other order. */
 wsgemm_status peer_gemm(wsgemm_handle *unused, const wsgemm_gemm_desc *d) {
   (void)unused;
-  const bool swap = d->layout == WSGEMM_ROW_MAJOR;
+  const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
   _Alignas(16) wsgemm_scalar alpha = d->alpha, beta = d->beta; /* its complex doubles are aligned to 16 bytes, and read so */
-  const int result = swap ? gemm[d->type_c](handle, op_of(d->transb), op_of(d->transa), d->n, d->m, d->k, &alpha, d->b, d->ldb,
-                                            d->a, d->lda, &beta, d->c, d->ldc)
-                          : gemm[d->type_c](handle, op_of(d->transa), op_of(d->transb), d->m, d->n, d->k, &alpha, d->a, d->lda,
-                                            d->b, d->ldb, &beta, d->c, d->ldc);
+  const int result = transposed ? gemm[d->type_c](handle, op_of(d->transb), op_of(d->transa), d->n, d->m, d->k, &alpha, d->b,
+                                                  d->ldb, d->a, d->lda, &beta, d->c, d->ldc)
+                                : gemm[d->type_c](handle, op_of(d->transa), op_of(d->transb), d->m, d->n, d->k, &alpha, d->a,
+                                                  d->lda, d->b, d->ldb, &beta, d->c, d->ldc);
   return result == PEER_SUCCESS ? WSGEMM_SUCCESS : WSGEMM_INTERNAL_ERROR;
 }

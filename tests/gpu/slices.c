@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct check_random dice;
+struct check_random rng;
 struct rows_of_type rows;
-int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
-double unit(void) { return check_random_unit(&dice); }
+int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
+double unit(void) { return check_random_unit(&rng); }
 bool heads(void) { return drawn(0, 1) == 1; }
 
 int n_parts(wsgemm_type type) { return type_is_complex(type) ? 2 : 1; }
@@ -123,7 +123,7 @@ wsgemm_gemm_desc drawn_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
                                      {0, 1}, {0, -0.75}, {1.5, -0.5}, {-0.3, 0.7}},
                       betas[][2] = {{0, 0}, {1, 0}, {-0.5, 0}, {0, -0.5}, {0, 1}, {0.25, -0.75}};
   const bool is_complex = type_is_complex(type);
-  wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+  wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
   d.alpha = drawn_of(type, alphas, is_complex ? 9 : 5);
   d.beta = drawn_of(type, betas, is_complex ? 6 : 3);
   return d;

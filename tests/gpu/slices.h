@@ -1,13 +1,13 @@
 /* slices.h - what the suites of products by slices (cuda/shared/slice_args.h; compute capability 9.0) share: their rows, numbers of all kinds, the
  * judge at the ends of the range, and the cases that are the same for F32 and C32, but for the type.
  *
- * A number has one part (re) or two (re, im), which are floats. A suite seeds `dice` and opens rows; all that is drawn and called here is drawn
+ * A number has one part (re) or two (re, im), which are floats. A suite seeds `rng` and opens rows; all that is drawn and called here is drawn
  * from the one and called on the others. */
 #ifndef WSGEMM_TESTS_SLICES_H
 #define WSGEMM_TESTS_SLICES_H
 #include "gpu.h"
 
-extern struct check_random dice;
+extern struct check_random rng;
 int64_t drawn(int64_t low, int64_t high);
 double unit(void);
 bool heads(void);
@@ -92,11 +92,11 @@ void tf32_of(wsgemm_type type);
 /* The same if none is forced. */
 void unforced_of(wsgemm_type type);
 
-enum { ALL_MARKED = -1 }; /* in place of a number of marks */
+enum { ALL_NEED_3 = -1 }; /* in place of a number of marks */
 /* One digest over rows of three products, policies, quanta, runs and alignments, also where the product is cut into pieces that fit `few` bytes;
  * few = 0: uncut. n_marks: in A. */
 void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, size_t few, wsgemm_op transa, wsgemm_op transb);
-/* Graphs have the bits of direct calls, whatever is marked. */
+/* Graphs have the bits of direct calls, whatever is fallback. */
 void captured_of(wsgemm_type type);
 /* Strided batches have those of their products one by one. */
 void batches_of(wsgemm_type type);

@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* n numbers with parts of (-1, 1), of which a few are so large that they mark their rows and columns, for three slices or as unfit; or
- * (ALL_MARKED) so many so small that they mark every one, for three slices. */
+ * (ALL_NEED_3) so many so small that they mark every one, for three slices. */
 static float *new_numbers(wsgemm_type type, int64_t n, int n_marks) {
   const int64_t n_floats = n * n_parts(type);
   float *x = malloc((size_t)n_floats * sizeof *x);
   REQUIRE(x != NULL, "memory");
-  for (int64_t at = 0; at < n_floats; at++) x[at] = (float)ldexp(unit(), n_marks == ALL_MARKED ? -(int)drawn(0, 35) : 0);
+  for (int64_t at = 0; at < n_floats; at++) x[at] = (float)ldexp(unit(), n_marks == ALL_NEED_3 ? -(int)drawn(0, 35) : 0);
   for (int i = 0; i < n_marks; i++) x[drawn(0, n_floats - 1)] = i % 2 ? 0x1p35f : 0x1p60f;
   return x;
 }

@@ -129,7 +129,7 @@ static void set_parts_apart(const struct stage *stage, bool is_b) {
 }
 
 static struct stage stage_filled(wsgemm_type type, const struct distribution *how, int64_t m, int64_t n, int64_t k) {
-  struct stage stage = stage_new(type, m, n, k, FILL_ZERO, &dice);
+  struct stage stage = stage_new(type, m, n, k, FILL_ZERO, &rng);
   const bool is_swapped = !heads();
   for (int part = 0; part < n_parts(type); part++) {
     const struct lines a = lines_of(&stage, false, part), b = lines_of(&stage, true, part);
@@ -166,7 +166,7 @@ void distributions_of(wsgemm_type type) {
         for (int calls = 0; calls < 2; calls++) {
           char who[128];
           wsgemm_gemm_desc d = drawn_desc(type, m, n, k);
-          const struct layout_of_case where = layout_drawn(&dice);
+          const struct layout_of_case where = layout_drawn(&rng);
           snprintf(who, sizeof who, "%s, %s", rows.row[i].name, how->name);
           check_used(i, m, n, k);
           if (!how->underflows) {
@@ -184,32 +184,32 @@ void distributions_of(wsgemm_type type) {
 
 /* ---- Marked rows and columns ---------------------------------------------------------------------------------------------------------- */
 
-enum { MARKED_M = 100, MARKED_N = 90 };
-static int64_t marked_k(void) { return type_is_complex(rows.type) ? 160 : 256; } /* as long as the reference's time allows */
-typedef wsgemm_cfloat marked_c[MARKED_M * MARKED_N];                             /* of floats im is 0 */
+enum { FALLBACK_M = 100, FALLBACK_N = 90 };
+static int64_t fallback_k(void) { return type_is_complex(rows.type) ? 160 : 256; } /* as long as the reference's time allows */
+typedef wsgemm_cfloat fallback_c[FALLBACK_M * FALLBACK_N];                         /* of floats im is 0 */
 
 static void compute(struct stage *stage, wsgemm_handle *h, wsgemm_gemm_desc *d, const struct layout_of_case *where,
-                    const char *who, marked_c c) {
+                    const char *who, fallback_c c) {
   store_and_call(stage, h, d, where, who);
-  for (int64_t at = 0; at < MARKED_M * MARKED_N; at++) {
+  for (int64_t at = 0; at < FALLBACK_M * FALLBACK_N; at++) {
     double re, im;
-    matrix_get(&stage->stored[2], at / MARKED_N, at % MARKED_N, &re, &im);
+    matrix_get(&stage->stored[2], at / FALLBACK_N, at % FALLBACK_N, &re, &im);
     c[at] = (wsgemm_cfloat){(float)re, (float)im};
   }
 }
 
 /* A line of A or B, and the part of an element of it that is large. */
-struct marked_line {
+struct fallback_line {
   bool is_b;
   int64_t line, p;
   int part;
 };
 
 /* Elements of C in that line (or in all the others) that have other bits. */
-static int n_different(const marked_c x, const marked_c y, const struct marked_line *marked, bool others) {
+static int n_different(const fallback_c x, const fallback_c y, const struct fallback_line *fallback, bool others) {
   int n = 0;
-  for (int64_t at = 0; at < MARKED_M * MARKED_N; at++) {
-    const bool is_in = (marked->is_b ? at % MARKED_N : at / MARKED_N) == marked->line;
+  for (int64_t at = 0; at < FALLBACK_M * FALLBACK_N; at++) {
+    const bool is_in = (fallback->is_b ? at % FALLBACK_N : at / FALLBACK_N) == fallback->line;
     n += is_in != others && memcmp(&x[at], &y[at], sizeof x[at]) != 0;
   }
   return n;
@@ -230,7 +230,7 @@ static int n_out_of_bound(const struct stage *stage, bool is_b, int64_t line) {
   int n = 0;
   for (int64_t p = 0; p < re.k; p++) most = fmax(most, fmax(fabs(*element(&re, line, p)), fabs(*element(&im, line, p))));
   for (int64_t other = 0; other < other_re.n; other++) {
-    const int64_t at = is_b ? other * MARKED_N + line : line * MARKED_N + other;
+    const int64_t at = is_b ? other * FALLBACK_N + line : line * FALLBACK_N + other;
     const double bound = gamma_of(re.k) * (double)stage->product.magnitude[at];
     double sum_re = 0, sum_im = 0;
     for (int64_t p = 0; p < re.k; p++) {
@@ -246,21 +246,21 @@ static int n_out_of_bound(const struct stage *stage, bool is_b, int64_t line) {
 static double common(void) { return number(0); }
 static double small(void) { return number(-10); }
 
-static void put_large(const struct stage *stage, const struct marked_line *marked, double value) {
-  const struct lines x = lines_of(stage, marked->is_b, marked->part);
-  put(&x, marked->line, marked->p, value);
+static void put_large(const struct stage *stage, const struct fallback_line *fallback, double value) {
+  const struct lines x = lines_of(stage, fallback->is_b, fallback->part);
+  put(&x, fallback->line, fallback->p, value);
 }
 
 /* One element 2^big that meets only zeros, beside small ones whose sums are what is asked for. */
-static struct stage stage_marked(const struct marked_line *marked, int big) {
-  struct stage stage = stage_new(rows.type, MARKED_M, MARKED_N, marked_k(), FILL_ZERO, &dice);
+static struct stage stage_fallback(const struct fallback_line *fallback, int big) {
+  struct stage stage = stage_new(rows.type, FALLBACK_M, FALLBACK_N, fallback_k(), FILL_ZERO, &rng);
   for (int part = 0; part < n_parts(rows.type); part++) {
-    const struct lines x = lines_of(&stage, marked->is_b, part), y = lines_of(&stage, !marked->is_b, part);
+    const struct lines x = lines_of(&stage, fallback->is_b, part), y = lines_of(&stage, !fallback->is_b, part);
     fill_each(&x, small), fill_each(&y, common);
-    for (int64_t other = 0; other < y.n; other++) put(&y, other, marked->p, 0);
+    for (int64_t other = 0; other < y.n; other++) put(&y, other, fallback->p, 0);
   }
-  put_large(&stage, marked, ldexp(1, big));
-  product_extend(&stage.product, &stage.a, &stage.b, marked_k());
+  put_large(&stage, fallback, ldexp(1, big));
+  product_extend(&stage.product, &stage.a, &stage.b, fallback_k());
   fill_c(&stage);
   return stage;
 }
@@ -268,29 +268,30 @@ static struct stage stage_marked(const struct marked_line *marked, int big) {
 /* What computes the elements of C in a line of A or B. */
 enum arithmetic { BY_TWO, BY_THREE, BY_MULTIPLY_ADDS };
 
-static void marked_line_is(wsgemm_handle *pedantic, const struct marked_line *marked, int big, enum arithmetic by) {
-  static marked_c by_slices, by_fma, plain;
-  struct stage stage = stage_marked(marked, big);
-  const int n_out = n_out_of_bound(&stage, marked->is_b, marked->line);
+static void fallback_line_is(wsgemm_handle *pedantic, const struct fallback_line *fallback, int big, enum arithmetic by) {
+  static fallback_c by_slices, by_fma, plain;
+  struct stage stage = stage_fallback(fallback, big);
+  const int n_out = n_out_of_bound(&stage, fallback->is_b, fallback->line);
   char what[64];
-  snprintf(what, sizeof what, "2^%d in line %lld of %c, part %d", big, (long long)marked->line, marked->is_b ? 'B' : 'A',
-           marked->part);
+  snprintf(what, sizeof what, "2^%d in line %lld of %c, part %d", big, (long long)fallback->line, fallback->is_b ? 'B' : 'A',
+           fallback->part);
   CHECK((n_out > 0) == (by != BY_TWO), "%s: slices alone have %d elements out of the bound", what, n_out);
   for (int i = 0; i < rows.n_rows; i++) {
-    wsgemm_gemm_desc d = drawn_desc(rows.type, MARKED_M, MARKED_N, marked_k());
-    const struct layout_of_case where = layout_drawn(&dice);
+    wsgemm_gemm_desc d = drawn_desc(rows.type, FALLBACK_M, FALLBACK_N, fallback_k());
+    const struct layout_of_case where = layout_drawn(&rng);
     const char *who = rows.row[i].name;
     compute(&stage, pedantic, &d, &where, "multiply-adds", by_fma);
-    put_large(&stage, marked, 0);
+    put_large(&stage, fallback, 0);
     compute(&stage, rows.handle[i], &d, &where, who, plain);
-    put_large(&stage, marked, ldexp(1, big));
+    put_large(&stage, fallback, ldexp(1, big));
     const int64_t n_before = n_fallbacks();
     compute(&stage, rows.handle[i], &d, &where, who, by_slices);
     CHECK(n_fallbacks() == n_before + (by != BY_TWO), "%s: %s: %lld lines fell back", who, what,
           (long long)(n_fallbacks() - n_before));
     case_judge(&stage, &d, JUDGE_BOUND, who);
-    const int n_in_line = n_different(by_slices, by_fma, marked, false), n_beside = n_different(by_slices, by_fma, marked, true),
-              n_changed = n_different(by_slices, plain, marked, true);
+    const int n_in_line = n_different(by_slices, by_fma, fallback, false),
+              n_beside = n_different(by_slices, by_fma, fallback, true),
+              n_changed = n_different(by_slices, plain, fallback, true);
     char text[DESCRIPTION_BYTES];
     CHECK((n_in_line == 0) == (by == BY_MULTIPLY_ADDS), "%s: %s: %s: %d of its elements have other bits than multiply-adds", who,
           gemm_describe(&d, text), what, n_in_line);
@@ -307,15 +308,15 @@ void marked_is_needed_of(wsgemm_type type) {
   } all[] = {{6, BY_TWO}, {30, BY_THREE}, {50, BY_THREE}, {70, BY_MULTIPLY_ADDS}, {127, BY_MULTIPLY_ADDS}};
   open_sliced(type, OF_THREE_PRODUCTS);
   wsgemm_handle *pedantic = pedantic_handle(type);
-  for (int i = 0; i < rows.n_rows; i++) check_used(i, MARKED_M, MARKED_N, marked_k());
+  for (int i = 0; i < rows.n_rows; i++) check_used(i, FALLBACK_M, FALLBACK_N, fallback_k());
   for (size_t x = 0; x < sizeof all / sizeof all[0]; x++)
     for (int is_b = 0; is_b < 2; is_b++)
       for (int place = 0; place < 3; place++) {
-        const int64_t last = (is_b ? MARKED_N : MARKED_M) - 1;
+        const int64_t last = (is_b ? FALLBACK_N : FALLBACK_M) - 1;
         const int64_t line = place == 0 ? 0 : place == 1 ? drawn(1, last - 1) : last;
-        const int64_t p = place == 0 ? 0 : place == 1 ? marked_k() - 1 : drawn(1, marked_k() - 2);
-        const struct marked_line marked = {is_b, line, p, type_is_complex(type) ? (int)drawn(0, 1) : 0};
-        marked_line_is(pedantic, &marked, all[x].big, all[x].by);
+        const int64_t p = place == 0 ? 0 : place == 1 ? fallback_k() - 1 : drawn(1, fallback_k() - 2);
+        const struct fallback_line fallback = {is_b, line, p, type_is_complex(type) ? (int)drawn(0, 1) : 0};
+        fallback_line_is(pedantic, &fallback, all[x].big, all[x].by);
       }
   wsgemm_destroy(pedantic);
   rows_close(&rows);
@@ -380,7 +381,7 @@ static void classes_at(wsgemm_handle *pedantic, enum special what, int in, int p
   const bool is_complex = type_is_complex(rows.type);
   const int64_t most_side = is_complex ? 70 : 140, most_k = is_complex ? 160 : 300;
   const int64_t m = drawn_side(most_side), n = drawn_side(most_side), k = drawn_k(most_k);
-  struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
   const struct values *x = in == 0 ? &stage.a : in == 1 ? &stage.b : &stage.c;
   const int64_t i_sown = placed(place_i, x->rows), j_sown = placed(place_j, x->cols);
   sow(x, part, what, i_sown, j_sown);
@@ -391,7 +392,7 @@ static void classes_at(wsgemm_handle *pedantic, enum special what, int in, int p
     char text[DESCRIPTION_BYTES];
     int64_t i_bad = -1, j_bad = -1;
     wsgemm_gemm_desc d = drawn_desc(rows.type, m, n, k);
-    const struct layout_of_case where = layout_drawn(&dice);
+    const struct layout_of_case where = layout_drawn(&rng);
     store_and_call(&stage, rows.handle[i], &d, &where, rows.row[i].name);
     CHECK(reference_same_class(&d, &stage.product, &stage.c, &stage.stored[2], &i_bad, &j_bad),
           "%s: %s: element (%lld, %lld) is of another class than the reference's", rows.row[i].name, gemm_describe(&d, text),
@@ -424,11 +425,11 @@ static void within_bound_of_tf32(enum fill fill) {
   for (int turn = 0; turn < (check_scale() > 1 ? 1 : 4); turn++) {
     const struct extents most = most_of(rows.type, turn);
     const int64_t m = drawn_side(most.m), n = drawn_side(most.n), k = drawn_k(600);
-    struct stage stage = stage_new(rows.type, m, n, k, fill, &dice);
+    struct stage stage = stage_new(rows.type, m, n, k, fill, &rng);
     product_extend(&stage.product, &stage.a, &stage.b, k);
     for (int i = 0; i < rows.n_rows; i++) {
       wsgemm_gemm_desc d = drawn_desc(rows.type, m, n, k);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       check_used(i, m, n, k);
       store_and_call(&stage, rows.handle[i], &d, &where, rows.row[i].name);
       judge_at_the_ends(&stage, &d, 2 * 0x1p-11, rows.row[i].name);

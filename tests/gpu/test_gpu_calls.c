@@ -16,11 +16,11 @@ static wsgemm_status multiply(wsgemm_handle *h, float *c) {
 }
 
 static void make_operands(void) {
-  struct check_random dice = check_random_from(1);
+  struct check_random rng = check_random_from(1);
   float *host = malloc(BYTES);
   REQUIRE(host != NULL, "memory");
   for (int x = 0; x < 2; x++) {
-    for (int i = 0; i < N * N; i++) host[i] = (float)check_random_unit(&dice);
+    for (int i = 0; i < N * N; i++) host[i] = (float)check_random_unit(&rng);
     *(x ? &b : &a) = gpu_copy(host, BYTES);
   }
   free(host);

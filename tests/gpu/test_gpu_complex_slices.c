@@ -7,27 +7,27 @@
 #include <string.h>
 
 static void distributions(void) {
-  dice = check_random_from(190);
+  rng = check_random_from(190);
   distributions_of(WSGEMM_C32);
 }
 
 static void classes(void) {
-  dice = check_random_from(191);
+  rng = check_random_from(191);
   classes_of(WSGEMM_C32);
 }
 
 static void captured(void) {
-  dice = check_random_from(192);
+  rng = check_random_from(192);
   captured_of(WSGEMM_C32);
 }
 
 static void batches(void) {
-  dice = check_random_from(193);
+  rng = check_random_from(193);
   batches_of(WSGEMM_C32);
 }
 
 static void tf32(void) {
-  dice = check_random_from(194);
+  rng = check_random_from(194);
   tf32_of(WSGEMM_C32);
 }
 
@@ -39,9 +39,9 @@ static wsgemm_scalar drawn_whole(void) { return scalar_make(WSGEMM_C32, (double)
 static void exact(void) {
   enum { MOST = 129, MOST_K = 200, N_SIDES = 9 };
   static const int64_t ks[] = {128, 129, MOST_K}, sides[N_SIDES] = {31, 32, 33, 63, 64, 65, 127, 128, MOST};
-  dice = check_random_from(195);
+  rng = check_random_from(195);
   open_sliced(WSGEMM_C32, OF_ANY_PRODUCTS);
-  struct stage stage = stage_new(WSGEMM_C32, MOST, MOST, MOST_K, FILL_INTEGER, &dice);
+  struct stage stage = stage_new(WSGEMM_C32, MOST, MOST, MOST_K, FILL_INTEGER, &rng);
   for (size_t ki = 0; ki < sizeof ks / sizeof ks[0]; ki++) {
     product_whole(&stage.product, &stage.a, &stage.b, ks[ki]);
     for (int i = 0; i < rows.n_rows; i++)
@@ -51,7 +51,7 @@ static void exact(void) {
           if (drawn(1, check_scale()) != 1) continue;
           const int64_t m = sides[side], n = sides[(side + shift) % N_SIDES];
           wsgemm_gemm_desc d = gemm_desc(WSGEMM_C32, all_layouts[how / 16], all_ops[how / 4 % 4], all_ops[how % 4], m, n, ks[ki]);
-          const struct layout_of_case where = layout_drawn(&dice);
+          const struct layout_of_case where = layout_drawn(&rng);
           d.alpha = drawn_whole(), d.beta = drawn_whole();
           check_used(i, m, n, ks[ki]);
           run_case(&stage, rows.handle[i], &d, &where, heads(), JUDGE_EXACT, rows.row[i].name);
@@ -70,8 +70,8 @@ static double common(void) { return number(0); }
  * lines. */
 static int mark_some(const struct stage *stage, bool is_b) {
   const int64_t n = lines_of(stage, is_b, 0).n;
-  int n_marked = 0;
-  for (int64_t line = drawn(0, n / 3); line < n; line += drawn(1, n / 3 + 1), n_marked++) {
+  int n_fallback = 0;
+  for (int64_t line = drawn(0, n / 3); line < n; line += drawn(1, n / 3 + 1), n_fallback++) {
     const int which = (int)drawn(1, 3), n_elements = (int)drawn(1, 2);
     for (int e = 0; e < n_elements; e++)
       for (int part = 0; part < 2; part++) {
@@ -79,7 +79,7 @@ static int mark_some(const struct stage *stage, bool is_b) {
         if (which >> part & 1) put(&x, line, drawn(0, x.k - 1), ldexp(1.0 / 3, -40));
       }
   }
-  return n_marked;
+  return n_fallback;
 }
 
 /* Each row and each column counts once, whatever is in it, wherever it is, and however the operands stand. */
@@ -88,22 +88,22 @@ static void counted_once(void) {
   open_sliced(WSGEMM_C32, OF_ANY_PRODUCTS);
   for (int turn = 0; turn < (check_scale() > 1 ? 2 : 12); turn++) {
     const int64_t m = drawn_side(140), n = drawn_side(140);
-    struct stage stage = stage_new(WSGEMM_C32, m, n, K, FILL_ZERO, &dice);
+    struct stage stage = stage_new(WSGEMM_C32, m, n, K, FILL_ZERO, &rng);
     for (int x = 0; x < 4; x++) {
       const struct lines lines = lines_of(&stage, x / 2, x % 2);
       fill_each(&lines, common);
     }
-    const int n_marked = mark_some(&stage, false) + mark_some(&stage, true);
+    const int n_fallback = mark_some(&stage, false) + mark_some(&stage, true);
     product_extend(&stage.product, &stage.a, &stage.b, K);
     fill_c(&stage);
     for (int i = 0; i < rows.n_rows; i++) {
       wsgemm_gemm_desc d = drawn_desc(WSGEMM_C32, m, n, K);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       const int64_t n_before = n_fallbacks();
       store_and_call(&stage, rows.handle[i], &d, &where, rows.row[i].name);
       char text[DESCRIPTION_BYTES];
-      CHECK(n_fallbacks() == n_before + n_marked, "%s: %s: %lld lines fell back, not %d", rows.row[i].name,
-            gemm_describe(&d, text), (long long)(n_fallbacks() - n_before), n_marked);
+      CHECK(n_fallbacks() == n_before + n_fallback, "%s: %s: %lld lines fell back, not %d", rows.row[i].name,
+            gemm_describe(&d, text), (long long)(n_fallbacks() - n_before), n_fallback);
       judge_at_the_ends(&stage, &d, math_of(rows.row[i].name) == WSGEMM_MATH_TF32 ? 0x1p-10 : 0, rows.row[i].name);
     }
     stage_free(&stage);
@@ -112,7 +112,7 @@ static void counted_once(void) {
 }
 
 static void marked_is_needed(void) {
-  dice = check_random_from(196);
+  rng = check_random_from(196);
   marked_is_needed_of(WSGEMM_C32);
   counted_once();
 }
@@ -170,11 +170,11 @@ static void bits(void) {
              {200, 1100, 150, true, WSGEMM_TRANS, WSGEMM_NO_TRANS},
              {250, 400, 130, true, WSGEMM_CONJ_TRANS, WSGEMM_TRANS}, /* A takes more than B, and is no longer than a piece */
              {129, 257, 500, false, WSGEMM_CONJ_NO_TRANS, WSGEMM_CONJ_NO_TRANS}};
-  dice = check_random_from(197);
+  rng = check_random_from(197);
   open_sliced(WSGEMM_C32, OF_THREE_PRODUCTS);
   for (size_t x = 0; x < sizeof all / sizeof all[0]; x++) {
     const size_t few = all[x].in_pieces ? bytes_of_piece(all[x].transa, all[x].transb, all[x].k) : 0;
-    bits_of(WSGEMM_C32, all[x].m, all[x].n, all[x].k, x == 0 ? ALL_MARKED : 3, few, all[x].transa, all[x].transb);
+    bits_of(WSGEMM_C32, all[x].m, all[x].n, all[x].k, x == 0 ? ALL_NEED_3 : 3, few, all[x].transa, all[x].transb);
   }
   rows_close(&rows);
   open_sliced(WSGEMM_C32, OF_ANY_PRODUCTS);

@@ -12,9 +12,9 @@
 static int64_t no_more(int64_t n, int64_t most) { return n < most ? n : most; }
 
 /* About a tile's extent, or any. */
-static int64_t draw_extent(struct check_random *dice, int tile, int64_t most) {
-  if (check_random_in(dice, 0, 1)) return check_random_in(dice, 1, most);
-  const int64_t extent = tile + check_random_in(dice, -1, 1);
+static int64_t draw_extent(struct check_random *rng, int tile, int64_t most) {
+  if (check_random_in(rng, 0, 1)) return check_random_in(rng, 1, most);
+  const int64_t extent = tile + check_random_in(rng, -1, 1);
   return no_more(extent < 1 ? 1 : extent, most);
 }
 
@@ -25,11 +25,11 @@ static void run_rows(struct epilogue_stage *stage, int pair, int64_t most, int64
   for (int i = 0; i < rows.n_rows; i++)
     for (int turn = 0; turn < n_turns; turn++) {
       const wsgemm_layout layout = all_layouts[turn % 2];
-      const int64_t down = draw_extent(&stage->dice, rows.row[i].mr, most),
-                    across = draw_extent(&stage->dice, rows.row[i].nr, most);
-      const bool swapped = layout == WSGEMM_ROW_MAJOR;
-      struct epilogue_case x = epilogue_case_draw(stage, pair, turn / 2 % N_ACTIVATIONS, layout, swapped ? across : down,
-                                                  swapped ? down : across, check_random_in(&stage->dice, least_k, most_k));
+      const int64_t down = draw_extent(&stage->rng, rows.row[i].mr, most),
+                    across = draw_extent(&stage->rng, rows.row[i].nr, most);
+      const bool transposed = layout == WSGEMM_ROW_MAJOR;
+      struct epilogue_case x = epilogue_case_draw(stage, pair, turn / 2 % N_ACTIVATIONS, layout, transposed ? across : down,
+                                                  transposed ? down : across, check_random_in(&stage->rng, least_k, most_k));
       if (!epilogue_case_run(stage, rows.handle[i], &x)) CHECK(false, "that was with %s", rows.row[i].name);
     }
   rows_close(&rows);
@@ -61,11 +61,11 @@ static void edges(void) {
   struct epilogue_stage stage = epilogue_stage_new(MOST, MOST_K, 172);
   for (int pair = 0; pair < N_TYPE_PAIRS; pair++)
     for (int at = 0; at < n_sizes * n_sizes; at++) {
-      if (check_random_in(&stage.dice, 1, check_scale()) != 1) continue;
-      const int activation = (int)check_random_in(&stage.dice, 0, N_ACTIVATIONS - 1);
-      const wsgemm_layout layout = all_layouts[check_random_in(&stage.dice, 0, 1)];
+      if (check_random_in(&stage.rng, 1, check_scale()) != 1) continue;
+      const int activation = (int)check_random_in(&stage.rng, 0, N_ACTIVATIONS - 1);
+      const wsgemm_layout layout = all_layouts[check_random_in(&stage.rng, 0, 1)];
       struct epilogue_case x = epilogue_case_draw(&stage, pair, activation, layout, sizes[at % n_sizes], sizes[at / n_sizes],
-                                                  check_random_in(&stage.dice, 1, MOST_K));
+                                                  check_random_in(&stage.rng, 1, MOST_K));
       x.has_bias = x.has_residual = true;
       if (!epilogue_case_run(&stage, NULL, &x)) break;
     }
@@ -75,10 +75,10 @@ static void edges(void) {
 /* ---- bits ----------------------------------------------------------------------------------------------------------------------- */
 
 /* Turn by turn every policy, with and without a quantum. */
-static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_random *dice) {
+static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_random *rng) {
   static const wsgemm_policy policies[] = {WSGEMM_POLICY_STEAL, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS};
   REQUIRE(wsgemm_set_policy(handle, policies[turn % 3]) == WSGEMM_SUCCESS &&
-              wsgemm_set_quantum(handle, turn < 3 ? 0 : (int)check_random_in(dice, 0, 3)) == WSGEMM_SUCCESS,
+              wsgemm_set_quantum(handle, turn < 3 ? 0 : (int)check_random_in(rng, 0, 3)) == WSGEMM_SUCCESS,
           "settings: %s", wsgemm_last_error());
 }
 
@@ -195,9 +195,9 @@ static void captured(void) {
   epilogue_backend.call = call_captured;
   for (int pair = 0; pair < N_TYPE_PAIRS; pair++)
     for (int turn = 0; turn < 10; turn++) {
-      const int64_t m = check_random_in(&stage.dice, 1, MOST), n = check_random_in(&stage.dice, 1, MOST);
+      const int64_t m = check_random_in(&stage.rng, 1, MOST), n = check_random_in(&stage.rng, 1, MOST);
       struct epilogue_case x = epilogue_case_draw(&stage, pair, turn % N_ACTIVATIONS, all_layouts[turn % 2], m, n,
-                                                  check_random_in(&stage.dice, 0, MOST_K));
+                                                  check_random_in(&stage.rng, 0, MOST_K));
       x.has_bias = x.has_residual = x.has_sums = true, x.residual_is_c = false;
       epilogue_case_run(&stage, handle, &x);
     }

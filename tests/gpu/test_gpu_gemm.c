@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static struct check_random dice;
+static struct check_random rng;
 
 /* What C may be: of 16-bit types also the other one, and floats. */
 static wsgemm_type type_c_of(wsgemm_type type, int turn) {
@@ -25,7 +25,7 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
-  return row->k_parts > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
+  return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
 
 /* Each row on its own, so that the reference is no larger than its work item asks for. */
@@ -34,17 +34,17 @@ static void edges_of_row(struct rows_of_type *rows, int i, enum fill fill, enum 
   const int64_t side = 2 * (rows->row[i].mr > rows->row[i].nr ? rows->row[i].mr : rows->row[i].nr) + 1;
   if (use->math == WSGEMM_MATH_TF32 && how != JUDGE_EXACT) return;
   CHECK(wsgemm_set_math(rows->handle[i], use->math) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  struct stage stage = stage_new(rows->type, side, side, use->ks[use->n_ks - 1], fill, &dice);
+  struct stage stage = stage_new(rows->type, side, side, use->ks[use->n_ks - 1], fill, &rng);
   for (int ki = 0; ki < use->n_ks; ki++) {
     product_extend(&stage.product, &stage.a, &stage.b, use->ks[ki]);
-    cross_edges(&stage, rows, i, how, part, &dice);
+    cross_edges(&stage, rows, i, how, part, &rng);
   }
   stage_free(&stage);
 }
 
 static void edges(enum fill fill, enum judge how, int salt) {
   static struct rows_of_type rows;
-  dice = check_random_from((unsigned long long)salt);
+  rng = check_random_from((unsigned long long)salt);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int i = 0; i < rows.n_rows; i++)
@@ -62,27 +62,27 @@ static void shapes(void) {
                                    {1, 1, 5000},    {2, 900, 50},    {1000, 130, 40}, {129, 65, 1000},
                                    {512, 512, 64},  {64, 64, 4096},  {33, 1000, 17},  {640, 384, 256}};
   static struct rows_of_type rows;
-  dice = check_random_from(103);
+  rng = check_random_from(103);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
       const int64_t m = all[s][0], n = all[s][1], k = all[s][2];
-      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = 0; i < rows.n_rows; i++)
         for (int t = 0, n_turns = check_scale() > 4 ? 1 : 4; t < n_turns; t++) {
-          const int turn = n_turns == 1 ? (int)check_random_in(&dice, 0, 3) : t;
-          const wsgemm_policy policy = all_policies[check_random_in(&dice, 0, N_POLICIES - 1)];
-          const int quantum = (int)check_random_in(&dice, 0, 3);
+          const int turn = n_turns == 1 ? (int)check_random_in(&rng, 0, 3) : t;
+          const wsgemm_policy policy = all_policies[check_random_in(&rng, 0, N_POLICIES - 1)];
+          const int quantum = (int)check_random_in(&rng, 0, 3);
           REQUIRE(wsgemm_set_policy(rows.handle[i], policy) == WSGEMM_SUCCESS &&
                       wsgemm_set_quantum(rows.handle[i], quantum) == WSGEMM_SUCCESS,
                   "settings: %s", wsgemm_last_error());
           wsgemm_gemm_desc d =
-              gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
+              gemm_desc(rows.type, draw_layout(&rng), draw_op(rows.type, &rng), draw_op(rows.type, &rng), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
           d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 3 ? 0.5 : 0);
           d.type_c = type_c_of(rows.type, turn);
-          const struct layout_of_case where = layout_drawn(&dice);
+          const struct layout_of_case where = layout_drawn(&rng);
           if (!run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name))
             CHECK(false, "that was with policy %d, quantum %d", (int)policy, quantum);
         }
@@ -95,18 +95,18 @@ static void shapes(void) {
 /* alpha = 0 and k = 0 never read A and B; beta = 0 never reads C (case_store fills it with NaN). */
 static void nothing_added(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(104);
+  rng = check_random_from(104);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
-    struct stage stage = stage_new(rows.type, 130, 70, 9, FILL_UNIFORM, &dice);
+    struct stage stage = stage_new(rows.type, 130, 70, 9, FILL_UNIFORM, &rng);
     for (int turn = 0; turn < 24; turn++) {
       const int64_t k = turn < 12 ? 0 : 9; /* the product only grows */
-      wsgemm_gemm_desc d = gemm_desc(rows.type, draw_layout(&dice), WSGEMM_NO_TRANS, WSGEMM_TRANS, 130, 70, k);
+      wsgemm_gemm_desc d = gemm_desc(rows.type, draw_layout(&rng), WSGEMM_NO_TRANS, WSGEMM_TRANS, 130, 70, k);
       product_extend(&stage.product, &stage.a, &stage.b, k);
       d.alpha = scalar_make(rows.type, turn < 12 ? 2 : 0, 0);
       d.beta = scalar_make(rows.type, turn % 3 == 0 ? 0 : turn % 3 == 1 ? 1 : -0.5, turn % 6 == 5 ? 0.25 : 0);
       d.type_c = type_c_of(rows.type, turn / 3);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       run_case(&stage, rows.handle[0], &d, &where, turn % 2, JUDGE_BOUND, "scale");
     }
     stage_free(&stage);
@@ -117,30 +117,29 @@ static void nothing_added(void) {
 static void sow(struct values *values, int n_seeds) {
   static const double seeds[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
   for (int i = 0; i < n_seeds; i++)
-    values->re[check_random_in(&dice, 0, values->rows * values->cols - 1)] = seeds[check_random_in(&dice, 0, 3)];
+    values->re[check_random_in(&rng, 0, values->rows * values->cols - 1)] = seeds[check_random_in(&rng, 0, 3)];
 }
 
 /* A few NaN, Inf and 0 in A, B and C: every component of C is of the reference's class. */
 static void spreading(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(105);
+  rng = check_random_from(105);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int turn = 0; turn < 40; turn++) {
-      const int64_t m = check_random_in(&dice, 1, 140), n = check_random_in(&dice, 1, 140),
-                    k = check_random_in(&dice, 1, 40) + turn % 2 * 128;
-      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
-      sow(&stage.a, (int)check_random_in(&dice, 0, 3));
-      sow(&stage.b, (int)check_random_in(&dice, 0, 3));
-      sow(&stage.c, (int)check_random_in(&dice, 0, 2));
+      const int64_t m = check_random_in(&rng, 1, 140), n = check_random_in(&rng, 1, 140),
+                    k = check_random_in(&rng, 1, 40) + turn % 2 * 128;
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
+      sow(&stage.a, (int)check_random_in(&rng, 0, 3));
+      sow(&stage.b, (int)check_random_in(&rng, 0, 3));
+      sow(&stage.c, (int)check_random_in(&rng, 0, 2));
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = 0; i < rows.n_rows; i++) {
-        wsgemm_gemm_desc d =
-            gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
+        wsgemm_gemm_desc d = gemm_desc(rows.type, draw_layout(&rng), draw_op(rows.type, &rng), draw_op(rows.type, &rng), m, n, k);
         d.alpha = scalar_make(rows.type, turn % 3 ? 1 : -0.5, 0);
         d.beta = scalar_make(rows.type, turn % 4 == 0 ? 0 : turn % 4 == 1 ? 1 : 2, 0);
         d.type_c = type_c_of(rows.type, turn);
-        const struct layout_of_case where = layout_drawn(&dice);
+        const struct layout_of_case where = layout_drawn(&rng);
         char text[DESCRIPTION_BYTES];
         int64_t i_bad = -1, j_bad = -1;
         case_store(&stage, &d, &where);
@@ -168,12 +167,12 @@ static int sums_of(const wsgemm_kernel_info *row) {
 static void bits(void) {
   static struct rows_of_type rows;
   static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 1000}};
-  dice = check_random_from(106);
+  rng = check_random_from(106);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < 3; s++) {
       const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
-      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &dice);
+      struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
       unsigned long long first[N_SUMS] = {0};
       int n_calls[N_SUMS] = {0};
       for (int i = 0; i < rows.n_rows; i++) {
@@ -182,7 +181,7 @@ static void bits(void) {
           for (int turn = 0; turn < 3; turn++) {
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
-            const struct layout_of_case where = layout_drawn(&dice);
+            const struct layout_of_case where = layout_drawn(&rng);
             case_store(&stage, &d, &where);
             wsgemm_set_policy(rows.handle[i], all_policies[policy]);
             wsgemm_set_quantum(rows.handle[i], turn);
@@ -202,9 +201,9 @@ static void bits(void) {
 static void batches(void) {
   enum { M = 70, N = 33, K = 21, COUNT = 37 };
   static float a[COUNT * M * K], b[COUNT * K * N], c[COUNT * M * N], expected[COUNT * M * N];
-  dice = check_random_from(107);
-  for (size_t i = 0; i < sizeof a / sizeof a[0]; i++) a[i] = (float)check_random_in(&dice, -3, 3);
-  for (size_t i = 0; i < sizeof b / sizeof b[0]; i++) b[i] = (float)check_random_in(&dice, -3, 3);
+  rng = check_random_from(107);
+  for (size_t i = 0; i < sizeof a / sizeof a[0]; i++) a[i] = (float)check_random_in(&rng, -3, 3);
+  for (size_t i = 0; i < sizeof b / sizeof b[0]; i++) b[i] = (float)check_random_in(&rng, -3, 3);
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, N, K);
   d.batch_count = COUNT, d.stride_a = M * K, d.stride_b = K * N, d.stride_c = M * N;
   d.a = a, d.b = b, d.c = expected;

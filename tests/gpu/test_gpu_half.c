@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-static struct check_random dice;
+static struct check_random rng;
 static struct rows_of_type rows;
 
 static uint16_t one_of(wsgemm_type type) { return type == WSGEMM_F16 ? 0x3c00 : 0x3f80; }
@@ -65,12 +65,12 @@ static void conversions(void) {
 /* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere in its range or just beyond. */
 static float drawn_near(wsgemm_type type) {
   const int low = ilogb(type_least(type)) - 2, high = ilogb(type_largest(type)) + (type == WSGEMM_F16 ? 2 : 0);
-  const double x = ldexp(1 + fabs(check_random_unit(&dice)), (int)check_random_in(&dice, low, high));
+  const double x = ldexp(1 + fabs(check_random_unit(&rng)), (int)check_random_in(&rng, low, high));
   double near = type_round(type, x);
   if (isinf(near)) near = type_largest(type);
-  near += type_half_ulp(type, near) * (double)check_random_in(&dice, -1, 1);
-  const float f = (float)(check_random_in(&dice, 0, 1) ? near : -near);
-  const int64_t turn = check_random_in(&dice, -2, 2);
+  near += type_half_ulp(type, near) * (double)check_random_in(&rng, -1, 1);
+  const float f = (float)(check_random_in(&rng, 0, 1) ? near : -near);
+  const int64_t turn = check_random_in(&rng, -2, 2);
   return turn == 0 || turn == 2 ? f : nextafterf(f, turn < 0 ? -INFINITY : INFINITY);
 }
 
@@ -78,7 +78,7 @@ static float drawn_near(wsgemm_type type) {
 static void one_rounding(void) {
   enum { M = 37, N_TURNS = 3000 };
   uint16_t c[M];
-  dice = check_random_from(160);
+  rng = check_random_from(160);
   uint16_t *device_c = gpu_alloc(sizeof c);
   for (int t = 0; t < 2; t++) {
     uint16_t ones[M];
@@ -119,7 +119,7 @@ static struct twin twin_new(wsgemm_type type) {
   REQUIRE(twin.host != NULL, "memory");
   const struct arena arena = {twin.host, BUFFER_BYTES};
   const struct matrix all = {type, true, BUFFER_BYTES / (int64_t)type_bytes(type), 1, BUFFER_BYTES, twin.host, &arena};
-  for (int64_t at = 0; at < all.rows; at++) matrix_set(&all, at, 0, (double)check_random_in(&dice, -3, 3), 0);
+  for (int64_t at = 0; at < all.rows; at++) matrix_set(&all, at, 0, (double)check_random_in(&rng, -3, 3), 0);
   GPU(cudaMemcpy(twin.device, twin.host, BUFFER_BYTES, cudaMemcpyHostToDevice));
   return twin;
 }
@@ -132,25 +132,25 @@ static void twin_free(struct twin *twin) {
 /* Whole numbers, so that the CPU's result is the GPU's: all of C's buffer must be, also between and beyond the matrices. */
 static void batches(void) {
   enum { N_TURNS = 400, ORIGIN = BUFFER_BYTES / 4 };
-  dice = check_random_from(161);
+  rng = check_random_from(161);
   for (int turn = 0; turn < N_TURNS / check_scale(); turn++) {
     const wsgemm_type type = halves[turn % 2], type_c = types_c[turn / 2 % 3];
-    const int64_t m = check_random_in(&dice, 1, 90), n = check_random_in(&dice, 1, 90), k = check_random_in(&dice, 1, 150);
+    const int64_t m = check_random_in(&rng, 1, 90), n = check_random_in(&rng, 1, 90), k = check_random_in(&rng, 1, 150);
     struct twin a = twin_new(type), b = twin_new(type), c = twin_new(type_c);
-    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
     d.type_c = type_c;
-    d.batch_count = check_random_in(&dice, 1, 4);
-    d.alpha = scalar_make(type, (double)check_random_in(&dice, 1, 3), 0);
-    d.beta = scalar_make(type, (double)check_random_in(&dice, -1, 1), 0);
-    d.lda += check_random_in(&dice, 0, 9), d.ldb += check_random_in(&dice, 0, 9), d.ldc += check_random_in(&dice, 0, 9);
+    d.batch_count = check_random_in(&rng, 1, 4);
+    d.alpha = scalar_make(type, (double)check_random_in(&rng, 1, 3), 0);
+    d.beta = scalar_make(type, (double)check_random_in(&rng, -1, 1), 0);
+    d.lda += check_random_in(&rng, 0, 9), d.ldb += check_random_in(&rng, 0, 9), d.ldc += check_random_in(&rng, 0, 9);
     /* Each of A, B: as far apart as drawn, one upon the other, or backwards; C never one upon the other. */
     int64_t *strides[3] = {&d.stride_a, &d.stride_b, &d.stride_c};
     int64_t apart[3] = {17000, 17000, d.ldc * (m > n ? m : n)};
     ptrdiff_t shift[3];
     for (int x = 0; x < 3; x++) {
-      apart[x] += check_random_in(&dice, 0, 9);
-      *strides[x] = x < 2 && check_random_in(&dice, 0, 4) == 0 ? 0 : check_random_in(&dice, 0, 3) == 0 ? -apart[x] : apart[x];
-      shift[x] = ORIGIN + (ptrdiff_t)check_random_in(&dice, 0, 9) * (ptrdiff_t)type_bytes(x < 2 ? type : type_c);
+      apart[x] += check_random_in(&rng, 0, 9);
+      *strides[x] = x < 2 && check_random_in(&rng, 0, 4) == 0 ? 0 : check_random_in(&rng, 0, 3) == 0 ? -apart[x] : apart[x];
+      shift[x] = ORIGIN + (ptrdiff_t)check_random_in(&rng, 0, 9) * (ptrdiff_t)type_bytes(x < 2 ? type : type_c);
     }
     wsgemm_gemm_desc there = d;
     d.a = a.host + shift[0], d.b = b.host + shift[1], d.c = c.host + shift[2];
@@ -172,17 +172,17 @@ static void batches(void) {
 /* By 16 bytes, by pairs and by single elements the same numbers come to the same places: one digest for every alignment and ld. */
 static void ways_of_copying(void) {
   enum { M = 150, N = 140, K = 333 };
-  dice = check_random_from(162);
+  rng = check_random_from(162);
   for (int t = 0; t < 2; t++) {
     rows_open(&rows, halves[t]);
-    struct stage stage = stage_new(halves[t], M, N, K, FILL_UNIFORM, &dice);
+    struct stage stage = stage_new(halves[t], M, N, K, FILL_UNIFORM, &rng);
     for (int i = 0; i < rows.n_rows; i++)
       for (int ops = 0; ops < 4; ops++) {
         unsigned long long first = 0;
         for (int turn = 0; turn < 12; turn++) {
           wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, all_ops[ops & 1], all_ops[ops >> 1], M, N, K);
           d.type_c = WSGEMM_F32;
-          struct layout_of_case where = layout_drawn(&dice);
+          struct layout_of_case where = layout_drawn(&rng);
           for (int x = 0; x < 2 && turn < 4; x++) { /* the drawn ones are seldom aligned */
             const int64_t least = x == 0 ? d.lda : d.ldb;
             where.pad[x] = (int)((8 - least % 8) % 8) + (turn >= 2 ? 2 : 0);
@@ -211,12 +211,12 @@ static void few_k_blocks_from_memory(void) {
   const size_t most = (size_t)M * 448, c_bytes = (size_t)M * N * sizeof(uint16_t);
   uint16_t *host = malloc(most * sizeof *host);
   REQUIRE(host, "memory");
-  dice = check_random_from(163);
+  rng = check_random_from(163);
   void *flushed = gpu_alloc(FLUSHED), *c = gpu_alloc(c_bytes);
   for (int t = 0; t < 2; t++) {
     const uint16_t half = (uint16_t)(one_of(halves[t]) - (halves[t] == WSGEMM_F16 ? 0x400 : 0x80));
     for (size_t i = 0; i < most; i++)
-      host[i] = (uint16_t)(half | check_random_in(&dice, 0, 1) << 15 | check_random_in(&dice, 0, 127));
+      host[i] = (uint16_t)(half | check_random_in(&rng, 0, 1) << 15 | check_random_in(&rng, 0, 127));
     void *a = gpu_copy(host, most * sizeof *host), *b = gpu_copy(host, most * sizeof *host);
     rows_open(&rows, halves[t]);
     for (size_t k = 0; k < sizeof ks / sizeof ks[0]; k++)
@@ -224,8 +224,8 @@ static void few_k_blocks_from_memory(void) {
         unsigned long long first = 0;
         for (int i = 0; i < rows.n_rows; i++) {
           const wsgemm_kernel_info *row = &rows.row[i].info;
-          if (!is_of_family(row, "wgmma") || row->k_parts > 1) continue; /* parts of k: another order */
-          const int n_turns = row->is_ping_pong ? 20 : 4;                /* what this is about */
+          if (!is_of_family(row, "wgmma") || row->cluster_splits > 1) continue; /* parts of k: another order */
+          const int n_turns = row->is_ping_pong ? 20 : 4;                       /* what this is about */
           for (int turn = 0; turn < n_turns; turn++) {
             wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
             d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;
@@ -254,18 +254,18 @@ enum pair_kind { TINY_LARGE, LARGE_TINY, MODERATE, N_PAIR_KINDS };
 
 static double drawn_of_kind(wsgemm_type type, bool is_tiny, bool is_large) {
   const bool is_f16 = type == WSGEMM_F16;
-  const double sign = check_random_in(&dice, 0, 1) ? 1 : -1;
-  if (is_tiny) return sign * (double)check_random_in(&dice, 1, 7) * (is_f16 ? 0x1p-24 : 0x1p-133);
-  const double fraction = 1 + (double)check_random_in(&dice, 0, is_f16 ? 1023 : 127) / (is_f16 ? 1024 : 128);
+  const double sign = check_random_in(&rng, 0, 1) ? 1 : -1;
+  if (is_tiny) return sign * (double)check_random_in(&rng, 1, 7) * (is_f16 ? 0x1p-24 : 0x1p-133);
+  const double fraction = 1 + (double)check_random_in(&rng, 0, is_f16 ? 1023 : 127) / (is_f16 ? 1024 : 128);
   const int exponent =
-      is_large ? (int)check_random_in(&dice, is_f16 ? 12 : 123, is_f16 ? 14 : 125) : (int)check_random_in(&dice, -14, -12);
+      is_large ? (int)check_random_in(&rng, is_f16 ? 12 : 123, is_f16 ? 14 : 125) : (int)check_random_in(&rng, -14, -12);
   return sign * ldexp(fraction, exponent);
 }
 
 /* A and B of the stage: the products of each k are of one kind. */
 static void fill_with_pairs(struct stage *stage, wsgemm_type type, int64_t k) {
   for (int64_t p = 0; p < k; p++) {
-    const int64_t turn = check_random_in(&dice, 0, 15);
+    const int64_t turn = check_random_in(&rng, 0, 15);
     const enum pair_kind kind = turn == 0 || p == 0 ? TINY_LARGE : turn == 1 ? LARGE_TINY : MODERATE;
     for (int64_t i = 0; i < stage->a.rows; i++)
       stage->a.re[i * stage->a.cols + p] = drawn_of_kind(type, kind == TINY_LARGE, kind == LARGE_TINY);
@@ -276,8 +276,8 @@ static void fill_with_pairs(struct stage *stage, wsgemm_type type, int64_t k) {
 
 static wsgemm_gemm_desc drawn_shape(const struct stage *stage, wsgemm_type type, int64_t k) {
   wsgemm_gemm_desc d =
-      gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), stage->a.rows, stage->b.cols, k);
-  d.type_c = types_c[check_random_in(&dice, 0, 2)];
+      gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), stage->a.rows, stage->b.cols, k);
+  d.type_c = types_c[check_random_in(&rng, 0, 2)];
   return d;
 }
 
@@ -288,17 +288,17 @@ static void pedantic(void) {
                                       {300, 1, 900}, {33, 65, 2000}, {1, 1, 6000},   {257, 129, 128}};
   enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
   int n_beyond = 0;
-  dice = check_random_from(164);
+  rng = check_random_from(164);
   for (int t = 0; t < 2; t++) {
     rows_open(&rows, halves[t]);
     for (int s = 0; s < N_SHAPES; s++) {
       const int64_t k = shapes[s][2];
-      struct stage stage = stage_new(halves[t], shapes[s][0], shapes[s][1], k, FILL_UNIFORM, &dice);
+      struct stage stage = stage_new(halves[t], shapes[s][0], shapes[s][1], k, FILL_UNIFORM, &rng);
       fill_with_pairs(&stage, halves[t], k);
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = -1; i < rows.n_rows; i++) {
         wsgemm_gemm_desc d = drawn_shape(&stage, halves[t], k);
-        const struct layout_of_case where = layout_drawn(&dice);
+        const struct layout_of_case where = layout_drawn(&rng);
         wsgemm_handle *h = i < 0 ? NULL : rows.handle[i];
         d.math = WSGEMM_MATH_PEDANTIC;
         run_case(&stage, h, &d, &where, false, JUDGE_BOUND, i < 0 ? "pedantic" : rows.row[i].name);

@@ -6,7 +6,7 @@
 #include "gpu.h"
 
 enum { M = 257, N = 70, MOST_K = 4100, BATCH = 3 };
-static struct check_random dice;
+static struct check_random rng;
 
 /* One product of A (M x k, row i at a + i * k elements) and B (k x N, column j at b + j * k), in device memory. */
 struct operands {
@@ -56,7 +56,7 @@ static struct operands operands_new(wsgemm_handle *h, wsgemm_type type, int64_t 
   x.expected = malloc((size_t)(M * N * x.bytes));
   REQUIRE(random && x.expected, "memory");
   /* Bits: exponents of 1/2 .. 1, signs and fractions drawn. */
-  for (size_t at = 0; at < a_bytes + b_bytes; at++) random[at] = (unsigned char)check_random_in(&dice, 0, 255);
+  for (size_t at = 0; at < a_bytes + b_bytes; at++) random[at] = (unsigned char)check_random_in(&rng, 0, 255);
   const int real = type_is_half(type) ? 2 : type == WSGEMM_F64 || type == WSGEMM_C64 ? 8 : 4;
   static const unsigned char high[] = {0x3f, 0x3f, 0x3f, 0x3f, 0x38, 0x3f}, low[] = {0x00, 0xe0, 0x00, 0xe0, 0, 0x00};
   for (size_t at = 0; at < a_bytes + b_bytes; at += (size_t)real) {
@@ -86,15 +86,14 @@ static const int64_t ks[] = {1, 64, 333, 4096, MOST_K};
 enum { N_KS = sizeof ks / sizeof ks[0] };
 
 static void heights(void) {
-  dice = check_random_from(140);
+  rng = check_random_from(140);
   wsgemm_handle *h = handle_new(true);
   for (int type = 0; type < N_TYPES; type++)
     for (int ki = 0; ki < N_KS; ki++) {
       struct operands x = operands_new(h, (wsgemm_type)type, ks[ki]);
-      for (int64_t m = 1; m <= M; m += m < 20 ? 1 : check_random_in(&dice, 1, check_scale() > 1 ? 60 : 12)) {
-        const int64_t i = check_random_in(&dice, 0, M - m), n = check_random_in(&dice, 1, N),
-                      j = check_random_in(&dice, 0, N - n);
-        const int64_t ldc = m + check_random_in(&dice, 0, 3);
+      for (int64_t m = 1; m <= M; m += m < 20 ? 1 : check_random_in(&rng, 1, check_scale() > 1 ? 60 : 12)) {
+        const int64_t i = check_random_in(&rng, 0, M - m), n = check_random_in(&rng, 1, N), j = check_random_in(&rng, 0, N - n);
+        const int64_t ldc = m + check_random_in(&rng, 0, 3);
         const int64_t count = compute(h, &x, i, m, j, n, ldc);
         CHECK(count == 0, "type %c, k = %lld: rows %lld + %lld, columns %lld + %lld: %lld elements have other bits",
               type_letter(x.type), (long long)x.k, (long long)i, (long long)m, (long long)j, (long long)n, (long long)count);
@@ -106,7 +105,7 @@ static void heights(void) {
 
 /* The product beside others in a batch. */
 static void in_batches(void) {
-  dice = check_random_from(141);
+  rng = check_random_from(141);
   wsgemm_handle *h = handle_new(true);
   for (int type = 0; type < N_TYPES; type++) {
     struct operands x = operands_new(h, (wsgemm_type)type, 333);
@@ -127,7 +126,7 @@ static void in_batches(void) {
 
 /* Few tiles and a long k are cut, matrix-vector products summed by their own rows: not so in invariant mode. */
 static void default_differs(void) {
-  dice = check_random_from(142);
+  rng = check_random_from(142);
   wsgemm_handle *h = handle_new(true), *usual = handle_new(false);
   struct operands x = operands_new(h, WSGEMM_F32, MOST_K);
   CHECK(compute(usual, &x, 3, 1, 0, N, 1) > 0, "the default gives the same bits in a matrix-vector product");

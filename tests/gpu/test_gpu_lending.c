@@ -21,11 +21,11 @@ struct matrices {
 
 static const size_t element_bytes[] = {[WSGEMM_F32] = 4, [WSGEMM_F64] = 8};
 
-static void *operand(struct check_random *dice, wsgemm_type type, size_t bytes) {
+static void *operand(struct check_random *rng, wsgemm_type type, size_t bytes) {
   void *host = malloc(bytes);
   REQUIRE(host != NULL, "memory");
   for (size_t i = 0; i < bytes / element_bytes[type]; i++) {
-    const double x = check_random_unit(dice);
+    const double x = check_random_unit(rng);
     if (type == WSGEMM_F32)
       ((float *)host)[i] = (float)x;
     else
@@ -38,11 +38,11 @@ static void *operand(struct check_random *dice, wsgemm_type type, size_t bytes) 
 
 /* The same numbers each time. */
 static struct matrices matrices_new(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
-  struct check_random dice = check_random_from(501);
+  struct check_random rng = check_random_from(501);
   const size_t bytes = element_bytes[type];
   struct matrices p = {m,    n,    k,   type, (size_t)(m * k) * bytes, (size_t)(k * n) * bytes, (size_t)(m * n) * bytes,
                        NULL, NULL, NULL};
-  p.a = operand(&dice, type, p.a_bytes), p.b = operand(&dice, type, p.b_bytes);
+  p.a = operand(&rng, type, p.a_bytes), p.b = operand(&rng, type, p.b_bytes);
   p.c = gpu_alloc(p.c_bytes);
   return p;
 }

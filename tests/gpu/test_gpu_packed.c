@@ -113,13 +113,13 @@ static void compare_all(wsgemm_type type, const char *product, enum marks marks,
 }
 
 static void same_bits(void) {
-  dice = check_random_from(210);
+  rng = check_random_from(210);
   compare_all(WSGEMM_F32, OF_THREE_PRODUCTS, NO_MARKS, 8);
   compare_all(WSGEMM_C32, OF_THREE_PRODUCTS, NO_MARKS, 32);
 }
 
 static void marked(void) {
-  dice = check_random_from(211);
+  rng = check_random_from(211);
   const int64_t n_before = n_fallbacks();
   for (int t = 0; t < 2; t++) {
     compare_all(both_types[t], OF_THREE_PRODUCTS, FOR_THREE, 4);
@@ -129,7 +129,7 @@ static void marked(void) {
 }
 
 static void tf32(void) {
-  dice = check_random_from(212);
+  rng = check_random_from(212);
   for (int t = 0; t < 2; t++) {
     compare_all(both_types[t], OF_ONE_PRODUCT, NO_MARKS, 6);
     compare_all(both_types[t], OF_ONE_PRODUCT, FOR_ALL, 4);
@@ -204,7 +204,7 @@ static void streams_on(wsgemm_type type, const char *row, enum marks marks_of_b)
 }
 
 static void streams(void) {
-  dice = check_random_from(213);
+  rng = check_random_from(213);
   for (int t = 0; t < 2; t++) {
     open_sliced(both_types[t], OF_ANY_PRODUCTS);
     for (int i = 0; i < rows.n_rows; i += 2) streams_on(both_types[t], rows.row[i].name, i / 2 % 2 ? FOR_ALL : NO_MARKS);
@@ -289,7 +289,7 @@ static void products_captured(wsgemm_type type, const char *row, enum marks mark
 }
 
 static void captured(void) {
-  dice = check_random_from(214);
+  rng = check_random_from(214);
   for (int t = 0; t < 2; t++) {
     open_sliced(both_types[t], OF_ANY_PRODUCTS);
     for (int i = 0; i < rows.n_rows; i++) {
@@ -338,7 +338,7 @@ static void batch_on(int row, const struct matrices *x, unsigned char *few) {
 
 static void batches(void) {
   enum { FEW_BYTES = 16 << 20, N_NUMBERS = (COUNT + 1) * (BATCH_LD * BATCH_LD + 8) };
-  dice = check_random_from(215);
+  rng = check_random_from(215);
   unsigned char *few = gpu_alloc(FEW_BYTES);
   for (int t = 0; t < 2; t++) {
     const wsgemm_type type = both_types[t];
@@ -413,7 +413,7 @@ static void gain_of(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
 }
 
 static void gain(void) {
-  dice = check_random_from(216);
+  rng = check_random_from(216);
   gain_of(WSGEMM_F32, 64, 8192, 8192);
   gain_of(WSGEMM_C32, 32, 8192, 4096);
 }
@@ -431,7 +431,7 @@ static void expect_refusal(wsgemm_handle *h, const wsgemm_gemm_desc *d, const st
 
 static void mismatch(void) {
   static _Alignas(256) char host[256];
-  dice = check_random_from(217);
+  rng = check_random_from(217);
   struct matrices x = matrices_new(WSGEMM_F32, NO_MARKS);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   wsgemm_handle *h = rows.handle[0];

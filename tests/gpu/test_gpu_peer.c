@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static struct check_random dice;
+static struct check_random rng;
 
 /* |op(A)| |op(B)|, of all that the stage holds; |z| is |re| + |im|. */
 static double *sizes_of(const struct stage *stage) {
@@ -25,7 +25,7 @@ static double *sizes_of(const struct stage *stage) {
   return sizes;
 }
 
-/* C as it stands in the stage: re, im by turns. */
+/* C as it is in the stage: re, im by turns. */
 static void take_c(const struct stage *stage, const wsgemm_gemm_desc *d, double *c) {
   for (int64_t i = 0; i < d->m; i++)
     for (int64_t j = 0; j < d->n; j++) {
@@ -67,7 +67,7 @@ static wsgemm_status call_peer(struct stage *stage, wsgemm_handle *handle, const
 
 /* cuBLAS wants whole elements, so no odd places. */
 static struct layout_of_case draw_where(void) {
-  struct layout_of_case where = layout_drawn(&dice);
+  struct layout_of_case where = layout_drawn(&rng);
   for (int i = 0; i < 3; i++)
     if (where.place[i] == PLACE_ODD) where.place[i] = PLACE_START;
   return where;
@@ -78,7 +78,7 @@ static void beside_peer(struct stage *stage, const struct kernel_row *row, wsgem
   const struct layout_of_case where = draw_where();
   for (int who = 0; who < 2; who++) {
     run_case_caller = who == 0 ? call_on_device : call_peer;
-    run_case(stage, handle, d, &where, check_random_in(&dice, 0, 1), JUDGE_BOUND, who == 0 ? row->name : "cuBLAS");
+    run_case(stage, handle, d, &where, check_random_in(&rng, 0, 1), JUDGE_BOUND, who == 0 ? row->name : "cuBLAS");
     take_c(stage, d, c[who]);
   }
   run_case_caller = call_on_device;
@@ -88,20 +88,20 @@ static void beside_peer(struct stage *stage, const struct kernel_row *row, wsgem
 /* Near an edge of a work item, or anywhere; a row for vectors works on nothing else. */
 static int64_t draw_extent(int item) {
   if (item == 1) return 1;
-  const int64_t marks[] = {2, item / 2, item, 2 * item, check_random_in(&dice, 2, 2 * item)};
-  return marks[check_random_in(&dice, 0, 4)] + check_random_in(&dice, -1, 1);
+  const int64_t marks[] = {2, item / 2, item, 2 * item, check_random_in(&rng, 2, 2 * item)};
+  return marks[check_random_in(&rng, 0, 4)] + check_random_in(&rng, -1, 1);
 }
 
 static int64_t draw_k(void) {
   static const int64_t ks[] = {1, 2, 7, 8, 9, 15, 16, 17, 33, 48, 64, 100};
-  const int64_t i = check_random_in(&dice, 0, 12);
-  return i < 12 ? ks[i] : check_random_in(&dice, 1, 200);
+  const int64_t i = check_random_in(&rng, 0, 12);
+  return i < 12 ? ks[i] : check_random_in(&rng, 1, 200);
 }
 
 static void shape_on_row(const struct rows_of_type *rows, int i) {
   const int64_t m = draw_extent(rows->row[i].mr), n = draw_extent(rows->row[i].nr), k = draw_k();
   const wsgemm_type type = rows->type;
-  struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &rng);
   product_extend(&stage.product, &stage.a, &stage.b, k);
   double *sizes = sizes_of(&stage);
   double *c[2] = {malloc((size_t)(2 * m * n) * sizeof(double)), malloc((size_t)(2 * m * n) * sizeof(double))};
@@ -112,9 +112,9 @@ static void shape_on_row(const struct rows_of_type *rows, int i) {
         for (int beta = 0; beta < 3; beta++) {
           if (!peer_knows(all_ops[op_a]) || !peer_knows(all_ops[op_b])) continue;
           wsgemm_gemm_desc d = gemm_desc(type, all_layouts[layout], all_ops[op_a], all_ops[op_b], m, n, k);
-          const bool is_plain = check_random_in(&dice, 0, 1);
-          d.alpha = scalar_make(type, is_plain ? 1 : 2 * check_random_unit(&dice), is_plain ? 0 : check_random_unit(&dice));
-          d.beta = scalar_make(type, beta < 2 ? beta : 2 * check_random_unit(&dice), beta < 2 ? 0 : check_random_unit(&dice));
+          const bool is_plain = check_random_in(&rng, 0, 1);
+          d.alpha = scalar_make(type, is_plain ? 1 : 2 * check_random_unit(&rng), is_plain ? 0 : check_random_unit(&rng));
+          d.beta = scalar_make(type, beta < 2 ? beta : 2 * check_random_unit(&rng), beta < 2 ? 0 : check_random_unit(&rng));
           beside_peer(&stage, &rows->row[i], rows->handle[i], &d, sizes, c);
         }
   free(c[0]), free(c[1]), free(sizes);
@@ -128,7 +128,7 @@ static void all_rows(wsgemm_type type) {
     check_skip("no cuBLAS: %s", why);
     return;
   }
-  dice = check_random_from(200 + (unsigned long long)type);
+  rng = check_random_from(200 + (unsigned long long)type);
   rows_open(&rows, type);
   for (int i = 0; i < rows.n_rows; i++)
     for (int shape = 0; shape < (check_scale() > 1 ? 1 : 6); shape++) shape_on_row(&rows, i);

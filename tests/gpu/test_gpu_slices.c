@@ -6,22 +6,22 @@
 #include <math.h>
 
 static void distributions(void) {
-  dice = check_random_from(170);
+  rng = check_random_from(170);
   distributions_of(WSGEMM_F32);
 }
 
 static void marked_is_needed(void) {
-  dice = check_random_from(171);
+  rng = check_random_from(171);
   marked_is_needed_of(WSGEMM_F32);
 }
 
 static void classes(void) {
-  dice = check_random_from(172);
+  rng = check_random_from(172);
   classes_of(WSGEMM_F32);
 }
 
 static void tf32(void) {
-  dice = check_random_from(175);
+  rng = check_random_from(175);
   tf32_of(WSGEMM_F32);
   unforced_of(WSGEMM_F32);
 }
@@ -31,9 +31,9 @@ static void tf32(void) {
 static void exact(void) {
   enum { MOST = 257, N_TURNS = 4 };
   static const int64_t ks[] = {128, 129, 200, 511}, sides[] = {1, 2, 7, 63, 64, 65, 127, 128, 129, 191, 255, 256, MOST};
-  dice = check_random_from(178);
+  rng = check_random_from(178);
   open_sliced(WSGEMM_F32, OF_ANY_PRODUCTS);
-  struct stage stage = stage_new(WSGEMM_F32, MOST, MOST, ks[3], FILL_INTEGER, &dice);
+  struct stage stage = stage_new(WSGEMM_F32, MOST, MOST, ks[3], FILL_INTEGER, &rng);
   for (int ki = 0; ki < 4; ki++) {
     product_whole(&stage.product, &stage.a, &stage.b, ks[ki]);
     for (int i = 0; i < rows.n_rows; i++)
@@ -44,7 +44,7 @@ static void exact(void) {
             gemm_desc(WSGEMM_F32, all_layouts[turn % 2], all_ops[turn / 2 % 2], all_ops[turn / 4 % 2], m, n, ks[ki]);
         d.alpha = scalar_make(WSGEMM_F32, (double)drawn(1, 3) * (heads() ? 1 : -1), 0);
         d.beta = scalar_make(WSGEMM_F32, (double)drawn(-1, 2), 0);
-        const struct layout_of_case where = layout_drawn(&dice);
+        const struct layout_of_case where = layout_drawn(&rng);
         check_used(i, m, n, ks[ki]);
         run_case(&stage, rows.handle[i], &d, &where, heads(), JUDGE_EXACT, rows.row[i].name);
       }
@@ -58,10 +58,10 @@ static void exact(void) {
 static void small_beside_large(void) {
   enum { M = 70, N = 80, K = 300 };
   static const int exponents[][2] = {{0, -40}, {100, 6}, {0, -20}, {0, -33}, {0, -53}, {10, -62}, {60, -60}}; /* large, small */
-  dice = check_random_from(181);
+  rng = check_random_from(181);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   for (size_t e = 0; e < sizeof exponents / sizeof exponents[0]; e++) {
-    struct stage stage = stage_new(WSGEMM_F32, M, N, K, FILL_ZERO, &dice);
+    struct stage stage = stage_new(WSGEMM_F32, M, N, K, FILL_ZERO, &rng);
     const double large = ldexp(1, exponents[e][0]);
     for (int64_t p = 0; p < K; p++) {
       for (int64_t i = 0; i < M; i++) stage.a.re[i * K + p] = p == 0 ? large : p == 1 ? 0 : number(exponents[e][1]);
@@ -70,7 +70,7 @@ static void small_beside_large(void) {
     product_extend(&stage.product, &stage.a, &stage.b, K);
     for (int i = 0; i < rows.n_rows; i++) {
       wsgemm_gemm_desc d = drawn_desc(WSGEMM_F32, M, N, K);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       d.alpha = scalar_make(WSGEMM_F32, 1, 0), d.beta = scalar_make(WSGEMM_F32, 0, 0);
       if (!run_case(&stage, rows.handle[i], &d, &where, false, JUDGE_BOUND, rows.row[i].name))
         CHECK(false, "that was with 2^%d beside 2^%d", exponents[e][0], exponents[e][1]);

@@ -6,22 +6,22 @@
 #include <string.h>
 
 static void bits(void) {
-  dice = check_random_from(173);
+  rng = check_random_from(173);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   bits_of(WSGEMM_F32, 600, 700, 512, 3, 2 << 20, WSGEMM_NO_TRANS, WSGEMM_TRANS);
-  bits_of(WSGEMM_F32, 600, 700, 512, ALL_MARKED, 2 << 20, WSGEMM_TRANS, WSGEMM_TRANS);
+  bits_of(WSGEMM_F32, 600, 700, 512, ALL_NEED_3, 2 << 20, WSGEMM_TRANS, WSGEMM_TRANS);
   bits_of(WSGEMM_F32, 300, 1100, 300, 3, 1 << 20, WSGEMM_TRANS, WSGEMM_NO_TRANS);
   bits_of(WSGEMM_F32, 129, 257, 1000, 3, 0, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS);
   rows_close(&rows);
 }
 
 static void captured(void) {
-  dice = check_random_from(174);
+  rng = check_random_from(174);
   captured_of(WSGEMM_F32);
 }
 
 static void batches(void) {
-  dice = check_random_from(177);
+  rng = check_random_from(177);
   batches_of(WSGEMM_F32);
 }
 
@@ -52,7 +52,7 @@ static void heights_on(wsgemm_handle *h, const char *who) {
 static void invariant(void) {
   const wsgemm_gemm_desc large = to_explain(WSGEMM_F32, 2048, 2048, 2048);
   wsgemm_handle *h = NULL;
-  dice = check_random_from(176);
+  rng = check_random_from(176);
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   CHECK(row_is_of(kernel_of(h, &large), OF_THREE_PRODUCTS), "by default: %s", kernel_of(h, &large));
   for (int math = WSGEMM_MATH_DEFAULT; math <= WSGEMM_MATH_TF32; math++) {
@@ -98,7 +98,7 @@ static void call_at_once(bool on_streams) {
   static struct caller callers[N_THREADS];
   pthread_t thread[N_THREADS];
   cudaStream_t stream[N_THREADS];
-  dice = check_random_from(182);
+  rng = check_random_from(182);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   for (int t = 0; t < N_THREADS; t++) {
     for (int x = 0; x < 2; x++) {
@@ -140,7 +140,7 @@ static void streams(void) { call_at_once(true); }
 static void epilogue(void) {
   enum { M = 130, N = 90, K = 300 };
   static float a[M * K], b[K * N], c[M * N], z[M * N], got[M * N], bias[N];
-  dice = check_random_from(180);
+  rng = check_random_from(180);
   for (int i = 0; i < M * K; i++) a[i] = (float)unit();
   for (int i = 0; i < K * N; i++) b[i] = (float)unit();
   for (int i = 0; i < M * N; i++) c[i] = (float)unit();

@@ -13,7 +13,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 static int64_t k_of(wsgemm_type type, int s) { return shapes[s][2] * (type_is_half(type) ? 4 : 1); }
 /* Also of 16-bit types. */
 static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(float) : type_bytes(type); }
-static struct check_random dice;
+static struct check_random rng;
 
 /* Kernels on Hopper's tensor cores, also those of slices, cut no k. */
 static bool never_splits(const wsgemm_kernel_info *row) { return is_of_family(row, "wgmma f16x3 bf16x6 f16x1"); }
@@ -41,23 +41,23 @@ static void workspace_of(wsgemm_handle *h, void *memory, size_t bytes) {
 /* Every row, in all three kinds of workspace: the library's, none (one too small), the caller's. */
 static void within_bound(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(120);
+  rng = check_random_from(120);
   void *own = gpu_alloc(8 << 20), *small = gpu_alloc(256);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int s = 0; s < N_SHAPES; s++) {
       const int64_t m = shapes[s][0], n = shapes[s][1], k = k_of(rows.type, s);
-      struct stage stage = stage_new(rows.type, m, n, k, s % 2 ? FILL_UNIFORM : FILL_SPREAD, &dice);
+      struct stage stage = stage_new(rows.type, m, n, k, s % 2 ? FILL_UNIFORM : FILL_SPREAD, &rng);
       product_extend(&stage.product, &stage.a, &stage.b, k);
       for (int i = 0; i < rows.n_rows; i++) {
-        if (i > 0 && check_random_in(&dice, 1, check_scale()) > 1) continue;
+        if (i > 0 && check_random_in(&rng, 1, check_scale()) > 1) continue;
         for (int turn = 0; turn < (never_splits(&rows.row[i].info) ? 0 : 3); turn++) {
           wsgemm_gemm_desc d =
-              gemm_desc(rows.type, draw_layout(&dice), draw_op(rows.type, &dice), draw_op(rows.type, &dice), m, n, k);
+              gemm_desc(rows.type, draw_layout(&rng), draw_op(rows.type, &rng), draw_op(rows.type, &rng), m, n, k);
           d.alpha = scalar_make(rows.type, 1.5, turn == 1 ? -0.5 : 0);
           d.beta = scalar_make(rows.type, turn == 2 ? 0 : -0.75, turn == 0 ? 0.5 : 0);
           if (type_is_half(rows.type)) d.type_c = turn == 0 ? WSGEMM_F32 : turn == 1 ? WSGEMM_F16 : WSGEMM_BF16;
-          const struct layout_of_case where = layout_drawn(&dice);
+          const struct layout_of_case where = layout_drawn(&rng);
           workspace_of(rows.handle[i], turn == 0 ? NULL : turn == 1 ? small : own, turn == 0 ? 0 : turn == 1 ? 256 : 8 << 20);
           run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name);
         }
@@ -81,15 +81,15 @@ static void what_is_cut(void) {
       d.a = d.b = d.c = memory;
       size_t bytes = 0;
       CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-      const long long n_parts = explained_number(h, &d, "k_parts", 1);
-      CHECK((n_parts > 1) == (bytes > 0) && bytes >= (n_parts > 1 ? (size_t)(n_parts * d.m * d.n) * sum_bytes(d.type_a) : 0),
-            "%lld parts, %zu bytes", n_parts, bytes);
-      n_cut += n_parts > 1;
+      const long long n_splits = explained_number(h, &d, "n_splits", 1);
+      CHECK((n_splits > 1) == (bytes > 0) && bytes >= (n_splits > 1 ? (size_t)(n_splits * d.m * d.n) * sum_bytes(d.type_a) : 0),
+            "%lld parts, %zu bytes", n_splits, bytes);
+      n_cut += n_splits > 1;
     }
     CHECK(n_cut == N_SHAPES, "type %c: %d of %d shapes are cut", type_letter((wsgemm_type)type), n_cut, (int)N_SHAPES);
     wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 4096, 4096, 4096);
     d.a = d.b = d.c = memory;
-    CHECK(explained_number(h, &d, "k_parts", 1) == 1, "a large square is cut");
+    CHECK(explained_number(h, &d, "n_splits", 1) == 1, "a large square is cut");
     wsgemm_destroy(h);
   }
   gpu_free(memory);
@@ -101,12 +101,12 @@ static void check_bits_of_shape(const struct rows_of_type *rows, int s, bool is_
                                            WSGEMM_POLICY_CLC, WSGEMM_POLICY_AUTO};
   const bool is_half = type_is_half(rows->type);
   const int64_t m = shapes[s][0], n = shapes[s][1], k = k_of(rows->type, s);
-  struct stage stage = stage_new(rows->type, m, n, k, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(rows->type, m, n, k, FILL_UNIFORM, &rng);
   const bool is_vector = (m == 1 || n == 1) && !is_half; /* has rows of its own */
   unsigned long long expected = 0;
   int n_calls = 0;
   for (int i = is_half ? 0 : -1; i < (is_vector ? 0 : rows->n_rows); i++) {
-    if (n_calls > 0 && check_random_in(&dice, 1, check_scale()) > 1) continue;
+    if (n_calls > 0 && check_random_in(&rng, 1, check_scale()) > 1) continue;
     for (int turn = 0; turn < (i >= 0 && sums_otherwise(rows->type, &rows->row[i].info, is_pedantic) ? 0 : 12); turn++) {
       wsgemm_handle *made = NULL, *h = i < 0 ? NULL : rows->handle[i];
       if (i < 0) {
@@ -122,7 +122,7 @@ static void check_bits_of_shape(const struct rows_of_type *rows, int s, bool is_
       if (is_half) d.type_c = s % 2 ? WSGEMM_F32 : WSGEMM_BF16;
       if (is_pedantic) d.math = WSGEMM_MATH_PEDANTIC;
       d.beta = scalar_make(rows->type, 0.5, 0.25);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       case_store(&stage, &d, &where);
       CHECK(call_on_device(&stage, h, &d, !is_pedantic) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       const unsigned long long digest = matrix_digest(&stage.stored[2]);
@@ -138,7 +138,7 @@ static void check_bits_of_shape(const struct rows_of_type *rows, int s, bool is_
 
 static void same_bits(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(121);
+  rng = check_random_from(121);
   void *own = gpu_alloc(8 << 20), *small = gpu_alloc(256);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
@@ -160,11 +160,11 @@ static wsgemm_status multiply(wsgemm_handle *h, float *c) {
 
 static void make_operands(void) {
   if (a) return;
-  dice = check_random_from(122);
+  rng = check_random_from(122);
   float *host = malloc((size_t)M * K * sizeof(float));
   REQUIRE(host != NULL, "memory");
   for (int x = 0; x < 2; x++) {
-    for (int i = 0; i < M * K; i++) host[i] = (float)check_random_unit(&dice);
+    for (int i = 0; i < M * K; i++) host[i] = (float)check_random_unit(&rng);
     *(x ? &b : &a) = gpu_copy(host, (size_t)M * K * sizeof(float));
   }
   free(host);

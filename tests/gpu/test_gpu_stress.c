@@ -7,7 +7,7 @@
 
 #include "gpu.h"
 
-static struct check_random dice;
+static struct check_random rng;
 
 /* ---- products to be made again and again -------------------------------------------------------------------------------------- */
 
@@ -44,9 +44,9 @@ static void make_operands(void) {
     for (int x = 0; x < 2; x++) {
       for (size_t i = 0; i < MATRIX_BYTES / sizeof *host; i++)
         if (type_is_single((wsgemm_type)type))
-          ((float *)host)[2 * i] = (float)check_random_unit(&dice), ((float *)host)[2 * i + 1] = (float)check_random_unit(&dice);
+          ((float *)host)[2 * i] = (float)check_random_unit(&rng), ((float *)host)[2 * i + 1] = (float)check_random_unit(&rng);
         else
-          host[i] = check_random_unit(&dice);
+          host[i] = check_random_unit(&rng);
       operands[type][x] = gpu_copy(host, MATRIX_BYTES);
     }
   free(host);
@@ -59,20 +59,20 @@ static void free_operands(void) {
 
 static int64_t draw_side(wsgemm_type type, enum shape shape) {
   const int64_t large = type == WSGEMM_C64 ? 800 : 1200;
-  return shape == LARGE ? large - check_random_in(&dice, 0, 9) : check_random_in(&dice, 1, shape == SPLIT ? 64 : 300);
+  return shape == LARGE ? large - check_random_in(&rng, 0, 9) : check_random_in(&rng, 1, shape == SPLIT ? 64 : 300);
 }
 
 static struct job draw_job(wsgemm_type type, enum shape shape) {
   const int64_t m = draw_side(type, shape), n = draw_side(type, shape);
-  const int64_t k = shape == SCALE ? 0 : shape == SPLIT ? check_random_in(&dice, 1000, 5000) : check_random_in(&dice, 1, 300);
-  struct job job = {.d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k),
+  const int64_t k = shape == SCALE ? 0 : shape == SPLIT ? check_random_in(&rng, 1000, 5000) : check_random_in(&rng, 1, 300);
+  struct job job = {.d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k),
                     .row = shape == LARGE ? smallest_row[type] : NULL};
   wsgemm_gemm_desc *d = &job.d;
   const size_t bytes = type_bytes(type);
-  d->lda += check_random_in(&dice, 0, 3), d->ldb += check_random_in(&dice, 0, 3), d->ldc += check_random_in(&dice, 0, 3);
-  d->a = operands[type][0] + bytes * (size_t)check_random_in(&dice, 0, 3);
-  d->b = operands[type][1] + bytes * (size_t)check_random_in(&dice, 0, 3);
-  d->alpha = scalar_make(type, check_random_unit(&dice), check_random_unit(&dice));
+  d->lda += check_random_in(&rng, 0, 3), d->ldb += check_random_in(&rng, 0, 3), d->ldc += check_random_in(&rng, 0, 3);
+  d->a = operands[type][0] + bytes * (size_t)check_random_in(&rng, 0, 3);
+  d->b = operands[type][1] + bytes * (size_t)check_random_in(&rng, 0, 3);
+  d->alpha = scalar_make(type, check_random_unit(&rng), check_random_unit(&rng));
   job.c_bytes = (size_t)(d->ldc * (d->layout == WSGEMM_COL_MAJOR ? d->n : d->m)) * bytes;
   return job;
 }
@@ -147,7 +147,7 @@ static void *work(void *argument) {
 static void threads_and_streams(void) {
   static struct worker workers[N_THREADS];
   void *c, *host = malloc(MATRIX_BYTES);
-  dice = check_random_from(300);
+  rng = check_random_from(300);
   REQUIRE(host != NULL, "memory");
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
@@ -213,7 +213,7 @@ static void memory_is_full(void) {
   void *c, *host = malloc(MATRIX_BYTES);
   size_t bytes_taken;
   int n_refused = 0;
-  dice = check_random_from(301);
+  rng = check_random_from(301);
   REQUIRE(host != NULL, "memory");
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
@@ -254,7 +254,7 @@ static void first_call_in_capture(void) {
   cudaStream_t stream;
   wsgemm_handle *h = NULL;
   void *c, *host = malloc(MATRIX_BYTES);
-  dice = check_random_from(302);
+  rng = check_random_from(302);
   REQUIRE(host != NULL && wsgemm_create(&h) == WSGEMM_SUCCESS, "memory");
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
@@ -301,7 +301,7 @@ static void expect_refusal(const wsgemm_gemm_desc *d, wsgemm_status status, cons
 /* One operand in memory of another kind, for products, scalings and batches; then a good call, as if nothing had been. */
 static void bad_pointers(void) {
   void *c, *pinned, *host = malloc(MATRIX_BYTES);
-  dice = check_random_from(303);
+  rng = check_random_from(303);
   REQUIRE(host != NULL, "memory");
   make_operands();
   c = gpu_alloc(MATRIX_BYTES);
@@ -342,7 +342,7 @@ static void two_gpus(void) {
     return;
   }
   void *c[2], *a[2], *b[2], *host = malloc(MATRIX_BYTES);
-  dice = check_random_from(304);
+  rng = check_random_from(304);
   REQUIRE(host != NULL, "memory");
   make_operands();
   struct job job = draw_job(WSGEMM_F64, SMALL);

@@ -74,14 +74,14 @@ static void check_row(const struct format *f, wsgemm_handle *h, const char *name
 }
 
 static void elements(void) {
-  dice = check_random_from(301);
+  rng = check_random_from(301);
   for (int t = 0; t < 2; t++) {
     rows_open(&rows, formats[t].type);
     for (int turn = 0; turn < 40 / check_scale() + 1; turn++) {
       const int64_t k = 8 * drawn(1, turn % 4 ? 12 : 60);
       operands x = operands_new(k);
       for (int line = 0; line < N; line++)
-        adversary_of_elements(&dice, formats[t].least, formats[t].bits, k, x.a + line * k, x.b + line * k);
+        adversary_of_elements(&rng, formats[t].least, formats[t].bits, k, x.a + line * k, x.b + line * k);
       wsgemm_gemm_desc d = gemm_desc(formats[t].type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, N, N, k);
       uint16_t *a = on_device(formats[t].type, x.a, (size_t)(N * k)), *b = on_device(formats[t].type, x.b, (size_t)(N * k));
       d.a = a, d.b = b, d.c = gpu_alloc(N * N * sizeof(float)), d.type_c = WSGEMM_F32;
@@ -132,7 +132,7 @@ static void slices_of(const char *product, int n_slices) {
   for (int turn = 0; turn < 16 / check_scale() + 1; turn++) {
     const int64_t k = drawn_k(400);
     operands x = operands_new(k);
-    for (int line = 0; line < N; line++) adversary_of_slices(&dice, k, x.a + line * k, x.b + line * k);
+    for (int line = 0; line < N; line++) adversary_of_slices(&rng, k, x.a + line * k, x.b + line * k);
     wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, N, N, k);
     float *a = gpu_copy(x.a, N * (size_t)k * sizeof(float)), *b = gpu_copy(x.b, N * (size_t)k * sizeof(float)),
           *device_c = gpu_alloc(sizeof c);
@@ -161,7 +161,7 @@ static void slices_of(const char *product, int n_slices) {
 }
 
 static void slices(void) {
-  dice = check_random_from(302);
+  rng = check_random_from(302);
   slices_of(OF_THREE_PRODUCTS, 2);
   slices_of(OF_ONE_PRODUCT, 1);
 }
@@ -178,7 +178,7 @@ typedef struct judged {
 
 static void fill_batch(int64_t k, int n_parts_of, float *a, float *b) {
   for (int line = 0; line < M * BATCH; line++, a += k * n_parts_of, b += k * n_parts_of)
-    (n_parts_of == 2 ? adversary_of_complex : adversary_of_slices)(&dice, k, a, b);
+    (n_parts_of == 2 ? adversary_of_complex : adversary_of_slices)(&rng, k, a, b);
 }
 
 /* |re| + |im|. */
@@ -241,7 +241,7 @@ static void adversaries_of(wsgemm_type type, int n_calls) {
 }
 
 static void adversaries(void) {
-  dice = check_random_from(303);
+  rng = check_random_from(303);
   adversaries_of(WSGEMM_F32, 300 / check_scale() + 1);
   adversaries_of(WSGEMM_C32, 100 / check_scale() + 1);
 }

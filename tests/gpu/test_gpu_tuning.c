@@ -7,7 +7,7 @@
 
 #include "gpu.h"
 
-static struct check_random dice;
+static struct check_random rng;
 static char file[64];
 
 static wsgemm_autotune_options options_with(wsgemm_autotune_result *result) {
@@ -22,7 +22,7 @@ static const int64_t shapes[][3] = {{96, 80, 33},     {700, 900, 333}, {64, 4000
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static wsgemm_gemm_desc drawn_desc(wsgemm_type type, int shape) {
-  wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, draw_op(type, &dice), draw_op(type, &dice), shapes[shape][0],
+  wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, draw_op(type, &rng), draw_op(type, &rng), shapes[shape][0],
                                  shapes[shape][1], shapes[shape][2]);
   d.alpha = scalar_make(type, 0.75, 0), d.beta = scalar_make(type, shape % 3 == 0 ? 0.5 : 0, 0);
   return d;
@@ -30,7 +30,7 @@ static wsgemm_gemm_desc drawn_desc(wsgemm_type type, int shape) {
 
 /* Every candidate, once, whatever it costs; operands and comparison are the library's own. */
 static void every_candidate(void) {
-  dice = check_random_from(301);
+  rng = check_random_from(301);
   int n_compared = 0;
   for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++)
@@ -38,7 +38,7 @@ static void every_candidate(void) {
         const bool is_half = type_is_half((wsgemm_type)type), is_single = type == WSGEMM_F32 || type == WSGEMM_C32;
         const bool has_class =
             math == WSGEMM_MATH_DEFAULT || is_single || (is_half && math == WSGEMM_MATH_PEDANTIC); /* of its own */
-        if (check_random_in(&dice, 1, check_scale()) > 4 || !has_class) continue;
+        if (check_random_in(&rng, 1, check_scale()) > 4 || !has_class) continue;
         wsgemm_gemm_desc d = drawn_desc((wsgemm_type)type, shape);
         wsgemm_autotune_result result;
         wsgemm_autotune_options o = options_with(&result);
@@ -62,12 +62,12 @@ static unsigned long long digest_of(struct stage *stage, wsgemm_handle *h, wsgem
 
 /* The caller's own C, before and after; and that the search was not in vain: settings other than the built-in ones come into force. */
 static void bits_before_and_after(void) {
-  dice = check_random_from(302);
+  rng = check_random_from(302);
   int n_better = 0;
   for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
       const int64_t m = shapes[shape][0], n = shapes[shape][1], k = shapes[shape][2];
-      struct stage stage = stage_new((wsgemm_type)type, m, n, k, FILL_UNIFORM, &dice);
+      struct stage stage = stage_new((wsgemm_type)type, m, n, k, FILL_UNIFORM, &rng);
       wsgemm_gemm_desc d = drawn_desc((wsgemm_type)type, shape);
       wsgemm_autotune_result result;
       wsgemm_autotune_options o = options_with(&result);

@@ -1,5 +1,5 @@
 /* clc_device.h - the words of CUDA and the functions of cuda/ptx/clc.cuh over the simulated device of clc_machine.h, so that the adapters
- * cuda/sched/clc.cuh and foreach.cuh are compiled for the host and run there, line by line as they stand.
+ * cuda/sched/clc.cuh and foreach.cuh are compiled for the host and run there, line by line as they are.
  *
  * A __shared__ variable is one object for all blocks: the device keeps what each block has there, and knows it by its address. The library's
  * cuda::for_each_canceled_block is written from what its documentation promises, and promises no more: so threads may enter body again while

@@ -40,7 +40,7 @@ bool is_of(const fake_launch *l, const char *family) { return row_of(l) && strcm
 bool is_split(const fake_launch *l) { return strcmp(l->entry, "split") == 0 || strcmp(l->entry, "split_clc") == 0; }
 
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
-  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->k_parts;
+  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->cluster_splits;
   return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
 }
 
@@ -110,7 +110,7 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
 }
 
 bool writes_output(const fake_launch *l) {
-  return strcmp(l->kernel, "pitch") != 0 && strcmp(l->kernel, "maxima") != 0 && !strstr(l->kernel, "slices_");
+  return strcmp(l->kernel, "align_copy") != 0 && strcmp(l->kernel, "maxima") != 0 && !strstr(l->kernel, "slices_");
 }
 
 int n_writing_launches(void) {

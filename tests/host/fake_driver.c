@@ -409,9 +409,9 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
     void **shown; /* those of the primary context */
   } known[] = {{"ws_launch_states", WS_N_STATES * sizeof(ws_launch_state), (void **)&fake.states[device]},
                {"ws_partial_sums", (size_t)WS_N_SUMS * WS_SUMS_BYTES, (void **)&fake.sums[device]}};
-  if (strcmp(name, "ws_n_marked_ever") == 0) {
-    *bytes = sizeof fake.n_marked[device];
-    *address = (CUdeviceptr)(uintptr_t)&fake.n_marked[device];
+  if (strcmp(name, "ws_n_fallback_ever") == 0) {
+    *bytes = sizeof fake.n_fallback[device];
+    *address = (CUdeviceptr)(uintptr_t)&fake.n_fallback[device];
     return leave(result);
   }
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -472,8 +472,8 @@ static CUresult fake_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
   ENTER(cuMemcpyDtoH);
   if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
-  if (from != (CUdeviceptr)(uintptr_t)&fake.n_marked[fake_current()->device]) return leave(CUDA_ERROR_INVALID_VALUE);
-  memcpy(to, &fake.n_marked[fake_current()->device], bytes);
+  if (from != (CUdeviceptr)(uintptr_t)&fake.n_fallback[fake_current()->device]) return leave(CUDA_ERROR_INVALID_VALUE);
+  memcpy(to, &fake.n_fallback[fake_current()->device], bytes);
   return leave(result);
 }
 
@@ -540,7 +540,7 @@ static void find_row(fake_launch *l, const char *kernel) {
 }
 
 static void copy_args(fake_launch *l, const void *parameter) {
-  if (strcmp(l->kernel, "pitch") == 0) {
+  if (strcmp(l->kernel, "align_copy") == 0) {
     memcpy(&l->pitch, parameter, sizeof l->pitch);
     return;
   }
@@ -552,9 +552,9 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->slices, parameter, sizeof l->slices);
     return;
   }
-  if (strcmp(l->kernel + 1, "marked") == 0) {
-    memcpy(&l->marked, parameter, sizeof l->marked);
-    l->args = l->marked.gemm;
+  if (strcmp(l->kernel + 1, "fallback") == 0) {
+    memcpy(&l->fallback, parameter, sizeof l->fallback);
+    l->args = l->fallback.gemm;
     return;
   }
   if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {

@@ -52,10 +52,10 @@ typedef struct fake_launch {
   unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
-  ws_pitch_args pitch;             /* of the kernel of that name */
+  ws_align_copy_args pitch;        /* of the kernel of that name */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
-  ws_marked_args marked;           /* of smarked; args then has its product's */
+  ws_fallback_args fallback;       /* of sfallback; args then has its product's */
   ws_wgmma_args wgmma;             /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
 } fake_launch;
 
@@ -114,7 +114,7 @@ typedef struct fake_driver {
   fake_event event[FAKE_N_EVENTS];
   int n_waits; /* of streams for events */
   fake_wait wait[FAKE_N_WAITS];
-  uint64_t n_marked[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
+  uint64_t n_fallback[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES];
   int n_allocs;                 /* with success */
   char *copies[FAKE_N_DEVICES]; /* the last that was allocated in the primary context, and its bytes */

@@ -47,7 +47,7 @@ struct shape shape_of(const wsgemm_gemm_desc *d, bool is_b) {
   x.conj = x.unit == 2 && (op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS);
   x.n_given = x.slot == 0 ? x.n * x.unit : x.n;
   x.n_lines = x.along_k ? x.n_given : x.k * x.unit, x.length = x.along_k ? x.k * x.unit : x.n_given;
-  x.n_products = d->batch_count > 1 && stride != 0 ? (int)d->batch_count : 1, x.stride = x.n_products > 1 ? stride : 0;
+  x.n_batch = d->batch_count > 1 && stride != 0 ? (int)d->batch_count : 1, x.stride = x.n_batch > 1 ? stride : 0;
   return x;
 }
 
@@ -127,18 +127,18 @@ struct chain next_chain(int *at, wsgemm_type type, wsgemm_math math, bool cuts) 
   if (cuts) c.first_pass = next_plain(at, type, FIRST_PASS), c.slices = next_plain(at, type, is_tf32 ? "slices_1" : "slices_2");
   c.product = next_product(at, type, is_tf32 ? "f16x1" : "f16x3");
   if (!is_tf32) c.three = next_plain(at, type, "slices_3"), c.second = next_product(at, type, "bf16x6");
-  c.marked = next_plain(at, type, "marked");
+  c.fallback = next_plain(at, type, "fallback");
   return c;
 }
 
 struct part whole_of(const struct shape *x) {
-  return (struct part){0, x->n, 0, x->n_products};
+  return (struct part){0, x->n, 0, x->n_batch};
 }
 
 /* Scales, groups and counts of one operand, as a product is told of them. */
 static void check_scales(const ws_wgmma_scales *s, const struct packing *p, const struct shape *x, const struct part *at) {
   const int64_t given = at->first * (x->slot == 0 ? x->unit : 1);
-  const bool is_m = x->slot == 0, are_many = at->n_products > 1;
+  const bool is_m = x->slot == 0, are_many = at->n_batch > 1;
   CHECK((is_m ? s->of_m : s->of_n) == p->made.scales + at->product * p->made.scales_pitch + given &&
             (is_m ? s->groups_m : s->groups_n) == p->made.groups + at->product * p->made.groups_pitch + given / WS_SLICE_GROUP &&
             (is_m ? s->state_m : s->state_n) == p->made.state,
@@ -146,7 +146,7 @@ static void check_scales(const ws_wgmma_scales *s, const struct packing *p, cons
   CHECK((is_m ? s->pitch_m : s->pitch_n) == (are_many ? p->made.scales_pitch : 0) &&
             (is_m ? s->groups_pitch_m : s->groups_pitch_n) == (are_many ? p->made.groups_pitch : 0),
         "scales of other products");
-  CHECK((is_m ? s->n_m : s->n_n) == x->n_given * x->n_products, "the state counts %lld rows or columns", (long long)x->n_given);
+  CHECK((is_m ? s->n_m : s->n_n) == x->n_given * x->n_batch, "the state counts %lld rows or columns", (long long)x->n_given);
 }
 
 /* The slices that a product reads: from element `given` of a packed operand's lines on, or its three in `to`. */
@@ -156,12 +156,12 @@ static void check_map(const ws_wgmma_operand *read, uintptr_t to, int64_t pitch,
   const fake_map map = held(&read->map);
   CHECK(map.address == to, "the map begins %lld bytes off", (long long)((intptr_t)map.address - (intptr_t)to));
   CHECK(map.dims[0] == (uint64_t)(x->along_k ? x->length : n_given) &&
-            map.dims[1] == (uint64_t)(x->along_k ? n_given : x->n_lines) &&
-            map.dims[2] == (uint64_t)(n_slices * at->n_products) && map.strides[0] == (uint64_t)pitch * 2 &&
+            map.dims[1] == (uint64_t)(x->along_k ? n_given : x->n_lines) && map.dims[2] == (uint64_t)(n_slices * at->n_batch) &&
+            map.strides[0] == (uint64_t)pitch * 2 &&
             (map.dims[2] == 1 || map.strides[1] == (uint64_t)(pitch * slice_lines) * 2) &&
             map.type == (n_slices == 3 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16),
         "the map of %d slices", n_slices);
-  CHECK((read->along_k != 0) == x->along_k && read->batch_first == 0 && read->batch_step == (at->n_products > 1 ? n_slices : 0),
+  CHECK((read->along_k != 0) == x->along_k && read->batch_first == 0 && read->batch_step == (at->n_batch > 1 ? n_slices : 0),
         "how they are read");
 }
 
@@ -171,7 +171,7 @@ static void check_told(const ws_slice_operand *op, const struct packing *p, cons
   const int64_t unit = x->unit, element = (int64_t)sizeof(float) * unit, given = at->first * (x->slot == 0 ? unit : 1);
   const char *from = x->data + (at->product * x->stride + at->first * (x->along_k ? x->ld : 1)) * element;
   CHECK(op->is_packed && (const char *)op->from == from && op->n_x == at->n * (x->along_k ? 1 : unit) &&
-            op->n_products == at->n_products && op->ld == p->made.ld && op->n_k == p->made.n_k && op->form == p->made.form &&
+            op->n_batch == at->n_batch && op->ld == p->made.ld && op->n_k == p->made.n_k && op->form == p->made.form &&
             op->along_k == p->made.along_k && op->conj == p->made.conj,
         "which floats");
   CHECK(op->maxima == p->made.maxima + at->product * n_maxima_of(&p->made) + at->first * (x->along_k ? 1 : unit) &&
@@ -201,7 +201,7 @@ void check_chain(const struct chain *c, const struct packing *p, const struct sh
   check_map(x->slot == 0 ? &product->a : &product->b, (uintptr_t)(p->made.to + elements), p->made.pitch, p->made.n_lines,
             n_slices, x, at);
   check_scales(&product->scales, p, x, at);
-  check_scales(&c->marked->marked.scales, p, x, at);
+  check_scales(&c->fallback->fallback.scales, p, x, at);
   if (!c->three) return;
   const ws_slice_operand *three = &c->three->slices.operand[x->slot];
   check_told(three, p, x, at, 3);
@@ -221,7 +221,7 @@ void check_own_memory(const struct chain *c, const bool is_packed[2], const char
       CHECK(!op->is_packed, "slot %d is no packed operand", slot);
       regions_of(op, c->three ? 3 : 1, regions + n), n += REGIONS_OF_OPERAND;
     } else if (c->three) {
-      regions[n++] = (struct region){op->to, op->n_products * 3 * op->n_lines * op->pitch * 2};
+      regions[n++] = (struct region){op->to, op->n_batch * 3 * op->n_lines * op->pitch * 2};
     }
   }
   check_regions(regions, n, memory, bytes);

@@ -25,7 +25,7 @@ struct shape {
   bool along_k, conj;              /* along_k: contiguous along k */
   int64_t n, k, ld, n_given;       /* n_given: rows or columns for the units */
   int64_t n_lines, length, stride; /* of a slice; between products of a batch, in elements of the operand */
-  int n_products, unit;
+  int n_batch, unit;
 };
 struct shape shape_of(const wsgemm_gemm_desc *d, bool is_b);
 
@@ -56,7 +56,7 @@ bool explained_with(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *wor
 struct chain {
   const fake_launch *first_pass, *slices, *product; /* the first two: not if both operands are packed */
   const fake_launch *three, *second;                /* not of one slice */
-  const fake_launch *marked;
+  const fake_launch *fallback;
 };
 /* Those from launch *at on, which becomes the next; cuts: not both operands are packed. */
 struct chain next_chain(int *at, wsgemm_type type, wsgemm_math math, bool cuts);
@@ -64,7 +64,7 @@ struct chain next_chain(int *at, wsgemm_type type, wsgemm_math math, bool cuts);
 /* What of an operand a piece takes. */
 struct part {
   int64_t first, n; /* rows or columns */
-  int product, n_products;
+  int product, n_batch;
 };
 struct part whole_of(const struct shape *x);
 

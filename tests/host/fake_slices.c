@@ -19,7 +19,7 @@ wsgemm_handle *forced(const char *name) {
 int64_t n_maxima_of(const ws_slice_operand *op) { return op->n_chunks * op->maxima_pitch; }
 
 void regions_of(const ws_slice_operand *op, int n_slices, struct region regions[REGIONS_OF_OPERAND]) {
-  const int64_t n = op->n_products;
+  const int64_t n = op->n_batch;
   regions[0] = (struct region){op->state, sizeof(ws_slice_state)};
   regions[1] = (struct region){op->to, n * n_slices * op->n_lines * op->pitch * 2};
   regions[2] = (struct region){op->maxima, n * n_maxima_of(op) * 4};

@@ -29,7 +29,7 @@ static void check_args(const ws_epilogue_args *e, const wsgemm_gemm_desc *d) {
 static void check_sums(const fake_launch *l, const wsgemm_gemm_desc *d, const char *kernel) {
   const ws_column_sums_args *s = &l->column_sums;
   CHECK(strcmp(l->kernel, kernel) == 0 && s->c == d->c && s->ldc == d->ldc && s->sums == d->column_sums, "%s", l->kernel);
-  CHECK((s->swapped != 0) == (d->layout == WSGEMM_ROW_MAJOR) && s->m * s->n == M * N, "the caller's columns");
+  CHECK((s->transposed != 0) == (d->layout == WSGEMM_ROW_MAJOR) && s->m * s->n == M * N, "the caller's columns");
 }
 
 CHILD_CASE(fused) {
@@ -106,15 +106,15 @@ CHILD_CASE(residual_in_c) {
     if (given) REQUIRE(wsgemm_set_workspace(h, workspace, bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 3, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
-    const ws_pitch_operand *copy = &fake.launch[0].pitch.operand[0];
+    const ws_align_copy_operand *copy = &fake.launch[0].pitch.operand[0];
     const ws_gemm_args *product = &fake.launch[1].args, *steps = &fake.launch[2].args;
     const char *end = (const char *)copy->to + copy->pitch * copy->n_lines * 2;
     CHECK(copy->from == d.c && copy->length == 2 * d.m && copy->n_lines == d.n && copy->ld == 2 * d.ldc, "not C is copied");
     CHECK(steps->epilogue.residual == copy->to && steps->epilogue.ld_residual == copy->pitch / 2, "not the copy is added");
-    CHECK(product->split.n_parts > 1 && product->split.sums, "k is not in parts");
+    CHECK(product->split.n_splits > 1 && product->split.sums, "k is not in parts");
     if (given)
       CHECK(copy->to == workspace && (char *)product->split.sums >= end &&
-                (char *)product->split.sums + product->split.n_parts * product->split.ld * d.n * 4 <= workspace + bytes,
+                (char *)product->split.sums + product->split.n_splits * product->split.ld * d.n * 4 <= workspace + bytes,
             "copy and sums overlap");
   }
   REQUIRE(wsgemm_set_workspace(h, workspace, 4096) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());

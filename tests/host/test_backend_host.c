@@ -170,12 +170,13 @@ CHILD_CASE(operands) {
           d.lda = 48, d.ldb = 64, d.ldc = 80;
           d.alpha = scalar_make((wsgemm_type)type, 1.5, 0.5), d.beta = scalar_make((wsgemm_type)type, -2, 0.25);
           const ws_gemm_args *args = &launch_of(NULL, &d)->args;
-          const bool swap = d.layout == WSGEMM_ROW_MAJOR;
-          const ws_operand *a = swap ? &args->b : &args->a, *b = swap ? &args->a : &args->b;
-          const bool a_by_k = (op_a == 1 || op_a == 2) != swap, b_by_k = (op_b == 1 || op_b == 2) == swap;
+          const bool transposed = d.layout == WSGEMM_ROW_MAJOR;
+          const ws_operand *a = transposed ? &args->b : &args->a, *b = transposed ? &args->a : &args->b;
+          const bool a_by_k = (op_a == 1 || op_a == 2) != transposed, b_by_k = (op_b == 1 || op_b == 2) == transposed;
           char text[DESCRIPTION_BYTES];
           gemm_describe(&d, text);
-          CHECK(args->m == (swap ? 24 : 40) && args->n == (swap ? 40 : 24) && args->k == 16 && args->c == d.c && args->ldc == 80,
+          CHECK(args->m == (transposed ? 24 : 40) && args->n == (transposed ? 40 : 24) && args->k == 16 && args->c == d.c &&
+                    args->ldc == 80,
                 "%s", text);
           CHECK(a->data == d.a && b->data == d.b, "%s: operands", text);
           CHECK(a->step_k == (a_by_k ? 1 : 48) && a->step_mn == (a_by_k ? 48 : 1), "%s: steps of A", text);
@@ -377,7 +378,7 @@ CHILD_CASE(explanations) {
     wsgemm_handle *h = handle_of_row(row);
     const bool is_sliced = row->kind == WS_ROW_SLICED;
     const int device = row->kind == WS_ROW_WGMMA || is_sliced ? 2 : 1;
-    wsgemm_gemm_desc d = row_desc(row, 304, 500, row->k_parts > 1 ? 2048 : is_sliced ? 128 : 24, device);
+    wsgemm_gemm_desc d = row_desc(row, 304, 500, row->cluster_splits > 1 ? 2048 : is_sliced ? 128 : 24, device);
     if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;
     char number[32], tile[32], name[32];
     snprintf(name, sizeof name, "%d Fake GPU %d", device, device);

@@ -635,8 +635,8 @@ CHILD_CASE(few_sms) {
   fake_set_current(fake_other(0));
   const fake_launch *l = launch_of(NULL, &d);
   CHECK(!l->is_cooperative && !l->args.split.sums && is_split(l), "%s", l->kernel);
-  CHECK(l->args.split.n_parts == all.n_parts && l->args.split.part_k == all.part_k, "%d parts, not %d", l->args.split.n_parts,
-        all.n_parts);
+  CHECK(l->args.split.n_splits == all.n_splits && l->args.split.k_per_split == all.k_per_split, "%d parts, not %d",
+        l->args.split.n_splits, all.n_splits);
 }
 
 /* ---- locks ------------------------------------------------------------------------------------------------------------------------ */

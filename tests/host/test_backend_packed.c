@@ -14,7 +14,7 @@
 static void check_cut(const ws_slice_operand *op, const struct shape *x) {
   const int64_t unit = x->unit, from_k = x->along_k ? x->k * unit : x->k, from_n = x->along_k ? x->n : x->n * unit;
   CHECK((const char *)op->from == x->data && op->n_x == from_n && op->n_k == from_k && op->ld == x->ld * unit &&
-            op->n_products == x->n_products && op->stride == x->stride * unit,
+            op->n_batch == x->n_batch && op->stride == x->stride * unit,
         "which floats are cut: %lld x %lld, ld %lld", (long long)op->n_x, (long long)op->n_k, (long long)op->ld);
   CHECK(op->form == (unit == 1      ? WS_SLICE_REALS
                      : x->slot == 0 ? WS_SLICE_COMPLEX_A
@@ -44,14 +44,14 @@ static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b
   expect_kernel(&fake.launch[1], "slices_", n_slices, letter);
   const ws_slice_args *args = &fake.launch[1].slices;
   CHECK(memcmp(&fake.launch[0].slices, args, sizeof *args) == 0, "the two passes are told different things");
-  CHECK(args->n_slices == n_slices && args->operand[1].n_products == 0, "more than one operand");
+  CHECK(args->n_slices == n_slices && args->operand[1].n_batch == 0, "more than one operand");
   check_cut(&args->operand[0], &x);
   regions_of(&args->operand[0], n_slices, regions);
   check_regions(regions, REGIONS_OF_OPERAND, p->memory, (int64_t)p->bytes);
   if (n_slices == 2) { /* marks what three slices would not do for, and keeps none */
     ws_slice_operand trial = fake.launch[2].slices.operand[0];
     expect_kernel(&fake.launch[2], "slices_", 3, letter);
-    CHECK(trial.to == NULL && fake.launch[2].slices.n_slices == 3 && fake.launch[2].slices.operand[1].n_products == 0,
+    CHECK(trial.to == NULL && fake.launch[2].slices.n_slices == 3 && fake.launch[2].slices.operand[1].n_batch == 0,
           "three slices are kept");
     trial.to = args->operand[0].to;
     CHECK(memcmp(&trial, &args->operand[0], sizeof trial) == 0, "the trial is told of another operand");

@@ -29,7 +29,7 @@ static void check_product(wsgemm_handle *h, const wsgemm_gemm_desc *plain, wsgem
   if (packs_a) check_chain(&c, &a, &of_a, &all_a, math), unpack(&a);
   if (packs_b) check_chain(&c, &b, &of_b, &all_b, math), unpack(&b);
   if (bytes > 0) check_own_memory(&c, is_packed, fake.copies[0], (int64_t)bytes);
-  CHECK(c.marked->marked.counts_a && c.marked->marked.counts_b, "marks are not counted");
+  CHECK(c.fallback->fallback.counts_a && c.fallback->fallback.counts_b, "marks are not counted");
 }
 
 CHILD_CASE(products) {
@@ -195,7 +195,7 @@ CHILD_CASE(epilogue) {
   const int64_t bytes = (int64_t)workspace_for(h, &d);
   REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 8, "%d launches: %s", fake.n_launches, wsgemm_last_error());
   const struct chain c = next_chain(&at, WSGEMM_F32, WSGEMM_MATH_DEFAULT, true);
-  const ws_pitch_operand *copy = &fake.launch[0].pitch.operand[0];
+  const ws_align_copy_operand *copy = &fake.launch[0].pitch.operand[0];
   const int64_t copied = copy->pitch * copy->n_lines * 2;
   check_chain(&c, &p, &of_b, &all, WSGEMM_MATH_DEFAULT);
   check_own_memory(&c, (const bool[]){false, true}, fake.copies[0] + copied, bytes - copied);
@@ -231,7 +231,7 @@ static struct room room_of_library(void) { return (struct room){fake.copies[0], 
 /* Which rows, columns and products of the whole a piece is, by where its C stands. */
 struct piece {
   int64_t m, n, m_first, n_first; /* of the problem */
-  int product, n_products;
+  int product, n_batch;
 };
 static struct piece piece_of(const struct chain *c, const wsgemm_gemm_desc *d) {
   const int64_t element = (int64_t)type_bytes(d->type_c),
@@ -242,14 +242,14 @@ static struct piece piece_of(const struct chain *c, const wsgemm_gemm_desc *d) {
                         .m_first = in_product % d->ldc,
                         .n_first = in_product / d->ldc,
                         .product = (int)product,
-                        .n_products = (int)c->marked->marked.gemm.grid.n_batch};
+                        .n_batch = (int)c->fallback->fallback.gemm.grid.n_batch};
 }
 
 /* The part of a packed operand that the piece takes: of one that all products share, always of the first. */
 static struct part part_of(const struct piece *piece, const struct shape *x) {
-  const bool are_many = x->n_products > 1;
+  const bool are_many = x->n_batch > 1;
   return (struct part){x->slot == 0 ? piece->m_first : piece->n_first, x->slot == 0 ? piece->m : piece->n,
-                       are_many ? piece->product : 0, are_many ? piece->n_products : 1};
+                       are_many ? piece->product : 0, are_many ? piece->n_batch : 1};
 }
 
 /* How a product was cut, and how often the marks of the problem's operands are counted. */
@@ -279,8 +279,8 @@ static struct cuts check_pieces(wsgemm_handle *h, const wsgemm_gemm_desc *plain,
     check_own_memory(&c, is_packed, room.memory, room.bytes);
     cuts.n_rows += piece.n_first == 0 && piece.product == 0, cuts.n_columns += piece.m_first == 0 && piece.product == 0;
     cuts.n_batches += piece.m_first == 0 && piece.n_first == 0;
-    cuts.n_counts[0] += c.marked->marked.counts_a, cuts.n_counts[1] += c.marked->marked.counts_b;
-    area += piece.m * piece.n * piece.n_products;
+    cuts.n_counts[0] += c.fallback->fallback.counts_a, cuts.n_counts[1] += c.fallback->fallback.counts_b;
+    area += piece.m * piece.n * piece.n_batch;
   }
   CHECK(area == d.m * d.n * d.batch_count, "%lld elements in %d pieces", (long long)area, cuts.n_pieces);
   if (packs_a) unpack(&a);

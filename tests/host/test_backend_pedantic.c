@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-static struct check_random dice;
+static struct check_random rng;
 
 static bool is_fma16(const ws_cuda_row *row) { return strcmp(row->family, "fma16") == 0; }
 
@@ -23,29 +23,28 @@ static wsgemm_handle *new_handle(wsgemm_math math) {
 
 /* Any product of halves: shapes, ops, layouts, alignments, batches, types of C, scalars, epilogues. */
 static wsgemm_gemm_desc drawn_desc(int device) {
-  const wsgemm_type type = halves[check_random_in(&dice, 0, 1)];
+  const wsgemm_type type = halves[check_random_in(&rng, 0, 1)];
   int64_t size[3];
   for (int i = 0; i < 3; i++) {
-    const int64_t turn = check_random_in(&dice, 0, 9);
+    const int64_t turn = check_random_in(&rng, 0, 9);
     size[i] = turn == 0  ? 1
-              : turn < 4 ? check_random_in(&dice, 1, 40)
-              : turn < 8 ? check_random_in(&dice, 1, 600)
-                         : 8 * check_random_in(&dice, 1, 1000);
+              : turn < 4 ? check_random_in(&rng, 1, 40)
+              : turn < 8 ? check_random_in(&rng, 1, 600)
+                         : 8 * check_random_in(&rng, 1, 1000);
   }
   wsgemm_gemm_desc d = device_desc(type, size[0], size[1], size[2], device);
-  const bool trans_a = check_random_in(&dice, 0, 1), trans_b = check_random_in(&dice, 0, 1),
-             by_rows = check_random_in(&dice, 0, 1);
+  const bool trans_a = check_random_in(&rng, 0, 1), trans_b = check_random_in(&rng, 0, 1), by_rows = check_random_in(&rng, 0, 1);
   d.layout = by_rows ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR;
   d.transa = trans_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS, d.transb = trans_b ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
   d.lda = trans_a != by_rows ? d.k : d.m, d.ldb = trans_b != by_rows ? d.n : d.k, d.ldc = by_rows ? d.n : d.m;
-  if (check_random_in(&dice, 0, 1)) d.lda += 1, d.a = (const char *)d.a + 2;
-  if (check_random_in(&dice, 0, 1)) d.ldb += 6, d.b = (const char *)d.b + 4;
-  d.type_c = types_c[check_random_in(&dice, 0, 2)];
-  d.beta.s = (float)check_random_in(&dice, 0, 1);
-  if (check_random_in(&dice, 0, 3) == 0) d.epilogue = WSGEMM_EPILOGUE_SILU;
-  if (check_random_in(&dice, 0, 3) == 0) d.residual = d.c, d.ld_residual = d.ldc;
-  if (check_random_in(&dice, 0, 3) == 0) {
-    d.batch_count = check_random_in(&dice, 2, 5), d.stride_a = d.stride_b = 16;
+  if (check_random_in(&rng, 0, 1)) d.lda += 1, d.a = (const char *)d.a + 2;
+  if (check_random_in(&rng, 0, 1)) d.ldb += 6, d.b = (const char *)d.b + 4;
+  d.type_c = types_c[check_random_in(&rng, 0, 2)];
+  d.beta.s = (float)check_random_in(&rng, 0, 1);
+  if (check_random_in(&rng, 0, 3) == 0) d.epilogue = WSGEMM_EPILOGUE_SILU;
+  if (check_random_in(&rng, 0, 3) == 0) d.residual = d.c, d.ld_residual = d.ldc;
+  if (check_random_in(&rng, 0, 3) == 0) {
+    d.batch_count = check_random_in(&rng, 2, 5), d.stride_a = d.stride_b = 16;
     d.stride_c = d.ldc * (by_rows ? d.m : d.n), d.stride_residual = d.stride_c;
   }
   return d;
@@ -60,7 +59,7 @@ CHILD_CASE(rows) {
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) fake.device[device].cc = ccs[device], fake.device[device].n_sms = 132;
   wsgemm_handle *plain = new_handle(WSGEMM_MATH_DEFAULT), *pedantic = new_handle(WSGEMM_MATH_PEDANTIC);
-  dice = check_random_from(190);
+  rng = check_random_from(190);
   int n_of_kind[3] = {0}; /* vectors, tiles, parts of k */
   for (int turn = 0; turn < N_DRAWN / check_scale(); turn++) {
     wsgemm_gemm_desc d = drawn_desc(turn % FAKE_N_DEVICES);
@@ -91,7 +90,7 @@ CHILD_CASE(forced_rows) {
     const ws_cuda_row *row = &gpu_rows[r];
     if (!type_is_half(row->type) || row->is_plain) continue;
     wsgemm_handle *h = handle_of_row(row);
-    wsgemm_gemm_desc d = row_desc(row, 304, 200, row->k_parts > 1 ? 2048 : 136, 0);
+    wsgemm_gemm_desc d = row_desc(row, 304, 200, row->cluster_splits > 1 ? 2048 : 136, 0);
     CHECK(row_of(launch_of(h, &d)) == row, "%s was forced, %s launched", row->name, fake.launch[0].kernel);
     REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const ws_cuda_row *got = row_of(launch_of(h, &d));
@@ -130,19 +129,19 @@ CHILD_CASE(parts_of_k) {
     const wsgemm_gemm_desc d = device_desc(halves[t], 512, 512, 4096, 0);
     const fake_launch *l = launch_of(h, &d);
     const ws_split_args split = l->args.split;
-    CHECK(is_fma16(row_of(l)) && is_split(l) && split.n_parts > 1 && split.sums && l->is_cooperative, "%s, %d parts", l->kernel,
-          split.n_parts);
+    CHECK(is_fma16(row_of(l)) && is_split(l) && split.n_splits > 1 && split.sums && l->is_cooperative, "%s, %d parts", l->kernel,
+          split.n_splits);
     size_t bytes = 0;
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS &&
-              bytes == (size_t)split.n_parts * 512 * (size_t)split.ld * sizeof(float),
-          "%zu bytes of workspace for %d parts", bytes, split.n_parts);
+              bytes == (size_t)split.n_splits * 512 * (size_t)split.ld * sizeof(float),
+          "%zu bytes of workspace for %d parts", bytes, split.n_splits);
     char *workspace = fake_alloc(FAKE_DEVICE, 0, bytes);
     REQUIRE(wsgemm_set_workspace(h, workspace, bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     CHECK(launch_of(h, &d)->args.split.sums == workspace, "not in the caller's workspace");
     REQUIRE(wsgemm_set_workspace(h, workspace, 256) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     l = launch_of(h, &d);
-    CHECK(is_fma16(row_of(l)) && is_split(l) && !l->args.split.sums && l->args.split.part_k == split.part_k, "in 256 bytes: %s",
-          l->kernel);
+    CHECK(is_fma16(row_of(l)) && is_split(l) && !l->args.split.sums && l->args.split.k_per_split == split.k_per_split,
+          "in 256 bytes: %s", l->kernel);
     REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes == 0, "invariant: %zu bytes of workspace", bytes);
     CHECK(is_fma16(row_of(launch_of(h, &d))) && strcmp(fake.launch[0].entry, "queue") == 0, "invariant: %s",
@@ -224,9 +223,9 @@ CHILD_CASE(tuning) {
   for (int i = 0; i < 2; i++) {
     d.math = i == 0 ? WSGEMM_MATH_DEFAULT : WSGEMM_MATH_PEDANTIC;
     const fake_launch *l = launch_of(NULL, &d);
-    CHECK(strstr(lines[i][1], row_of(l)->name) && l->args.grid.group == 5 + 2 * i &&
+    CHECK(strstr(lines[i][1], row_of(l)->name) && l->args.grid.swizzle == 5 + 2 * i &&
               explained_is(NULL, &d, "chosen_by", "tuning file"),
-          "%s: %s, in bands of %lld", lines[i][0], l->kernel, (long long)l->args.grid.group);
+          "%s: %s, in bands of %lld", lines[i][0], l->kernel, (long long)l->args.grid.swizzle);
   }
   wsgemm_handle *h =
       handle_of_row(gpu_row_named("hgemm_fma16_64x64x32_c1")); /* by name: the lines of its class, less their row */

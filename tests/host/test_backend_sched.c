@@ -61,7 +61,7 @@ static void check_grid(const ws_cuda_row *row, wsgemm_policy policy, int quantum
         "%s: the occupancy was asked for %d threads and %d bytes", row->name, l->planned_threads, l->planned_shared);
   const ws_tile_grid *g = &l->args.grid;
   CHECK(g->n_rows == (d.m + row->bm - 1) / row->bm && g->n_cols == (d.n + row->bn - 1) / row->bn && g->coarse == row->coarse &&
-            g->n_batch == 1 && g->group >= 1 && l->args.sched.n_items == n_items,
+            g->n_batch == 1 && g->swizzle >= 1 && l->args.sched.n_items == n_items,
         "%s: tiles", row->name);
   CHECK(is_static ? !l->args.sched.queue : queue_of(l) >= 0 && queue_of(l) < WS_N_STATES, "%s: queue", row->name);
   if (!is_static) CHECK(l->args.sched.quantum == (unsigned)quantum, "%s: quantum %u", row->name, l->args.sched.quantum);
@@ -289,11 +289,12 @@ CHILD_CASE(split_products) {
       const fake_launch *l = launch_of(h, &d);
       const ws_split_args *split = &l->args.split;
       const bool has_sums = turn < WS_N_SUMS || is_own;
-      CHECK(bytes == (size_t)split->n_parts * N * N *
+      CHECK(bytes == (size_t)split->n_splits * N * N *
                          (type_is_half((wsgemm_type)type) ? sizeof(float) : type_bytes((wsgemm_type)type)),
-            "%c: %zu bytes for %d parts", type_letter((wsgemm_type)type), bytes, split->n_parts);
-      CHECK(is_split(l) && split->n_parts > 1 && split->part_k * split->n_parts >= K && split->part_k * (split->n_parts - 1) < K,
-            "%s: %d parts of %lld", l->kernel, split->n_parts, (long long)split->part_k);
+            "%c: %zu bytes for %d parts", type_letter((wsgemm_type)type), bytes, split->n_splits);
+      CHECK(is_split(l) && split->n_splits > 1 && split->k_per_split * split->n_splits >= K &&
+                split->k_per_split * (split->n_splits - 1) < K,
+            "%s: %d parts of %lld", l->kernel, split->n_splits, (long long)split->k_per_split);
       CHECK(l->is_cooperative == has_sums && (split->sums != NULL) == has_sums && (split->barrier != NULL) == has_sums,
             "turn %d: sums %p, cooperative %d", turn, split->sums, l->is_cooperative);
       const long place = has_sums && !is_own ? (char *)split->sums - fake.sums[0] : 0;

@@ -24,8 +24,7 @@ static void check_operand(const ws_slice_operand *op, const ws_wgmma_operand *re
                           int64_t k, int64_t ld, bool along_k) {
   const int64_t length = along_k ? k : n_x, n_lines = along_k ? n_x : k;
   const fake_map map = held(&read->map);
-  CHECK(op->from == from && op->n_x == n_x && op->n_k == k && op->ld == ld && (op->along_k != 0) == along_k &&
-            op->n_products == 1,
+  CHECK(op->from == from && op->n_x == n_x && op->n_k == k && op->ld == ld && (op->along_k != 0) == along_k && op->n_batch == 1,
         "what is cut");
   CHECK((int64_t)op->n_chunks * op->chunk_k >= k && op->chunk_k % 64 == 0 && op->n_chunks <= WS_SLICE_CHUNKS &&
             (int64_t)(op->n_chunks - 1) * op->chunk_k < k,
@@ -54,12 +53,12 @@ CHILD_CASE(launches) {
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
     const fake_launch *maxima = &fake.launch[0], *slices = &fake.launch[1], *product = &fake.launch[2], *three = &fake.launch[3],
-                      *second = &fake.launch[4], *marked = &fake.launch[5];
+                      *second = &fake.launch[4], *fallback = &fake.launch[5];
     CHECK(strcmp(maxima->kernel, "maxima") == 0 && strcmp(slices->kernel, "sslices_2") == 0 &&
               row_of(product) == gpu_row_named(row_name) && strcmp(three->kernel, "sslices_3") == 0 && is_of(second, "bf16x6") &&
-              strcmp(marked->kernel, "smarked") == 0,
+              strcmp(fallback->kernel, "sfallback") == 0,
           "%s, %s, %s, %s, %s, %s", maxima->kernel, slices->kernel, product->kernel, three->kernel, second->kernel,
-          marked->kernel);
+          fallback->kernel);
     CHECK(memcmp(&maxima->slices, &slices->slices, sizeof slices->slices) == 0, "the two passes are told different things");
     const ws_slice_args *args = &slices->slices;
     check_operand(&args->operand[0], &product->wgmma.a, 2, d.a, d.m, d.k, d.lda, ops / 2 == 1);
@@ -71,21 +70,21 @@ CHILD_CASE(launches) {
     check_operand(&again->operand[0], &second->wgmma.a, 3, d.a, d.m, d.k, d.lda, ops / 2 == 1);
     check_operand(&again->operand[1], &second->wgmma.b, 3, d.b, d.n, d.k, d.ldb, ops % 2 == 0);
     for (int i = 0; i < 3; i++) {
-      const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : i == 1 ? &second->wgmma.scales : &marked->marked.scales;
+      const ws_wgmma_scales *s = i == 0 ? &product->wgmma.scales : i == 1 ? &second->wgmma.scales : &fallback->fallback.scales;
       CHECK(s->of_m == args->operand[0].scales && s->of_n == args->operand[1].scales && s->pitch_m == 0 && s->pitch_n == 0 &&
                 s->groups_m == args->operand[0].groups && s->groups_n == args->operand[1].groups && s->groups_pitch_m == 0 &&
                 s->state_m == args->operand[0].state && s->state_n == args->operand[1].state,
             "scales");
     }
-    CHECK(marked->args.a.data == d.a && marked->args.b.data == d.b && marked->args.c == d.c &&
-              marked->args.sched.n_items == (uint32_t)(((d.m + 63) / 64) * ((d.n + 63) / 64)),
+    CHECK(fallback->args.a.data == d.a && fallback->args.b.data == d.b && fallback->args.c == d.c &&
+              fallback->args.sched.n_items == (uint32_t)(((d.m + 63) / 64) * ((d.n + 63) / 64)),
           "what is computed again");
     CHECK(product->wgmma.c_data == d.c && product->wgmma.m == d.m && product->wgmma.n == d.n && product->wgmma.k == d.k, "C");
   }
   wsgemm_destroy(h);
 }
 
-/* Complex numbers: as reals, twice the rows of C and twice the k. What is cut are floats as they stand in memory. */
+/* Complex numbers: as reals, twice the rows of C and twice the k. What is cut are floats as they are in memory. */
 static void check_complex_operand(const ws_slice_operand *op, const ws_wgmma_operand *read, int n_slices, bool is_a, bool along_k,
                                   int64_t n, int64_t k, int64_t ld) {
   const int64_t n_given = is_a ? 2 * n : n, length = along_k ? 2 * k : n_given, n_lines = along_k ? n_given : 2 * k;
@@ -116,7 +115,7 @@ CHILD_CASE(complex_numbers) {
     const fake_launch *l = fake.launch;
     CHECK(strcmp(l[0].kernel, "maxima") == 0 && strcmp(l[1].kernel, "cslices_2") == 0 && row_of(&l[2])->type == WSGEMM_C32 &&
               is_of(&l[2], "f16x3") && strcmp(l[3].kernel, "cslices_3") == 0 && row_of(&l[4])->type == WSGEMM_C32 &&
-              is_of(&l[4], "bf16x6") && strcmp(l[5].kernel, "cmarked") == 0,
+              is_of(&l[4], "bf16x6") && strcmp(l[5].kernel, "cfallback") == 0,
           "%s, %s, %s, %s, %s, %s", l[0].kernel, l[1].kernel, l[2].kernel, l[3].kernel, l[4].kernel, l[5].kernel);
     for (int at = 1; at <= 3; at += 2) {
       const ws_slice_operand *op = l[at].slices.operand;
@@ -132,8 +131,8 @@ CHILD_CASE(complex_numbers) {
     size_t bytes = 0;
     CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     check_memory(&l[1].slices, fake.copies[0], (int64_t)bytes);
-    CHECK(l[5].marked.gemm.m == d.m && l[5].marked.gemm.k == d.k && l[5].marked.gemm.a.data == d.a && l[5].marked.counts_a &&
-              l[5].marked.counts_b,
+    CHECK(l[5].fallback.gemm.m == d.m && l[5].fallback.gemm.k == d.k && l[5].fallback.gemm.a.data == d.a &&
+              l[5].fallback.counts_a && l[5].fallback.counts_b,
           "what is computed again");
     d.c = (float *)d.c + 1; /* aligned to its real parts only */
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -234,7 +233,7 @@ CHILD_CASE(chunks) {
     for (int64_t m = m_first; m < m_first + product->m; m += SIDE)
       for (int64_t n = n_first; n < n_first + product->n; n += SIDE) times[m / SIDE][n / SIDE]++;
     const bool new_a = !args->operand[0].is_again;
-    n_counted_a += fake.launch[i + 5].marked.counts_a != 0, n_counted_b += fake.launch[i + 5].marked.counts_b != 0;
+    n_counted_a += fake.launch[i + 5].fallback.counts_a != 0, n_counted_b += fake.launch[i + 5].fallback.counts_b != 0;
     CHECK(fake.launch[i].slices.operand[0].is_again == args->operand[0].is_again &&
               fake.launch[i + 3].slices.operand[0].is_again == args->operand[0].is_again,
           "what is cut again");
@@ -264,10 +263,10 @@ CHILD_CASE(batches) {
   REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == N_LAUNCHES, "%s", wsgemm_last_error());
   const ws_slice_args *args = &fake.launch[1].slices;
   const ws_wgmma_args *product = &fake.launch[2].wgmma;
-  CHECK(args->operand[0].n_products == 5 && args->operand[0].stride == 8192 && held(&product->a.map).dims[2] == 10 &&
+  CHECK(args->operand[0].n_batch == 5 && args->operand[0].stride == 8192 && held(&product->a.map).dims[2] == 10 &&
             product->a.batch_step == 2 && product->scales.pitch_m == args->operand[0].scales_pitch,
         "A: 5 products");
-  CHECK(args->operand[1].n_products == 1 && held(&product->b.map).dims[2] == 2 && product->b.batch_step == 0 &&
+  CHECK(args->operand[1].n_batch == 1 && held(&product->b.map).dims[2] == 2 && product->b.batch_step == 0 &&
             product->scales.pitch_n == 0,
         "B: one for all");
   wsgemm_destroy(h);
@@ -286,7 +285,7 @@ CHILD_CASE(residual_in_c) {
     if (given) REQUIRE(wsgemm_set_workspace(h, workspace, bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS && fake.n_launches == 1 + N_LAUNCHES + 1, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
-    const ws_pitch_operand *copy = &fake.launch[0].pitch.operand[0];
+    const ws_align_copy_operand *copy = &fake.launch[0].pitch.operand[0];
     const char *memory = given ? workspace : fake.copies[0];
     const int64_t copied = copy->pitch * copy->n_lines * 2;
     CHECK(copy->from == d.c && (const char *)copy->to == memory, "the copy");
@@ -363,7 +362,7 @@ CHILD_CASE(fallback_count) {
         "device -1");
   CHECK(wsgemm_get_fallback_count(NULL, 0, NULL) == WSGEMM_INVALID_POINTER, "no place for the count");
   CHECK(fake.n_calls == 0, "the driver was called");
-  fake.n_marked[0] = 77;
+  fake.n_fallback[0] = 77;
   wsgemm_handle *h = forced(row_name);
   const wsgemm_gemm_desc d = single_desc(WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 128);
   const CUcontext context = fake_current();

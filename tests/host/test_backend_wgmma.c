@@ -40,13 +40,13 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
                            int64_t ldb) {
   const ws_cuda_row *row = row_of(l);
   const bool a_k = d->transa != WSGEMM_NO_TRANS, b_k = d->transb == WSGEMM_NO_TRANS;
-  const int a_lines = (row->bm + 63) / 64 * 64 / (row->cluster / row->k_parts), b_lines = row->bn * row->coarse;
+  const int a_lines = (row->bm + 63) / 64 * 64 / (row->cluster / row->cluster_splits), b_lines = row->bn * row->coarse;
   check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, a_k ? a_lines : 64);
   check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, b_k ? b_lines : 64);
   CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
-  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster / row->k_parts, "items of all blocks of a cluster");
+  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster / row->cluster_splits, "items of all blocks of a cluster");
 }
 
 CHILD_CASE(maps) {
@@ -128,10 +128,9 @@ CHILD_CASE(batches) {
         "A backwards");
 }
 
-static void is_copy(const ws_pitch_operand *op, const fake_map *map, const void *from, int64_t length, int64_t n_lines,
+static void is_copy(const ws_align_copy_operand *op, const fake_map *map, const void *from, int64_t length, int64_t n_lines,
                     int64_t ld) {
-  CHECK(op->from == from && op->length == length && op->n_lines == n_lines && op->ld == ld && op->n_products == 1,
-        "what is copied");
+  CHECK(op->from == from && op->length == length && op->n_lines == n_lines && op->ld == ld && op->n_batch == 1, "what is copied");
   CHECK((uintptr_t)op->to == map->address && op->pitch % 64 == 0 && op->pitch >= length &&
             map->strides[0] == (uint64_t)op->pitch * 2 && map->dims[0] == (uint64_t)length && map->dims[1] == (uint64_t)n_lines,
         "the map of the copy");
@@ -151,9 +150,9 @@ CHILD_CASE(copies) {
     REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
     const fake_launch *copy = &fake.launch[0], *l = &fake.launch[1];
-    REQUIRE(strcmp(copy->kernel, "pitch") == 0 && is_wgmma(l), "%s, %s", copy->kernel, l->kernel);
+    REQUIRE(strcmp(copy->kernel, "align_copy") == 0 && is_wgmma(l), "%s, %s", copy->kernel, l->kernel);
     const fake_map a = held(&l->wgmma.a.map), b = held(&l->wgmma.b.map);
-    const ws_pitch_operand *ops = copy->pitch.operand;
+    const ws_align_copy_operand *ops = copy->pitch.operand;
     CHECK((ops[0].n_lines > 0) == ((which & 1) != 0) && (ops[1].n_lines > 0) == ((which & 2) != 0),
           "what needs no copy is copied");
     if (which & 1) is_copy(&ops[0], &a, d.a, d.m, d.k, d.lda);
@@ -232,7 +231,7 @@ CHILD_CASE(parts_of_k_in_chunks) {
     for (int64_t k = 2048; k <= 8192; k *= 2) {
       wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, side, side, k);
       wsgemm_handle *h = NULL;
-      int k_parts = 0;
+      int cluster_splits = 0;
       size_t bytes = 0;
       d.lda++, d.ldb++;
       REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s",
@@ -243,9 +242,10 @@ CHILD_CASE(parts_of_k_in_chunks) {
                 "%s", wsgemm_last_error());
         for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) {
           if (!is_wgmma(&fake.launch[i])) continue;
-          if (part == 1) k_parts = row_of(&fake.launch[i])->k_parts;
-          CHECK(row_of(&fake.launch[i])->k_parts == k_parts, "side %lld, k %lld, 1/%d of the memory: %s, not %d parts",
-                (long long)side, (long long)k, part, fake.launch[i].kernel, k_parts);
+          if (part == 1) cluster_splits = row_of(&fake.launch[i])->cluster_splits;
+          CHECK(row_of(&fake.launch[i])->cluster_splits == cluster_splits,
+                "side %lld, k %lld, 1/%d of the memory: %s, not %d parts", (long long)side, (long long)k, part,
+                fake.launch[i].kernel, cluster_splits);
         }
       }
       wsgemm_destroy(h);
@@ -263,11 +263,11 @@ CHILD_CASE(odd_strides) {
   REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   int n_copies = 0;
   for (int i = 0; i < fake.n_launches; i++) {
-    const ws_pitch_operand *op = &fake.launch[i].pitch.operand[0];
+    const ws_align_copy_operand *op = &fake.launch[i].pitch.operand[0];
     const char *to = op->to;
     if (op->n_lines == 0) continue;
     n_copies++;
-    CHECK(to >= fake.copies[0] && to + op->pitch * op->n_lines * op->n_products * 2 <= fake.copies[0] + WS_COPIES_BYTES,
+    CHECK(to >= fake.copies[0] && to + op->pitch * op->n_lines * op->n_batch * 2 <= fake.copies[0] + WS_COPIES_BYTES,
           "launch %d copies beyond the memory for it", i);
   }
   CHECK(n_copies > 0, "no copies");
@@ -293,13 +293,13 @@ CHILD_CASE(parts_of_k) {
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 2048);
   const fake_launch *l = launch_of(h, &d);
-  CHECK(row_of(l)->k_parts == 2 && l->grid[0] == 2 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
+  CHECK(row_of(l)->cluster_splits == 2 && l->grid[0] == 2 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
   check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
   d.k = 2047, d.lda = 16, d.ldb = 2048;
-  CHECK(row_of(launch_of(h, &d))->k_parts == 1, "parts of a short k");
+  CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "parts of a short k");
   d.k = 2048;
   REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
-  CHECK(row_of(launch_of(h, &d))->k_parts == 1, "parts of k in invariant mode");
+  CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "parts of k in invariant mode");
   wsgemm_destroy(h);
 }
 
@@ -315,7 +315,7 @@ CHILD_CASE(rows_by_store) {
       wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, sizes[i][0], sizes[i][1], sizes[i][2]);
       for (d.beta.s = 0; d.beta.s < 2; d.beta.s++) {
         CHECK(explained_is(NULL, &d, "chosen_by", chosen_by[i]), "beta = %g: not by the %s", d.beta.s, chosen_by[i]);
-        CHECK(row_of(launch_of(NULL, &d))->turns == (d.beta.s != 0), "beta = %g: %s", d.beta.s, fake.launch[0].kernel);
+        CHECK(row_of(launch_of(NULL, &d))->ping_pong == (d.beta.s != 0), "beta = %g: %s", d.beta.s, fake.launch[0].kernel);
       }
     }
 }

@@ -133,9 +133,9 @@ template <class Config> void banks(const char *name) {
 
 /* ---- Products ---------------------------------------------------------------------------------------------------------------------- */
 
-struct check_random dice;
+struct check_random rng;
 
-int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
+int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
 /* Bits of an element. `fill` 0: of all magnitudes that keep products and sums finite, with many subnormal numbers; 1: with few Inf and NaN;
  * 2: so small that (of bfloat16) products underflow, mostly to zeros of either sign. */
@@ -228,7 +228,7 @@ void run(const char *name, const problem &p, bool is_backwards, int64_t k_first,
     }
 }
 
-/* C as it stands in memory. */
+/* C as it is in memory. */
 struct matrix_c {
   std::vector<unsigned char> memory;
   ws::half_c first;
@@ -302,21 +302,21 @@ template <class Config> void one_product(const char *name, bool a_k, bool b_k, i
 }
 
 template <class Config> void products(const char *name) {
-  dice = check_random_from(180);
+  rng = check_random_from(180);
   for (int layout = 0; layout < 4; layout++)
     for (int turn = 0; turn < 24 / check_scale(); turn++) one_product<Config>(name, layout & 1, layout & 2, turn);
 }
 
 /* Parts of k, as split_k.cuh has them summed: each part is a chain of its own, and they are added in their order. */
 template <class Config> void parts(const char *name) {
-  dice = check_random_from(181);
+  rng = check_random_from(181);
   for (int turn = 0; turn < 24 / check_scale(); turn++) {
     problem p = drawn_problem<Config>(turn & 1, turn & 2, turn % 3 == 1 ? 2 : 0);
-    const int64_t ld = (p.m + 3) / 4 * 4, part_k = Config::bk * drawn(1, 2);
+    const int64_t ld = (p.m + 3) / 4 * 4, k_per_split = Config::bk * drawn(1, 2);
     std::vector<ws::sum_vector<Config>> total(size_t(ld * p.n / 4));
     float *const first = total.data()->e;
-    for (int64_t k_first = 0; k_first < p.k; k_first += part_k)
-      run<Config>(name, p, turn % 3 == 0, k_first, ws_min(part_k, p.k - k_first), [&](int64_t m_first, int64_t n_first) {
+    for (int64_t k_first = 0; k_first < p.k; k_first += k_per_split)
+      run<Config>(name, p, turn % 3 == 0, k_first, ws_min(k_per_split, p.k - k_first), [&](int64_t m_first, int64_t n_first) {
         const ws::output<Config> out = {first + m_first + n_first * ld, ld, true, {false, false}};
         return ws::output_total<Config>{out, k_first == 0};
       });
@@ -324,8 +324,8 @@ template <class Config> void parts(const char *name) {
     for (int64_t j = 0; j < p.n; j++)
       for (int64_t i = 0; i < p.m; i++) {
         float wanted = 0; /* no sum is -0 */
-        for (int64_t k_first = 0; k_first < p.k; k_first += part_k)
-          wanted += chain<typename Config::type>(p, i, j, k_first, ws_min(part_k, p.k - k_first));
+        for (int64_t k_first = 0; k_first < p.k; k_first += k_per_split)
+          wanted += chain<typename Config::type>(p, i, j, k_first, ws_min(k_per_split, p.k - k_first));
         n_wrong += !same_bits(first[i + j * ld], wanted);
       }
     CHECK(n_wrong == 0, "%s, turn %d: %d elements are wrong", name, turn, n_wrong);

@@ -3,7 +3,7 @@
  * ever. Places, parities and the beginning of a turn are not written here: every thread's steps are recorded from cuda/mainloop/pipeline.cuh,
  * which the kernel runs. As in the kernel, a waiter knows no more than the parity of its round.
  *
- * Also that the model finds what it is for: without `begun` (begin_turn) a consumer takes the round before its own, which it did not watch, for
+ * Also that the model finds what it is for: without `begun` (begin_item) a consumer takes the round before its own, which it did not watch, for
  * its own; and if one warp of a consumer says it has begun before the others know that they may, these can wait for ever. */
 #include <algorithm>
 #include <array>
@@ -70,7 +70,7 @@ struct recorder {
   }
 };
 
-/* The policy of ping_pong::begin_turn; nth: the k block, of all, that the consumer is about to read. */
+/* The policy of ping_pong::begin_item; nth: the k block, of all, that the consumer is about to read. */
 struct recorded_barriers {
   recorder &r;
   int nth;
@@ -117,11 +117,11 @@ template <int N_STAGES> std::vector<step> consumer_steps(const protocol &p, int 
     if (warp == 0) r.count(heard + slot.place);
     slot.advance();
     if (item == p.n_items) break;
-    if (!ws::ping_pong::is_turn_of<n_consumers>(turn++, consumer)) {
+    if (!ws::ping_pong::owns_item<n_consumers>(turn++, consumer)) {
       stage.advance(p.n_k);
       continue;
     }
-    if (p.begun != begun_by::nobody) ws::ping_pong::begin_turn<n_consumers>(recorded_barriers{r, item * p.n_k}, turn - 1, stage);
+    if (p.begun != begun_by::nobody) ws::ping_pong::begin_item<n_consumers>(recorded_barriers{r, item * p.n_k}, turn - 1, stage);
     r.meet(); /* a warpgroup multiplies together; its first warp stands for it */
     int before = -1;
     for (int k_block = 0; k_block < p.n_k; k_block++, stage.advance()) {

@@ -43,7 +43,7 @@ template <int SLICES> void check_four(const float (&x)[4], int exponent, int *n_
   const ws::slice_place place(op, 0, SLICES, 0, 0);
   const float factor = std::ldexp(1.0f, exponent), scale[4] = {factor, factor, factor, factor};
   bool fit[4] = {true, true, true, true};
-  ws::cut_four<SLICES, false>(place, 0, x, scale, fit);
+  ws::split_four<SLICES, false>(place, 0, x, scale, fit);
   for (int j = 0; j < 4; j++) {
     double rest = double(x[j]) * factor;
     for (int s = 0; s < SLICES; s++) {

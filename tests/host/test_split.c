@@ -12,32 +12,32 @@ static ws_problem problem(int type, int64_t m, int64_t n, int64_t k, int64_t bat
 static void check_split(const ws_problem *p, int n_sms, bool takes_fma) {
   const ws_split split = ws_split_for(p, n_sms, takes_fma);
   const long long m = p->m, n = p->n, k = p->k;
-  if (split.n_parts == 1) {
-    CHECK(split.part_k == k && split.bytes == 0, "%lld x %lld x %lld, whole: a part of %lld, %lld bytes", m, n, k,
-          (long long)split.part_k, (long long)split.bytes);
+  if (split.n_splits == 1) {
+    CHECK(split.k_per_split == k && split.bytes == 0, "%lld x %lld x %lld, whole: a part of %lld, %lld bytes", m, n, k,
+          (long long)split.k_per_split, (long long)split.bytes);
     return;
   }
-  CHECK(split.n_parts > 1 && (split.n_parts - 1) * split.part_k < k && k <= split.n_parts * split.part_k &&
-            split.part_k % 64 == 0,
-        "%lld x %lld x %lld: %lld parts of %lld", m, n, k, (long long)split.n_parts, (long long)split.part_k);
+  CHECK(split.n_splits > 1 && (split.n_splits - 1) * split.k_per_split < k && k <= split.n_splits * split.k_per_split &&
+            split.k_per_split % 64 == 0,
+        "%lld x %lld x %lld: %lld parts of %lld", m, n, k, (long long)split.n_splits, (long long)split.k_per_split);
   CHECK(split.ld >= m && split.ld % 4 == 0, "%lld x %lld: ld %lld", m, n, (long long)split.ld);
-  CHECK(split.bytes == split.n_parts * p->batch_count * n * split.ld * sum_bytes[p->a.type] && split.bytes <= WS_SUMS_BYTES,
-        "%lld x %lld x %lld, %lld parts: %lld bytes", m, n, k, (long long)split.n_parts, (long long)split.bytes);
+  CHECK(split.bytes == split.n_splits * p->batch_count * n * split.ld * sum_bytes[p->a.type] && split.bytes <= WS_SUMS_BYTES,
+        "%lld x %lld x %lld, %lld parts: %lld bytes", m, n, k, (long long)split.n_splits, (long long)split.bytes);
 }
 
 static void drawn(void) {
-  struct check_random dice = check_random_from(70);
+  struct check_random rng = check_random_from(70);
   static const int n_sms[] = {1, 20, 108, 132, 148};
   int n_cut = 0;
   for (int i = 0; i < 40000 / check_scale(); i++) {
     const int64_t most = i % 2 ? 64 : 1500;
-    ws_problem p = problem(i % N_SPLIT_TYPES, check_random_in(&dice, 1, most), check_random_in(&dice, 1, most),
-                           check_random_in(&dice, 1, i % 3 ? 3000 : 200000), check_random_in(&dice, 1, i % 5 ? 1 : 40));
+    ws_problem p = problem(i % N_SPLIT_TYPES, check_random_in(&rng, 1, most), check_random_in(&rng, 1, most),
+                           check_random_in(&rng, 1, i % 3 ? 3000 : 200000), check_random_in(&rng, 1, i % 5 ? 1 : 40));
     if (i % 7 == 0) p.m = 1;
     if (i % 11 == 0) p.n = 1;
     p.a.trans = i % 13 < 6, p.b.trans = i % 17 < 8;
     for (int takes_fma = 0; takes_fma < 2; takes_fma++) check_split(&p, n_sms[i % 5], takes_fma);
-    n_cut += ws_split_for(&p, n_sms[i % 5], false).n_parts > 1;
+    n_cut += ws_split_for(&p, n_sms[i % 5], false).n_splits > 1;
   }
   CHECK(n_cut > 4000 / check_scale(), "only %d were cut", n_cut);
 }
@@ -55,9 +55,9 @@ static void known(void) {
       const int type = way / 2;
       const bool takes_fma = way % 2;
       const ws_problem p = problem(type, known[i].m, known[i].n, known[i].k, 1);
-      CHECK((ws_split_for(&p, 132, takes_fma).n_parts > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",
+      CHECK((ws_split_for(&p, 132, takes_fma).n_splits > 1) == known[i].is_cut, "%lld x %lld x %lld, type %d: %lld parts",
             (long long)known[i].m, (long long)known[i].n, (long long)known[i].k, type,
-            (long long)ws_split_for(&p, 132, takes_fma).n_parts);
+            (long long)ws_split_for(&p, 132, takes_fma).n_splits);
     }
 }
 
@@ -69,11 +69,11 @@ static void by_multiply_adds(void) {
     const ws_split split = ws_split_for(&p, 132, true), whole = ws_split_for(&p, 132, false),
                    s = ws_split_for(&of_floats, 132, false);
     if (type == WSGEMM_F16 || type == WSGEMM_BF16)
-      CHECK(split.n_parts == s.n_parts && split.bytes == s.bytes && split.n_parts > whole.n_parts,
-            "type %d: %lld parts, not %lld", type, (long long)split.n_parts, (long long)s.n_parts);
+      CHECK(split.n_splits == s.n_splits && split.bytes == s.bytes && split.n_splits > whole.n_splits,
+            "type %d: %lld parts, not %lld", type, (long long)split.n_splits, (long long)s.n_splits);
     else
-      CHECK(split.n_parts == whole.n_parts, "type %d: %lld parts, not %lld", type, (long long)split.n_parts,
-            (long long)whole.n_parts);
+      CHECK(split.n_splits == whole.n_splits, "type %d: %lld parts, not %lld", type, (long long)split.n_splits,
+            (long long)whole.n_splits);
   }
 }
 

@@ -26,7 +26,7 @@ WORDS = {
     r"\bsweeps?\b": "macro-kernel",
     r"\bpitch\b": "align copy",
     r"\b(?:cut|cuts) into (?:\w+ )?slices": "split into slices",
-    r"as they stand\b": "as they are",
+    r"as they are\b": "as they are",
 }
 MOST_README_LINES = 140  # that are written by hand
 HEADINGS = ["Quick start", "Performance", "Numerical guarantees", "Scheduling", "Tuning", "Limits"]

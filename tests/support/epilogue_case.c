@@ -72,7 +72,7 @@ static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y; }
 
 struct epilogue_stage epilogue_stage_new(int64_t most, int64_t most_k, unsigned long long salt) {
   const size_t line = (size_t)(most + MAX_PAD), operand = line * (size_t)(most_k + MAX_PAD), results = line * line * MOST_BATCH;
-  struct epilogue_stage stage = {.dice = check_random_from(salt)};
+  struct epilogue_stage stage = {.rng = check_random_from(salt)};
   for (int part = 0; part < N_PARTS; part++) stage.arena[part] = arena_new((part <= PART_B ? operand : results) * sizeof(double));
   stage.residual = malloc(results * sizeof(double));
   REQUIRE(stage.residual != NULL, "memory");
@@ -115,9 +115,9 @@ static double get_of(const struct matrix *vectors, int64_t batch, int64_t i) {
   return re;
 }
 
-static void fill(struct check_random *dice, const struct matrix *x, double scale) {
+static void fill(struct check_random *rng, const struct matrix *x, double scale) {
   for (int64_t i = 0; i < x->rows; i++)
-    for (int64_t j = 0; j < x->cols; j++) matrix_set(x, i, j, scale * check_random_unit(dice), 0);
+    for (int64_t j = 0; j < x->cols; j++) matrix_set(x, i, j, scale * check_random_unit(rng), 0);
 }
 
 static bool is_trans(wsgemm_op op) { return op == WSGEMM_TRANS; }
@@ -131,24 +131,24 @@ static bool reads_c(const wsgemm_gemm_desc *d) {
 struct epilogue_case epilogue_case_draw(struct epilogue_stage *stage, int pair, int activation, wsgemm_layout layout, int64_t m,
                                         int64_t n, int64_t k) {
   static const double alphas[] = {1, 0.75, 0}, betas[] = {0, 1, -0.5}, scales[] = {1, 1, 0.5, -3, 0.3};
-  struct check_random *dice = &stage->dice;
+  struct check_random *rng = &stage->rng;
   const wsgemm_type type = type_pairs[pair][0];
-  const wsgemm_op op_a = all_ops[check_random_in(dice, 0, 1)], op_b = all_ops[check_random_in(dice, 0, 1)];
+  const wsgemm_op op_a = all_ops[check_random_in(rng, 0, 1)], op_b = all_ops[check_random_in(rng, 0, 1)];
   struct epilogue_case x = {.d = gemm_desc(type, layout, op_a, op_b, m, n, k)};
   x.d.type_c = type_pairs[pair][1];
   x.d.epilogue = activations[activation];
-  x.d.alpha = scalar_make(type, alphas[check_random_in(dice, 0, 2)], 0);
-  x.d.beta = scalar_make(type, betas[check_random_in(dice, 0, 2)], 0);
-  x.d.batch_count = check_random_in(dice, 0, 3) ? 1 : check_random_in(dice, 1, MOST_BATCH);
-  x.has_bias = check_random_in(dice, 0, 2) > 0, x.has_sums = check_random_in(dice, 0, 1);
-  x.has_residual = check_random_in(dice, 0, 1), x.residual_is_c = x.has_residual && check_random_in(dice, 0, 1);
+  x.d.alpha = scalar_make(type, alphas[check_random_in(rng, 0, 2)], 0);
+  x.d.beta = scalar_make(type, betas[check_random_in(rng, 0, 2)], 0);
+  x.d.batch_count = check_random_in(rng, 0, 3) ? 1 : check_random_in(rng, 1, MOST_BATCH);
+  x.has_bias = check_random_in(rng, 0, 2) > 0, x.has_sums = check_random_in(rng, 0, 1);
+  x.has_residual = check_random_in(rng, 0, 1), x.residual_is_c = x.has_residual && check_random_in(rng, 0, 1);
   for (int part = 0; part < N_PARTS; part++) {
-    x.pad[part] = (int)(check_random_in(dice, 0, 1) * check_random_in(dice, 1, MAX_PAD));
-    x.place[part] = (enum place)check_random_in(dice, 0, 2);
+    x.pad[part] = (int)(check_random_in(rng, 0, 1) * check_random_in(rng, 1, MAX_PAD));
+    x.place[part] = (enum place)check_random_in(rng, 0, 2);
   }
-  x.d.bias_per = (wsgemm_bias)check_random_in(dice, 0, 1);
-  x.d.type_bias = type_is_half(x.d.type_c) && check_random_in(dice, 0, 1) ? WSGEMM_F32 : x.d.type_c;
-  x.d.out_scale = scales[check_random_in(dice, 0, 4)];
+  x.d.bias_per = (wsgemm_bias)check_random_in(rng, 0, 1);
+  x.d.type_bias = type_is_half(x.d.type_c) && check_random_in(rng, 0, 1) ? WSGEMM_F32 : x.d.type_c;
+  x.d.out_scale = scales[check_random_in(rng, 0, 4)];
   return x;
 }
 
@@ -173,7 +173,7 @@ static void make_plain(struct epilogue_stage *stage, wsgemm_handle *handle, stru
 }
 
 void epilogue_case_store(struct epilogue_stage *stage, wsgemm_handle *handle, struct epilogue_case *x) {
-  struct check_random *dice = &stage->dice;
+  struct check_random *rng = &stage->rng;
   struct matrix *stored = x->stored;
   wsgemm_gemm_desc *d = &x->d;
   const int64_t rows_a = is_trans(d->transa) ? d->k : d->m, cols_a = is_trans(d->transa) ? d->m : d->k;
@@ -184,20 +184,20 @@ void epilogue_case_store(struct epilogue_stage *stage, wsgemm_handle *handle, st
   stored[PART_A] = matrix_place(&stage->arena[PART_A], d->type_a, d->layout, rows_a, cols_a, d->lda, x->place[PART_A]);
   stored[PART_B] = matrix_place(&stage->arena[PART_B], d->type_a, d->layout, rows_b, cols_b, d->ldb, x->place[PART_B]);
   stored[PART_C] = batch_place(stage, x, PART_C, d->type_c, d->ldc);
-  fill(dice, &stored[PART_A], 1), fill(dice, &stored[PART_B], 1);
+  fill(rng, &stored[PART_A], 1), fill(rng, &stored[PART_B], 1);
   d->a = stored[PART_A].elements, d->b = stored[PART_B].elements, d->c = stored[PART_C].elements;
   d->stride_a = d->stride_b = 0, d->stride_c = batch_stride(d, d->ldc);
   stored[PART_BIAS] = vectors_place(stage, x, PART_BIAS, d->type_bias, d->bias_per == WSGEMM_BIAS_PER_ROW ? d->m : d->n);
-  fill(dice, &stored[PART_BIAS], 2);
+  fill(rng, &stored[PART_BIAS], 2);
   if (x->has_bias) d->bias = stored[PART_BIAS].elements, d->stride_bias = stored[PART_BIAS].ld;
   stored[PART_RESIDUAL] = x->residual_is_c ? stored[PART_C] : batch_place(stage, x, PART_RESIDUAL, d->type_c, d->ld_residual);
-  if (!x->residual_is_c) fill(dice, &stored[PART_RESIDUAL], 3);
+  if (!x->residual_is_c) fill(rng, &stored[PART_RESIDUAL], 3);
   if (x->has_residual) d->residual = stored[PART_RESIDUAL].elements, d->stride_residual = batch_stride(d, d->ld_residual);
   stored[PART_SUMS] = vectors_place(stage, x, PART_SUMS, type_of_sums(d->type_c), d->n);
   matrix_store_nan(&stored[PART_SUMS]);
   if (x->has_sums) d->column_sums = stored[PART_SUMS].elements, d->stride_column_sums = stored[PART_SUMS].ld;
   if (reads_c(d) || (x->has_residual && x->residual_is_c))
-    fill(dice, &stored[PART_C], 3);
+    fill(rng, &stored[PART_C], 3);
   else
     matrix_store_nan(&stored[PART_C]);
   make_plain(stage, handle, x);
@@ -314,8 +314,8 @@ void epilogue_against_steps(void) {
       for (int layout = 0; layout < 2; layout++)
         for (int turn = 0; turn < 60 / check_scale() + 3; turn++) {
           const int most = turn % 8 == 0 ? 11 : 6;
-          const int64_t m = sizes[check_random_in(&stage.dice, 0, most)], n = sizes[check_random_in(&stage.dice, 0, most)];
-          const int64_t k = ks[check_random_in(&stage.dice, 0, 5)];
+          const int64_t m = sizes[check_random_in(&stage.rng, 0, most)], n = sizes[check_random_in(&stage.rng, 0, most)];
+          const int64_t k = ks[check_random_in(&stage.rng, 0, 5)];
           struct epilogue_case x = epilogue_case_draw(&stage, pair, act, all_layouts[layout], m, n, k);
           if (!epilogue_case_run(&stage, NULL, &x)) break;
         }
@@ -326,14 +326,13 @@ void epilogue_against_steps(void) {
 
 enum { N_VALUES = 65536, SIDE = 256 };
 
-static void draw_values(struct check_random *dice, const struct matrix *x, bool with_nan) {
+static void draw_values(struct check_random *rng, const struct matrix *x, bool with_nan) {
   static const double strange[] = {0, -0.0, INFINITY, -INFINITY, 1e30, -1e30, -40, 40, -50, 50, -87.5, -104, -745, -800.5, 1e-40};
   enum { N_STRANGE = sizeof strange / sizeof strange[0] };
   for (int64_t i = 0; i < N_VALUES; i++) {
-    double z = ldexp(check_random_unit(dice), (int)check_random_in(dice, -150, 12));
+    double z = ldexp(check_random_unit(rng), (int)check_random_in(rng, -150, 12));
     if (i % 8 == 0)
-      z = x->type == WSGEMM_F64 ? ldexp(check_random_unit(dice), (int)check_random_in(dice, -1074, 1024))
-                                : strange[i % N_STRANGE];
+      z = x->type == WSGEMM_F64 ? ldexp(check_random_unit(rng), (int)check_random_in(rng, -1074, 1024)) : strange[i % N_STRANGE];
     if (i < N_STRANGE) z = strange[i];
     if (i == N_STRANGE) z = type_largest(x->type);
     if (i == N_STRANGE + 1) z = type_least(x->type);
@@ -368,7 +367,7 @@ static void judge_activations(const wsgemm_gemm_desc *d, const struct matrix *be
 void epilogue_whole_range(void) {
   struct arena places[3];
   struct matrix before;
-  struct check_random dice = check_random_from(161);
+  struct check_random rng = check_random_from(161);
   for (int i = 0; i < 3; i++) places[i] = arena_new(N_VALUES * sizeof(double));
   unsigned char *values = malloc(N_VALUES * sizeof(double));
   REQUIRE(values != NULL, "memory");
@@ -382,8 +381,8 @@ void epilogue_whole_range(void) {
         const struct matrix a = matrix_place(&places[0], type, d.layout, m, k, m, PLACE_END),
                             b = matrix_place(&places[1], type, d.layout, k, n, d.ldb, PLACE_END),
                             c = matrix_place(&places[2], type_c, d.layout, N_VALUES, 1, N_VALUES, PLACE_END);
-        fill(&dice, &a, 0), fill(&dice, &b, 0);
-        draw_values(&dice, &c, with_nan);
+        fill(&rng, &a, 0), fill(&rng, &b, 0);
+        draw_values(&rng, &c, with_nan);
         memcpy(values, c.elements, matrix_extent_bytes(&c));
         before = c, before.elements = values;
         d.type_c = type_c, d.beta = scalar_make(type, 1, 0), d.epilogue = activations[act];
@@ -402,7 +401,7 @@ void epilogue_whole_range(void) {
 void epilogue_spreading(void) {
   enum { N = 6, M = 3, COLUMNS = 4 };
   struct arena places[N];
-  struct check_random dice = check_random_from(164);
+  struct check_random rng = check_random_from(164);
   for (int i = 0; i < N; i++) places[i] = arena_new(4096);
   for (int pair = 0; pair < N_TYPE_PAIRS; pair++)
     for (int k = 0; k < 2; k++) {
@@ -419,7 +418,7 @@ void epilogue_spreading(void) {
         for (int i = 0; i < M; i++)
           matrix_set(&residual, i, j, j == 1 && i == 1 ? -(double)INFINITY : j == 3 && i == 2 ? (double)NAN : 5, 0);
       }
-      fill(&dice, &a, 0), fill(&dice, &b, 0);
+      fill(&rng, &a, 0), fill(&rng, &b, 0);
       matrix_store_nan(&c); /* beta = 0: not read */
       wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, M, COLUMNS, k);
       d.type_c = type_c, d.type_bias = type_c, d.bias_per = WSGEMM_BIAS_PER_COLUMN, d.bias = bias.elements;
@@ -448,7 +447,7 @@ void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set)
   const size_t sizes[N] = {(size_t)(m * k), (size_t)(k * n), (size_t)(m * n * BATCH), (size_t)longest, (size_t)(n * BATCH)};
   const int n_turns = 8 / check_scale() + 2;
   struct arena places[N];
-  struct check_random dice = check_random_from(162);
+  struct check_random rng = check_random_from(162);
   for (int i = 0; i < N; i++) places[i] = arena_new(sizes[i] * sizeof(double));
   unsigned char *c_before = malloc(sizes[2] * sizeof(double));
   REQUIRE(c_before != NULL, "memory");
@@ -459,7 +458,7 @@ void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set)
     unsigned long long first[2] = {0, 0};
     for (int i = 0; i < N; i++) {
       x[i] = matrix_place(&places[i], types[i], WSGEMM_COL_MAJOR, (int64_t)sizes[i], 1, (int64_t)sizes[i], PLACE_START);
-      fill(&dice, &x[i], 1);
+      fill(&rng, &x[i], 1);
     }
     memcpy(c_before, x[2].elements, matrix_extent_bytes(&x[2]));
     for (int turn = 0; turn < 2 * n_turns; turn++) {
@@ -474,7 +473,7 @@ void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set)
       matrix_store_nan(&x[4]);
       wsgemm_handle *handle = NULL;
       REQUIRE(wsgemm_create(&handle) == WSGEMM_SUCCESS, "handle");
-      set(handle, turn % n_turns, &dice);
+      set(handle, turn % n_turns, &rng);
       CHECK(epilogue_backend.call(places, N, handle, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
       wsgemm_destroy(handle);
       const unsigned long long now[2] = {matrix_digest(&x[2]), matrix_digest(&x[4])};
@@ -491,26 +490,25 @@ void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set)
 void epilogue_sums_in_both_layouts(void) {
   enum { M = 1100, N = 70, MOST_K = 60, N_PLACES = 5 };
   struct arena places[N_PLACES];
-  struct check_random dice = check_random_from(163);
+  struct check_random rng = check_random_from(163);
   for (int i = 0; i < N_PLACES; i++) places[i] = arena_new(M * N * sizeof(double));
   for (int pair = 0; pair < N_TYPE_PAIRS; pair++)
     for (int turn = 0; turn < 24; turn++) {
       const wsgemm_type type = type_pairs[pair][0], type_c = type_pairs[pair][1];
-      const int64_t m = turn > 1 ? check_random_in(&dice, 1, turn % 3 ? 40 : M) : M;
-      const int64_t n = turn > 1 ? check_random_in(&dice, 1, N) : N;
+      const int64_t m = turn > 1 ? check_random_in(&rng, 1, turn % 3 ? 40 : M) : M;
+      const int64_t n = turn > 1 ? check_random_in(&rng, 1, N) : N;
       unsigned long long digests[2];
       struct matrix c[2];
       for (int layout = 0; layout < 2; layout++) {
-        const int64_t k = layout == 0 && turn % 2 ? check_random_in(&dice, 1, MOST_K) : 0;
+        const int64_t k = layout == 0 && turn % 2 ? check_random_in(&rng, 1, MOST_K) : 0;
         wsgemm_gemm_desc d = gemm_desc(type, all_layouts[layout], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, n, k);
         const struct matrix a = matrix_place(&places[0], type, d.layout, m, k, d.lda, PLACE_END),
                             b = matrix_place(&places[1], type, d.layout, k, n, d.ldb, PLACE_END),
                             sums = matrix_place(&places[2], type_of_sums(type_c), WSGEMM_COL_MAJOR, n, 1, n, PLACE_END);
         c[layout] = matrix_place(&places[3 + layout], type_c, d.layout, m, n, d.ldc, PLACE_END);
-        fill(&dice, &a, 1), fill(&dice, &b, 1), matrix_store_nan(&sums);
+        fill(&rng, &a, 1), fill(&rng, &b, 1), matrix_store_nan(&sums);
         for (int64_t i = 0; i < m; i++)
-          for (int64_t j = 0; j < n; j++)
-            matrix_set(&c[layout], i, j, layout ? get_of(&c[0], j, i) : check_random_unit(&dice), 0);
+          for (int64_t j = 0; j < n; j++) matrix_set(&c[layout], i, j, layout ? get_of(&c[0], j, i) : check_random_unit(&rng), 0);
         d.type_c = type_c, d.beta = scalar_make(type, 1, 0);
         d.a = a.elements, d.b = b.elements, d.c = c[layout].elements, d.column_sums = sums.elements;
         CHECK(epilogue_backend.call(places, N_PLACES, NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());

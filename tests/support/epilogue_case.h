@@ -28,7 +28,7 @@ enum { MOST_BATCH = 3 };
 struct epilogue_stage {
   struct arena arena[N_PARTS];
   double *residual; /* before the call, product by product, row by row */
-  struct check_random dice;
+  struct check_random rng;
 };
 struct epilogue_stage epilogue_stage_new(int64_t most, int64_t most_k, unsigned long long salt);
 void epilogue_stage_free(struct epilogue_stage *stage);
@@ -69,7 +69,7 @@ void epilogue_sums_in_both_layouts(void);
 
 /* Neither what `set` sets for a turn nor running again changes a bit of C or of the sums. Turn 0 is the one that the others are compared
  * with. */
-typedef void epilogue_settings(wsgemm_handle *handle, int turn, struct check_random *dice);
+typedef void epilogue_settings(wsgemm_handle *handle, int turn, struct check_random *rng);
 void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set);
 
 #endif

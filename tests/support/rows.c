@@ -115,11 +115,11 @@ void rows_close(struct rows_of_type *rows) {
   for (int i = 0; i < rows->n_rows; i++) CHECK(wsgemm_destroy(rows->handle[i]) == WSGEMM_SUCCESS, "destroy");
 }
 
-wsgemm_op draw_op(wsgemm_type type, struct check_random *dice) { return all_ops[check_random_in(dice, 0, n_ops(type) - 1)]; }
-wsgemm_layout draw_layout(struct check_random *dice) { return all_layouts[check_random_in(dice, 0, 1)]; }
+wsgemm_op draw_op(wsgemm_type type, struct check_random *rng) { return all_ops[check_random_in(rng, 0, n_ops(type) - 1)]; }
+wsgemm_layout draw_layout(struct check_random *rng) { return all_layouts[check_random_in(rng, 0, 1)]; }
 
-static wsgemm_scalar draw_scalar(wsgemm_type type, enum judge how, struct check_random *dice) {
-  switch (check_random_in(dice, 0, 3)) {
+static wsgemm_scalar draw_scalar(wsgemm_type type, enum judge how, struct check_random *rng) {
+  switch (check_random_in(rng, 0, 3)) {
   case 0:
     return scalar_make(type, 0, 0);
   case 1:
@@ -127,22 +127,22 @@ static wsgemm_scalar draw_scalar(wsgemm_type type, enum judge how, struct check_
   case 2:
     return scalar_make(type, -1, 0);
   default:
-    if (how == JUDGE_EXACT) return scalar_make(type, (double)check_random_in(dice, -2, 3), (double)check_random_in(dice, -2, 2));
-    return scalar_make(type, 2 * check_random_unit(dice), 2 * check_random_unit(dice));
+    if (how == JUDGE_EXACT) return scalar_make(type, (double)check_random_in(rng, -2, 3), (double)check_random_in(rng, -2, 2));
+    return scalar_make(type, 2 * check_random_unit(rng), 2 * check_random_unit(rng));
   }
 }
 
 bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsgemm_layout layout, wsgemm_op transa,
-               wsgemm_op transb, int64_t down, int64_t across, enum judge how, struct check_random *dice) {
-  const bool swapped = layout == WSGEMM_ROW_MAJOR;
+               wsgemm_op transb, int64_t down, int64_t across, enum judge how, struct check_random *rng) {
+  const bool transposed = layout == WSGEMM_ROW_MAJOR;
   wsgemm_gemm_desc d =
-      gemm_desc(rows->type, layout, transa, transb, swapped ? across : down, swapped ? down : across, stage->product.k);
-  const struct layout_of_case where = layout_drawn(dice);
-  d.alpha = draw_scalar(rows->type, how, dice);
-  d.beta = draw_scalar(rows->type, how, dice);
+      gemm_desc(rows->type, layout, transa, transb, transposed ? across : down, transposed ? down : across, stage->product.k);
+  const struct layout_of_case where = layout_drawn(rng);
+  d.alpha = draw_scalar(rows->type, how, rng);
+  d.beta = draw_scalar(rows->type, how, rng);
   static const wsgemm_type types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-  if (type_is_half(rows->type) && check_random_in(dice, 0, 1)) d.type_c = types_c[check_random_in(dice, 0, 2)];
-  return run_case(stage, rows->handle[i], &d, &where, check_random_in(dice, 0, 1), how, rows->row[i].name);
+  if (type_is_half(rows->type) && check_random_in(rng, 0, 1)) d.type_c = types_c[check_random_in(rng, 0, 2)];
+  return run_case(stage, rows->handle[i], &d, &where, check_random_in(rng, 0, 1), how, rows->row[i].name);
 }
 
 /* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its neighbours. */
@@ -160,16 +160,16 @@ static int edges_of(int tile, int edges[MAX_EDGES]) {
 }
 
 void cross_edges(struct stage *stage, const struct rows_of_type *rows, int i, enum judge how, int part,
-                 struct check_random *dice) {
+                 struct check_random *rng) {
   int down[MAX_EDGES], across[MAX_EDGES];
   const int n_down = edges_of(rows->row[i].mr, down), n_across = edges_of(rows->row[i].nr, across);
   for (int op_a = 0; op_a < n_ops(rows->type); op_a++)
     for (int op_b = 0; op_b < n_ops(rows->type); op_b++)
       for (int layout = 0; layout < 2; layout++)
         for (int e = 0; e < n_down * n_across; e++)
-          if (check_random_in(dice, 1, part) == 1)
+          if (check_random_in(rng, 1, part) == 1)
             run_drawn(stage, rows, i, all_layouts[layout], all_ops[op_a], all_ops[op_b], down[e % n_down], across[e / n_down],
-                      how, dice);
+                      how, rng);
 }
 
 static int compare_k(const void *x, const void *y) {
@@ -178,7 +178,7 @@ static int compare_k(const void *x, const void *y) {
 }
 
 void cross_edges_and_k(wsgemm_type type, enum fill fill, enum judge how, int small_k_part, int kc_part,
-                       struct check_random *dice) {
+                       struct check_random *rng) {
   static struct rows_of_type rows;
   rows_open(&rows, type);
   int64_t ks[10 + 3 * MAX_ROWS] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 17};
@@ -186,15 +186,15 @@ void cross_edges_and_k(wsgemm_type type, enum fill fill, enum judge how, int sma
   for (int i = 0; i < rows.n_rows; i++)
     for (int64_t k = rows.kc[i] - 1; k <= rows.kc[i] + 1; k++) ks[n_ks++] = k;
   qsort(ks, (size_t)n_ks, sizeof ks[0], compare_k);
-  struct stage stage = stage_new(type, rows.widest, rows.widest, ks[n_ks - 1], fill, dice);
+  struct stage stage = stage_new(type, rows.widest, rows.widest, ks[n_ks - 1], fill, rng);
   for (int ki = 0; ki < n_ks; ki++) {
     if (ki > 0 && ks[ki] == ks[ki - 1]) continue;
     product_extend(&stage.product, &stage.a, &stage.b, ks[ki]);
     for (int i = 0; i < rows.n_rows; i++)
       if (ks[ki] <= 17)
-        cross_edges(&stage, &rows, i, how, small_k_part, dice);
+        cross_edges(&stage, &rows, i, how, small_k_part, rng);
       else if (llabs((long long)(ks[ki] - rows.kc[i])) <= 1)
-        cross_edges(&stage, &rows, i, how, kc_part, dice);
+        cross_edges(&stage, &rows, i, how, kc_part, rng);
   }
   stage_free(&stage);
   rows_close(&rows);

@@ -15,60 +15,58 @@
 #include "api/problem.h"
 #include "cpu/plan.h"
 
-static int draw_in(struct check_random *dice, int most) {
-  switch (check_random_in(dice, 0, 3)) {
+static int draw_in(struct check_random *rng, int most) {
+  switch (check_random_in(rng, 0, 3)) {
   case 0:
     return 0;
   case 1:
     return most;
   default:
-    return (int)check_random_in(dice, 0, most);
+    return (int)check_random_in(rng, 0, most);
   }
 }
 
-static int64_t draw_size(struct check_random *dice) {
-  const int bits = (int)check_random_in(dice, 1, 63);
-  const int64_t size = (int64_t)(check_random_bits(dice) >> (64 - bits));
-  return check_random_in(dice, 0, 19) == 0 ? INT64_MAX : size > 0 ? size : 1;
+static int64_t draw_size(struct check_random *rng) {
+  const int bits = (int)check_random_in(rng, 1, 63);
+  const int64_t size = (int64_t)(check_random_bits(rng) >> (64 - bits));
+  return check_random_in(rng, 0, 19) == 0 ? INT64_MAX : size > 0 ? size : 1;
 }
 
 /* At most `most` printing characters, for a word none of them a space. */
-static void draw_text(struct check_random *dice, char *text, size_t most, bool is_word) {
+static void draw_text(struct check_random *rng, char *text, size_t most, bool is_word) {
   static const char strange[] = "\"\\='#.";
-  const size_t length = (size_t)check_random_in(dice, is_word, check_random_in(dice, 0, 3) ? 12 : (long long)most);
+  const size_t length = (size_t)check_random_in(rng, is_word, check_random_in(rng, 0, 3) ? 12 : (long long)most);
   for (size_t i = 0; i < length; i++)
-    text[i] = check_random_in(dice, 0, 4) ? (char)check_random_in(dice, is_word ? '!' : ' ', '~')
-                                          : strange[check_random_in(dice, 0, (long long)sizeof strange - 2)];
+    text[i] = check_random_in(rng, 0, 4) ? (char)check_random_in(rng, is_word ? '!' : ' ', '~')
+                                         : strange[check_random_in(rng, 0, (long long)sizeof strange - 2)];
   text[length] = '\0';
 }
 
 /* In whole ns, so that a line holds it exactly. */
-static double draw_us(struct check_random *dice) {
-  return (double)(check_random_bits(dice) >> check_random_in(dice, 20, 63)) / 1e3;
-}
+static double draw_us(struct check_random *rng) { return (double)(check_random_bits(rng) >> check_random_in(rng, 20, 63)) / 1e3; }
 
-ws_tuning_entry tuning_draw(struct check_random *dice) {
+ws_tuning_entry tuning_draw(struct check_random *rng) {
   ws_tuning_entry e = {0};
-  const bool is_gpu = check_random_in(dice, 0, 1);
-  draw_text(dice, e.device.name, sizeof e.device.name - 1, false);
-  draw_text(dice, e.device.arch, 20, true);
+  const bool is_gpu = check_random_in(rng, 0, 1);
+  draw_text(rng, e.device.name, sizeof e.device.name - 1, false);
+  draw_text(rng, e.device.arch, 20, true);
   if (is_gpu) memcpy(e.device.arch, "sm_90", sizeof "sm_90");
   e.device.is_gpu = strncmp(e.device.arch, "sm_", 3) == 0;
-  e.device.units = 1 + draw_in(dice, (1 << 20) - 1);
-  draw_text(dice, e.version, 8, true);
-  e.kind.type = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
-  e.kind.type_c = (wsgemm_type)check_random_in(dice, 0, WS_N_TYPES - 1);
-  e.kind.numerics = (ws_numerics)check_random_in(dice, 0, WS_N_NUMERICS - 1);
-  const unsigned flags = (unsigned)check_random_in(dice, 0, 31);
+  e.device.units = 1 + draw_in(rng, (1 << 20) - 1);
+  draw_text(rng, e.version, 8, true);
+  e.kind.type = (wsgemm_type)check_random_in(rng, 0, WS_N_TYPES - 1);
+  e.kind.type_c = (wsgemm_type)check_random_in(rng, 0, WS_N_TYPES - 1);
+  e.kind.numerics = (ws_numerics)check_random_in(rng, 0, WS_N_NUMERICS - 1);
+  const unsigned flags = (unsigned)check_random_in(rng, 0, 31);
   e.kind.a_trans = flags & 1, e.kind.b_trans = flags & 2, e.kind.single_a = flags & 4, e.kind.single_b = flags & 8,
   e.kind.full_store = flags & 16;
-  e.kind.workers = draw_in(dice, 1 << 12);
-  e.shape = (ws_tuning_shape){draw_size(dice), draw_size(dice), draw_size(dice), draw_size(dice)};
-  draw_text(dice, e.row, 30, true);
-#define DRAW(name, most) e.tuning.name = draw_in(dice, most);
+  e.kind.workers = draw_in(rng, 1 << 12);
+  e.shape = (ws_tuning_shape){draw_size(rng), draw_size(rng), draw_size(rng), draw_size(rng)};
+  draw_text(rng, e.row, 30, true);
+#define DRAW(name, most) e.tuning.name = draw_in(rng, most);
   WS_TUNING_PARAMETERS(DRAW)
 #undef DRAW
-  e.before_us = draw_us(dice), e.after_us = draw_us(dice);
+  e.before_us = draw_us(rng), e.after_us = draw_us(rng);
   return e;
 }
 

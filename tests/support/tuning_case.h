@@ -7,7 +7,7 @@
 #include "tune/tuning.h"
 
 /* Any entry that can be kept; which of its texts need quoting, and which numbers are extreme, is drawn too. */
-ws_tuning_entry tuning_draw(struct check_random *dice);
+ws_tuning_entry tuning_draw(struct check_random *rng);
 
 /* An entry like others of a made-up device, for an FP32 product m x n x k of this version, with mc = `mark`. */
 ws_tuning_entry tuning_plain(int64_t m, int64_t n, int64_t k, int mark);

@@ -72,8 +72,8 @@ static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
 static struct stage *stage_of(wsgemm_type type) {
   static struct stage stages[N_TYPES];
   if (!stages[type].a.re) {
-    struct check_random dice = check_random_from(130 + (unsigned)type);
-    stages[type] = stage_new(type, MOST, MOST, MOST, FILL_INTEGER, &dice);
+    struct check_random rng = check_random_from(130 + (unsigned)type);
+    stages[type] = stage_new(type, MOST, MOST, MOST, FILL_INTEGER, &rng);
   }
   return &stages[type];
 }
@@ -175,10 +175,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
 
 #ifndef WSGEMM_LIBFUZZER
 static void random_bytes(void) {
-  struct check_random dice = check_random_from(140);
+  struct check_random rng = check_random_from(140);
   for (int i = 0; i < 8000 / check_scale(); i++) {
     uint8_t bytes[40];
-    for (size_t at = 0; at < sizeof bytes; at++) bytes[at] = (uint8_t)check_random_bits(&dice);
+    for (size_t at = 0; at < sizeof bytes; at++) bytes[at] = (uint8_t)check_random_bits(&rng);
     LLVMFuzzerTestOneInput(bytes, sizeof bytes);
   }
 }

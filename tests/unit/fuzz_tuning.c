@@ -35,8 +35,8 @@ static unsigned long long digest_of(struct served *s) {
 }
 
 static void make_ready(struct served *s) {
-  struct check_random dice = check_random_from(350);
-  s->stage = stage_new(s->type, M, N, K, FILL_UNIFORM, &dice);
+  struct check_random rng = check_random_from(350);
+  s->stage = stage_new(s->type, M, N, K, FILL_UNIFORM, &rng);
   s->d = gemm_desc(s->type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, K);
   REQUIRE(wsgemm_create(&s->h) == WSGEMM_SUCCESS && wsgemm_set_num_threads(s->h, 2) == WSGEMM_SUCCESS, "handle");
   s->expected = digest_of(s);
@@ -119,36 +119,36 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
 enum { MOST_BYTES = 4 * LINE_BYTES };
 
 /* A line, mostly without its checksum; how long it is. */
-static size_t draw_line(struct check_random *dice, char text[LINE_BYTES]) {
-  const ws_tuning_entry e = tuning_draw(dice);
+static size_t draw_line(struct check_random *rng, char text[LINE_BYTES]) {
+  const ws_tuning_entry e = tuning_draw(rng);
   size_t n = tuning_line(&e, text);
-  if (check_random_in(dice, 0, 3)) n -= strlen(" crc=01234567");
+  if (check_random_in(rng, 0, 3)) n -= strlen(" crc=01234567");
   text[n] = '\n';
   return n + 1;
 }
 
 /* One to four changes: a byte, a run of bytes from elsewhere, a number for another, an end. */
-static size_t change(struct check_random *dice, char *text, size_t n) {
+static size_t change(struct check_random *rng, char *text, size_t n) {
   static const char *const numbers[] = {"0",   "1",   "-1", "00", "256", "257", "16777216", "16777217", "9223372036854775807",
                                         "1e9", "0x10"};
-  for (long long turn = check_random_in(dice, 0, 4); turn > 0 && n > 0; turn--) {
-    const size_t at = (size_t)check_random_in(dice, 0, (long long)n - 1);
-    switch (check_random_in(dice, 0, 4)) {
+  for (long long turn = check_random_in(rng, 0, 4); turn > 0 && n > 0; turn--) {
+    const size_t at = (size_t)check_random_in(rng, 0, (long long)n - 1);
+    switch (check_random_in(rng, 0, 4)) {
     case 0:
-      text[at] = (char)check_random_bits(dice);
+      text[at] = (char)check_random_bits(rng);
       break;
     case 1:
-      text[at] = "0123456789nNtsv=\" \\\n#"[check_random_in(dice, 0, 20)];
+      text[at] = "0123456789nNtsv=\" \\\n#"[check_random_in(rng, 0, 20)];
       break;
     case 2: {
-      const size_t from = (size_t)check_random_in(dice, 0, (long long)n - 1), length = (size_t)check_random_in(dice, 0, 20);
+      const size_t from = (size_t)check_random_in(rng, 0, (long long)n - 1), length = (size_t)check_random_in(rng, 0, 20);
       const size_t most = n - (at > from ? at : from);
       memmove(text + at, text + from, length < most ? length : most);
       break;
     }
     case 3: {
       char *equals = memchr(text + at, '=', n - at);
-      const char *number = numbers[check_random_in(dice, 0, 10)];
+      const char *number = numbers[check_random_in(rng, 0, 10)];
       if (!equals) break;
       char *end = equals + 1;
       while (end < text + n && *end >= '0' && *end <= '9') end++;
@@ -159,7 +159,7 @@ static size_t change(struct check_random *dice, char *text, size_t n) {
       break;
     }
     default:
-      if (check_random_in(dice, 0, 3) == 0) n = at;
+      if (check_random_in(rng, 0, 3) == 0) n = at;
     }
   }
   return n;
@@ -169,25 +169,25 @@ static size_t change(struct check_random *dice, char *text, size_t n) {
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n_bytes, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t most, unsigned seed);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t most, unsigned seed) {
-  struct check_random dice = check_random_from(seed);
+  struct check_random rng = check_random_from(seed);
   char text[MOST_BYTES];
-  if (n_bytes > MOST_BYTES - 2 * LINE_BYTES || check_random_in(&dice, 0, 3) == 0) return LLVMFuzzerMutate(bytes, n_bytes, most);
+  if (n_bytes > MOST_BYTES - 2 * LINE_BYTES || check_random_in(&rng, 0, 3) == 0) return LLVMFuzzerMutate(bytes, n_bytes, most);
   memcpy(text, bytes, n_bytes);
-  if (n_bytes < 50 || check_random_in(&dice, 0, 7) == 0) n_bytes += draw_line(&dice, text + n_bytes);
-  n_bytes = change(&dice, text, n_bytes);
+  if (n_bytes < 50 || check_random_in(&rng, 0, 7) == 0) n_bytes += draw_line(&rng, text + n_bytes);
+  n_bytes = change(&rng, text, n_bytes);
   if (n_bytes > most) n_bytes = most;
   memcpy(bytes, text, n_bytes);
   return n_bytes;
 }
 #else
 static void changed_lines(void) {
-  struct check_random dice = check_random_from(351);
+  struct check_random rng = check_random_from(351);
   const int n_turns = 15000 / check_scale();
   for (int turn = 0; turn < n_turns; turn++) {
     char text[MOST_BYTES];
     size_t n = 0;
-    for (long long i = check_random_in(&dice, 1, 3); i > 0; i--) n += draw_line(&dice, text + n);
-    n = change(&dice, text, n);
+    for (long long i = check_random_in(&rng, 1, 3); i > 0; i--) n += draw_line(&rng, text + n);
+    n = change(&rng, text, n);
     LLVMFuzzerTestOneInput((const uint8_t *)text, n);
   }
   CHECK(n_read > n_turns / 4 && n_served > n_turns / 16, "of %d texts %d entries were read, and %d served", n_turns, n_read,

@@ -147,7 +147,8 @@ static int progress(void *user, const wsgemm_autotune_step *step) {
         step->candidate_idx, step->n_candidates);
   CHECK(sscanf(step->candidate, "row=%39s mc=", row) == 1 && strncmp(step->best, "row=row_", 8) == 0, "\"%s\", \"%s\"",
         step->candidate, step->best);
-  CHECK(step->n_alive >= 1 && step->n_alive <= told.l->n && step->round >= 0 && step->elapsed_ms >= 0, "step %d", told.n_steps);
+  CHECK(step->n_survivors >= 1 && step->n_survivors <= told.l->n && step->round >= 0 && step->elapsed_ms >= 0, "step %d",
+        told.n_steps);
   told.noise = step->noise;
   if (step->us > 0) CHECK(step->best_us > 0 && step->built_in_us > 0 && step->best_us <= step->built_in_us, "medians");
   if (step->us == 0) {

@@ -154,9 +154,8 @@ struct operands {
 };
 
 static void fill(struct operands *x) {
-  struct check_random dice = check_random_from(70);
-  for (size_t i = 0; i < sizeof x->c; i++)
-    x->a[i] = x->b[i] = 0, x->c[i] = x->before[i] = (unsigned char)check_random_bits(&dice);
+  struct check_random rng = check_random_from(70);
+  for (size_t i = 0; i < sizeof x->c; i++) x->a[i] = x->b[i] = 0, x->c[i] = x->before[i] = (unsigned char)check_random_bits(&rng);
 }
 
 static wsgemm_gemm_desc good_call(struct operands *x, wsgemm_type type, wsgemm_layout layout) {

@@ -44,12 +44,11 @@ static wsgemm_gemm_desc desc_of(wsgemm_type type, int shape, int turn) {
 
 static void settings(void) {
   find_packed();
-  struct check_random dice = check_random_from(40);
+  struct check_random rng = check_random_from(40);
   for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
-      struct stage stage =
-          stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
-      const struct layout_of_case where = layout_drawn(&dice);
+      struct stage stage = stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &rng);
+      const struct layout_of_case where = layout_drawn(&rng);
       wsgemm_gemm_desc d = desc_of((wsgemm_type)type, shape, type + shape);
       wsgemm_handle *alone = handle_with(1, WSGEMM_POLICY_AUTO, 0);
       const unsigned long long expected = digest_of(&stage, alone, &d, &where);
@@ -59,7 +58,7 @@ static void settings(void) {
       for (int n_threads = 1; n_threads <= 16; n_threads++)
         for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
           for (size_t c = 0; c < sizeof coarse_factors / sizeof coarse_factors[0]; c++) {
-            if (check_random_in(&dice, 1, 8 * check_scale()) != 1 && !(n_threads == 3 && p == 3 && c == 2)) continue;
+            if (check_random_in(&rng, 1, 8 * check_scale()) != 1 && !(n_threads == 3 && p == 3 && c == 2)) continue;
             wsgemm_handle *handle = handle_with(n_threads, policies[p], coarse_factors[c]);
             char text[DESCRIPTION_BYTES];
             CHECK(digest_of(&stage, handle, &d, &where) == expected,
@@ -90,9 +89,9 @@ static void threads_are_used(void) {
 
 static void repeated_runs(void) {
   find_packed();
-  struct check_random dice = check_random_from(41);
+  struct check_random rng = check_random_from(41);
   for (int type = 0; type < N_TYPES; type++) {
-    struct stage stage = stage_new((wsgemm_type)type, shapes[0][0], shapes[0][1], shapes[0][2], FILL_SPREAD, &dice);
+    struct stage stage = stage_new((wsgemm_type)type, shapes[0][0], shapes[0][1], shapes[0][2], FILL_SPREAD, &rng);
     const struct layout_of_case where = layout_tight();
     wsgemm_gemm_desc d = desc_of((wsgemm_type)type, 0, type);
     wsgemm_handle *handle = handle_with(5, WSGEMM_POLICY_STEAL, 1);
@@ -108,11 +107,10 @@ static void repeated_runs(void) {
 /* Alignment and lds change nothing. */
 static void placement(void) {
   find_packed();
-  struct check_random dice = check_random_from(42);
+  struct check_random rng = check_random_from(42);
   for (int type = 0; type < N_TYPES; type++)
     for (int shape = 0; shape < N_SHAPES; shape++) {
-      struct stage stage =
-          stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
+      struct stage stage = stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &rng);
       for (int ops = 0; ops<4; ops += check_scale()> 1 ? 3 : 1) {
         wsgemm_gemm_desc d = desc_of((wsgemm_type)type, shape, shape);
         d.transa = all_ops[ops / 2];
@@ -120,7 +118,7 @@ static void placement(void) {
         const struct layout_of_case tight = layout_tight();
         const unsigned long long expected = digest_of(&stage, NULL, &d, &tight);
         for (int turn = 0; turn < (check_scale() > 1 ? 1 : 3); turn++) {
-          const struct layout_of_case where = layout_drawn(&dice);
+          const struct layout_of_case where = layout_drawn(&rng);
           char text[DESCRIPTION_BYTES];
           CHECK(digest_of(&stage, NULL, &d, &where) == expected, "%s: bits change with lds or place", gemm_describe(&d, text));
         }
@@ -140,11 +138,11 @@ struct caller {
 };
 
 static void run_all_shapes(struct caller *caller, bool is_first) {
-  struct check_random dice = check_random_from(43); /* the same numbers for all callers */
+  struct check_random rng = check_random_from(43); /* the same numbers for all callers */
   wsgemm_handle *handle = caller->own_handle ? handle_with(1 + caller->number % 4, policies[caller->number % 4], 0) : NULL;
   const wsgemm_type type = (wsgemm_type)(caller->number % N_TYPES);
   for (int shape = 0; shape < N_SHAPES; shape++) {
-    struct stage stage = stage_new(type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &dice);
+    struct stage stage = stage_new(type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_UNIFORM, &rng);
     const struct layout_of_case where = layout_tight();
     wsgemm_gemm_desc d = desc_of(type, shape, caller->number);
     const unsigned long long digest = digest_of(&stage, handle, &d, &where);

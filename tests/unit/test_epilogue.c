@@ -7,11 +7,11 @@
 #include <string.h>
 
 /* Neither threads nor policy nor COARSE_FACTOR change a bit. */
-static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_random *dice) {
+static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_random *rng) {
   static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL};
-  wsgemm_set_num_threads(handle, turn == 0 ? 1 : (int)check_random_in(dice, 2, 9));
+  wsgemm_set_num_threads(handle, turn == 0 ? 1 : (int)check_random_in(rng, 2, 9));
   wsgemm_set_policy(handle, policies[turn % 3]);
-  wsgemm_set_coarse_factor(handle, (int)check_random_in(dice, 0, 5));
+  wsgemm_set_coarse_factor(handle, (int)check_random_in(rng, 0, 5));
 }
 
 static void bits(void) { epilogue_same_bits(520, 330, 60, settings_of_turn); }

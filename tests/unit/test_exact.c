@@ -6,32 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct check_random dice;
+static struct check_random rng;
 
 static void edges(void) {
-  dice = check_random_from(20);
+  rng = check_random_from(20);
   for (int type = 0; type < N_TYPES; type++)
-    cross_edges_and_k((wsgemm_type)type, FILL_INTEGER, JUDGE_EXACT, check_scale(), 2 * check_scale(), &dice);
+    cross_edges_and_k((wsgemm_type)type, FILL_INTEGER, JUDGE_EXACT, check_scale(), 2 * check_scale(), &rng);
 }
 
 static void run_shape(const struct rows_of_type *rows, int64_t m, int64_t n, int64_t k, int n_turns) {
   static const int coarse_factors[] = {1, 2, 3, 4, 8, 64, 0};
   static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL};
-  struct stage stage = stage_new(rows->type, m, n, k, FILL_INTEGER, &dice);
+  struct stage stage = stage_new(rows->type, m, n, k, FILL_INTEGER, &rng);
   product_whole(&stage.product, &stage.a, &stage.b, k);
   for (int i = 0; i < rows->n_rows; i++)
     for (int turn = 0; turn < n_turns; turn++) {
-      const int coarse = coarse_factors[check_random_in(&dice, 0, 6)], n_threads = (int)check_random_in(&dice, 1, 4);
-      const wsgemm_policy policy = policies[check_random_in(&dice, 0, 2)];
+      const int coarse = coarse_factors[check_random_in(&rng, 0, 6)], n_threads = (int)check_random_in(&rng, 1, 4);
+      const wsgemm_policy policy = policies[check_random_in(&rng, 0, 2)];
       REQUIRE(wsgemm_set_num_threads(rows->handle[i], n_threads) == WSGEMM_SUCCESS &&
                   wsgemm_set_coarse_factor(rows->handle[i], coarse) == WSGEMM_SUCCESS &&
                   wsgemm_set_policy(rows->handle[i], policy) == WSGEMM_SUCCESS,
               "settings: %s", wsgemm_last_error());
       wsgemm_gemm_desc d =
-          gemm_desc(rows->type, draw_layout(&dice), draw_op(rows->type, &dice), draw_op(rows->type, &dice), m, n, k);
-      d.alpha = scalar_make(rows->type, (double)check_random_in(&dice, 1, 2), 0);
-      d.beta = scalar_make(rows->type, (double)check_random_in(&dice, -1, 1), (double)check_random_in(&dice, -1, 1));
-      const struct layout_of_case where = layout_drawn(&dice);
+          gemm_desc(rows->type, draw_layout(&rng), draw_op(rows->type, &rng), draw_op(rows->type, &rng), m, n, k);
+      d.alpha = scalar_make(rows->type, (double)check_random_in(&rng, 1, 2), 0);
+      d.beta = scalar_make(rows->type, (double)check_random_in(&rng, -1, 1), (double)check_random_in(&rng, -1, 1));
+      const struct layout_of_case where = layout_drawn(&rng);
       if (!run_case(&stage, rows->handle[i], &d, &where, turn % 2, JUDGE_EXACT, rows->row[i].name))
         CHECK(false, "that was with %d threads, COARSE_FACTOR %d, policy %d", n_threads, coarse, (int)policy);
     }
@@ -66,24 +66,24 @@ static void blocks_of(wsgemm_type type) {
                                {64, 64, 1000},
                                {900, 130, 40}};
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-    if (s == 0 || check_random_in(&dice, 1, scale) <= 3)
+    if (s == 0 || check_random_in(&rng, 1, scale) <= 3)
       run_shape(&rows, shapes[s][0], shapes[s][1], shapes[s][2], scale > 6 ? 1 : scale > 1 ? 2 : 6);
   rows_close(&rows);
 }
 
 static void blocks(void) {
-  dice = check_random_from(21);
+  rng = check_random_from(21);
   for (int type = 0; type < N_TYPES; type++) blocks_of((wsgemm_type)type);
 }
 
 /* Strided batches, with A or B shared by all products, and strides with gaps. */
 static void batches(void) {
-  dice = check_random_from(23);
+  rng = check_random_from(23);
   for (int turn = 0; turn < 400 / check_scale(); turn++) {
     const wsgemm_type type = (wsgemm_type)(turn % N_TYPES);
-    const int64_t m = check_random_in(&dice, 1, 40), n = check_random_in(&dice, 1, 40), k = check_random_in(&dice, 0, 40);
-    const int64_t count = check_random_in(&dice, 0, 6);
-    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+    const int64_t m = check_random_in(&rng, 1, 40), n = check_random_in(&rng, 1, 40), k = check_random_in(&rng, 0, 40);
+    const int64_t count = check_random_in(&rng, 0, 6);
+    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
     const size_t bytes = type_bytes(type), room = 8 * 50 * 50 * bytes;
     unsigned char *memory[4];
     for (int i = 0; i < 4; i++) {
@@ -92,17 +92,17 @@ static void batches(void) {
       for (size_t at = 0; at < room / bytes; at++) {
         struct arena arena = {memory[i], room};
         const struct matrix all = {type, true, (int64_t)(room / bytes), 1, (int64_t)(room / bytes), memory[i], &arena};
-        matrix_set(&all, (int64_t)at, 0, (double)check_random_in(&dice, -3, 3), (double)check_random_in(&dice, -3, 3));
+        matrix_set(&all, (int64_t)at, 0, (double)check_random_in(&rng, -3, 3), (double)check_random_in(&rng, -3, 3));
       }
     }
     memcpy(memory[3], memory[2], room);
     d.a = memory[0], d.b = memory[1], d.c = memory[2];
-    d.lda += check_random_in(&dice, 0, 5), d.ldb += check_random_in(&dice, 0, 5), d.ldc += check_random_in(&dice, 0, 5);
+    d.lda += check_random_in(&rng, 0, 5), d.ldb += check_random_in(&rng, 0, 5), d.ldc += check_random_in(&rng, 0, 5);
     d.beta = scalar_make(type, 1, 0);
     d.batch_count = count;
-    d.stride_a = check_random_in(&dice, 0, 1) * check_random_in(&dice, 0, 2500);
-    d.stride_b = check_random_in(&dice, 0, 1) * check_random_in(&dice, 0, 2500);
-    d.stride_c = 50 * 45 + check_random_in(&dice, 0, 100);
+    d.stride_a = check_random_in(&rng, 0, 1) * check_random_in(&rng, 0, 2500);
+    d.stride_b = check_random_in(&rng, 0, 1) * check_random_in(&rng, 0, 2500);
+    d.stride_c = 50 * 45 + check_random_in(&rng, 0, 100);
     CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     for (int64_t i = 0; i < count; i++) {
       wsgemm_gemm_desc one = d;

@@ -149,15 +149,14 @@ static void fault_child(void *argument) {
 
 /* Fails the 1st, 2nd, .. call of one kind until a run gets by without it; then all calls. */
 static void each_call_fails(enum kind kind, bool is_used_at_all) {
-  struct check_random dice = check_random_from(110);
+  struct check_random rng = check_random_from(110);
   bool *is_harmless = mmap(NULL, sizeof *is_harmless, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(is_harmless != MAP_FAILED, "shared memory");
   int n_faults = 0;
   for (int type = 0; type<N_TYPES; type += check_scale()> 1 ? N_TYPES - 1 : 1) {
     const int64_t shapes[][3] = {{150, packed_n_for((wsgemm_type)type), 500}, {9, 700, 100}, {1, 900, 400}};
     for (int shape = 0; shape < (check_scale() > 1 ? 1 : 3); shape++) {
-      struct stage stage =
-          stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_INTEGER, &dice);
+      struct stage stage = stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_INTEGER, &rng);
       product_whole(&stage.product, &stage.a, &stage.b, shapes[shape][2]);
       for (int all = 0; all < 2; all++) {
         struct fault fault = {kind,
@@ -195,14 +194,14 @@ static void pthread_create_fails(void) { each_call_fails(KIND_THREAD, true); }
 /* After the first call of the process, products up to 48^3 neither allocate nor lock nor make a thread, in any type, op and layout. */
 static void small_products_child(void *unused) {
   (void)unused;
-  struct check_random dice = check_random_from(111);
+  struct check_random rng = check_random_from(111);
   const struct layout_of_case where = layout_tight();
   for (int type = 0; type < N_TYPES; type++) {
-    struct stage stage = stage_new((wsgemm_type)type, 48, 48, 48, FILL_INTEGER, &dice);
+    struct stage stage = stage_new((wsgemm_type)type, 48, 48, 48, FILL_INTEGER, &rng);
     for (int turn = 0; turn < 600 / check_scale(); turn++) {
-      wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], all_ops[check_random_in(&dice, 0, 3)],
-                                     all_ops[check_random_in(&dice, 0, 3)], check_random_in(&dice, 1, 48),
-                                     check_random_in(&dice, 1, 48), check_random_in(&dice, 0, 48));
+      wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, all_layouts[turn % 2], all_ops[check_random_in(&rng, 0, 3)],
+                                     all_ops[check_random_in(&rng, 0, 3)], check_random_in(&rng, 1, 48),
+                                     check_random_in(&rng, 1, 48), check_random_in(&rng, 0, 48));
       case_store(&stage, &d, &where);
       if (turn == 0) CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "the first call, which reads the environment");
       for (int kind = 0; kind < N_KINDS; kind++) atomic_store(&n_calls[kind], 0);
@@ -223,9 +222,9 @@ static void small_products(void) { check_in_child("small products", small_produc
 /* ... and the counting works: a large product is seen to lock and to map; but not to take the loader's lock. */
 static void large_products_are_seen_child(void *unused) {
   (void)unused;
-  struct check_random dice = check_random_from(112);
+  struct check_random rng = check_random_from(112);
   const int64_t n = packed_n_for(WSGEMM_F64);
-  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &dice);
+  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &rng);
   const struct layout_of_case where = layout_tight();
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 150, n, 500);
   case_store(&stage, &d, &where);
@@ -244,9 +243,9 @@ static void large_products_are_seen(void) { check_in_child("large products", lar
 /* Memory for packing is kept between calls: the second product of a kind maps nothing. */
 static void memory_is_kept_child(void *unused) {
   (void)unused;
-  struct check_random dice = check_random_from(113);
+  struct check_random rng = check_random_from(113);
   const int64_t n = packed_n_for(WSGEMM_F64);
-  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &dice);
+  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &rng);
   const struct layout_of_case where = layout_tight();
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 150, n, 500);
   case_store(&stage, &d, &where);
@@ -323,9 +322,9 @@ static void *holder_main(void *unused) {
 
 static void packed_product(void *unused) {
   (void)unused;
-  struct check_random dice = check_random_from(114);
+  struct check_random rng = check_random_from(114);
   const int64_t n = packed_n(NULL, WSGEMM_F64, 150, 500);
-  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &dice);
+  struct stage stage = stage_new(WSGEMM_F64, 150, n, 500, FILL_INTEGER, &rng);
   const struct layout_of_case where = layout_tight();
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 150, n, 500);
   product_whole(&stage.product, &stage.a, &stage.b, 500);

@@ -26,8 +26,8 @@ static wsgemm_handle *handle_for(int n_threads) {
 }
 
 static void make_stages(void) {
-  struct check_random dice = check_random_from(100);
-  for (int type = 0; type < N_TYPES; type++) stages[type] = stage_new((wsgemm_type)type, 260, 220, 190, FILL_UNIFORM, &dice);
+  struct check_random rng = check_random_from(100);
+  for (int type = 0; type < N_TYPES; type++) stages[type] = stage_new((wsgemm_type)type, 260, 220, 190, FILL_UNIFORM, &rng);
 }
 
 static void free_stages(void) {
@@ -114,14 +114,14 @@ static void forked_child(void *argument) {
 
 static void beside(int n_threads) {
   static struct neighbour neighbours[2];
-  struct check_random dice = check_random_from(101);
+  struct check_random rng = check_random_from(101);
   make_stages();
   expect_bits();
   atomic_store(&is_over, false);
   for (int i = 0; i < 2; i++) {
     neighbours[i].n_threads = n_threads;
     atomic_store(&neighbours[i].n_products, 0);
-    neighbours[i].stage = stage_new(WSGEMM_F64, 260, 220, 190, FILL_UNIFORM, &dice);
+    neighbours[i].stage = stage_new(WSGEMM_F64, 260, 220, 190, FILL_UNIFORM, &rng);
     REQUIRE(pthread_create(&neighbours[i].thread, NULL, neighbour_main, &neighbours[i]) == 0, "thread");
   }
   for (int turn = 0; turn < (check_scale() > 1 ? 5 : 60); turn++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
-static struct check_random dice;
+static struct check_random rng;
 static struct rows_of_type rows;
 
 /* One column of all patterns times 1, into each type of C: each comes out as it is, or rounded to the other half (a NaN as one). As A by
@@ -58,12 +58,12 @@ static void conversions(void) {
 /* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere in its range or just beyond. */
 static float drawn_near(wsgemm_type type) {
   const int low = ilogb(type_least(type)) - 2, high = ilogb(type_largest(type)) + (type == WSGEMM_F16 ? 2 : 0);
-  const double x = ldexp(1 + fabs(check_random_unit(&dice)), (int)check_random_in(&dice, low, high));
+  const double x = ldexp(1 + fabs(check_random_unit(&rng)), (int)check_random_in(&rng, low, high));
   double near = type_round(type, x);
   if (isinf(near)) near = type_largest(type);
-  near += type_half_ulp(type, near) * (double)check_random_in(&dice, -1, 1);
-  float f = (float)(check_random_in(&dice, 0, 1) ? near : -near);
-  const int64_t turn = check_random_in(&dice, -2, 2);
+  near += type_half_ulp(type, near) * (double)check_random_in(&rng, -1, 1);
+  float f = (float)(check_random_in(&rng, 0, 1) ? near : -near);
+  const int64_t turn = check_random_in(&rng, -2, 2);
   return turn == 0 || turn == 2 ? f : nextafterf(f, turn < 0 ? -INFINITY : INFINITY);
 }
 
@@ -71,7 +71,7 @@ static float drawn_near(wsgemm_type type) {
  * to C's type. */
 static void one_rounding(void) {
   enum { M = 37 };
-  dice = check_random_from(150);
+  rng = check_random_from(150);
   for (int t = 0; t < 2; t++) {
     rows_open(&rows, halves[t]);
     uint16_t a[M], b, c[M], before[M];
@@ -79,15 +79,15 @@ static void one_rounding(void) {
     for (int at = 0; at < M; at++) a[at] = b;
     for (int i = 0; i < rows.n_rows; i++)
       for (int turn = 0; turn < 40000 / check_scale(); turn++) {
-        const wsgemm_type type_c = halves[check_random_in(&dice, 0, 1)];
-        const bool adds = check_random_in(&dice, 0, 3) == 0;
-        const int64_t m = check_random_in(&dice, 0, 2) == 0 ? M : 1;
+        const wsgemm_type type_c = halves[check_random_in(&rng, 0, 1)];
+        const bool adds = check_random_in(&rng, 0, 3) == 0;
+        const int64_t m = check_random_in(&rng, 0, 2) == 0 ? M : 1;
         wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, 1, 1);
         d.a = a, d.b = &b, d.c = c, d.type_c = type_c;
-        d.alpha.s = check_random_in(&dice, 0, 999) == 7 ? NAN : drawn_near(type_c);
+        d.alpha.s = check_random_in(&rng, 0, 999) == 7 ? NAN : drawn_near(type_c);
         if (d.alpha.s == 0) continue; /* no product at all: elsewhere */
         d.beta.s = adds;
-        for (int at = 0; at < M; at++) before[at] = c[at] = (uint16_t)(check_random_bits(&dice) & (adds ? 0xb3ff : 0xffff));
+        for (int at = 0; at < M; at++) before[at] = c[at] = (uint16_t)(check_random_bits(&rng) & (adds ? 0xb3ff : 0xffff));
         CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
         int n_wrong = 0;
         for (int64_t at = 0; at < m; at++) {
@@ -108,23 +108,22 @@ static void one_rounding(void) {
 
 /* A batch into each type of C is what as many single products are; nothing between the matrices of C is written. */
 static void mixed_batches(void) {
-  dice = check_random_from(151);
+  rng = check_random_from(151);
   for (int turn = 0; turn < 600 / check_scale(); turn++) {
     const wsgemm_type type = halves[turn % 2], type_c = types_c[turn / 2 % 3];
-    const int64_t m = check_random_in(&dice, 1, 50), n = check_random_in(&dice, 1, 50), k = check_random_in(&dice, 0, 60),
-                  count = 5;
-    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+    const int64_t m = check_random_in(&rng, 1, 50), n = check_random_in(&rng, 1, 50), k = check_random_in(&rng, 0, 60), count = 5;
+    wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
     const int64_t room = count * 60 * 60;
     uint16_t *a = malloc((size_t)room * 2), *b = malloc((size_t)room * 2);
     unsigned char *c = malloc((size_t)room * 4), *single = malloc((size_t)room * 4);
     REQUIRE(a && b && c && single, "memory");
     for (int64_t at = 0; at < room; at++) /* positive numbers below 2, and any bits in C */
-      a[at] = (uint16_t)check_random_in(&dice, 0x3000, 0x3bff), b[at] = (uint16_t)check_random_in(&dice, 0x3000, 0x3bff);
-    for (int64_t at = 0; at < room * 4; at++) c[at] = single[at] = (unsigned char)check_random_bits(&dice);
+      a[at] = (uint16_t)check_random_in(&rng, 0x3000, 0x3bff), b[at] = (uint16_t)check_random_in(&rng, 0x3000, 0x3bff);
+    for (int64_t at = 0; at < room * 4; at++) c[at] = single[at] = (unsigned char)check_random_bits(&rng);
     d.type_c = type_c;
     d.beta.s = (float)(turn % 3);
     d.alpha.s = turn % 7 ? 0.75f : 0;
-    d.ldc += check_random_in(&dice, 0, 5);
+    d.ldc += check_random_in(&rng, 0, 5);
     d.batch_count = count;
     d.stride_a = turn % 5 ? 60 * 60 : 0, d.stride_b = 60 * 60, d.stride_c = 60 * 60 - 7;
     d.a = a, d.b = b, d.c = c;

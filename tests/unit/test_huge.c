@@ -30,11 +30,11 @@ static bool is_too_much_here(bool takes_long) {
 /* Columns (or rows) that stand more than 2^31 elements apart, for each operand, op and layout. */
 static void far_columns(void) {
   if (is_too_much_here(false)) return;
-  struct check_random dice = check_random_from(60);
+  struct check_random rng = check_random_from(60);
   const int64_t m = 5, n = 4, k = 3;
   for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_type t = (wsgemm_type)type;
-    struct stage stage = stage_new(t, m, n, k, FILL_INTEGER, &dice);
+    struct stage stage = stage_new(t, m, n, k, FILL_INTEGER, &rng);
     product_extend(&stage.product, &stage.a, &stage.b, k);
     for (int turn = 0; turn < 3 * 8; turn++) {
       const int far = turn % 3;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum { M = 257, N = 70, MOST_K = 800, N_WIDE = 300 };
-static struct check_random dice;
-static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
+static struct check_random rng;
+static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
 /* op(A), op(B) and C before the call, by value; and C of the product that is the measure, column-major without gaps. */
 struct whole {
@@ -27,9 +27,9 @@ static struct whole whole_new(wsgemm_type type, wsgemm_type type_c, int64_t n, i
                     type_c,
                     n,
                     k,
-                    values_new(type, M, k, FILL_UNIFORM, &dice),
-                    values_new(type, k, n, FILL_UNIFORM, &dice),
-                    values_new(type_c, M, n, FILL_UNIFORM, &dice),
+                    values_new(type, M, k, FILL_UNIFORM, &rng),
+                    values_new(type, k, n, FILL_UNIFORM, &rng),
+                    values_new(type_c, M, n, FILL_UNIFORM, &rng),
                     scalar_make(type, scalars[alpha][0], scalars[alpha][1]),
                     beta < 0 ? scalar_make(type, 0, 0) : scalar_make(type, scalars[beta][0], scalars[beta][1]),
                     {{0}},
@@ -96,7 +96,7 @@ static wsgemm_handle *handle_drawn(bool invariant) {
 
 static void compare(struct whole *w, const char *kernel, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t i,
                     int64_t m, int64_t j, int64_t n) {
-  const struct layout_of_case where = layout_drawn(&dice);
+  const struct layout_of_case where = layout_drawn(&rng);
   wsgemm_handle *handle = handle_drawn(true);
   struct matrix c;
   if (kernel) REQUIRE(wsgemm_set_kernel(handle, kernel) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -131,19 +131,19 @@ static wsgemm_op flipped(wsgemm_op op) {
 /* Every height from 1 to 257 for each type, of drawn rows and columns, ops, layouts, places and threads. */
 static void heights(void) {
   static const int64_t ks[] = {1, 3, 5, 64, 300, MOST_K};
-  dice = check_random_from(170);
+  rng = check_random_from(170);
   for (int type = 0; type < N_TYPES; type++)
     for (size_t ki = 0; ki < sizeof ks / sizeof ks[0]; ki++) {
       struct whole w = whole_new((wsgemm_type)type, drawn_type_c((wsgemm_type)type), N, ks[ki]);
-      const wsgemm_op transa = draw_op(w.type, &dice), transb = draw_op(w.type, &dice);
+      const wsgemm_op transa = draw_op(w.type, &rng), transb = draw_op(w.type, &rng);
       wsgemm_handle *handle = handle_drawn(true);
       measure(&w, handle, transa, transb);
       wsgemm_destroy(handle);
       for (int64_t m = 1; m <= M; m++) {
         if (m > 20 && drawn(1, 3 * check_scale()) != 1) continue;
         const int64_t n = drawn(0, 3) ? N : drawn(1, N), j = drawn(0, N - n), i = drawn(0, M - m);
-        compare(&w, NULL, draw_layout(&dice), drawn(0, 1) ? transa : flipped(transa), drawn(0, 1) ? transb : flipped(transb), i,
-                m, j, n);
+        compare(&w, NULL, draw_layout(&rng), drawn(0, 1) ? transa : flipped(transa), drawn(0, 1) ? transb : flipped(transb), i, m,
+                j, n);
       }
       whole_free(&w);
     }
@@ -153,7 +153,7 @@ static void heights(void) {
  * packed, and one that is not. */
 static void vectors(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(171);
+  rng = check_random_from(171);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
     for (int r = 0; r < rows.n_rows; r++)
@@ -181,7 +181,7 @@ static void vectors(void) {
 
 /* A batch of single rows against one matrix B, and of any heights, is the product as a whole. */
 static void batches(void) {
-  dice = check_random_from(172);
+  rng = check_random_from(172);
   for (int type = 0; type < N_TYPES; type++)
     for (int turn = 0; turn < 24 / check_scale() + 2; turn++) {
       struct whole w = whole_new((wsgemm_type)type, drawn_type_c((wsgemm_type)type), N, drawn(1, 400));
@@ -196,7 +196,7 @@ static void batches(void) {
       for (int x = 0; x < 3; x++) stage.arena[x] = w.arena[x];
       wsgemm_gemm_desc d =
           gemm_desc(w.type, WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS,
-                    draw_op(w.type, &dice) == WSGEMM_NO_TRANS ? WSGEMM_NO_TRANS : WSGEMM_TRANS, m * count, N, w.k);
+                    draw_op(w.type, &rng) == WSGEMM_NO_TRANS ? WSGEMM_NO_TRANS : WSGEMM_TRANS, m * count, N, w.k);
       d.type_c = w.type_c, d.alpha = w.alpha, d.beta = w.beta;
       case_store(&stage, &d, &tight);
       d.m = m, d.batch_count = count, d.stride_a = m * d.lda, d.stride_c = m * d.ldc;
@@ -210,7 +210,7 @@ static void batches(void) {
 
 /* Without the mode a row alone has other bits somewhere, in every type whose vectors have kernels of their own. */
 static void default_differs(void) {
-  dice = check_random_from(173);
+  rng = check_random_from(173);
   for (int type = 0; type < N_TYPES; type++) {
     if (type_is_half((wsgemm_type)type)) continue;
     struct whole w = whole_new((wsgemm_type)type, (wsgemm_type)type, N, 700);

@@ -137,7 +137,10 @@ static void every_field(void) {
           info.coarse_factor, info.n_stages);
     CHECK(info.n_threads == line->threads, "%s: %d threads", name, info.n_threads);
     CHECK(info.cluster == (*line->cluster ? line->cluster[1] - '0' : 0), "%s: clusters of %d", name, info.cluster);
-    CHECK(info.k_parts == (!*line->cluster ? 0 : line->cluster[0] == 'k' ? 2 : 1), "%s: %d parts of k", name, info.k_parts);
+    CHECK(info.cluster_splits == (!*line->cluster           ? 0
+                                  : line->cluster[0] == 'k' ? 2
+                                                            : 1),
+          "%s: %d parts of k", name, info.cluster_splits);
     CHECK(info.has_split_k == line->splits && info.is_ping_pong == line->ping_pong, "%s: split-k %d, ping-pong %d", name,
           info.has_split_k, info.is_ping_pong);
     check_family(&info);

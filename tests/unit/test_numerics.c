@@ -6,22 +6,22 @@
 
 #include "support/rows.h"
 
-static struct check_random dice;
+static struct check_random rng;
 static struct rows_of_type rows;
 
 /* Every m x n up to four tiles by three: more than the tallest and the widest of the tiles for operands in place. */
 static void every_extent(wsgemm_type type) {
   static const int64_t ks[] = {1, 6, 23};
   rows_open(&rows, type);
-  struct stage stage = stage_new(type, 2 * rows.widest, 2 * rows.widest, 23, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, 2 * rows.widest, 2 * rows.widest, 23, FILL_UNIFORM, &rng);
   for (int ki = 0; ki < 3; ki++) {
     product_extend(&stage.product, &stage.a, &stage.b, ks[ki]);
     for (int i = 0; i < rows.n_rows; i++)
       for (int down = 1; down <= 4 * rows.row[i].mr + 1; down++)
         for (int across = 1; across <= 3 * rows.row[i].nr + 1; across++)
-          if (check_random_in(&dice, 1, check_scale()) == 1)
-            run_drawn(&stage, &rows, i, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), down, across, JUDGE_BOUND,
-                      &dice);
+          if (check_random_in(&rng, 1, check_scale()) == 1)
+            run_drawn(&stage, &rows, i, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), down, across, JUDGE_BOUND,
+                      &rng);
   }
   stage_free(&stage);
   rows_close(&rows);
@@ -35,13 +35,13 @@ static void several_blocks(wsgemm_type type) {
                                             : rows.widest > 161 ? rows.widest
                                                                 : 161; /* fewer rows are not packed */
     const int64_t n = is_packed ? packed_n(rows.handle[0], type, m, k) + 3 : m;
-    struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &dice);
+    struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &rng);
     product_extend(&stage.product, &stage.a, &stage.b, k);
     for (int i = 0; i < rows.n_rows; i++)
       for (int turn = 0; turn < 1 + 24 / check_scale(); turn++) {
         REQUIRE(wsgemm_set_num_threads(rows.handle[i], 1 + turn % 3) == WSGEMM_SUCCESS, "threads");
-        run_drawn(&stage, &rows, i, is_packed ? WSGEMM_COL_MAJOR : draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice),
-                  m, is_packed ? n : m - 30 + check_random_in(&dice, 0, 10), JUDGE_BOUND, &dice);
+        run_drawn(&stage, &rows, i, is_packed ? WSGEMM_COL_MAJOR : draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m,
+                  is_packed ? n : m - 30 + check_random_in(&rng, 0, 10), JUDGE_BOUND, &rng);
       }
     stage_free(&stage);
   }
@@ -52,7 +52,7 @@ static void several_blocks(wsgemm_type type) {
 static void long_k(wsgemm_type type) {
   rows_open(&rows, type);
   const int64_t max_k = check_scale() > 1 ? 5000 : 20000;
-  struct stage stage = stage_new(type, 5, 7, max_k, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, 5, 7, max_k, FILL_UNIFORM, &rng);
   for (int64_t i = 0; i < 5 * max_k; i++) stage.a.re[i] = stage.a.re[i] < 0 ? -stage.a.re[i] : stage.a.re[i];
   for (int64_t i = 0; i < 7 * max_k; i++) stage.b.re[i] = stage.b.re[i] < 0 ? -stage.b.re[i] : stage.b.re[i];
   for (int64_t k = max_k / 4; k <= max_k; k += max_k / 4) {
@@ -60,7 +60,7 @@ static void long_k(wsgemm_type type) {
     for (int i = 0; i < rows.n_rows; i++)
       for (int turn = 0; turn < 8; turn++)
         run_drawn(&stage, &rows, i, WSGEMM_COL_MAJOR, all_ops[turn % 2], all_ops[turn / 2 % 2], turn == 0 ? 1 : 5,
-                  turn == 1 ? 1 : 7, JUDGE_BOUND, &dice);
+                  turn == 1 ? 1 : 7, JUDGE_BOUND, &rng);
   }
   stage_free(&stage);
   rows_close(&rows);
@@ -71,7 +71,7 @@ static void every_scalar(wsgemm_type type) {
   static const double scalars[6][2] = {{0, 0}, {1, 0}, {-1, 0}, {0.7, -1.3}, {0, 1}, {1.25, 0}};
   rows_open(&rows, type);
   const int64_t side = rows.widest, ks[] = {0, 1, 11, rows.max_kc + 2};
-  struct stage stage = stage_new(type, side, side, ks[3], FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, side, side, ks[3], FILL_UNIFORM, &rng);
   const struct layout_of_case where = {{3, 0, 5}, {PLACE_END, PLACE_END, PLACE_END}};
   for (int ki = 0; ki < 4; ki++) {
     product_extend(&stage.product, &stage.a, &stage.b, ks[ki]);
@@ -80,7 +80,7 @@ static void every_scalar(wsgemm_type type) {
         wsgemm_gemm_desc d = gemm_desc(type, all_layouts[s % 2], WSGEMM_NO_TRANS, WSGEMM_TRANS, side, side - 1, ks[ki]);
         d.alpha = scalar_make(type, scalars[s / 6][0], scalars[s / 6][1]);
         d.beta = scalar_make(type, scalars[s % 6][0], scalars[s % 6][1]);
-        if (check_random_in(&dice, 1, check_scale()) == 1)
+        if (check_random_in(&rng, 1, check_scale()) == 1)
           run_case(&stage, rows.handle[i], &d, &where, s % 3 == 0, JUDGE_BOUND, rows.row[i].name);
       }
   }
@@ -90,7 +90,7 @@ static void every_scalar(wsgemm_type type) {
 
 /* PEDANTIC, by handle or by descriptor, gives on the CPU the same bits as DEFAULT. */
 static void math_modes_of(wsgemm_type type) {
-  struct stage stage = stage_new(type, 70, 70, 90, FILL_SPREAD, &dice);
+  struct stage stage = stage_new(type, 70, 70, 90, FILL_SPREAD, &rng);
   const struct layout_of_case where = layout_tight();
   unsigned long long digest[3];
   product_extend(&stage.product, &stage.a, &stage.b, 90);
@@ -109,18 +109,18 @@ static void math_modes_of(wsgemm_type type) {
 }
 
 static void for_all_types(unsigned salt, void (*run)(wsgemm_type type)) {
-  dice = check_random_from(salt);
+  rng = check_random_from(salt);
   for (int type = 0; type < N_TYPES; type++) run((wsgemm_type)type);
 }
 
 static void rows_of(unsigned salt, wsgemm_type type) {
-  dice = check_random_from(salt);
-  cross_edges_and_k(type, FILL_UNIFORM, JUDGE_BOUND, check_scale(), 2 * check_scale(), &dice);
+  rng = check_random_from(salt);
+  cross_edges_and_k(type, FILL_UNIFORM, JUDGE_BOUND, check_scale(), 2 * check_scale(), &rng);
   every_extent(type);
 }
 
 static void spread_of(wsgemm_type type) {
-  cross_edges_and_k(type, FILL_SPREAD, JUDGE_BOUND, 2 * check_scale(), 8 * check_scale(), &dice);
+  cross_edges_and_k(type, FILL_SPREAD, JUDGE_BOUND, 2 * check_scale(), 8 * check_scale(), &rng);
 }
 
 static void single_real(void) { rows_of(10, WSGEMM_F32); }
@@ -131,21 +131,21 @@ static void double_complex(void) { rows_of(13, WSGEMM_C64); }
 static void below_range_of(wsgemm_type type) {
   const int lowest = type_is_double(type) ? -1074 : -149, side = 61, k = 40;
   rows_open(&rows, type);
-  struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &dice);
+  struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &rng);
   struct values *const all[] = {&stage.a, &stage.b, &stage.c};
   for (int x = 0; x < 3; x++)
     for (int64_t at = 0; at < all[x]->rows * all[x]->cols; at++)
       for (int part = 0; part < (type_is_complex(type) ? 2 : 1); part++) {
-        const int e = x == 2 ? lowest + 10 : lowest / 2 + (int)check_random_in(&dice, -10, 20);
-        (part ? all[x]->im : all[x]->re)[at] = type_round(type, ldexp(check_random_unit(&dice), e));
+        const int e = x == 2 ? lowest + 10 : lowest / 2 + (int)check_random_in(&rng, -10, 20);
+        (part ? all[x]->im : all[x]->re)[at] = type_round(type, ldexp(check_random_unit(&rng), e));
       }
   product_extend(&stage.product, &stage.a, &stage.b, k);
   for (int i = 0; i < rows.n_rows; i++)
     for (int turn = 0; turn < 40; turn++) {
       static const double scalars[4][2] = {{1, 0}, {-0.7, 0}, {2.5, -1.5}, {0, 0}};
-      const int64_t m = check_random_in(&dice, 1, side), n = check_random_in(&dice, 1, side);
-      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const int64_t m = check_random_in(&rng, 1, side), n = check_random_in(&rng, 1, side);
+      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
+      const struct layout_of_case where = layout_drawn(&rng);
       const double *alpha = scalars[turn % 3], *beta = scalars[turn / 3 % 4];
       d.alpha = scalar_make(type, alpha[0], alpha[1]), d.beta = scalar_make(type, beta[0], beta[1]);
       case_store(&stage, &d, &where);
@@ -162,7 +162,7 @@ static void near_largest_of(wsgemm_type type) {
   static const double scalars[4][2] = {{1, 0}, {-0.7, 0}, {2.5, -1.5}, {0, 0}}, most_alpha = 2.5 + 1.5;
   if (type_is_half(type)) return; /* its sums are far from overflow, or C's type overflows first */
   rows_open(&rows, type);
-  struct stage stage = stage_new(type, SIDE, SIDE, K, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, SIDE, SIDE, K, FILL_UNIFORM, &rng);
   product_extend(&stage.product, &stage.a, &stage.b, K);
   double most = 0;
   for (int at = 0; at < SIDE * SIDE; at++) most = fmax(most, (double)stage.product.magnitude[at]);
@@ -177,9 +177,9 @@ static void near_largest_of(wsgemm_type type) {
   product_free(&stage.product), stage.product = scaled;
   for (int i = 0; i < rows.n_rows; i++)
     for (int turn = 0; turn < 24; turn++) {
-      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice),
-                                     check_random_in(&dice, 1, SIDE), check_random_in(&dice, 1, SIDE), K);
-      const struct layout_of_case where = layout_drawn(&dice);
+      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng),
+                                     check_random_in(&rng, 1, SIDE), check_random_in(&rng, 1, SIDE), K);
+      const struct layout_of_case where = layout_drawn(&rng);
       const double *alpha = scalars[turn % 3], *beta = scalars[turn / 3 % 4];
       d.alpha = scalar_make(type, alpha[0], alpha[1]), d.beta = scalar_make(type, beta[0], beta[1]);
       run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_BOUND, rows.row[i].name);

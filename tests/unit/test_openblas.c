@@ -64,18 +64,18 @@ static double magnitude_at(const struct stage *stage, const wsgemm_gemm_desc *d,
          (fabs(beta[0]) + fabs(beta[1])) * (fabs(stage->c.re[at]) + fabs(stage->c.im[at]));
 }
 
-static void compare(struct check_random *dice, wsgemm_type type, int64_t most) {
-  const int64_t m = check_random_in(dice, 1, most), n = check_random_in(dice, 1, most), k = check_random_in(dice, 0, most);
-  wsgemm_gemm_desc d = gemm_desc(type, draw_layout(dice), draw_op(type, dice), draw_op(type, dice), m, n, k);
+static void compare(struct check_random *rng, wsgemm_type type, int64_t most) {
+  const int64_t m = check_random_in(rng, 1, most), n = check_random_in(rng, 1, most), k = check_random_in(rng, 0, most);
+  wsgemm_gemm_desc d = gemm_desc(type, draw_layout(rng), draw_op(type, rng), draw_op(type, rng), m, n, k);
   if (type_is_complex(type)) /* CBLAS has no CONJ_NO_TRANS everywhere */
     while (d.transa == WSGEMM_CONJ_NO_TRANS || d.transb == WSGEMM_CONJ_NO_TRANS)
-      d = gemm_desc(type, d.layout, draw_op(type, dice), draw_op(type, dice), m, n, k);
-  struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, dice);
-  const struct layout_of_case where = layout_drawn(dice);
-  d.alpha = scalar_make(type, check_random_unit(dice), check_random_unit(dice));
+      d = gemm_desc(type, d.layout, draw_op(type, rng), draw_op(type, rng), m, n, k);
+  struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, rng);
+  const struct layout_of_case where = layout_drawn(rng);
+  d.alpha = scalar_make(type, check_random_unit(rng), check_random_unit(rng));
   d.beta =
-      check_random_in(dice, 0, 1) ? scalar_make(type, check_random_unit(dice), check_random_unit(dice)) : scalar_make(type, 0, 0);
-  struct values theirs = values_new(type, m, n, FILL_ZERO, dice);
+      check_random_in(rng, 0, 1) ? scalar_make(type, check_random_unit(rng), check_random_unit(rng)) : scalar_make(type, 0, 0);
+  struct values theirs = values_new(type, m, n, FILL_ZERO, rng);
   case_store(&stage, &d, &where);
   call_peer(&d);
   for (int64_t i = 0; i < m; i++)
@@ -105,12 +105,12 @@ static void compare(struct check_random *dice, wsgemm_type type, int64_t most) {
 }
 
 static void random_shapes(void) {
-  struct check_random dice = check_random_from(30);
+  struct check_random rng = check_random_from(30);
   if (!load_peer()) {
     check_skip("no OpenBLAS on this machine");
     return;
   }
-  for (int turn = 0; turn < 1200 / check_scale(); turn++) compare(&dice, (wsgemm_type)(turn % 4), turn % 8 < 4 ? 40 : 200);
+  for (int turn = 0; turn < 1200 / check_scale(); turn++) compare(&rng, (wsgemm_type)(turn % 4), turn % 8 < 4 ? 40 : 200);
 }
 
 static const struct check_case cases[] = {{"random_shapes", random_shapes}};

@@ -8,7 +8,7 @@ static void parallel_region(void) {
   check_skip("built without OpenMP");
 #else
   enum { N = 4 };
-  struct check_random dice = check_random_from(90);
+  struct check_random rng = check_random_from(90);
   struct stage stage[N];
   wsgemm_gemm_desc d[N];
   wsgemm_handle *h = NULL;
@@ -16,7 +16,7 @@ static void parallel_region(void) {
   const struct layout_of_case where = layout_tight();
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_num_threads(h, 3) == WSGEMM_SUCCESS, "handle");
   for (int i = 0; i < N; i++) {
-    stage[i] = stage_new(WSGEMM_F32, 300, 200, 150, FILL_UNIFORM, &dice);
+    stage[i] = stage_new(WSGEMM_F32, 300, 200, 150, FILL_UNIFORM, &rng);
     d[i] = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 300, 200, 150);
     case_store(&stage[i], &d[i], &where);
   }

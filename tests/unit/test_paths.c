@@ -11,8 +11,8 @@
 #include "cpu/paths.h"
 #include "cpu/run.h"
 
-static struct check_random dice;
-static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
+static struct check_random rng;
+static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
 static ws_scale scale_of(const wsgemm_gemm_desc *d) {
   ws_scale s;
@@ -60,7 +60,7 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   plan.row = row;
   plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a.trans;
-  plan.by_columns = plan.swap = false;
+  plan.by_columns = plan.transposed = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
   plan.n_products = 1;
@@ -121,14 +121,13 @@ static void draw_scalars(wsgemm_gemm_desc *d, bool whole) {
 
 /* Whole numbers and bits for one shape, under n_plans random plans. */
 static void run_shape(const ws_cpu_row *row, int64_t m, int64_t n, int64_t k, int n_plans) {
-  struct stage whole = stage_new(row->type, m, n, k, FILL_INTEGER, &dice),
-               any = stage_new(row->type, m, n, k, FILL_UNIFORM, &dice);
+  struct stage whole = stage_new(row->type, m, n, k, FILL_INTEGER, &rng), any = stage_new(row->type, m, n, k, FILL_UNIFORM, &rng);
   product_extend(&whole.product, &whole.a, &whole.b, k);
   for (int i = 0; i < n_plans; i++) {
-    const struct layout_of_case where = layout_drawn(&dice);
+    const struct layout_of_case where = layout_drawn(&rng);
     const int64_t kc = drawn(0, 5) == 0 ? row->kc : drawn(1, 12);
     char words[160];
-    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice), m, n, k);
+    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &rng), draw_op(row->type, &rng), m, n, k);
     draw_scalars(&d, true);
     case_store(&whole, &d, &where);
     ws_problem p = problem_of(&d);
@@ -166,7 +165,7 @@ static void odd_plans_of(const ws_cpu_row *row) {
   for (int i = 0; i < 50 / check_scale() + 1; i++)
     run_shape(row, drawn(1, 5 * row->mr + 3), drawn(1, 9 * row->nr + 3), drawn(1, 50), check_scale() > 1 ? 6 : 12);
 }
-static void odd_plans(void) { dice = check_random_from(120), each_row(odd_plans_of); }
+static void odd_plans(void) { rng = check_random_from(120), each_row(odd_plans_of); }
 
 /* Round one tile, every cut of it, through packed panels. */
 static void every_cut_of(const ws_cpu_row *row) {
@@ -175,7 +174,7 @@ static void every_cut_of(const ws_cpu_row *row) {
     for (int64_t n = 1; n <= 2 * row->nr + 1; n++)
       if (drawn(1, part) == 1) run_shape(row, m, n, drawn(1, 9), 1);
 }
-static void every_cut(void) { dice = check_random_from(121), each_row(every_cut_of); }
+static void every_cut(void) { rng = check_random_from(121), each_row(every_cut_of); }
 
 /* Matrix-vector products cut anywhere. */
 static void vectors_of(const ws_cpu_row *row) {
@@ -183,11 +182,11 @@ static void vectors_of(const ws_cpu_row *row) {
   for (int i = 0; i < 80 / check_scale() + 1; i++) {
     const bool is_row = drawn(0, 1);
     const int64_t length = drawn(1, drawn(0, 9) ? 150 : 2500), k = drawn(1, 70);
-    struct stage stage = stage_new(row->type, is_row ? 1 : length, is_row ? length : 1, k, FILL_INTEGER, &dice);
+    struct stage stage = stage_new(row->type, is_row ? 1 : length, is_row ? length : 1, k, FILL_INTEGER, &rng);
     product_extend(&stage.product, &stage.a, &stage.b, k);
     for (int turn = 0; turn < 4; turn++) {
-      const struct layout_of_case where = layout_drawn(&dice);
-      wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice),
+      const struct layout_of_case where = layout_drawn(&rng);
+      wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &rng), draw_op(row->type, &rng),
                                      is_row ? 1 : length, is_row ? length : 1, k);
       draw_scalars(&d, true);
       case_store(&stage, &d, &where);
@@ -195,7 +194,7 @@ static void vectors_of(const ws_cpu_row *row) {
       ws_plan plan = plan_plain(row, &p, k);
       draw_team(&plan);
       plan.path = WS_PATH_VECTOR;
-      plan.swap = is_row;
+      plan.transposed = is_row;
       plan.bm = drawn(1, length + 5);
       plan.bn = 1;
       char words[160];
@@ -205,19 +204,19 @@ static void vectors_of(const ws_cpu_row *row) {
     stage_free(&stage);
   }
 }
-static void vectors(void) { dice = check_random_from(122), each_row(vectors_of); }
+static void vectors(void) { rng = check_random_from(122), each_row(vectors_of); }
 
 /* Batches through one plan: as many single products give the same bits. */
 static void batches_of(const ws_cpu_row *row) {
   enum { MOST = 3 };
   for (int i = 0; i < 60 / check_scale() + 1; i++) {
     const int64_t m = drawn(1, 3 * row->mr), n = drawn(1, 4 * row->nr), k = drawn(1, 30), count = drawn(1, MOST);
-    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &dice), draw_op(row->type, &dice), m, n, k);
+    wsgemm_gemm_desc d = gemm_desc(row->type, WSGEMM_COL_MAJOR, draw_op(row->type, &rng), draw_op(row->type, &rng), m, n, k);
     const int64_t room = MOST * (m > n ? m > k ? m : k : n > k ? n : k) * (m + n + k);
     unsigned char *a = malloc((size_t)room * 16), *b = malloc((size_t)room * 16), *c = malloc((size_t)room * 16),
                   *single = malloc((size_t)room * 16);
     REQUIRE(a && b && c && single, "memory");
-    struct values values = values_new(row->type, 3, room, FILL_UNIFORM, &dice);
+    struct values values = values_new(row->type, 3, room, FILL_UNIFORM, &rng);
     unsigned char *const all[3] = {a, b, c};
     for (int x = 0; x < 3; x++) {
       const struct arena arena = {all[x], (size_t)room * 16};
@@ -247,7 +246,7 @@ static void batches_of(const ws_cpu_row *row) {
     free(a), free(b), free(c), free(single);
   }
 }
-static void batches(void) { dice = check_random_from(123), each_row(batches_of); }
+static void batches(void) { rng = check_random_from(123), each_row(batches_of); }
 
 static const struct check_case cases[] = {
     {"odd_plans", odd_plans}, {"every_cut", every_cut}, {"vectors", vectors}, {"batches", batches}};

@@ -120,11 +120,11 @@ struct member {
 };
 
 static void dawdle(struct check_random *random) {
-  const unsigned long long dice = check_random_bits(random) % 16;
-  if (dice == 0)
+  const unsigned long long rng = check_random_bits(random) % 16;
+  if (rng == 0)
     sched_yield();
-  else if (dice < 4)
-    for (volatile int spin = 0; spin < (int)(dice * 40);) spin = spin + 1;
+  else if (rng < 4)
+    for (volatile int spin = 0; spin < (int)(rng * 40);) spin = spin + 1;
 }
 
 static void work(struct crew *crew, int worker, struct check_random *random) {

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct check_random dice;
-static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&dice, low, high); }
+static struct check_random rng;
+static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
 /* The numbers of op(A) (m x k) and op(B) (k x n), row-major, and C as the call left it, column-major floats or bfloat16. */
 enum { MOST_M = 110, MOST_N = 110, MOST_K = 560 };
@@ -107,7 +107,7 @@ static void fill_stretches(uint16_t *x, int64_t rows, int64_t cols) {
 static void every_size(void) {
   static struct rows_of_type rows;
   static const int64_t ks[] = {1, 2, 3, 15, 31, 32, 33, 65, 100, 513, 555};
-  dice = check_random_from(160);
+  rng = check_random_from(160);
   rows_open(&rows, WSGEMM_BF16);
   int n_subnormal = 0;
   for (int turn = 0; turn < 300 / check_scale() + 1; turn++) {
@@ -126,7 +126,7 @@ static void every_size(void) {
 /* Sums of two products of normal numbers, both well inside FP32's range, that cancel to a subnormal one, beside plain elements. */
 static void cancellation(void) {
   static struct rows_of_type rows;
-  dice = check_random_from(161);
+  rng = check_random_from(161);
   rows_open(&rows, WSGEMM_BF16);
   int n_subnormal = 0;
   for (int turn = 0; turn < 100 / check_scale() + 1; turn++) {
@@ -156,7 +156,7 @@ static void not_finite(void) {
   enum { M = 37, N = 35 };
   static const int64_t ks[] = {1, 2, 5, 32, 33, 64, 95};
   static const uint16_t values[] = {0x7f80, 0xff80, 0x7fc0, 0x7f81};
-  dice = check_random_from(162);
+  rng = check_random_from(162);
   rows_open(&rows, WSGEMM_BF16);
   for (int ki = 0; ki < 7; ki++)
     for (int place = 0; place < 4; place++)
@@ -223,7 +223,7 @@ static void tiles_of_the_unit(void) {
     check_skip("no row with a matrix unit");
     return;
   }
-  dice = check_random_from(163);
+  rng = check_random_from(163);
   REQUIRE(wsgemm_create(&unit) == WSGEMM_SUCCESS && wsgemm_create(&floats) == WSGEMM_SUCCESS, "handles");
   REQUIRE(wsgemm_set_kernel(unit, row.name) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   REQUIRE(wsgemm_set_kernel(floats, "bgemm_avx512_32x12") == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -300,7 +300,7 @@ static void granted_child(void *unused) {
 }
 
 static void tile_registers(void) {
-  dice = check_random_from(164);
+  rng = check_random_from(164);
   check_in_child("refused", refused_child, NULL);
   check_in_child("granted", granted_child, NULL);
 }

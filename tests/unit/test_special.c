@@ -11,31 +11,32 @@
 #include <math.h>
 #include <string.h>
 
-static struct check_random dice;
+static struct check_random rng;
 static struct rows_of_type rows;
 
 /* What the row's m and n are when the layout is row-major. */
 static wsgemm_gemm_desc desc_for(wsgemm_type type, int64_t down, int64_t across, int64_t k) {
-  const wsgemm_layout layout = draw_layout(&dice);
-  const bool swapped = layout == WSGEMM_ROW_MAJOR;
-  return gemm_desc(type, layout, draw_op(type, &dice), draw_op(type, &dice), swapped ? across : down, swapped ? down : across, k);
+  const wsgemm_layout layout = draw_layout(&rng);
+  const bool transposed = layout == WSGEMM_ROW_MAJOR;
+  return gemm_desc(type, layout, draw_op(type, &rng), draw_op(type, &rng), transposed ? across : down, transposed ? down : across,
+                   k);
 }
 
 /* ---- What is not read ------------------------------------------------------------------------------------------------------ */
 
 /* alpha = 0 or k = 0: A and B are not read (NULL, or pages without access), C = beta C exactly; beta = 0: C is not read. */
 static void unread_operands(void) {
-  dice = check_random_from(50);
+  rng = check_random_from(50);
   for (int type = 0; type < N_TYPES; type++) {
     const wsgemm_type t = (wsgemm_type)type;
-    struct stage stage = stage_new(t, 40, 40, 10, FILL_INTEGER, &dice);
+    struct stage stage = stage_new(t, 40, 40, 10, FILL_INTEGER, &rng);
     static const double betas[][2] = {{0, 0}, {1, 0}, {-1, 0}, {2, -3}, {0.5, 0}};
     for (int turn = 0; turn < 400 / check_scale(); turn++) {
       const bool no_k = turn % 2, is_null = turn / 2 % 2;
-      wsgemm_gemm_desc d = desc_for(t, check_random_in(&dice, 1, 40), check_random_in(&dice, 1, 40), no_k ? 0 : 10);
+      wsgemm_gemm_desc d = desc_for(t, check_random_in(&rng, 1, 40), check_random_in(&rng, 1, 40), no_k ? 0 : 10);
       d.alpha = no_k ? scalar_make(t, 1.5, -2) : scalar_make(t, turn % 3 ? 0 : -0.0, turn % 5 ? 0 : -0.0);
       d.beta = scalar_make(t, betas[turn % 5][0], betas[turn % 5][1]);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       case_store(&stage, &d, &where);
       d.a = is_null ? NULL : stage.arena[0].low - 8; /* the page without access */
       d.b = is_null ? NULL : stage.arena[1].low + stage.arena[1].bytes;
@@ -68,11 +69,11 @@ static void nothing_to_do(void) {
 static void sow(struct values *values, int n_seeds) {
   static const double seeds[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
   for (int i = 0; i < n_seeds; i++) {
-    const int64_t at = check_random_in(&dice, 0, values->rows * values->cols - 1);
-    if (check_random_in(&dice, 0, 1) || !values->is_complex)
-      values->re[at] = seeds[check_random_in(&dice, 0, 3)];
+    const int64_t at = check_random_in(&rng, 0, values->rows * values->cols - 1);
+    if (check_random_in(&rng, 0, 1) || !values->is_complex)
+      values->re[at] = seeds[check_random_in(&rng, 0, 3)];
     else
-      values->im[at] = seeds[check_random_in(&dice, 0, 3)];
+      values->im[at] = seeds[check_random_in(&rng, 0, 3)];
   }
 }
 
@@ -82,19 +83,19 @@ static void spreading_of(wsgemm_type type) {
   const int64_t kc = rows.max_kc;
   for (int turn = 0; turn < 600 / check_scale(); turn++) {
     const bool is_large = turn % 50 == 1, is_long = turn % 20 == 0;
-    const int64_t m = check_random_in(&dice, 1, is_large ? 130 : is_long ? 9 : 2 * rows.row[0].mr + 3);
-    const int64_t n = check_random_in(&dice, 1, is_large ? 130 : is_long ? 9 : 2 * rows.row[0].nr + 3);
-    const int64_t k = is_long ? kc + check_random_in(&dice, -1, 9) : check_random_in(&dice, 1, is_large ? 40 : 12);
-    struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &dice);
-    sow(&stage.a, (int)check_random_in(&dice, 0, 3));
-    sow(&stage.b, (int)check_random_in(&dice, 0, 3));
-    sow(&stage.c, (int)check_random_in(&dice, 0, 2));
+    const int64_t m = check_random_in(&rng, 1, is_large ? 130 : is_long ? 9 : 2 * rows.row[0].mr + 3);
+    const int64_t n = check_random_in(&rng, 1, is_large ? 130 : is_long ? 9 : 2 * rows.row[0].nr + 3);
+    const int64_t k = is_long ? kc + check_random_in(&rng, -1, 9) : check_random_in(&rng, 1, is_large ? 40 : 12);
+    struct stage stage = stage_new(type, m, n, k, FILL_UNIFORM, &rng);
+    sow(&stage.a, (int)check_random_in(&rng, 0, 3));
+    sow(&stage.b, (int)check_random_in(&rng, 0, 3));
+    sow(&stage.c, (int)check_random_in(&rng, 0, 2));
     product_extend(&stage.product, &stage.a, &stage.b, k);
     for (int i = 0; i < rows.n_rows; i++) {
-      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&dice), draw_op(type, &dice), draw_op(type, &dice), m, n, k);
+      wsgemm_gemm_desc d = gemm_desc(type, draw_layout(&rng), draw_op(type, &rng), draw_op(type, &rng), m, n, k);
       d.alpha = turn % 3 ? scalar_make(type, 1, 0) : scalar_make(type, -0.5, 0.25);
       d.beta = turn % 4 == 0 ? scalar_make(type, 0, 0) : turn % 4 == 1 ? scalar_make(type, 1, 0) : scalar_make(type, 2, -1);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       char text[DESCRIPTION_BYTES];
       int64_t i_bad = -1, j_bad = -1;
       case_store(&stage, &d, &where);
@@ -115,7 +116,7 @@ static void spreading_of(wsgemm_type type) {
 static void flags_beside_inf_of(wsgemm_type type) {
   rows_open(&rows, type);
   const int64_t side = rows.widest, most_k = rows.max_kc + 1;
-  struct stage stage = stage_new(type, side, side, most_k, FILL_UNIFORM, &dice);
+  struct stage stage = stage_new(type, side, side, most_k, FILL_UNIFORM, &rng);
   struct values *const positive[3] = {&stage.a, &stage.b, &stage.c};
   for (int x = 0; x < 3; x++)
     for (int64_t at = 0; at < positive[x]->rows * positive[x]->cols; at++) {
@@ -125,22 +126,21 @@ static void flags_beside_inf_of(wsgemm_type type) {
   for (int i = 0; i < rows.n_rows; i++)
     for (int down = 1; down <= 2 * rows.row[i].mr + 1; down++)
       for (int across = 1; across <= 2 * rows.row[i].nr + 1; across++) {
-        if (check_random_in(&dice, 1, check_scale()) != 1) continue;
+        if (check_random_in(&rng, 1, check_scale()) != 1) continue;
         const int64_t k =
-            check_random_in(&dice, 0, 19) == 0 ? rows.kc[i] + check_random_in(&dice, -1, 1) : check_random_in(&dice, 1, 9);
+            check_random_in(&rng, 0, 19) == 0 ? rows.kc[i] + check_random_in(&rng, -1, 1) : check_random_in(&rng, 1, 9);
         wsgemm_gemm_desc d = desc_for(type, down, across, k);
         /* op without conjugation, so that all terms of one component have one sign (im) or Inf meets finite terms only (re) */
-        d.transa = all_ops[check_random_in(&dice, 0, 1)];
-        d.transb = all_ops[check_random_in(&dice, 0, 1)];
-        d.beta = scalar_make(type, (double)check_random_in(&dice, 0, 1), 0);
-        const bool in_a = check_random_in(&dice, 0, 1);
+        d.transa = all_ops[check_random_in(&rng, 0, 1)];
+        d.transb = all_ops[check_random_in(&rng, 0, 1)];
+        d.beta = scalar_make(type, (double)check_random_in(&rng, 0, 1), 0);
+        const bool in_a = check_random_in(&rng, 0, 1);
         struct values *seeded = in_a ? &stage.a : &stage.b;
-        const int64_t row = check_random_in(&dice, 0, (in_a ? d.m : k) - 1),
-                      col = check_random_in(&dice, 0, (in_a ? k : d.n) - 1);
+        const int64_t row = check_random_in(&rng, 0, (in_a ? d.m : k) - 1), col = check_random_in(&rng, 0, (in_a ? k : d.n) - 1);
         const int64_t at = row * seeded->cols + col;
         const double before = seeded->re[at];
         seeded->re[at] = (double)INFINITY;
-        const struct layout_of_case where = layout_drawn(&dice);
+        const struct layout_of_case where = layout_drawn(&rng);
         case_store(&stage, &d, &where);
         feclearexcept(FE_ALL_EXCEPT);
         const wsgemm_status status = gemm_typed(rows.handle[i], &d);
@@ -168,7 +168,7 @@ static void flags_beside_inf_of(wsgemm_type type) {
 static void near_overflow_of(wsgemm_type type) {
   rows_open(&rows, type);
   const double top = type_largest(type);
-  struct stage stage = stage_new(type, rows.widest, rows.widest, 1, FILL_ZERO, &dice);
+  struct stage stage = stage_new(type, rows.widest, rows.widest, 1, FILL_ZERO, &rng);
   for (int64_t at = 0; at < rows.widest; at++) {
     stage.a.re[at] = top / 2;
     stage.b.re[at] = at % 2 ? 1 : -2; /* exactly representable products, the largest is the top itself halved and doubled */
@@ -178,8 +178,8 @@ static void near_overflow_of(wsgemm_type type) {
   for (int i = 0; i < rows.n_rows; i++)
     for (int turn = 0; turn < 300 / check_scale(); turn++) {
       wsgemm_gemm_desc d =
-          desc_for(type, check_random_in(&dice, 1, 2 * rows.row[i].mr + 1), check_random_in(&dice, 1, 2 * rows.row[i].nr + 1), 1);
-      const struct layout_of_case where = layout_drawn(&dice);
+          desc_for(type, check_random_in(&rng, 1, 2 * rows.row[i].mr + 1), check_random_in(&rng, 1, 2 * rows.row[i].nr + 1), 1);
+      const struct layout_of_case where = layout_drawn(&rng);
       run_case(&stage, rows.handle[i], &d, &where, turn % 2, JUDGE_EXACT, rows.row[i].name);
     }
   stage_free(&stage);
@@ -191,7 +191,7 @@ static void subnormals_of(wsgemm_type type) {
   rows_open(&rows, type);
   const double tiny = type_least(type);
   const int64_t side = 200, k = 5;
-  struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &dice);
+  struct stage stage = stage_new(type, side, side, k, FILL_ZERO, &rng);
   for (int64_t i = 0; i < side; i++) {
     stage.a.re[i * k + i % k] = tiny * (double)(1 + i % 7);
     for (int64_t l = 0; l < k; l++) stage.b.re[l * side + i] = (double)(l % 3);
@@ -201,11 +201,11 @@ static void subnormals_of(wsgemm_type type) {
   for (int i = 0; i < rows.n_rows; i++)
     for (int turn = 0; turn < 12; turn++) {
       REQUIRE(wsgemm_set_num_threads(rows.handle[i], turn < 8 ? 1 : 4) == WSGEMM_SUCCESS, "threads");
-      wsgemm_gemm_desc d = turn < 8 ? desc_for(type, check_random_in(&dice, 1, 2 * rows.row[i].mr + 1),
-                                               check_random_in(&dice, 1, 2 * rows.row[i].nr + 1), k)
+      wsgemm_gemm_desc d = turn < 8 ? desc_for(type, check_random_in(&rng, 1, 2 * rows.row[i].mr + 1),
+                                               check_random_in(&rng, 1, 2 * rows.row[i].nr + 1), k)
                                     : desc_for(type, side, side, k);
       d.beta = scalar_make(type, turn % 2 ? 1 : -3, 0);
-      const struct layout_of_case where = layout_drawn(&dice);
+      const struct layout_of_case where = layout_drawn(&rng);
       case_store(&stage, &d,
                  &where); /* underflow, exact, may raise no flag, but multiplying by 0 may be inexact nowhere either */
       feclearexcept(FE_ALL_EXCEPT);
@@ -240,7 +240,7 @@ static void call_some(void) {
   for (int type = 0; type < N_TYPES; type++)
     for (int size = 0; size < 3; size++) {
       const int64_t side = size == 0 ? 5 : size == 1 ? 90 : 260;
-      struct stage stage = stage_new((wsgemm_type)type, side, side, side, FILL_UNIFORM, &dice);
+      struct stage stage = stage_new((wsgemm_type)type, side, side, side, FILL_UNIFORM, &rng);
       wsgemm_gemm_desc d = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, side, side, side);
       const struct layout_of_case where = layout_tight();
       case_store(&stage, &d, &where);
@@ -257,7 +257,7 @@ static void call_some(void) {
 
 static void environment(void) {
   static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-  dice = check_random_from(55);
+  rng = check_random_from(55);
   for (size_t r = 0; r < sizeof roundings / sizeof roundings[0]; r++)
     for (int flush = 0; flush < 2; flush++) {
       REQUIRE(fesetround(roundings[r]) == 0, "fesetround");
@@ -270,7 +270,7 @@ static void environment(void) {
 }
 
 static void for_all_types(unsigned salt, void (*run)(wsgemm_type type)) {
-  dice = check_random_from(salt);
+  rng = check_random_from(salt);
   for (int type = 0; type < N_TYPES; type++) run((wsgemm_type)type);
 }
 

@@ -53,11 +53,11 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 }
 
 /* most: how many items of a kind a step has at most. Few items leave most ranges of the queue empty. */
-static void run(wsgemm_policy policy, int n_threads, int64_t n_steps, int most, struct check_random *dice) {
+static void run(wsgemm_policy policy, int n_threads, int64_t n_steps, int most, struct check_random *rng) {
   static struct ledger ledger;
   memset(&ledger, 0, sizeof ledger);
   for (int s = 0; s < PERIOD; s++) {
-    for (int kind = 0; kind < WS_N_KINDS; kind++) ledger.n_items[s][kind] = check_random_in(dice, 0, most);
+    for (int kind = 0; kind < WS_N_KINDS; kind++) ledger.n_items[s][kind] = check_random_in(rng, 0, most);
     ledger.n_before[s + 1] = ledger.n_before[s] + (items_of(&ledger, s) > 0);
   }
   int64_t n_expected = 0;
@@ -71,19 +71,19 @@ static void run(wsgemm_policy policy, int n_threads, int64_t n_steps, int most, 
 }
 
 static void long_rows_of_steps(void) {
-  struct check_random dice = check_random_from(60);
+  struct check_random rng = check_random_from(60);
   static const int n_threads[] = {1, 2, 3, 5, 16}, most[] = {1, 3, MOST_ITEMS};
   for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
     for (size_t t = 0; t < sizeof n_threads / sizeof n_threads[0]; t++)
       for (size_t i = 0; i < sizeof most / sizeof most[0]; i++)
-        run(policies[p], n_threads[t], 6000 / check_scale(), most[i], &dice);
+        run(policies[p], n_threads[t], 6000 / check_scale(), most[i], &rng);
 }
 
 /* Jobs that are over before the workers have come: late ones enter the next job, or none. */
 static void many_jobs(void) {
-  struct check_random dice = check_random_from(61);
+  struct check_random rng = check_random_from(61);
   for (int i = 0; i < 6000 / check_scale(); i++)
-    run(policies[check_random_in(&dice, 0, 2)], (int)check_random_in(&dice, 1, 16), check_random_in(&dice, 0, 9), 3, &dice);
+    run(policies[check_random_in(&rng, 0, 2)], (int)check_random_in(&rng, 1, 16), check_random_in(&rng, 0, 9), 3, &rng);
 }
 
 static const struct check_case cases[] = {{"long_rows_of_steps", long_rows_of_steps}, {"many_jobs", many_jobs}};

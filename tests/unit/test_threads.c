@@ -218,7 +218,8 @@ static void per_handle_and_thread_child(void *unused) {
   const int n_before = process_n_threads();
   CHECK(wsgemm_set_num_threads_local(1) == 3, "the old limit");
   multiply(six, 500);
-  CHECK(process_n_threads() == n_before, "a thread limited to 1 made threads");
+  CHECK(process_n_threads() <= n_before,
+        "a thread limited to 1 made threads"); /* the joined thread may have been counted before */
   CHECK(wsgemm_set_num_threads_local(0) == 1, "the old limit");
   CHECK(threads_for_large(six) == 6, "%d threads without a limit", threads_for_large(six));
   CHECK(wsgemm_set_num_threads(six, 0) == WSGEMM_SUCCESS && threads_for_large(six) == wsgemm_default_num_threads(),

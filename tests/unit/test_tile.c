@@ -20,19 +20,19 @@ static void check_cover(const ws_tile_grid *g) {
              t.n_col <= g->coarse && t.col + t.n_col <= g->n_cols && t.col % g->coarse == 0;
     CHECK(inside, "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: batch %lld row %lld col %lld + %lld",
           (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
-          (long long)g->group, (long long)t.batch, (long long)t.row, (long long)t.col, (long long)t.n_col);
+          (long long)g->swizzle, (long long)t.batch, (long long)t.row, (long long)t.col, (long long)t.n_col);
     const ws_tile same = ws_tile_at_32(g, (uint32_t)item);
     CHECK(same.batch == t.batch && same.row == t.row && same.col == t.col && same.n_col == t.n_col,
           "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: row %lld col %lld in 32 bits, row %lld col %lld in 64",
           (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
-          (long long)g->group, (long long)same.row, (long long)same.col, (long long)t.row, (long long)t.col);
+          (long long)g->swizzle, (long long)same.row, (long long)same.col, (long long)t.row, (long long)t.col);
     for (int64_t col = t.col; inside && col < t.col + t.n_col; col++) covered[(t.batch * g->n_rows + t.row) * g->n_cols + col]++;
   }
   int64_t n_wrong = 0;
   for (int64_t i = 0; i < n_tiles; i++) n_wrong += covered[i] != 1;
   CHECK(n_wrong == 0, "%lld of %lld tiles not covered exactly once: grid %lld x %lld x %lld coarse %lld group %lld",
         (long long)n_wrong, (long long)n_tiles, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols,
-        (long long)g->coarse, (long long)g->group);
+        (long long)g->coarse, (long long)g->swizzle);
   free(covered);
 }
 
@@ -51,7 +51,7 @@ static void random_grids(void) {
                                 check_random_in(&random, 1, 64), check_random_in(&random, 1, 64)});
 }
 
-/* Within a band the row changes fastest; a band is left only when it is done; products follow each other. */
+/* Within a group the row changes fastest; a group is left only when it is done; products follow each other. */
 static void grouped_order(void) {
   struct check_random random = check_random_from(2);
   for (int i = 0; i < 2000 / check_scale(); i++) {
@@ -61,9 +61,9 @@ static void grouped_order(void) {
     bool ordered = before.batch == 0 && before.row == 0 && before.col == 0;
     for (int64_t item = 1; item < ws_tile_items(&g); item++) {
       const ws_tile t = ws_tile_at(&g, item);
-      const int64_t band = before.row / g.group, last_row = ws_min((band + 1) * g.group, g.n_rows) - 1;
+      const int64_t group = before.row / g.swizzle, last_row = ws_min((group + 1) * g.swizzle, g.n_rows) - 1;
       const bool next_row = t.batch == before.batch && t.row == before.row + 1 && t.col == before.col;
-      const bool next_col = t.batch == before.batch && t.row == band * g.group && t.col == before.col + before.n_col;
+      const bool next_col = t.batch == before.batch && t.row == group * g.swizzle && t.col == before.col + before.n_col;
       const bool next_band = t.batch == before.batch && t.row == last_row + 1 && t.col == 0;
       const bool next_product = t.batch == before.batch + 1 && t.row == 0 && t.col == 0;
       const bool band_done = before.row == last_row, row_done = before.col + before.n_col == g.n_cols;
@@ -71,7 +71,7 @@ static void grouped_order(void) {
       before = t;
     }
     CHECK(ordered, "order of grid %lld x %lld x %lld coarse %lld group %lld", (long long)g.n_batch, (long long)g.n_rows,
-          (long long)g.n_cols, (long long)g.coarse, (long long)g.group);
+          (long long)g.n_cols, (long long)g.coarse, (long long)g.swizzle);
   }
 }
 

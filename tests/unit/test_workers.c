@@ -91,11 +91,11 @@ static unsigned long long digest_in(int environment, struct stage *stage, wsgemm
 /* The first call, which makes the workers, in each environment; then calls in all of them. */
 static void environments_child(void *argument) {
   const int first = *(const int *)argument;
-  struct check_random dice = check_random_from(200);
+  struct check_random rng = check_random_from(200);
   struct stage stages[N_TYPES];
   unsigned long long in_nearest[N_TYPES];
   int n_other_bits = 0;
-  for (int type = 0; type < N_TYPES; type++) stages[type] = stage_new((wsgemm_type)type, SIDE, SIDE, SIDE, FILL_UNIFORM, &dice);
+  for (int type = 0; type < N_TYPES; type++) stages[type] = stage_new((wsgemm_type)type, SIDE, SIDE, SIDE, FILL_UNIFORM, &rng);
   enter_environment(first);
   wsgemm_handle *alone = handle_for(1), *team = handle_for(N_THREADS);
   digest_in(first, &stages[WSGEMM_F64], WSGEMM_F64, team);

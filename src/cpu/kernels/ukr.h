@@ -4,7 +4,7 @@
  *
  *    A: column p of the tile at a + p * a_ld, m elements contiguous          (a packed panel has a_ld = mr)
  *    B: form WS_B_ROWS: row p at b + p * b_ld, n elements contiguous         (a packed panel has b_ld = nr)
- *       form WS_B_COLS: column j at b + j * b_ld, k elements contiguous      (an untransposed column-major B as it stands)
+ *       form WS_B_COLS: column j at b + j * b_ld, k elements contiguous      (an untransposed column-major B as it is)
  *    C: column j at c + j * ldc, m elements contiguous
  *
  *                 n <= nr                         every element of C is one chain of fused multiply-adds over p = 0 .. k-1,
@@ -55,7 +55,7 @@ typedef struct ws_convert_set {
   ws_narrow_fn *narrow[WSGEMM_BF16 + 1];
 } ws_convert_set;
 
-/* A matrix unit, which multiplies bfloat16 as it stands and sums in FP32, for rows whose tile is its own: panels of mr rows of op(A), of nr
+/* A matrix unit, which multiplies bfloat16 as it is and sums in FP32, for rows whose tile is its own: panels of mr rows of op(A), of nr
  * columns of op(B), in whatever order it likes. */
 typedef struct ws_matrix_unit {
   int64_t (*panel_bytes)(int64_t k); /* a multiple of 64, as panels are aligned */

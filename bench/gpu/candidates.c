@@ -1,5 +1,5 @@
-/* arms.c - see arms.h. */
-#include "arms.h"
+/* candidates.c - see candidates.h. */
+#include "candidates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 gpu_bench bench = {.samples = 15};
 
-static wsgemm_gemm_desc desc_of(const arm *x, const problem *p) {
+static wsgemm_gemm_desc desc_of(const candidate *x, const problem *p) {
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   d.layout = p->layout, d.transa = p->op_a, d.transb = p->op_b;
   d.type_a = d.type_b = d.type_c = p->type, d.type_scalar = is_half(p->type) ? WSGEMM_F32 : p->type;
@@ -36,8 +36,8 @@ static wsgemm_gemm_desc desc_of(const arm *x, const problem *p) {
   return d;
 }
 
-static bool run(const arm *x, const problem *p) {
-  if (x->candidate) return ws_bench_cublaslt_gemm(x->candidate - 1, p->a, p->b, p->c, bench.stream);
+static bool run(const candidate *x, const problem *p) {
+  if (x->proposal) return ws_bench_cublaslt_gemm(x->proposal - 1, p->a, p->b, p->c, bench.stream);
   if (!x->handle)
     return ws_bench_cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->ldc);
   const wsgemm_gemm_desc d = desc_of(x, p);
@@ -46,7 +46,7 @@ static bool run(const arm *x, const problem *p) {
   return false;
 }
 
-static double time_once(const arm *x, const problem *p) {
+static double time_once(const candidate *x, const problem *p) {
   float ms = 0;
   if (!ws_bench_flush_gpu(bench.stream)) exit(1);
   GPU(cudaEventRecord(bench.before, bench.stream));
@@ -57,18 +57,18 @@ static double time_once(const arm *x, const problem *p) {
   return ms;
 }
 
-/* Largest difference of the two arms' C over a sample of its columns, relative to sqrt(k). */
-double difference(const arm *x, const arm *y, const problem *p) {
+/* Largest difference of the two candidates' C over a sample of its columns, relative to sqrt(k). */
+double difference(const candidate *x, const candidate *y, const problem *p) {
   const int64_t columns = p->n < 64 ? p->n : 64, n_parts = is_complex(p->type) ? 2 : 1;
   const int64_t elements = (columns - 1) * p->ldc + p->m;
   const size_t bytes = (size_t)elements * type_bytes(p->type);
   const char *from = (const char *)p->c + (size_t)((p->n - columns) * p->ldc) * type_bytes(p->type);
   void *host[2] = {malloc(bytes), malloc(bytes)};
-  const arm *arms[2] = {x, y};
+  const candidate *candidates[2] = {x, y};
   double largest = 0;
   for (int i = 0; i < 2; i++) {
     GPU(cudaMemsetAsync(p->c, 0xff, (size_t)((p->n - 1) * p->ldc + p->m) * type_bytes(p->type), bench.stream));
-    if (!run(arms[i], p)) exit(1);
+    if (!run(candidates[i], p)) exit(1);
     GPU(cudaMemcpyAsync(host[i], from, bytes, cudaMemcpyDeviceToHost, bench.stream));
     GPU(cudaStreamSynchronize(bench.stream));
   }
@@ -83,7 +83,8 @@ double difference(const arm *x, const arm *y, const problem *p) {
 
 double flops_of(const problem *p) { return 2.0 * (double)p->m * (double)p->n * (double)p->k * (is_complex(p->type) ? 4 : 1); }
 
-void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs, const char *peer) {
+void report(const char *suite, const char *case_name, const problem *p, const candidate *ours, const candidate *theirs,
+            const char *peer) {
   const double rate = flops_of(p) / ours->median * 1e-9, peer_rate = flops_of(p) / theirs->median * 1e-9;
   const char routine[] = {letters[p->type], 'g', 'e', 'm', 'm', 0};
   printf("%-9s %s %-*s %-34s %8.2f %8.2f %7.3f\n", suite, routine, p->case_class ? 72 : 24, case_name, ours->label, rate,
@@ -110,7 +111,7 @@ void report(const char *suite, const char *case_name, const problem *p, const ar
 }
 
 /* One workspace for all, as they run one after the other. */
-static void give_workspace(const arm *x, const problem *p) {
+static void give_workspace(const candidate *x, const problem *p) {
   static void *workspace;
   static size_t given_bytes;
   const wsgemm_gemm_desc d = desc_of(x, p);
@@ -124,7 +125,8 @@ static void give_workspace(const arm *x, const problem *p) {
   if (workspace && wsgemm_set_workspace(x->handle, workspace, given_bytes) != WSGEMM_SUCCESS) exit(1);
 }
 
-void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum, const char *kernel) {
+void set_candidate(candidate *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum,
+                   const char *kernel) {
   snprintf(x->label, sizeof x->label, "%s", label);
   x->policy = policy_name, x->kernel = kernel;
   if (wsgemm_create(&x->handle) || wsgemm_set_stream(x->handle, bench.stream) || wsgemm_set_policy(x->handle, policy) ||
@@ -135,7 +137,7 @@ void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy p
 }
 
 /* Which kernel the call takes. */
-void explained_kernel(const arm *x, const problem *p, char name[91]) {
+void explained_kernel(const candidate *x, const problem *p, char name[91]) {
   char text[1024];
   const wsgemm_gemm_desc d = desc_of(x, p);
   wsgemm_explain(x->handle, &d, text, sizeof text);
@@ -144,9 +146,9 @@ void explained_kernel(const arm *x, const problem *p, char name[91]) {
   if (at) sscanf(at, "kernel: %90s", name);
 }
 
-/* Whether the arm runs what it is called after: a kernel that cannot run the problem is replaced
+/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is replaced
  * by another. */
-bool takes_kernel(const arm *x, const problem *p) {
+bool takes_kernel(const candidate *x, const problem *p) {
   char name[91];
   if (!x->handle || !x->kernel) return true;
   explained_kernel(x, p, name);
@@ -154,19 +156,19 @@ bool takes_kernel(const arm *x, const problem *p) {
 }
 
 /* The order is drawn anew each time: what ran before leaves its mark (power). */
-void measure(arm *arms, int n_arms, const problem *p) {
+void measure(candidate *candidates, int n_candidates, const problem *p) {
   static uint64_t state = 815;
-  int order[MAX_ARMS];
-  for (int i = 0; i < n_arms && bench.asked_workspace; i++)
-    if (arms[i].handle) give_workspace(&arms[i], p);
-  for (int i = 0; i < n_arms; i++) time_once(&arms[i], p), time_once(&arms[i], p), order[i] = i;
+  int order[MAX_CANDIDATES];
+  for (int i = 0; i < n_candidates && bench.asked_workspace; i++)
+    if (candidates[i].handle) give_workspace(&candidates[i], p);
+  for (int i = 0; i < n_candidates; i++) time_once(&candidates[i], p), time_once(&candidates[i], p), order[i] = i;
   for (int s = 0; s < bench.samples; s++) {
-    ws_random_shuffle(&state, order, n_arms);
-    for (int i = 0; i < n_arms; i++) arms[order[i]].ms[s] = time_once(&arms[order[i]], p);
+    ws_random_shuffle(&state, order, n_candidates);
+    for (int i = 0; i < n_candidates; i++) candidates[order[i]].ms[s] = time_once(&candidates[order[i]], p);
   }
-  for (int i = 0; i < n_arms; i++) {
-    arms[i].median = ws_bench_median(arms[i].ms, bench.samples);
-    arms[i].spread = ws_bench_spread(arms[i].ms, bench.samples);
+  for (int i = 0; i < n_candidates; i++) {
+    candidates[i].median = ws_bench_median(candidates[i].ms, bench.samples);
+    candidates[i].spread = ws_bench_spread(candidates[i].ms, bench.samples);
   }
 }
 
@@ -194,7 +196,7 @@ problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape *s) {
   return p;
 }
 
-void pack_b(const arm *x, problem *p) {
+void pack_b(const candidate *x, problem *p) {
   const wsgemm_gemm_desc d = desc_of(x, p);
   size_t bytes = 0;
   if (wsgemm_get_packed_size(x->handle, &d, WSGEMM_OPERAND_B, &bytes) == WSGEMM_SUCCESS && bytes > 0) {
@@ -223,7 +225,7 @@ const char *sizes_of(const shape *s, char text[64]) {
   return text;
 }
 
-void free_arms(arm *arms, int n_arms) {
-  for (int i = 0; i < n_arms; i++)
-    if (arms[i].handle) wsgemm_destroy(arms[i].handle);
+void free_candidates(candidate *candidates, int n_candidates) {
+  for (int i = 0; i < n_candidates; i++)
+    if (candidates[i].handle) wsgemm_destroy(candidates[i].handle);
 }

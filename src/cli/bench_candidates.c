@@ -1,8 +1,8 @@
-/* bench_arms.c - the matrices of a problem, and the loops that call wsgemm or another library on them.
+/* bench_candidates.c - the matrices of a problem, and the loops that call wsgemm or another library on them.
  *
- * All arms work on the same A, B and C: separate copies lie on other physical pages, and their cache conflicts would be measured
+ * All candidates work on the same A, B and C: separate copies lie on other physical pages, and their cache conflicts would be measured
  * instead of the libraries. alpha = 1 and beta = 0 throughout. Small problems have a few sets of matrices, used in turn, which
- * together stay within half of the L2. The loops differ only in the call they make, so that no arm pays for a wrapper. */
+ * together stay within half of the L2. The loops differ only in the call they make, so that no candidate pays for a wrapper. */
 #include "bench.h"
 #include "bench/harness/random.h"
 #include "types.h"
@@ -87,18 +87,18 @@ static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
 }
 
-#define OWN_LOOP(letter, scalar, ONE, ZERO)                                                                                      \
-  static double own_##letter(const bench_arm *arm, int64_t n_calls) {                                                            \
-    const bench_problem *p = arm->problem;                                                                                       \
-    const bench_shape *x = &p->shape;                                                                                            \
-    const scalar one = ONE, zero = ZERO;                                                                                         \
-    wsgemm_status bad = WSGEMM_SUCCESS;                                                                                          \
-    const double start = ws_bench_now();                                                                                         \
-    for (int64_t i = 0; i < n_calls; i++)                                                                                        \
-      bad |= wsgemm_##letter##gemm(arm->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), p->lda, \
-                                   set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);                  \
-    const double seconds = ws_bench_now() - start;                                                                               \
-    return bad == WSGEMM_SUCCESS ? seconds : -1;                                                                                 \
+#define OWN_LOOP(letter, scalar, ONE, ZERO)                                                                                    \
+  static double own_##letter(const bench_candidate *candidate, int64_t n_calls) {                                              \
+    const bench_problem *p = candidate->problem;                                                                               \
+    const bench_shape *x = &p->shape;                                                                                          \
+    const scalar one = ONE, zero = ZERO;                                                                                       \
+    wsgemm_status bad = WSGEMM_SUCCESS;                                                                                        \
+    const double start = ws_bench_now();                                                                                       \
+    for (int64_t i = 0; i < n_calls; i++)                                                                                      \
+      bad |= wsgemm_##letter##gemm(candidate->handle, x->layout, x->transa, x->transb, x->m, x->n, x->k, one, set_at(p, i, 0), \
+                                   p->lda, set_at(p, i, p->b_offset), p->ldb, zero, set_at(p, i, p->c_offset), p->ldc);        \
+    const double seconds = ws_bench_now() - start;                                                                             \
+    return bad == WSGEMM_SUCCESS ? seconds : -1;                                                                               \
   }
 OWN_LOOP(s, float, 1, 0)
 OWN_LOOP(d, double, 1, 0)
@@ -107,11 +107,11 @@ OWN_LOOP(z, wsgemm_cdouble, {.re = 1}, {0})
 OWN_LOOP(h, float, 1, 0)
 OWN_LOOP(b, float, 1, 0)
 
-static double peer_s(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
+static double peer_s(const bench_candidate *candidate, int64_t n_calls) {
+  const bench_problem *p = candidate->problem;
   const bench_shape *x = &p->shape;
   const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-  const bench_cblas_s gemm = arm->peer->sgemm;
+  const bench_cblas_s gemm = candidate->peer->sgemm;
   const double start = ws_bench_now();
   for (int64_t i = 0; i < n_calls; i++)
     gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0f, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb,
@@ -119,11 +119,11 @@ static double peer_s(const bench_arm *arm, int64_t n_calls) {
   return ws_bench_now() - start;
 }
 
-static double peer_d(const bench_arm *arm, int64_t n_calls) {
-  const bench_problem *p = arm->problem;
+static double peer_d(const bench_candidate *candidate, int64_t n_calls) {
+  const bench_problem *p = candidate->problem;
   const bench_shape *x = &p->shape;
   const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-  const bench_cblas_d gemm = arm->peer->dgemm;
+  const bench_cblas_d gemm = candidate->peer->dgemm;
   const double start = ws_bench_now();
   for (int64_t i = 0; i < n_calls; i++)
     gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb, 0.0,
@@ -131,14 +131,14 @@ static double peer_d(const bench_arm *arm, int64_t n_calls) {
   return ws_bench_now() - start;
 }
 
-static double peer_complex(const bench_arm *arm, int64_t n_calls) {
+static double peer_complex(const bench_candidate *candidate, int64_t n_calls) {
   static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
   static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
-  const bench_problem *p = arm->problem;
+  const bench_problem *p = candidate->problem;
   const bench_shape *x = &p->shape;
   const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
   const bool wide = ws_bench_is_double(x->type);
-  const bench_cblas_x gemm = wide ? arm->peer->zgemm : arm->peer->cgemm;
+  const bench_cblas_x gemm = wide ? candidate->peer->zgemm : candidate->peer->cgemm;
   const void *one = wide ? (const void *)one_z : one_c, *zero = wide ? (const void *)zero_z : zero_c;
   const double start = ws_bench_now();
   for (int64_t i = 0; i < n_calls; i++)
@@ -147,54 +147,55 @@ static double peer_complex(const bench_arm *arm, int64_t n_calls) {
   return ws_bench_now() - start;
 }
 
-static double peak(const bench_arm *arm, int64_t n_calls) {
-  return ws_bench_peak_run(arm->double_precision, arm->n_threads, n_calls);
+static double peak(const bench_candidate *candidate, int64_t n_calls) {
+  return ws_bench_peak_run(candidate->double_precision, candidate->n_threads, n_calls);
 }
 
-/* ---- Arms ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Candidates ---------------------------------------------------------------------------------------------------------------- */
 
-bool ws_bench_own_arm(bench_arm *arm, const char *label, const bench_problem *p, int n_threads, wsgemm_policy policy,
-                      int coarse_factor) {
-  static double (*const loops[])(const bench_arm *,
+bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
+                            wsgemm_policy policy, int coarse_factor) {
+  static double (*const loops[])(const bench_candidate *,
                                  int64_t) = {[WSGEMM_F32] = own_s, [WSGEMM_F64] = own_d, [WSGEMM_C32] = own_c,
                                              [WSGEMM_C64] = own_z, [WSGEMM_F16] = own_h, [WSGEMM_BF16] = own_b};
-  memset(arm, 0, sizeof *arm);
-  arm->label = label;
-  arm->run = loops[p->shape.type];
-  arm->problem = p;
-  arm->n_threads = n_threads;
-  arm->flops = ws_bench_flops(&p->shape);
-  if (wsgemm_create(&arm->handle) == WSGEMM_SUCCESS && wsgemm_set_num_threads(arm->handle, n_threads) == WSGEMM_SUCCESS &&
-      wsgemm_set_policy(arm->handle, policy) == WSGEMM_SUCCESS &&
-      wsgemm_set_coarse_factor(arm->handle, coarse_factor) == WSGEMM_SUCCESS)
+  memset(candidate, 0, sizeof *candidate);
+  candidate->label = label;
+  candidate->run = loops[p->shape.type];
+  candidate->problem = p;
+  candidate->n_threads = n_threads;
+  candidate->flops = ws_bench_flops(&p->shape);
+  if (wsgemm_create(&candidate->handle) == WSGEMM_SUCCESS &&
+      wsgemm_set_num_threads(candidate->handle, n_threads) == WSGEMM_SUCCESS &&
+      wsgemm_set_policy(candidate->handle, policy) == WSGEMM_SUCCESS &&
+      wsgemm_set_coarse_factor(candidate->handle, coarse_factor) == WSGEMM_SUCCESS)
     return true;
-  ws_bench_arm_free(arm);
+  ws_bench_candidate_free(candidate);
   return false;
 }
 
-void ws_bench_peer_arm(bench_arm *arm, bench_peer *peer, const bench_problem *p, int n_threads) {
-  static double (*const loops[])(const bench_arm *, int64_t) = {
+void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
+  static double (*const loops[])(const bench_candidate *, int64_t) = {
       [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_complex, [WSGEMM_C64] = peer_complex};
-  memset(arm, 0, sizeof *arm);
-  arm->label = peer->name;
-  arm->run = loops[p->shape.type];
-  arm->problem = p;
-  arm->peer = peer;
-  arm->n_threads = n_threads;
-  arm->flops = ws_bench_flops(&p->shape);
+  memset(candidate, 0, sizeof *candidate);
+  candidate->label = peer->name;
+  candidate->run = loops[p->shape.type];
+  candidate->problem = p;
+  candidate->peer = peer;
+  candidate->n_threads = n_threads;
+  candidate->flops = ws_bench_flops(&p->shape);
 }
 
-void ws_bench_peak_arm(bench_arm *arm, bool double_precision, int n_threads) {
-  memset(arm, 0, sizeof *arm);
-  arm->label = "FMA peak";
-  arm->run = peak;
-  arm->n_threads = n_threads;
-  arm->double_precision = double_precision;
-  arm->flops = ws_bench_peak_flops(double_precision) * n_threads;
+void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads) {
+  memset(candidate, 0, sizeof *candidate);
+  candidate->label = "FMA peak";
+  candidate->run = peak;
+  candidate->n_threads = n_threads;
+  candidate->double_precision = double_precision;
+  candidate->flops = ws_bench_peak_flops(double_precision) * n_threads;
 }
 
-void ws_bench_arm_free(bench_arm *arm) {
-  if (arm->handle) wsgemm_destroy(arm->handle);
-  free(arm->sample_s);
-  memset(arm, 0, sizeof *arm);
+void ws_bench_candidate_free(bench_candidate *candidate) {
+  if (candidate->handle) wsgemm_destroy(candidate->handle);
+  free(candidate->sample_s);
+  memset(candidate, 0, sizeof *candidate);
 }

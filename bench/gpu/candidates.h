@@ -1,7 +1,7 @@
-/* arms.h - products on the GPU and who computes them: wsgemm under some setting, cuBLAS, one of
+/* candidates.h - products on the GPU and who computes them: wsgemm under some setting, cuBLAS, one of
  * cuBLASLt's proposals. */
-#ifndef WSGEMM_BENCH_ARMS_H
-#define WSGEMM_BENCH_ARMS_H
+#ifndef WSGEMM_BENCH_CANDIDATES_H
+#define WSGEMM_BENCH_CANDIDATES_H
 #include <stdio.h>
 
 #include "bench/harness/clock.h"
@@ -20,15 +20,15 @@ typedef struct gpu_bench {
 } gpu_bench;
 extern gpu_bench bench;
 
-typedef struct arm {
+typedef struct candidate {
   char label[96];
   const char *policy, *kernel; /* kernel: the one that is forced, or NULL */
   wsgemm_handle *handle;       /* NULL: cuBLAS, or cuBLASLt */
   const epilogue *epilogue;    /* NULL: none */
-  int candidate;               /* of cuBLASLt, from 1 on; 0: none */
+  int proposal;                /* of cuBLASLt, from 1 on; 0: none */
   double ms[200], median, spread;
-} arm;
-enum { MAX_ARMS = 24 };
+} candidate;
+enum { MAX_CANDIDATES = 24 };
 
 typedef struct problem {
   wsgemm_type type;
@@ -42,22 +42,24 @@ typedef struct problem {
 } problem;
 
 problem make_problem(wsgemm_type type, wsgemm_layout layout, const shape *s);
-void pack_b(const arm *x, problem *p);
+void pack_b(const candidate *x, problem *p);
 void free_problem(problem *p);
 double flops_of(const problem *p);
 const char *sizes_of(const shape *s, char text[64]); /* "4096x4096x4096 ld+1" */
 
-void set_arm(arm *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum, const char *kernel);
-void free_arms(arm *arms, int n_arms);
-void explained_kernel(const arm *x, const problem *p, char name[91]); /* that the call takes */
-/* Whether the arm runs what it is called after: a kernel that cannot run the problem is replaced
+void set_candidate(candidate *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum,
+                   const char *kernel);
+void free_candidates(candidate *candidates, int n_candidates);
+void explained_kernel(const candidate *x, const problem *p, char name[91]); /* that the call takes */
+/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is replaced
  * by another. */
-bool takes_kernel(const arm *x, const problem *p);
+bool takes_kernel(const candidate *x, const problem *p);
 
-/* Times all arms in turn, the L2 flushed before each run: medians and spread. */
-void measure(arm *arms, int n_arms, const problem *p);
-/* Largest difference of the two arms' C over a sample of its columns, relative to sqrt(k). */
-double difference(const arm *x, const arm *y, const problem *p);
+/* Times all candidates in turn, the L2 flushed before each run: medians and spread. */
+void measure(candidate *candidates, int n_candidates, const problem *p);
+/* Largest difference of the two candidates' C over a sample of its columns, relative to sqrt(k). */
+double difference(const candidate *x, const candidate *y, const problem *p);
 /* A line of the table, and one of JSON. */
-void report(const char *suite, const char *case_name, const problem *p, const arm *ours, const arm *theirs, const char *peer);
+void report(const char *suite, const char *case_name, const problem *p, const candidate *ours, const candidate *theirs,
+            const char *peer);
 #endif
