@@ -44,8 +44,8 @@ static void print_help(void) {
          "What is tuned:\n"
          "  --routine s,d,c,z,h,b   sgemm, dgemm, ... (default: s)\n"
          "  --ops NN,NT,...         A and B as they are (N), transposed (T) or conjugated too (C)\n"
-         "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, divided by\n"
-         "                          commas (default: square). Sets:\n");
+         "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, separated\n"
+         "                          by commas (default: square). Sets:\n");
   ws_shapes_print_sets();
   printf("  --device cpu|N          N: a GPU, counted from 0 (default: cpu)\n"
          "  --math M                default, pedantic or tf32\n"

@@ -92,7 +92,7 @@ def test_senseless_environment(tmp_path, setting):
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
     env = clean_environment(**setting)
     name, value = next(iter(setting.items()))
-    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--sizes", "8"]]:
+    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--shapes", "8"]]:
         refuse(1, f"{name}={value}", arguments=arguments, cwd=tmp_path, env=env)
     report = check("doctor", env=env)
     assert re.search(rf"^warn  environment  {name}={value} makes no sense", report, re.MULTILINE)
