@@ -591,7 +591,9 @@ WSGEMM_API wsgemm_status wsgemm_tuning_clear(const char *file);
  * of the whole text without its NUL, as snprintf does; (NULL, 0) asks for it. */
 
 /* Which kernel row, tile, blocking, COARSE_FACTOR, policy and thread count the call would use, one
- * "key: value" a line. The pointers in desc tell which backend it would be, or if all are NULL the
+ * "key: value" a line. The first line is the product as desc has it. A row-major one is computed as
+ * the column-major C^T = op(B)^T op(A)^T: a line computed_as gives its m and n, which tile and
+ * tuning go by. The pointers in desc tell which backend it would be, or if all are NULL the
  * calling thread's CUDA context, if it has one; nothing is read through them. For a bad desc: the
  * one line "error: ...". */
 WSGEMM_API size_t wsgemm_explain(wsgemm_handle *h, const wsgemm_gemm_desc *desc, char *text, size_t bytes);
