@@ -255,7 +255,7 @@ static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
   while (ws_cli_next_line(&rest, &key, &value)) {
     if (strcmp(key, "processor") == 0) snprintf(k->processor, sizeof k->processor, "%s", value);
     if (strcmp(key, "isa") == 0) snprintf(k->isa, sizeof k->isa, "%s", value);
-    if (strcmp(key, "units") == 0) k->n_units = atoi(value);
+    if (strcmp(key, "processors") == 0) k->n_units = atoi(value);
   }
   free(machine);
   for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */
