@@ -27,6 +27,8 @@ WORDS = {
     r"\bpitch\b": "align copy",
     r"\b(?:cut|cuts) into (?:\w+ )?slices": "split into slices",
     r"as they stand\b": "as they are",
+    r"\brooms\b": "folders, layers",
+    r"\bso-manieth\b|\bworked off\b": "every n-th; processed",
 }
 MOST_README_LINES = 155
 HEADINGS = ["Quick start", "Performance", "Numerical guarantees", "Scheduling", "Tuning", "Limits"]

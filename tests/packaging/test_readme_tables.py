@@ -79,6 +79,7 @@ class Tables(unittest.TestCase):
 
     def test_headline_joins_the_thread_counts(self):
         two = {"suite": "threads", "threads": 2, "commit": "def", "date": "2026-01-03"}
+        self.write("square", [line(), line(case="n=512", ratio=0.5, theirs=60.0), line(threads=2, routine="zgemm")])  # suite square: one thread only
         self.write("threads", [line(**two, ratio=2.0, theirs=15.0), line(**two, routine="dgemm", ratio=3.0, theirs=10.0)])
         self.write("random", [{**random_line("flat", 4.0, 0), "commit": "0ff"}, {**random_line("flat", 0.25, 0), "threads": 2, "commit": "0ff"}])
         self.documents(["headline"], ["overview"])
@@ -86,6 +87,7 @@ class Tables(unittest.TestCase):
         mean = (1.5 * 0.5 * 2.0) ** (1 / 3)
         self.assertIn(f"| A CPU, 2 cores; 1 and 2 threads | `sgemm` | 256-512 | {mean:.3f} (0.500) | 1.000 (0.250) |\n"
                       "|  | `dgemm` | 256-256 | 3.000 (3.000) | not measured |", self.readme())
+        self.assertNotIn("zgemm", self.readme())
         self.assertIn("A CPU, 2 cores; 2026-01-02 and 2026-01-03, commits abc, 0ff and def; beside OpenBLAS 9 Core.\n", self.readme())
         overview = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
         self.assertIn("| `sgemm`, 1 thread | 256-512 | 0.866 (0.500) | 4.000 (4.000) |", overview)
@@ -93,7 +95,8 @@ class Tables(unittest.TestCase):
 
     def test_headline_has_the_newest_of_each_kind(self):
         for date, theirs, other in (("2026-01-03", 20.0, "a newer one"), ("2026-01-01", 60.0, "an older one")):
-            self.write("square", [line(device=f"{other}, 8 cores", date=date, theirs=theirs, ratio=30.0 / theirs)], "b-cpu-8c")
+            self.write("square", [line(device=f"{other}, 8 cores", date=day, case=f"n={n}", theirs=theirs, ratio=30.0 / theirs)
+                                  for day, n in ((date, 256), ("2026-01-01", 512))], "b-cpu-8c")
             of_gpu = {"device": "A GPU", "suite": "gpu_square", "case": "NN 256x256x256", "peer": "cuBLAS 1", "threads": None, "date": "2025-01-01"}
             self.write("gpu_square", [line(**of_gpu)], "a-gpu")
             self.documents(["headline"], ["overview"])
