@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of bench/RESULTS.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
-Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the newest CPU and the
-newest GPU, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
+GPU measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
 figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
 a line in the files lacks a member that every result has (bench/harness/result.h).
 """
@@ -97,18 +97,20 @@ def make_overview(results):
 
 
 def make_headline(results):
-    """One table: of the CPUs the one that was measured last, then of the GPUs."""
-    newest = {}
-    for suites, shown in read_headlines(results):
-        kind = "GPU" if any(name.startswith("gpu_") for name in suites) else "CPU"
-        date = max(record["date"] for record in shown)
-        if kind not in newest or date > newest[kind][0]:
-            newest[kind] = (date, suites, shown)
-    chosen = [newest[kind][1:] for kind in ("CPU", "GPU") if kind in newest]
+    """One table: of the CPUs, then of the GPUs, the one whose squares were measured last, and the one whose random shapes were."""
+    devices = list(read_headlines(results))
+    chosen = []
+    for is_gpu in (False, True):
+        for which in (0, 1):
+            named = {pair[which] for pair in HEADLINES if pair[which].startswith("gpu_") == is_gpu}
+            dates = [max((r["date"] for name in named for r in suites.get(name, [])), default="") for suites, _ in devices]
+            newest = dates.index(max(dates)) if any(dates) else None
+            if newest is not None and newest not in chosen:
+                chosen.append(newest)
     if not chosen:
         return "\nNot measured yet.\n\n"
-    rows = [row for suites, shown in chosen for row in headline_rows(shown[0]["device"], suites)]
-    captions = "\\\n".join(caption(shown) for _, shown in chosen)
+    rows = [row for idx in chosen for row in headline_rows(devices[idx][1][0]["device"], devices[idx][0])]
+    captions = "\\\n".join(caption(devices[idx][1]) for idx in chosen)
     return f"\n{headline_table(rows)}\n\n{captions}\n\n"
 
 

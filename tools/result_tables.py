@@ -448,17 +448,19 @@ HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square"
 def headline_cases(suites):
     """(routine, threads): the cases of the squares and of the shapes drawn at random; `suites`: {name: records} of one device."""
     found = {}
-    for squares, randoms, threads in HEADLINES:
-        chosen = [c for c in cases_of(suites.get(squares, [])) if is_square_case(c.name) and threads in (None, c.threads)]
-        drawn = cases_of(suites.get(randoms, []))
-        for key in sorted(unique((c.routine, c.threads) for c in chosen), key=lambda k: ("sdczhb".index(k[0][0]), k[1])):
-            found[key] = [[c for c in cases if (c.routine, c.threads) == key] for cases in (chosen, drawn)]
-    return found
+    for squares, _, threads in HEADLINES:
+        for case in cases_of(suites.get(squares, [])):
+            if is_square_case(case.name) and threads in (None, case.threads):
+                found.setdefault((case.routine, case.threads), ([], []))[0].append(case)
+    for randoms in unique(pair[1] for pair in HEADLINES):
+        for case in cases_of(suites.get(randoms, [])):
+            found.setdefault((case.routine, case.threads), ([], []))[1].append(case)
+    return dict(sorted(found.items(), key=lambda item: (item[0][1], "sdczhb".index(item[0][0][0]))))
 
 
 def sizes_text(squares):
     sizes = sorted(int(re.search(r"\d+", c.name)[0]) for c in squares)
-    return f"{sizes[0]}-{sizes[-1]}"
+    return f"{sizes[0]}-{sizes[-1]}" if sizes else "-"
 
 
 def measured_text(cases):
@@ -470,22 +472,24 @@ def overview_table(suites):
     rows, peers = [], []
     for (routine, threads), (squares, randoms) in headline_cases(suites).items():
         name = f"`{routine}`" + (f", {threads_text(threads)}" if threads else "")
-        rows.append([name, sizes_text(squares), mean_and_least(squares), measured_text(randoms)])
-        peers += [peer for c in squares for peer in c.peers]
+        rows.append([name, sizes_text(squares), measured_text(squares), measured_text(randoms)])
+        peers += [peer for c in squares + randoms for peer in c.peers]
     return table(["routine", "squares, n", f"speedup over {peer_family(peers)}, geometric mean (least): squares", "random shapes"], rows)
 
 
 def headline_rows(device, suites):
     """Of one device: one row for each routine; all thread counts count alike. The device is named once."""
     of_routine = {}
-    for (routine, threads), pair in headline_cases(suites).items():
-        of_routine.setdefault(routine, []).append((threads, *pair))
-    counts = sorted(unique(threads for parts in of_routine.values() for threads, _, _ in parts if threads))
+    for (routine, threads), (squares, randoms) in headline_cases(suites).items():
+        joined = of_routine.setdefault(routine, (set(), [], []))
+        joined[0].add(threads)
+        joined[1].extend(squares)
+        joined[2].extend(randoms)
+    counts = sorted({threads for joined in of_routine.values() for threads in joined[0] if threads})
     device += f"; {' and '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else ""
     rows = []
-    for routine, parts in of_routine.items():
-        squares, randoms = ([case for part in parts for case in part[i]] for i in (1, 2))
-        rows.append(["" if rows else device, f"`{routine}`", sizes_text(squares), mean_and_least(squares), measured_text(randoms)])
+    for routine, (_, squares, randoms) in of_routine.items():
+        rows.append(["" if rows else device, f"`{routine}`", sizes_text(squares), measured_text(squares), measured_text(randoms)])
     return rows
 
 

@@ -98,16 +98,32 @@ class Tables(unittest.TestCase):
             self.write("square", [line(device=f"{other}, 8 cores", date=day, case=f"n={n}", theirs=theirs, ratio=30.0 / theirs)
                                   for day, n in ((date, 256), ("2026-01-01", 512))], "b-cpu-8c")
             of_gpu = {"device": "A GPU", "suite": "gpu_square", "case": "NN 256x256x256", "peer": "cuBLAS 1", "threads": None, "date": "2025-01-01"}
-            self.write("gpu_square", [line(**of_gpu)], "a-gpu")
+            self.write("gpu_square", [line(**of_gpu, routine="zgemm"), line(**of_gpu)], "a-gpu")
+            self.write("gpu_random", [line(**{**of_gpu, **random_line("flat", 2.0, 0), "suite": "gpu_random", "threads": None, "device": "A GPU"})], "a-gpu")
             self.documents(["headline"], ["overview"])
             self.assertEqual(self.run_tool().returncode, 0)
             shown, left_out = (other, "A CPU") if "newer" in other else ("A CPU", other)
             self.assertIn(f"| {shown}", self.readme())
             self.assertNotIn(left_out, self.readme())
-            self.assertIn("| A GPU | `sgemm` | 256-256 | 1.500 (1.500) | not measured |", self.readme())
+            self.assertIn("| A GPU | `sgemm` | 256-256 | 1.500 (1.500) | 2.000 (2.000) |\n|  | `zgemm` | 256-256 | 1.500 (1.500) | not measured |\n\n",
+                          self.readme())
+            self.assertEqual(self.readme().count("A GPU"), 2)  # the row, the caption
             overview = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
             self.assertIn(f"\n{shown}", overview)
             self.assertIn(f"\n{left_out}", overview)
+
+    def test_headline_has_two_devices_where_none_has_all(self):
+        drawn = {"device": "Another CPU, 8 cores", "date": "2026-01-05"}
+        self.write("random", [{**random_line("flat", 4.0, 0), **drawn}, {**random_line("flat", 0.25, 0), **drawn, "threads": 8}], "b-cpu-8c")
+        self.documents(["headline"], ["overview"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("| A CPU, 2 cores; 1 thread | `sgemm` | 256-512 | 0.866 (0.500) | not measured |\n"
+                      "| Another CPU, 8 cores; 1 and 8 threads | `sgemm` | - | not measured | 1.000 (0.250) |\n", self.readme())
+        self.assertIn("\nAnother CPU, 8 cores; 2026-01-05, commit abc; beside OpenBLAS 9 Core.\n", self.readme())
+        self.assertIn("| `sgemm`, 8 threads | - | not measured | 0.250 (0.250) |", (self.folder / "RESULTS.md").read_text(encoding="utf-8"))
+        self.write("square", [line(**drawn)], "b-cpu-8c")
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertNotIn("A CPU, 2 cores", self.readme())
 
     def test_prices_of_the_modes(self):
         of_gpu = {"device": "A GPU", "threads": None}
