@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the tables of bench/RESULTS.md, and the one of README.md, from bench/results/<device>/<suite>.jsonl.
 
-Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`; a NAME is a suite, in SUITES, or `headline`. Nothing else in
-the documents is touched, and no figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1
-if a document is not what the files say, or if a line in the files lacks a member that every result has (bench/harness/result.h).
+Replaces the text between `<!-- table:NAME -->` and `<!-- /table -->`. A NAME is a suite, one in SUITES, `headline` (README.md: the CPU and the
+GPU measured last, one row for each routine) or `overview` (all devices and thread counts). Nothing else in the documents is touched, and no
+figure is written by hand. README.md may hold one table. `--check` changes nothing and exits 1 if a document is not what the files say, or if
+a line in the files lacks a member that every result has (bench/harness/result.h).
 """
 
 import argparse
@@ -13,7 +14,7 @@ import pathlib
 import re
 import sys
 
-from result_tables import ROOT, SUITES, TABLES, TAKEN_IN, headline_table, unique
+from result_tables import HEADLINES, ROOT, SUITES, TABLES, TAKEN_IN, headline_rows, headline_table, overview_table, unique
 
 MARKED = re.compile(r"(<!-- table:([a-z0-9_]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 MEMBERS = ("suite", "routine", "case", "policy", "device", "peer", "ours", "unit", "commit", "date")
@@ -66,30 +67,58 @@ def check_results(results):
                 fail(f"{path}:{number}: {fault}")
 
 
+def listed(words):
+    """a; a and b; a, b and c."""
+    return " and ".join([", ".join(words[:-1])] * (len(words) > 1) + words[-1:])
+
+
 def caption(records):
-    first = records[0]
+    """Device, days, commits and peers of some records."""
+    days = sorted(unique(r["date"][:10] for r in records))
+    commits = unique(r["commit"] for r in records)
     peers = [p for p in unique(r.get("peer", "none") for r in records) if not p.startswith("wsgemm") and p != "none"]
-    commits = " and ".join(unique(r["commit"] for r in records))
-    text = f"{first['device']}; {first['date'][:10]}, commit {commits}"
-    return text + (f"; beside {' and '.join(peers)}" if peers else "") + "."
+    text = f"{records[0]['device']}; {listed(days)}, {'commits' if len(commits) > 1 else 'commit'} {listed(commits)}"
+    return text + (f"; beside {listed(peers)}" if peers else "") + "."
 
 
-def make_headline(results):
-    parts = []
+def read_headlines(results):
+    """Of each device with results for these tables: its suites and the records that are shown."""
+    named = list(unique(suite for pair in HEADLINES for suite in pair[:2]))
     for folder in sorted(path for path in results.iterdir() if path.is_dir()):
-        suites = {path.stem: read_results(path) for path in sorted(folder.glob("*.jsonl"))}
-        named = ("square", "threads", "random", "gpu_square", "gpu_half_square", "gpu_random", "gpu_half_random")
+        suites = {path.stem: read_results(path) for path in sorted(folder.glob("*.jsonl")) if path.stem in named}
         shown = [record for name in named for record in suites.get(name, [])]
         if shown:
-            parts.append(f"{caption(shown)}\n\n{headline_table(suites)}\n")
+            yield suites, shown
+
+
+def make_overview(results):
+    parts = [f"{caption(shown)}\n\n{overview_table(suites)}\n" for suites, shown in read_headlines(results)]
     return "\n" + "\n".join(parts) + "\n"
 
 
+def make_headline(results):
+    """One table: of the CPUs, then of the GPUs, the one whose squares were measured last, and the one whose random shapes were."""
+    devices = list(read_headlines(results))
+    chosen = []
+    for is_gpu in (False, True):
+        for which in (0, 1):
+            named = {pair[which] for pair in HEADLINES if pair[which].startswith("gpu_") == is_gpu}
+            dates = [max((r["date"] for name in named for r in suites.get(name, [])), default="") for suites, _ in devices]
+            newest = dates.index(max(dates)) if any(dates) else None
+            if newest is not None and newest not in chosen:
+                chosen.append(newest)
+    if not chosen:
+        return "\nNot measured yet.\n\n"
+    rows = [row for idx in chosen for row in headline_rows(devices[idx][1][0]["device"], devices[idx][0])]
+    captions = "\\\n".join(caption(devices[idx][1]) for idx in chosen)
+    return f"\n{headline_table(rows)}\n\n{captions}\n\n"
+
+
 def make_table(name, results):
-    if name == "headline":
-        return make_headline(results)
+    if name in ("headline", "overview"):
+        return (make_headline if name == "headline" else make_overview)(results)
     if name not in TABLES:
-        fail(f"no table is called {name}; there are headline, {', '.join(TABLES)}")
+        fail(f"no table is called {name}; there are headline, overview, {', '.join(TABLES)}")
     suite = SUITES.get(name, name)
     files = sorted(results.glob(f"*/{suite}.jsonl"))
     if not files:

@@ -398,6 +398,19 @@ def lookup_table(records):
     return table(["shapes that were tuned, all of one kind", "ns", "ns, caches cold"], rows)
 
 
+def gpu_modes_table(records):
+    """The modes that a program asks for: one row for each mode and routine."""
+    rows = []
+    modes = [{**r, "mode": r["suite"].removeprefix("gpu_").removeprefix("half_")} for r in records]
+    order = ("invariant", "pedantic", "tf32")
+    for mode, routine in sorted(unique((r["mode"], r["routine"]) for r in modes), key=lambda k: (order.index(k[0]), "sdczhb".index(k[1][0]))):
+        group = [r for r in modes if (r["mode"], r["routine"]) == (mode, routine)]
+        least = min(group, key=lambda r: r["ratio"])
+        rows.append([mode, f"`{routine}`", " and ".join(unique(r["peer"] for r in group)), str(len(group)),
+                     f"{geometric_mean([r['ratio'] for r in group]):.3f}", f"{least['ratio']:.3f} ({least['case']})"])
+    return table(["mode", "routine", "compared with", "shapes", "speed relative to it, geometric mean", "least"], rows)
+
+
 # ---- Random shapes, and the headline -----------------------------------------------------------------------------------
 
 CLASSES = ("square", "flat", "small", "ragged")
@@ -427,25 +440,61 @@ def is_square_case(name):
     return found is not None
 
 
-# Suites of one row of the headline table: what it is of, squares, random shapes.
+# Suites of one row of the headline tables: squares, random shapes, and which thread counts of the squares count (None: all).
 HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square", "gpu_random", None),
              ("gpu_half_square", "gpu_half_random", None))
 
 
-def headline_table(suites):
-    """`suites`: {name: records} of one device. Squares beside shapes drawn at random, one row for each routine and thread count."""
+def headline_cases(suites):
+    """(routine, threads): the cases of the squares and of the shapes drawn at random; `suites`: {name: records} of one device."""
+    found = {}
+    for squares, _, threads in HEADLINES:
+        for case in cases_of(suites.get(squares, [])):
+            if is_square_case(case.name) and threads in (None, case.threads):
+                found.setdefault((case.routine, case.threads), ([], []))[0].append(case)
+    for randoms in unique(pair[1] for pair in HEADLINES):
+        for case in cases_of(suites.get(randoms, [])):
+            found.setdefault((case.routine, case.threads), ([], []))[1].append(case)
+    return dict(sorted(found.items(), key=lambda item: (item[0][1], "sdczhb".index(item[0][0][0]))))
+
+
+def sizes_text(squares):
+    sizes = sorted(int(re.search(r"\d+", c.name)[0]) for c in squares)
+    return f"{sizes[0]}-{sizes[-1]}" if sizes else "-"
+
+
+def measured_text(cases):
+    return mean_and_least(cases) if cases else "not measured"
+
+
+def overview_table(suites):
+    """Of one device: one row for each routine and thread count."""
     rows, peers = [], []
-    for squares, randoms, threads in HEADLINES:
-        chosen = [c for c in cases_of(suites.get(squares, [])) if is_square_case(c.name) and threads in (None, c.threads)]
-        drawn = cases_of(suites.get(randoms, []))
-        for routine, count in sorted(unique((c.routine, c.threads) for c in chosen), key=lambda k: ("sdczhb".index(k[0][0]), k[1])):
-            mine = [c for c in chosen if (c.routine, c.threads) == (routine, count)]
-            random = [c for c in drawn if (c.routine, c.threads) == (routine, count)]
-            sizes = sorted(int(re.search(r"\d+", c.name)[0]) for c in mine)
-            name = f"`{routine}`" + (f", {threads_text(count)}" if count else "")
-            rows.append([name, f"{sizes[0]}-{sizes[-1]}", mean_and_least(mine), mean_and_least(random) if random else "not measured"])
-            peers += [peer for c in mine for peer in c.peers]
+    for (routine, threads), (squares, randoms) in headline_cases(suites).items():
+        name = f"`{routine}`" + (f", {threads_text(threads)}" if threads else "")
+        rows.append([name, sizes_text(squares), measured_text(squares), measured_text(randoms)])
+        peers += [peer for c in squares + randoms for peer in c.peers]
     return table(["routine", "squares, n", f"speedup over {peer_family(peers)}, geometric mean (least): squares", "random shapes"], rows)
+
+
+def headline_rows(device, suites):
+    """Of one device: one row for each routine; all thread counts count alike. The device is named once."""
+    of_routine = {}
+    for (routine, threads), (squares, randoms) in headline_cases(suites).items():
+        joined = of_routine.setdefault(routine, (set(), [], []))
+        joined[0].add(threads)
+        joined[1].extend(squares)
+        joined[2].extend(randoms)
+    counts = sorted({threads for joined in of_routine.values() for threads in joined[0] if threads})
+    device += f"; {' and '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else ""
+    rows = []
+    for routine, (_, squares, randoms) in of_routine.items():
+        rows.append(["" if rows else device, f"`{routine}`", sizes_text(squares), measured_text(squares), measured_text(randoms)])
+    return rows
+
+
+def headline_table(rows):
+    return table(["device", "routine", "squares, n", "speedup on squares", "on random shapes"], rows)
 
 
 TABLES = {
@@ -462,6 +511,8 @@ TABLES = {
     "gpu_half_square": gpu_gemm_table,
     "gpu_half_odd": gpu_gemm_table,
     "gpu_half_skinny": gpu_gemm_table,
+    "gpu_half_best": gpu_gemm_table,
+    "gpu_modes": gpu_modes_table,
     "gpu_half_epilogue": gpu_epilogue_table,
     "gpu_half_sharing": gpu_strategies_table,
     "gpu_strategies": gpu_strategies_table,
@@ -488,7 +539,7 @@ TABLES = {
 
 # Suites whose records a table takes in besides its own, where they have been measured.
 TAKEN_IN = {"gpu_strategies": ("gpu_sharing",), "gpu_landscape": ("gpu_half_landscape",), "gpu_choices": ("gpu_half_choices",),
-            "gpu_random": ("gpu_half_random",)}
+            "gpu_random": ("gpu_half_random",), "gpu_modes": ("gpu_half_invariant", "gpu_pedantic", "gpu_half_pedantic", "gpu_tf32")}
 
-# Tables that are not called after their suite: several show one.
-SUITES = {f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}
+# Tables that are not called after their (first) suite.
+SUITES = {**{f"gpu_coarsening_{what}": "gpu_coarsening" for what in ("scale", "blocks", "occupancy")}, "gpu_modes": "gpu_invariant"}

@@ -470,6 +470,18 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   return ws_gemm_workspace_bytes(&call, &p, bytes);
 }
 
+/* The product as the caller has it; a row-major one also as it is computed, since kernel, tile and tuning go by that. */
+static void explain_problem(const wsgemm_gemm_desc *d, const ws_problem *p, ws_text *t) {
+  static const char *const ops[] = {"n", "t", "c", "n*"}; /* from WSGEMM_NO_TRANS on; n*: conjugated, not transposed */
+  const bool is_row_major = d->layout == WSGEMM_ROW_MAJOR;
+  ws_text_add(t, "problem: %cgemm %s%s m=%lld n=%lld k=%lld batch=%lld\nlayout: %s\n", ws_types[p->a.type].letter,
+              ops[d->transa - WSGEMM_NO_TRANS], ops[d->transb - WSGEMM_NO_TRANS], (long long)d->m, (long long)d->n,
+              (long long)d->k, (long long)d->batch_count, is_row_major ? "row-major" : "column-major");
+  if (is_row_major)
+    ws_text_add(t, "computed_as: column-major C^T = op(B)^T op(A)^T, m=%lld n=%lld; the tile is one of C^T\n", (long long)p->m,
+                (long long)p->n);
+}
+
 size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char *text, size_t bytes) {
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';
@@ -480,6 +492,7 @@ size_t wsgemm_explain(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, char 
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
   } else {
     const ws_call call = ws_call_of(h);
+    explain_problem(desc, &p, &t);
     ws_gemm_explain(&call, &p, &t);
   }
   return t.length;

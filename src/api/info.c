@@ -61,9 +61,11 @@ size_t wsgemm_machine(char *text, size_t bytes) {
     ws_text_add(&t, "cgroup quota: %d processors\n", processors->quota);
   else
     ws_text_add(&t, "cgroup quota: none\n");
-  ws_text_add(&t, "threads: %d (the least of affinity%s%s)\n", ws_default_threads(),
-              processors->quota > 0 ? ", cgroup quota" : "", ws_environment_get()->n_threads > 0 ? ", WSGEMM_NUM_THREADS" : "");
-  ws_text_add(&t, "units: %d (of tuning; affinity apart)\n", processors->threads);
+  const bool has_quota = processors->quota > 0, has_variable = ws_environment_get()->n_threads > 0;
+  ws_text_add(&t, "threads: %d (by default; limited by affinity%s%s)\n", ws_default_threads(), has_quota ? ", cgroup quota" : "",
+              has_variable ? ", WSGEMM_NUM_THREADS" : "");
+  ws_text_add(&t, "processors: %d (what tuning goes by: those online%s%s)\n", processors->threads,
+              has_quota ? ", within the cgroup quota" : "", has_variable ? ", at most WSGEMM_NUM_THREADS" : "");
   if (ws_backends[WS_CUDA])
     ws_backends[WS_CUDA]->describe(&t);
   else

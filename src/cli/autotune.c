@@ -44,8 +44,8 @@ static void print_help(void) {
          "What is tuned:\n"
          "  --routine s,d,c,z,h,b   sgemm, dgemm, ... (default: s)\n"
          "  --ops NN,NT,...         A and B as they are (N), transposed (T) or conjugated too (C)\n"
-         "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, divided by\n"
-         "                          commas (default: square). Sets:\n");
+         "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, separated\n"
+         "                          by commas (default: square). Sets:\n");
   ws_shapes_print_sets();
   printf("  --device cpu|N          N: a GPU, counted from 0 (default: cpu)\n"
          "  --math M                default, pedantic or tf32\n"
@@ -255,7 +255,7 @@ static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
   while (ws_cli_next_line(&rest, &key, &value)) {
     if (strcmp(key, "processor") == 0) snprintf(k->processor, sizeof k->processor, "%s", value);
     if (strcmp(key, "isa") == 0) snprintf(k->isa, sizeof k->isa, "%s", value);
-    if (strcmp(key, "units") == 0) k->n_units = atoi(value);
+    if (strcmp(key, "processors") == 0) k->n_units = atoi(value);
   }
   free(machine);
   for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_SUITES = 16, MAX_SHAPES = 4096, MAX_THREADS = 1024, MAX_SIZE = 1 << 20 };
+enum { MAX_SUITES = 16, MAX_RANDOM = 4096, MAX_THREADS = 1024 };
 
 typedef struct options {
   const bench_suite *suites[MAX_SUITES];
@@ -35,9 +35,11 @@ static void print_help(void) {
         "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
         "                            not run is told, and why\n"
         "  --seed N, --count N       suite random: which shapes are drawn (default: seed 1), and how many\n"
-        "  --sizes N[,N...]          squares instead of the suite's shapes\n"
-        "  --shapes M,N,K[;M,N,K...] shapes instead of the suite's\n"
-        "  --threads N               thread count instead of the suite's (all: the library's default)\n"
+        "  --shapes LIST             instead of the suite's shapes: sets, shapes MxNxK, squares N, files with\n"
+        "                            a shape a line, separated by commas. Sets:\n",
+        stdout);
+  ws_shapes_print_sets();
+  fputs("  --threads N               thread count instead of the suite's (all: the library's default)\n"
         "  --samples N               samples of each library or setting (fewer if the budget ends first, at\n"
         "                            least 5)\n"
         "  --min-time MS             one sample lasts at least so many milliseconds\n"
@@ -88,36 +90,6 @@ static int add_suites(options *o, char *list) {
   return WS_EXIT_OK;
 }
 
-static bool add_shape(bench_session *s, int64_t m, int64_t n, int64_t k) {
-  bench_shape *more = s->n_shapes < MAX_SHAPES ? realloc(s->shapes, sizeof *more * (size_t)(s->n_shapes + 1)) : NULL;
-  if (!more) return false;
-  s->shapes = more;
-  more[s->n_shapes++] = (bench_shape){.m = m, .n = n, .k = k};
-  return true;
-}
-
-static bool take_size(const char *text, int64_t *size) { return text && ws_cli_int64(text, 1, MAX_SIZE, size); }
-
-static int add_sizes(bench_session *s, char *list) {
-  for (char *text; (text = strsep(&list, ","));) {
-    int64_t n;
-    if (!take_size(text, &n)) return ws_cli_usage("bench", "bench: '%.40s' is no size (1 to %d)", text, MAX_SIZE);
-    if (!add_shape(s, n, n, n)) return ws_cli_usage("bench", "bench: too many sizes");
-  }
-  return WS_EXIT_OK;
-}
-
-static int add_shapes(bench_session *s, char *list) {
-  for (char *text; (text = strsep(&list, ";"));) {
-    int64_t m, n, k;
-    char *rest = text;
-    if (!take_size(strsep(&rest, ","), &m) || !take_size(strsep(&rest, ","), &n) || !take_size(strsep(&rest, ","), &k) || rest)
-      return ws_cli_usage("bench", "bench: shapes are M,N,K with sizes of 1 to %d, divided by ';'", MAX_SIZE);
-    if (!add_shape(s, m, n, k)) return ws_cli_usage("bench", "bench: too many shapes");
-  }
-  return WS_EXIT_OK;
-}
-
 /* Keeps the letters of "s,d,c,z,h,b" in place. */
 static int take_routines(bench_session *s, char *list) {
   char *out = list;
@@ -150,7 +122,6 @@ static int take_positive(const char *option, const char *text, double unit, doub
 enum {
   SUITE = 256,
   ROUTINE,
-  SIZES,
   SHAPES,
   THREADS,
   SAMPLES,
@@ -170,7 +141,6 @@ enum {
 
 static const struct option long_options[] = {{"suite", required_argument, NULL, SUITE},
                                              {"routine", required_argument, NULL, ROUTINE},
-                                             {"sizes", required_argument, NULL, SIZES},
                                              {"shapes", required_argument, NULL, SHAPES},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"samples", required_argument, NULL, SAMPLES},
@@ -197,10 +167,8 @@ static int take_option(bench_session *s, options *o, int found) {
     return add_suites(o, optarg);
   case ROUTINE:
     return take_routines(s, optarg);
-  case SIZES:
-    return add_sizes(s, optarg);
   case SHAPES:
-    return add_shapes(s, optarg);
+    return ws_shapes_add(&s->shapes, "bench", optarg);
   case THREADS:
     return take_threads(s, optarg);
   case SAMPLES:
@@ -237,7 +205,7 @@ static int take_option(bench_session *s, options *o, int found) {
     o->draws = true;
     return WS_EXIT_OK;
   case COUNT:
-    if (!ws_cli_int64(optarg, 1, MAX_SHAPES, &count)) return ws_cli_usage("bench", "bench: --count takes 1 to %d", MAX_SHAPES);
+    if (!ws_cli_int64(optarg, 1, MAX_RANDOM, &count)) return ws_cli_usage("bench", "bench: --count takes 1 to %d", MAX_RANDOM);
     s->n_random = (int)count;
     o->draws = true;
     return WS_EXIT_OK;
@@ -353,15 +321,14 @@ int ws_cmd_bench(int argc, char **argv) {
   }
   if (optind < argc) return ws_cli_usage("bench", "bench: '%.60s' is not an option", argv[optind]);
   if (o.no_peers && o.n_peers) return ws_cli_usage("bench", "bench: --peer and --no-peers exclude each other");
-  if (o.results && (session.n_shapes || session.routines || session.n_threads))
-    return ws_cli_usage("bench",
-                        "bench: --results keeps whole suites; it cannot go with --sizes, --shapes, --routine or --threads");
+  if (o.results && (session.shapes.n || session.routines || session.n_threads))
+    return ws_cli_usage("bench", "bench: --results keeps whole suites; it cannot go with --shapes, --routine or --threads");
   bool has_random = false;
   for (int i = 0; i < o.n_suites; i++) has_random |= o.suites[i]->n_random > 0;
   if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suite random");
   const bool only_draws = o.plot && !o.measures;
   if (!o.n_suites && !only_draws) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
   const int code = only_draws ? WS_EXIT_OK : run(&session, &o);
-  free(session.shapes);
+  free(session.shapes.at);
   return code == WS_EXIT_OK && o.plot ? draw(o.results ? o.results : "bench/results", o.plot) : code;
 }

@@ -16,6 +16,7 @@
 #include "bench/harness/result.h"
 #include "bench/harness/stats.h"
 #include "cli.h"
+#include "shapes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,11 +124,10 @@ typedef struct bench_session {
   char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
   bench_timing timing;  /* 0 in a field: the suite's own choice */
   const char *routines; /* NULL: the suite's own */
-  bench_shape *shapes;  /* from --sizes and --shapes; only m, n, k count */
-  int n_shapes;
-  int n_threads; /* 0: the suite's own */
-  uint64_t seed; /* of suite random */
-  int n_random;  /* its shapes; 0: the suite's own number */
+  ws_shapes shapes;     /* none: the suite's own */
+  int n_threads;        /* 0: the suite's own */
+  uint64_t seed;        /* of suite random */
+  int n_random;         /* its shapes; 0: the suite's own number */
   int n_suites_run;
   FILE *json, *results;
   char *results_text; /* what was written to results so far */

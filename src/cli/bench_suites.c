@@ -237,14 +237,16 @@ static void add_random(case_list *list, const bench_session *s, const bench_suit
 
 static void add_shapes(case_list *list, const bench_session *s, const bench_suite *suite, wsgemm_type type, int n_threads) {
   const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
-  const bench_shape *shapes = s->n_shapes ? s->shapes : suite->shapes;
-  const int n_shapes = s->n_shapes ? s->n_shapes : suite->n_shapes;
-  for (int i = 0; i < n_shapes; i++) {
-    bench_shape shape = shapes[i];
+  for (int i = 0; i < s->shapes.n; i++) {
+    const ws_shape given = s->shapes.at[i];
+    add_ops(list, suite, (bench_shape){.type = type, .m = given.m, .n = given.n, .k = given.k}, n_threads);
+  }
+  if (s->shapes.n) return;
+  for (int i = 0; i < suite->n_shapes; i++) {
+    bench_shape shape = suite->shapes[i];
     shape.type = type;
     add_ops(list, suite, shape, n_threads);
   }
-  if (s->n_shapes) return;
   if (suite->n_random) add_random(list, s, suite, type, n_threads);
   for (const int64_t *size = suite->sizes; size && *size; size++)
     if (!is_complex || !suite->complex_limit || *size <= suite->complex_limit)
@@ -260,7 +262,7 @@ static void tell_left_out(bench_session *s, const bench_suite *suite, char lette
     ws_bench_line(s, "%s: %cgemm is not run: this suite compares half precision with sgemm", suite->name, letter);
   else if (!fits)
     ws_bench_line(s, "%s: %cgemm is not run: no peer has half precision; suite half compares it with sgemm", suite->name, letter);
-  for (const int64_t *size = suite->sizes; fits && is_complex && suite->complex_limit && !s->n_shapes && size && *size; size++)
+  for (const int64_t *size = suite->sizes; fits && is_complex && suite->complex_limit && !s->shapes.n && size && *size; size++)
     if (*size > suite->complex_limit)
       ws_bench_line(s, "%s: %cgemm n=%lld is not run: complex squares end at %lld (time)", suite->name, letter, (long long)*size,
                     (long long)suite->complex_limit);

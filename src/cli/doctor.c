@@ -287,8 +287,8 @@ static void check_device(doctor *d, wsgemm_handle *h, int ordinal) {
     find(d, FINDING_WARN, "gpu", "GPU %d cannot be used: %s", ordinal, why);
     return;
   }
-  find(d, FINDING_OK, "gpu", "GPU %d: %s, compute capability %d.%d, %d multiprocessors, %.1f GiB", ordinal, facts.name,
-       facts.cc_major, facts.cc_minor, facts.n_sms, facts.gib);
+  find(d, FINDING_OK, "gpu", "GPU %d: %s, compute capability %d.%d, %d SMs, %.1f GiB", ordinal, facts.name, facts.cc_major,
+       facts.cc_minor, facts.n_sms, facts.gib);
   if (!is_usable(d, h, ordinal)) return;
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
     if (strcmp(wsgemm_kernel_backend(row), "cuda") != 0) continue;

@@ -50,7 +50,7 @@ static int64_t whole(const char *line, const char *key) {
   return ws_tuning_value(line, key, text, sizeof text) && ws_cli_int64(text, 0, INT64_MAX, &value) ? value : 0;
 }
 
-/* "AMD EPYC, avx512/48K/1024K, 2 units, wsgemm 0.1.0" */
+/* "AMD EPYC, avx512/48K/1024K, 2 processors, wsgemm 0.1.0" */
 static void describe_device(const char *line, char *text, size_t bytes) {
   char name[128], arch[64], version[32];
   ws_tuning_value(line, "device", name, sizeof name);
@@ -58,9 +58,9 @@ static void describe_device(const char *line, char *text, size_t bytes) {
   ws_tuning_value(line, "version", version, sizeof version);
   const int64_t units = whole(line, "units"), workers = whole(line, "workers");
   const int used = snprintf(text, bytes, "%s, %s, %" PRId64 " %s", name, arch, units,
-                            strncmp(arch, "sm_", 3) == 0 ? "multiprocessors"
-                            : units == 1                 ? "thread"
-                                                         : "threads");
+                            strncmp(arch, "sm_", 3) == 0 ? "SMs"
+                            : units == 1                 ? "processor"
+                                                         : "processors");
   if (used < 0 || (size_t)used >= bytes) return;
   char limit[48] = "";
   if (workers > 0 && workers != units) snprintf(limit, sizeof limit, " (calls of up to %" PRId64 ")", workers);

@@ -66,8 +66,6 @@ static void explain_epilogue(const ws_problem *p, ws_text *t) {
 
 void ws_gemm_explain(const ws_call *call, const ws_problem *p, ws_text *t) {
   WS_UNCANCELLED;
-  ws_text_add(t, "problem: %cgemm %c%c m=%lld n=%lld k=%lld batch=%lld\n", ws_types[p->a.type].letter, p->a.trans ? 't' : 'n',
-              p->b.trans ? 't' : 'n', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch_count);
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
   const ws_backend *backend = backend_of(call, p, &device, &status);

@@ -42,7 +42,7 @@ enum { WS_DEVICE_NAME_BYTES = 80, WS_ARCH_BYTES = 40, WS_VERSION_BYTES = 24, WS_
 typedef struct ws_tuning_device {
   char name[WS_DEVICE_NAME_BYTES]; /* "NVIDIA H200" */
   char arch[WS_ARCH_BYTES];        /* "sm_90"; of CPUs instruction set and caches: "avx512/48K/1024K" */
-  int units;                       /* multiprocessors, threads */
+  int units;                       /* SMs, processors */
   bool is_gpu;                     /* not in the text: of `arch` */
 } ws_tuning_device;
 

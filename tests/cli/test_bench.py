@@ -20,13 +20,13 @@ def measured(tmp_path, *arguments):
 
 
 def test_what_is_not_run_is_told(tmp_path):
-    text, lines = measured(tmp_path, "--suite", "square,half", "--routine", "s,h", "--sizes", "16")
+    text, lines = measured(tmp_path, "--suite", "square,half", "--routine", "s,h", "--shapes", "16")
     assert "square: hgemm is not run: no peer has half precision; suite half compares it with sgemm\n" in text
     assert "half: sgemm is not run: this suite compares half precision with sgemm\n" in text
     assert [(line["suite"], line["routine"]) for line in lines] == [("square", "sgemm"), ("half", "hgemm")]
-    text, lines = measured(tmp_path, "--suite", "square,demo", "--routine", "h,d", "--sizes", "16")
+    text, lines = measured(tmp_path, "--suite", "square,demo", "--routine", "h,d", "--shapes", "16")
     assert text.count("hgemm is not run") == 2 and len(lines) == 2
-    text, lines = measured(tmp_path, "--suite", "square", "--routine", "d", "--sizes", "16")
+    text, lines = measured(tmp_path, "--suite", "square", "--routine", "d", "--shapes", "16")
     assert "not run" not in text and len(lines) == 1
 
 
@@ -38,11 +38,19 @@ def test_nothing_to_run_is_a_failure(tmp_path):
 
 
 def test_members_of_a_line(tmp_path):
-    _, (line, *_) = measured(tmp_path, "--suite", "demo", "--sizes", "16")
+    _, (line, *_) = measured(tmp_path, "--suite", "demo", "--shapes", "16")
     assert list(line)[: len(MEMBERS)] == MEMBERS
     assert (line["commit"], line["peer"], line["case"], line["unit"]) == ("c0ffee1", "none", "n=16", "GF/s")
-    _, lines = measured(tmp_path, "--suite", "coarse", "--sizes", "16", "--routine", "s")
+    _, lines = measured(tmp_path, "--suite", "coarse", "--shapes", "16", "--routine", "s")
     assert all(line["theirs"] > 0 and abs(line["ratio"] - line["ours"] / line["theirs"]) < 1e-3 * line["ratio"] for line in lines)
+
+
+def test_shapes_are_written_as_for_autotune(tmp_path):
+    (tmp_path / "shapes.txt").write_text("# a shape a line\n7 8 9\n16\n")
+    _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "16,4x5x6,shapes.txt", "--shapes", "12")
+    assert [line["case"] for line in lines] == ["n=16", "m=4 n=5 k=6", "m=7 n=8 k=9", "n=12"]
+    for text, words in (("4,5,6;7,8,9", "'6;7'"), ("4x5", "'4x5'"), ("0", "'0'"), ("squares", "square, small, odd, skinny")):
+        refuse(2, words, "bench: ", arguments=["bench", "--shapes", text, *QUICK], cwd=tmp_path)
 
 
 def test_random_shapes_are_those_of_the_seed(tmp_path):

@@ -92,7 +92,7 @@ def test_senseless_environment(tmp_path, setting):
     np.save(tmp_path / "a.npy", np.ones((2, 2)))
     env = clean_environment(**setting)
     name, value = next(iter(setting.items()))
-    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--sizes", "8"]]:
+    for arguments in [["gemm", "a.npy", "a.npy", "-o", "c.npy"], ["verify", "--quick"], ["bench", "--no-peers", "--shapes", "8"]]:
         refuse(1, f"{name}={value}", arguments=arguments, cwd=tmp_path, env=env)
     report = check("doctor", env=env)
     assert re.search(rf"^warn  environment  {name}={value} makes no sense", report, re.MULTILINE)
@@ -198,7 +198,7 @@ def test_doctor_on_a_gpu_that_the_build_has_no_code_for():
     assert findings[0][0] == "ok" and findings[0][1].startswith("driver for CUDA 13.0, 2 GPUs")
     for ordinal in range(2):
         label, text = findings[1 + 2 * ordinal]
-        assert (label, text) == ("ok", f"GPU {ordinal}: Fake GPU, compute capability 7.5, 40 multiprocessors, 16.0 GiB")
+        assert (label, text) == ("ok", f"GPU {ordinal}: Fake GPU, compute capability 7.5, 40 SMs, 16.0 GiB")
         label, text = findings[2 + 2 * ordinal]
         assert label == "warn" and f"GPU {ordinal} cannot be used: " in text
         assert "Fake GPU, compute capability 7.5" in text and text.endswith(f"this build has code for {code}")

@@ -193,6 +193,15 @@ def test_explain_alone_writes_nothing(tmp_path, rng):
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
 
 
+def test_explain_names_the_product_of_the_files(tmp_path, rng):
+    save(tmp_path / "a.npy", integers(rng, (30, 10), "f4"))
+    save(tmp_path / "b.npy", integers(rng, (20, 10), "f4"))
+    out = check("gemm", "a.npy", "b.npy", "--transb", "t", "--explain", cwd=tmp_path)
+    told = {key: value.strip() for key, value in (line.split(" ", 1) for line in out.splitlines() if " " in line)}
+    assert told["problem"] == "sgemm nt m=30 n=20 k=10 batch=1" and told["layout"] == "row-major"
+    assert told["computed_as"].startswith("column-major C^T") and "m=20 n=30" in told["computed_as"]
+
+
 def test_verify_takes_a_sample_of_a_large_product(tmp_path, rng):
     save(tmp_path / "a.npy", rng.uniform(-1, 1, (600, 600)).astype("f4"))
     out = check("gemm", "a.npy", "a.npy", "-o", "c.npy", "--verify", cwd=tmp_path)

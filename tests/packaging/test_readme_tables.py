@@ -30,8 +30,8 @@ class Tables(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.write("square", [line(), line(case="n=512", ratio=0.5, theirs=60.0)])
 
-    def write(self, suite, lines):
-        path = self.folder / "results" / "a-cpu-2c" / f"{suite}.jsonl"
+    def write(self, suite, lines, device="a-cpu-2c"):
+        path = self.folder / "results" / device / f"{suite}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
 
@@ -39,6 +39,9 @@ class Tables(unittest.TestCase):
         for name, marks in (("README.md", readme), ("RESULTS.md", tables)):
             text = "before\n" + "".join(f"<!-- table:{mark} -->\n<!-- /table -->\nbetween\n" for mark in marks)
             (self.folder / name).write_text(text, encoding="utf-8")
+
+    def readme(self):
+        return (self.folder / "README.md").read_text(encoding="utf-8")
 
     def run_tool(self, *arguments):
         return subprocess.run([sys.executable, "-B", ROOT / "tools" / "readme_tables.py", "--readme", self.folder / "README.md", "--tables",
@@ -62,7 +65,7 @@ class Tables(unittest.TestCase):
         self.assertIn("Not measured yet.", tables)
         self.assertIn("beside OpenBLAS 9 Core.", tables)
         self.assertIn("before\n", tables)
-        self.assertIn("| `sgemm`, 1 thread | 256-512 | 0.866 (0.500) | not measured |", (self.folder / "README.md").read_text(encoding="utf-8"))
+        self.assertIn("| A CPU, 2 cores; 1 thread | `sgemm` | 256-512 | 0.866 (0.500) | not measured |", self.readme())
         self.write("square", [line()])
         self.refuse("RESULTS.md is out of date", "README.md is out of date")
 
@@ -72,7 +75,65 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.run_tool().returncode, 0)
         self.assertIn("| `sgemm`, 1 thread | 4 | 1.000 (0.500) | 4.000 (4.000) | 1.000 (1.000) | - | 1.414 (0.500) |",
                       (self.folder / "RESULTS.md").read_text(encoding="utf-8"))
-        self.assertIn("0.866 (0.500) | 1.414 (0.500) |", (self.folder / "README.md").read_text(encoding="utf-8"))
+        self.assertIn("| `sgemm` | 256-512 | 0.866 (0.500) | 1.414 (0.500) |", self.readme())
+
+    def test_headline_joins_the_thread_counts(self):
+        two = {"suite": "threads", "threads": 2, "commit": "def", "date": "2026-01-03"}
+        self.write("square", [line(), line(case="n=512", ratio=0.5, theirs=60.0), line(threads=2, routine="zgemm")])  # suite square: one thread only
+        self.write("threads", [line(**two, ratio=2.0, theirs=15.0), line(**two, routine="dgemm", ratio=3.0, theirs=10.0)])
+        self.write("random", [{**random_line("flat", 4.0, 0), "commit": "0ff"}, {**random_line("flat", 0.25, 0), "threads": 2, "commit": "0ff"}])
+        self.documents(["headline"], ["overview"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        mean = (1.5 * 0.5 * 2.0) ** (1 / 3)
+        self.assertIn(f"| A CPU, 2 cores; 1 and 2 threads | `sgemm` | 256-512 | {mean:.3f} (0.500) | 1.000 (0.250) |\n"
+                      "|  | `dgemm` | 256-256 | 3.000 (3.000) | not measured |", self.readme())
+        self.assertNotIn("zgemm", self.readme())
+        self.assertIn("A CPU, 2 cores; 2026-01-02 and 2026-01-03, commits abc, 0ff and def; beside OpenBLAS 9 Core.\n", self.readme())
+        overview = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
+        self.assertIn("| `sgemm`, 1 thread | 256-512 | 0.866 (0.500) | 4.000 (4.000) |", overview)
+        self.assertIn("| `sgemm`, 2 threads | 256-256 | 2.000 (2.000) | 0.250 (0.250) |", overview)
+
+    def test_headline_has_the_newest_of_each_kind(self):
+        for date, theirs, other in (("2026-01-03", 20.0, "a newer one"), ("2026-01-01", 60.0, "an older one")):
+            self.write("square", [line(device=f"{other}, 8 cores", date=day, case=f"n={n}", theirs=theirs, ratio=30.0 / theirs)
+                                  for day, n in ((date, 256), ("2026-01-01", 512))], "b-cpu-8c")
+            of_gpu = {"device": "A GPU", "suite": "gpu_square", "case": "NN 256x256x256", "peer": "cuBLAS 1", "threads": None, "date": "2025-01-01"}
+            self.write("gpu_square", [line(**of_gpu, routine="zgemm"), line(**of_gpu)], "a-gpu")
+            self.write("gpu_random", [line(**{**of_gpu, **random_line("flat", 2.0, 0), "suite": "gpu_random", "threads": None, "device": "A GPU"})], "a-gpu")
+            self.documents(["headline"], ["overview"])
+            self.assertEqual(self.run_tool().returncode, 0)
+            shown, left_out = (other, "A CPU") if "newer" in other else ("A CPU", other)
+            self.assertIn(f"| {shown}", self.readme())
+            self.assertNotIn(left_out, self.readme())
+            self.assertIn("| A GPU | `sgemm` | 256-256 | 1.500 (1.500) | 2.000 (2.000) |\n|  | `zgemm` | 256-256 | 1.500 (1.500) | not measured |\n\n",
+                          self.readme())
+            self.assertEqual(self.readme().count("A GPU"), 2)  # the row, the caption
+            overview = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
+            self.assertIn(f"\n{shown}", overview)
+            self.assertIn(f"\n{left_out}", overview)
+
+    def test_headline_has_two_devices_where_none_has_all(self):
+        drawn = {"device": "Another CPU, 8 cores", "date": "2026-01-05"}
+        self.write("random", [{**random_line("flat", 4.0, 0), **drawn}, {**random_line("flat", 0.25, 0), **drawn, "threads": 8}], "b-cpu-8c")
+        self.documents(["headline"], ["overview"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("| A CPU, 2 cores; 1 thread | `sgemm` | 256-512 | 0.866 (0.500) | not measured |\n"
+                      "| Another CPU, 8 cores; 1 and 8 threads | `sgemm` | - | not measured | 1.000 (0.250) |\n", self.readme())
+        self.assertIn("\nAnother CPU, 8 cores; 2026-01-05, commit abc; beside OpenBLAS 9 Core.\n", self.readme())
+        self.assertIn("| `sgemm`, 8 threads | - | not measured | 0.250 (0.250) |", (self.folder / "RESULTS.md").read_text(encoding="utf-8"))
+        self.write("square", [line(**drawn)], "b-cpu-8c")
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertNotIn("A CPU, 2 cores", self.readme())
+
+    def test_prices_of_the_modes(self):
+        of_gpu = {"device": "A GPU", "threads": None}
+        self.write("gpu_invariant", [line(**of_gpu, suite="gpu_invariant", case=f"NN {n}x{n}x{n}", peer="wsgemm by default", ratio=ratio)
+                                     for n, ratio in ((8, 1.0), (9, 0.25))], "a-gpu")
+        self.write("gpu_half_pedantic", [line(**of_gpu, suite="gpu_half_pedantic", routine="bgemm", case="NN 8x8x8", peer="cuBLAS 1", ratio=0.1)], "a-gpu")
+        self.documents([], ["gpu_modes"])
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("| invariant | `sgemm` | wsgemm by default | 2 | 0.500 | 0.250 (NN 9x9x9) |\n"
+                      "| pedantic | `bgemm` | cuBLAS 1 | 1 | 0.100 | 0.100 (NN 8x8x8) |\n", (self.folder / "RESULTS.md").read_text(encoding="utf-8"))
 
     def test_refuses_more_than_one_table_in_the_readme(self):
         self.documents(["headline", "square"], ["square"])

@@ -152,6 +152,25 @@ static bool has_key(const char *text, const char *key) {
   return false;
 }
 
+/* A row-major product is named as the caller has it, then as it is computed. */
+static void explain_by_layout(void) {
+  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
+  char text[4096];
+  d.m = 30, d.n = 20, d.k = 10, d.lda = d.ldb = 50, d.ldc = 60;
+  d.type_a = d.type_b = d.type_c = d.type_scalar = WSGEMM_C32;
+  d.alpha.c.re = 1;
+  d.transa = WSGEMM_CONJ_TRANS, d.transb = WSGEMM_CONJ_NO_TRANS;
+  const char *const product = "problem: cgemm cn* m=30 n=20 k=10 batch=1\n";
+  d.layout = WSGEMM_ROW_MAJOR;
+  wsgemm_explain(NULL, &d, text, sizeof text);
+  CHECK(strncmp(text, product, strlen(product)) == 0, "%s", text);
+  CHECK(strstr(text, "\nlayout: row-major\ncomputed_as: column-major C^T = op(B)^T op(A)^T, m=20 n=30;"), "%s", text);
+  d.layout = WSGEMM_COL_MAJOR;
+  wsgemm_explain(NULL, &d, text, sizeof text);
+  CHECK(strncmp(text, product, strlen(product)) == 0 && strstr(text, "\nlayout: column-major\n"), "%s", text);
+  CHECK(!has_key(text, "computed_as"), "%s", text);
+}
+
 static void texts(void) {
   text_is_cut("config", text_config);
   text_is_cut("machine", text_machine);
@@ -195,5 +214,6 @@ static const struct check_case cases[] = {{"status_list", status_list},
                                           {"versions", versions},
                                           {"registry", registry},
                                           {"texts", texts},
+                                          {"explain_by_layout", explain_by_layout},
                                           {"last_error_is_per_thread", last_error_is_per_thread}};
 CHECK_MAIN("status", cases)
