@@ -69,7 +69,7 @@ def test_products_of_torch(gpu, torch, release, dtype, rng):  # noqa: F811
     assert_is(wsgemm.matmul(Tensor(a[0]), y), dtype, exact[0])
     assert_is(wsgemm.matmul(Tensor(a[:, ::2]), Tensor(b[::2])), dtype, numbers_of(a[:, ::2]) @ numbers_of(b[::2]))  # a is copied
     assert wsgemm.workspace_size(x, y) == (4 + 5) * 6
-    assert wsgemm.explain(x, y)["problem"].startswith("bgemm nn m=5 n=4 k=6")
+    assert wsgemm.explain(x, y)["problem"].startswith("bgemm nn m=4 n=5 k=6")
     assert gpu.log == [("gemm", 5)] * 7
 
 

@@ -333,7 +333,7 @@ def test_explain(gpu, torch, rng):  # noqa: F811
     assert wsgemm.explain(wide, x)["copies"] == "a" and wsgemm.explain(x, x, x)["copies"] == "a, b"
     assert wsgemm.explain(Tensor(zeros(2, 3, 2, 6)), Tensor(zeros(3, 6, 5)))["calls"] == "2"
     assert wsgemm.explain(Tensor(zeros(0, 6)), x) == {"calls": "0", "copies": ""}
-    assert wsgemm.explain(Tensor(zeros(6)), x, Tensor(zeros(6)), beta=1)["problem"].startswith("dgemm nn m=6 n=1 k=6")
+    assert wsgemm.explain(Tensor(zeros(6)), x, Tensor(zeros(6)), beta=1)["problem"].startswith("dgemm nn m=1 n=6 k=6")
     for arguments, keywords, exception, word in (
         ((x, zeros(6, 6)), {}, TypeError, "b lies in host memory"),
         ((x, x), {"beta": 1}, ValueError, "needs out"),
