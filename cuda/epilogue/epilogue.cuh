@@ -134,7 +134,7 @@ template <class Config> __device__ __forceinline__ void store_vector(const half_
 }
 
 /* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes to first + i + j * ld, as
- * operator()(sum, what stands there), which is read only if reads_old(). */
+ * operator()(sum, what is there), which is read only if reads_old(). */
 template <class Config, class Pointer = typename Config::sum *> struct output {
   Pointer first;
   int64_t ld;

@@ -1,10 +1,10 @@
-/* problem_args.h - a problem as its kernels are told of it. */
+/* problem_args.h - a problem as arguments of its kernels. */
 #ifndef WS_CUDA_PROBLEM_ARGS_H
 #define WS_CUDA_PROBLEM_ARGS_H
 #include "core/problem.h"
 #include "cuda/shared/kernel_args.h"
 
-/* Whether what stands at so many steps and strides (in elements) begins at multiples of so many bytes. */
+/* Whether what is at so many steps and strides (in elements) begins at multiples of so many bytes. */
 bool ws_is_aligned(const void *pointer, int64_t step, int64_t stride, int element_bytes, int bytes);
 
 ws_operand ws_operand_a(const ws_problem *p);

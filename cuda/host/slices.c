@@ -49,7 +49,7 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
   return product_us + split_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
 }
 
-/* ---- where things stand -------------------------------------------------------------------------------------------------------- */
+/* ---- memory of slices ------------------------------------------------------------------------------------------------------- */
 
 /* An operand as floats in memory, and as the units are given it: a slice has the latter's lines. */
 typedef struct ws_operand_forms {
@@ -70,7 +70,7 @@ static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
   return x;
 }
 
-/* Either way x stands for m or n. */
+/* Either way x means m or n. */
 static int64_t n_x_of(const ws_strided *x) { return x->along_k ? x->n_lines : x->length; }
 static int64_t n_k_of(const ws_strided *x) { return x->along_k ? x->length : x->n_lines; }
 
@@ -163,7 +163,7 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .chunk_k = s.chunk_k};
 }
 
-/* The part of a packed operand that a chunk takes. Its two slices stand where they were packed, three in the call's memory. */
+/* The part of a packed operand that a chunk takes. Its two slices are where they were packed, three are in the call's memory. */
 static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_chunk_place *place, bool is_a,
                                 int n_slices, char *at) {
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);

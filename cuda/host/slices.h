@@ -1,5 +1,5 @@
 /* slices.h - host side of slice_args.h: products of floats, and of complex ones, by slices of 16 bits. Which products those are, where the
- * slices stand, and what the kernels before and after the product are told. */
+ * slices are, and the arguments of the kernels before and after the product. */
 #ifndef WS_CUDA_SLICES_H
 #define WS_CUDA_SLICES_H
 #include "cuda/host/chunks.h"

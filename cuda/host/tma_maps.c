@@ -59,7 +59,7 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* Products that stand backwards are numbered from the last. */
+/* Products in reverse order (a negative stride) are numbered from the last. */
 static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_lines, ws_wgmma_operand *op) {
   const bool backwards = x->stride < 0;
   const int64_t n_planes = x->n_batch * x->n_slices;

@@ -13,7 +13,7 @@
 
 namespace ws {
 
-/* A pipeline of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is worked off in steps; the fragments of
+/* A pipeline of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is processed in steps; the fragments of
  * the next step are read while one is multiplied, also across the border to the next block:
  *
  *   step          0      1     ..   last

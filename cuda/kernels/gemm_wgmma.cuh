@@ -364,7 +364,7 @@ template <class Config> struct wgmma_kernel {
     return places + uint32_t((four * 128 + int(threadIdx.x) % 128) * 16);
   }
 
-  /* The first block's warpgroup has no more use for what stands in its places. */
+  /* The first block's warpgroup no longer needs what is in its places. */
   __device__ __forceinline__ void ask_for_part() const {
     if (threadIdx.x % 128 != 0) return;
     cp_async_bulk_wait_group_read<0>();

@@ -147,7 +147,7 @@ __device__ __forceinline__ void mark(const ws_slice_operand &op, int64_t product
 }
 
 constexpr int fp32_marks = WS_SCALE_NEEDS_3 | WS_SCALE_NEEDS_FP32;
-/* What it means that slices do not stand for an element. */
+/* What follows when slices do not represent an element. */
 template <int SLICES> constexpr int marks_of = SLICES == 2 ? int(WS_SCALE_NEEDS_3) : fp32_marks;
 
 /* By one thread for each x of an operand, in the first of its passes that split. */
@@ -233,7 +233,7 @@ private:
   }
 };
 
-/* Cuts four neighbours; notes for which of them their slices do not stand. */
+/* Splits four neighbours; notes which of them their slices do not represent. */
 template <int SLICES, bool COMPLEX>
 __device__ __forceinline__ void split_four(const slice_place &place, int64_t offset, const float (&x)[4], const float (&scale)[4],
                                            bool (&fit)[4]) {

@@ -1,7 +1,7 @@
 /* teaching.cuh - four small sgemm kernels that show what tiling and coarsening save (bytes asked of global memory), and a product of
  * a vector and a scalar, in which there is nothing to save.
  *
- * C = A B, square, row-major (element (i, j) of X stands at x[i * n + j]), float, n a multiple of 32 (coarse: of 32 * COARSE; the host
+ * C = A B, square, row-major (element (i, j) of X is at x[i * n + j]), float, n a multiple of 32 (coarse: of 32 * COARSE; the host
  * checks, teaching_fits). They are for reading and for bench/gpu/intensity.cu and coarsening.cu; the library's kernels are in
  * gemm.cuh.
  * With COUNT each load of global memory is counted where it is made; without, nothing of the counting is left in the code.

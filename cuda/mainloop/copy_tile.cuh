@@ -1,9 +1,9 @@
 /* copy_tile.cuh - brings one k block of an operand into shared memory, whatever its layout, alignment and edges.
  *
- * In shared memory a k block stands as BK rows of PITCH elements, x (m or n) running along a row, so that a thread reads its
+ * In shared memory a k block is BK rows of PITCH elements, x (m or n) running along a row, so that a thread reads its
  * fragment as vectors. From global memory it comes in one of three ways (ws_copy_mode): 16 bytes along x, single elements along x, or
  * single elements along k. Copies along k are given to the lanes as 8 of k times 4 of x: 8 neighbours in memory are a whole sector, and
- * the pitch puts the 32 targets into different banks. Where the mainloop can read it so (BY_X), a k-contiguous operand stands as X rows
+ * the pitch puts the 32 targets into different banks. Where the mainloop can read it so (BY_X), a k-contiguous operand is X rows
  * of k_pitch words, k running along a row, and comes by 16 bytes or single elements along k. The parts of a complex element go to
  * planes of their own if the mainloop wants them so (Config::splits): two neighbouring threads share an element, so that a warp still reads
  * whole lines; the planes lie so that the parts of a line go into different banks.
@@ -18,7 +18,7 @@
 
 namespace ws {
 
-/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. The block's threads stand
+/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. The block's threads are arranged
  * n_along_x times n_along_p over the tile, `width` elements each, and step over it; k_first: neighbouring threads are neighbours along
  * k, which is contiguous. PLANE: words from the real to the imaginary parts. */
 template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> struct operand_tile {
@@ -124,7 +124,7 @@ private:
     return shared_address(stage) + target_offset;
   }
 
-  /* Beyond the operand's edge along m or n nothing is copied: what stands there becomes sums that nobody stores. */
+  /* Beyond the operand's edge along m or n nothing is copied: what is there becomes sums that nobody stores. */
   template <class Pattern, bool AT_EDGE> __device__ __forceinline__ void copy_block(uint32_t to) const {
     if (Pattern::has_idle && Pattern::p() >= bk) return;
     const int64_t step_x = Pattern::k_first ? Pattern::x_step * op.step_mn : Pattern::x_step;

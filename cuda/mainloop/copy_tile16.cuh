@@ -26,7 +26,7 @@ template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
   static constexpr int pitch_bytes = (BY_X ? Config::k_pitch : X + Config::pad) * element_bytes;
   static_assert(element_bytes == 2, "elements of 16 bits");
 
-  /* How the threads stand over the tile with WIDTH elements each: from `row` on, `rows` at once, in n_steps. */
+  /* How the threads are laid over the tile with WIDTH elements each: from `row` on, `rows` at once, in n_steps. */
   template <int WIDTH> struct places {
     static constexpr int along = n_columns / WIDTH, rows = Config::n_threads / along, n_steps = n_rows / rows;
     static_assert(n_columns % WIDTH == 0 && Config::n_threads % along == 0 && n_rows % rows == 0,

@@ -3,7 +3,7 @@
  *
  * An element of C is one chain of multiply-adds of floats in the order of k, from 0; elements of A and B become floats exactly. A thread
  * (thread_place.cuh) owns TM x TN elements of every one of the COARSE tiles. What it reads in a step, step_k of k, depends on how the
- * operand stands in shared memory (copy_tile16.cuh); T is TM or TN:
+ * operand is in shared memory (copy_tile16.cuh); T is TM or TN:
  *
  *   rows of k    x ->              for each k vectors of `vec` neighbours x; neighbouring threads read neighbouring vectors
  *     k 0   [t0 ..  ][t1 ..  ]     and own these x
@@ -33,7 +33,7 @@ template <class Type, bool BY_X, int T, int THREADS, int STEP_K> struct fragment
   };
   vector of[n_vectors];
 
-  /* Where its element i along x stands in the tile. */
+  /* Where its element i along x is in the tile. */
   static constexpr __device__ __forceinline__ int place(int thread, int i) {
     return BY_X ? i * THREADS + thread : i / vec * (THREADS * vec) + thread * vec + i % vec;
   }

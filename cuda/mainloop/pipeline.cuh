@@ -1,4 +1,4 @@
-/* pipeline.cuh - the protocol of the pipelines of gemm_wgmma.cuh: where a producer or consumer stands, which parity it waits for, and how the
+/* pipeline.cuh - the protocol of the pipelines of gemm_wgmma.cuh: where a producer or consumer is, which parity it waits for, and how the
  * consumers of ping-pong begin an item. Written once, over a policy: the kernel gives it barriers in shared memory, tests/host/test_pipeline.cpp
  * a model of which all interleavings are walked through.
  *
@@ -17,7 +17,7 @@
 
 namespace ws {
 
-/* Where a producer or consumer stands in a pipeline of N stages: at which place, and in which round (by its parity). */
+/* Where a producer or consumer is in a pipeline of N stages: at which place, and in which round (by its parity). */
 template <int N> struct pipeline_stage {
   int place = 0;
   uint32_t round = 0;

@@ -1,7 +1,7 @@
 /* clc.cuh - barriers in shared memory, clusters, proxy fences and Cluster Launch Control (PTX ISA), one instruction each.
  *
- * Nothing here decides anything: who may call what, and when, stands in clc_protocol.cuh. ptxas refuses an instruction that a target
- * lacks. A "memory" clobber stands where the compiler must not move accesses across.
+ * Nothing here decides anything: clc_protocol.cuh says who may call what, and when. ptxas refuses an instruction that a target
+ * lacks. A "memory" clobber is where the compiler must not move accesses across.
  * Compiled and model-checked, never run on hardware. */
 #ifndef WS_CUDA_PTX_CLC_CUH
 #define WS_CUDA_PTX_CLC_CUH

@@ -16,7 +16,7 @@ namespace ws {
 
 /* ---- Descriptors: matrix operands in shared memory with 128-byte swizzle ------------------------------------------------------------
  * An operand is x (m or n) times k, of 16-bit elements, brought by TMA as slabs: lines of 128 bytes, eight to an atom of
- * 1024 bytes, in which 16-byte piece number c of line r stands at c ^ (r % 8).
+ * 1024 bytes, in which 16-byte piece number c of line r is at c ^ (r % 8).
  *   k contiguous: a line is 64 k of one x; the next 8 x are 1024 bytes on (the stride); 16 k are 32 bytes.
  *   x contiguous: a line is 64 x of one k; the next 8 k are 1024 bytes on (the stride), the next 64 x slab_bytes on (the leading
  *   dimension); 16 k are 2048 bytes. */

@@ -1,4 +1,4 @@
-/* instantiate_rows.cuh - goes through kernels.def, and instantiates the rows of the type for which instantiate.cuh was told how. */
+/* instantiate_rows.cuh - instantiates the rows of kernels.def of the type that instantiate.cuh was set up for. */
 #ifndef WS_CUDA_ROW_s
 #define WS_CUDA_ROW_s(...)
 #endif

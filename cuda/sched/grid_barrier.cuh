@@ -1,5 +1,5 @@
-/* grid_barrier.cuh - a barrier over all blocks of a launch, for kernels whose blocks are all resident. The state, and the host's check
- * that they are, stand in grid_barrier.h.
+/* grid_barrier.cuh - a barrier over all blocks of a launch, for kernels whose blocks are all resident. grid_barrier.h has the
+ * state, and the host's check that they are.
  *
  * Promise: what any thread of any block wrote before its grid_sync, with plain stores, is seen by plain loads of every thread of every
  * block after the same grid_sync; and what was read before is not touched by what is written after. Invariant: between two barriers

@@ -1,4 +1,4 @@
-/* align_copy_args.h - what the kernel is told that copies operands to where TMA takes them. Shared by C and CUDA. */
+/* align_copy_args.h - arguments of the kernel that copies operands to where TMA can read them. Shared by C and CUDA. */
 #ifndef WS_CUDA_ALIGN_COPY_ARGS_H
 #define WS_CUDA_ALIGN_COPY_ARGS_H
 #include <stdint.h>

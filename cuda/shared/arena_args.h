@@ -1,4 +1,4 @@
-/* arena_args.h - what the kernels of tuning are told (arena.cuh). Shared by C and CUDA. */
+/* arena_args.h - arguments of the kernels of tuning (arena.cuh). Shared by C and CUDA. */
 #ifndef WS_CUDA_ARENA_ARGS_H
 #define WS_CUDA_ARENA_ARGS_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* epilogue_args.h - what a kernel is told of C and of the epilogue (wsgemm_epilogue in wsgemm.h), as they are in the problem (internal.h).
+/* epilogue_args.h - arguments of a kernel about C and the epilogue (wsgemm_epilogue in wsgemm.h), as in the problem (src/core/problem.h).
  * Shared by C and CUDA. */
 #ifndef WS_CUDA_EPILOGUE_ARGS_H
 #define WS_CUDA_EPILOGUE_ARGS_H

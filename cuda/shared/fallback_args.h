@@ -1,4 +1,4 @@
-/* fallback_args.h - what the kernel is told that computes the elements of C in rows and columns that need FP32. Shared by C and CUDA. */
+/* fallback_args.h - arguments of the kernel that computes the elements of C in rows and columns that need FP32. Shared by C and CUDA. */
 #ifndef WS_CUDA_FALLBACK_ARGS_H
 #define WS_CUDA_FALLBACK_ARGS_H
 #include "cuda/shared/kernel_args.h"

@@ -1,4 +1,4 @@
-/* kernel_args.h - what a GEMM kernel is told at its launch. Shared by C and CUDA; one constant parameter. */
+/* kernel_args.h - arguments of a GEMM kernel. Shared by C and CUDA; one constant parameter. */
 #ifndef WS_CUDA_KERNEL_ARGS_H
 #define WS_CUDA_KERNEL_ARGS_H
 #include <stdint.h>
@@ -16,7 +16,7 @@ typedef enum ws_copy_mode {
   WS_COPY_ALONG_K     /* single elements, k contiguous */
 } ws_copy_mode;
 
-/* Element (x, p) of an operand, x along m or n, p along k, stands at data[x * step_mn + p * step_k]; one of the steps is 1. */
+/* Element (x, p) of an operand, x along m or n, p along k, is at data[x * step_mn + p * step_k]; one of the steps is 1. */
 typedef struct ws_operand {
   const void *data;
   int64_t step_mn, step_k, stride; /* stride: from product to product of a batch */
@@ -28,7 +28,7 @@ typedef struct ws_operand {
 
 static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
 
-/* k split into parts (split_k.cuh): part s sums k from s * k_per_split on. Its sum of element (i, j) of product b stands at
+/* k split into parts (split_k.cuh): part s sums k from s * k_per_split on. Its sum of element (i, j) of product b is at
  * sums[((b * n_splits + s) * n + j) * ld + i]. */
 typedef struct ws_split_args {
   int32_t n_splits;

@@ -1,4 +1,4 @@
-/* slice_args.h - what the kernels are told that split operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
+/* slice_args.h - arguments of the kernels that split operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
  *
  * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
  * element y after that
@@ -64,9 +64,9 @@ enum {
   WS_SLICE_GROUP = 64
 };
 
-/* The least |y| of a y != 0 for which so many slices stand. A tensor core aligns the products of a step by their exponent fields, and drops what
+/* The least |y| of a y != 0 that so many slices represent. A tensor core aligns the products of a step by their exponent fields, and drops what
  * lies more than 25 bits below the largest (docs/numerics.md). A subnormal slice 0 has the field of 2^-14, however small it is, so with a large
- * partner it would cost all other products of the step their low bits, also where it stands for y exactly.
+ * partner it would cost all other products of the step their low bits, also where it represents y exactly.
  *   one    slice 0 is a normal number, so it leaves out 2^-11 |y| at most
  *   two    slice 0 is at most one binary place below its field, and the two leave out 2^-21 |y| at most
  *   three  products of such y, and of their last slices, are normal floats */

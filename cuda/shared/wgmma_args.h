@@ -1,4 +1,4 @@
-/* wgmma_args.h - what a kernel on Hopper's tensor cores is told at its launch. Shared by C and CUDA; one constant parameter. */
+/* wgmma_args.h - arguments of a kernel on Hopper's tensor cores. Shared by C and CUDA; one constant parameter. */
 #ifndef WS_CUDA_WGMMA_ARGS_H
 #define WS_CUDA_WGMMA_ARGS_H
 #include <cuda.h>
@@ -17,7 +17,7 @@ typedef struct ws_wgmma_operand {
   int32_t batch_first, batch_step; /* product b of the batch: the map's batch_first + b * batch_step */
 } ws_wgmma_operand;
 
-/* Products of slices: the scales of row i of product b stand at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j], likewise those of
+/* Products of slices: the scales of row i of product b are at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j], likewise those of
  * groups (slice_args.h; pitch 0: the operand is the same in all products). */
 typedef struct ws_wgmma_scales {
   const int32_t *of_m, *of_n, *groups_m, *groups_n;
@@ -40,7 +40,7 @@ typedef struct ws_wgmma_args {
   int32_t c_by_map;          /* C may be stored by its map */
   int32_t c_pairs;           /* of C, two rows may be accessed at once, beginning with an even one */
   int32_t residual_pairs;    /* of the residual, too */
-  int32_t is_simple;         /* so few steps (ws_is_simple) that their code may stand there for every piece */
+  int32_t is_simple;         /* so few steps (ws_is_simple) that their code may be repeated for every piece */
   ws_epilogue_args epilogue; /* of 16-bit types */
   ws_wgmma_scales scales;    /* of slices */
 } ws_wgmma_args;

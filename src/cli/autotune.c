@@ -463,7 +463,7 @@ static void folder_of(char *path) {
   } while (stat(path, &found) != 0 && errno == ENOENT && strcmp(path, ".") != 0 && strcmp(path, "/") != 0);
 }
 
-/* Nothing is measured that could not be kept: what can be told in advance of writing is told now. */
+/* Nothing is measured that could not be kept: what can be known in advance about writing is reported now. */
 static int check_file(const request *r) {
   char *path = r->out ? strdup(r->out) : ws_tuning_user_file();
   struct stat found;

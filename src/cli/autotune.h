@@ -28,7 +28,7 @@ typedef struct autotune_case {
   char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
   autotune_state state;
   wsgemm_autotune_result result;
-  double noise, seen; /* as last told; the gain of the fastest candidate as last measured, which may be luck */
+  double noise, seen; /* as last reported; the gain of the fastest candidate as last measured, which may be luck */
 } autotune_case;
 
 /* A candidate of the case at hand. */
@@ -62,7 +62,7 @@ void ws_autotune_report_clear(autotune_report *r);
 bool ws_autotune_report_result(autotune_report *r);
 /* For a case without a choice. */
 void ws_autotune_report_left_out(autotune_report *r, const char *why);
-/* The candidates, in the order in which they were told, to stdout. */
+/* The candidates, in the order in which they were reported, to stdout. */
 void ws_autotune_report_candidates(autotune_report *r);
 void ws_autotune_report_free(autotune_report *r);
 

@@ -271,7 +271,7 @@ static int run(bench_session *s, options *o) {
 
 /* ---- Pictures ------------------------------------------------------------------------------------------------------------ */
 
-/* `python3 -m wsgemm.plot`, but what cannot be imported is told in one line. */
+/* `python3 -m wsgemm.plot`, but what cannot be imported is reported in one line. */
 static char launcher[] = "import sys\n"
                          "try:\n"
                          "    from wsgemm.plot.__main__ import main\n"

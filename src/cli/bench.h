@@ -154,7 +154,7 @@ extern const bench_suite ws_bench_suites[];
 extern const int ws_bench_n_suites;
 const bench_suite *ws_bench_find_suite(const char *name);
 
-/* Runs a whole suite: its cases, table and JSON lines; what it leaves out is told. Counts it in n_suites_run if it had a case. False with
+/* Runs a whole suite: its cases, table and JSON lines; what it leaves out is reported. Counts it in n_suites_run if it had a case. False with
  * one line in s->error, as for every runner. */
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite);
 

@@ -2,7 +2,7 @@
  *
  * 16 independent accumulators in registers, no memory access; in inline assembly, so that an unoptimised build measures the same
  * figure. One call is LOOP_COUNT rounds, about 2 microseconds. With several threads every thread runs the loop and takes its own
- * time, so starting the threads is not counted. The widest instruction set of the machine is used, whatever wsgemm was told. */
+ * time, so starting the threads is not counted. The widest instruction set of the machine is used, whatever wsgemm is limited to. */
 #include "bench.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* Is a product right? Compares elements of C = alpha A B + beta C with a reference in doubled precision.
  *
- * It knows nothing of layouts, ops and leading dimensions: matrices come as views with two strides, which whoever calls makes
+ * It knows nothing of layouts, ops and leading dimensions: matrices come as views with two strides, which the caller makes
  * from what the user sees. So a mistake in turning a problem into a call of the library does not hide from it. */
 #ifndef WSGEMM_CLI_CHECK_H
 #define WSGEMM_CLI_CHECK_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Element (i, j) stands at data + i * row_stride + j * col_stride (counted in elements), to be conjugated if is_conj. */
+/* Element (i, j) is at data + i * row_stride + j * col_stride (counted in elements), to be conjugated if is_conj. */
 typedef struct ws_view {
   wsgemm_type type;
   const void *data;
@@ -35,7 +35,7 @@ typedef struct ws_product {
 typedef struct ws_check {
   int64_t n_checked, n_unjudged;
   double worst;             /* largest err / bound; at least 1, or NaN, means that C is wrong */
-  int64_t row_idx, col_idx; /* where, and what stands and should stand there */
+  int64_t row_idx, col_idx; /* where, and what is and what should be there */
   bool is_imaginary;
   double got, wanted, bound;
 } ws_check;

@@ -1,7 +1,7 @@
 /* What the commands of `wsgemm` share: their entry functions, error lines, option values, library texts.
  *
  * Exit codes: 0 done, 1 it failed at run time (or a check found a fault), 2 the command line makes no sense, 130 SIGINT ended a
- * search (autotune). Whatever goes wrong is told in exactly one line on stderr, "wsgemm: ..."; results go to stdout. Commands use
+ * search (autotune). Whatever goes wrong is reported in exactly one line on stderr, "wsgemm: ..."; results go to stdout. Commands use
  * the public API only, so what they can do a user's program can do. */
 #ifndef WSGEMM_CLI_H
 #define WSGEMM_CLI_H

@@ -10,7 +10,7 @@
 
 enum { KEY_WIDTH = 14 };
 
-/* Members of wsgemm_kernel_info, by whose names they stand in the JSON object. */
+/* Members of wsgemm_kernel_info, whose names are those in the JSON object. */
 #define NUMBERS(X)  \
   X(bm)             \
   X(bn)             \

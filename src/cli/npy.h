@@ -60,7 +60,7 @@ bool ws_npy_load(const char *path, ws_npy *out, char why[WS_NPY_WHY_BYTES]);
  * commit or discard. Until commit has returned true the old file of that name, if any, stays as it was: what is written goes to
  * a temporary file beside it, which is removed on failure and on SIGINT, SIGTERM and SIGHUP. One output at a time. */
 typedef struct ws_npy_output {
-  char *path;      /* where it shall stand in the end */
+  char *path;      /* its final path */
   char *temporary; /* in the same folder */
   int fd;
 } ws_npy_output;

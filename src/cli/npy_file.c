@@ -1,7 +1,7 @@
 /* Reading and writing .npy files (the format itself is npy.c's business).
  *
  * Reading copies instead of mapping: a file that another process cuts short meanwhile is then an error, not a signal.
- * Writing invariant: under the final name stands either what stood there before or the whole new matrix, on disc; the temporary
+ * Writing invariant: the final name holds either what it held before or the whole new matrix, on disc; the temporary
  * file beside it is gone after commit, discard, and the signals that end a program politely. */
 #define _GNU_SOURCE
 #include "npy.h"

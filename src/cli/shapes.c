@@ -73,7 +73,7 @@ static int add(ws_shapes *list, const char *command, ws_shape s) {
   return WS_EXIT_OK;
 }
 
-/* The next size in *text, which then stands behind it. */
+/* The next size in *text, which then points behind it. */
 static bool take_size(const char **text, int64_t *out) {
   char digits[16];
   const size_t length = strspn(*text, "0123456789");

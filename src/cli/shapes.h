@@ -16,7 +16,7 @@ typedef struct ws_shapes {
 } ws_shapes;
 
 /* Adds what a list, separated by commas, names: a set, random:COUNT[:SEED], MxNxK, N (a square), or a file with a shape a line. A shape
- * that is there already is not added again. Returns an exit code, what is wrong has been told in the command's name; then `list` holds
+ * that is there already is not added again. Returns an exit code, what is wrong has been printed in the command's name; then `list` holds
  * what came before. */
 int ws_shapes_add(ws_shapes *list, const char *command, const char *text);
 

@@ -20,7 +20,7 @@ typedef struct ws_trial {
 
 enum { WS_TRIAL_WHY_BYTES = 256 };
 
-/* Runs it on h. With beta = 0, C holds NaN before. True: C is right (exact, with has_integers), *out tells how right. False: *why
+/* Runs it on h. With beta = 0, C holds NaN before. True: C is right (exact, with has_integers), *out says how right. False: *why
  * says what went wrong, be it a failing call, a wrong element, or an element of the padding that was written. */
 bool ws_trial_run(wsgemm_handle *h, const ws_trial *t, int64_t max_terms, uint64_t seed, ws_check *out,
                   char why[WS_TRIAL_WHY_BYTES]);

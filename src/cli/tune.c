@@ -247,7 +247,7 @@ static int check_readable(const request *r) {
   return ws_cli_fail("%s: %s", r->path, errno == EINVAL ? "not a file" : strerror(errno));
 }
 
-/* The lines to show or export; NULL, told: there are none to be had. An empty file has none, but one without a valid line is not ours. */
+/* The lines to show or export; NULL, reported: there are none to be had. An empty file has none, but one without a valid line is not ours. */
 static char *readable_lines(const request *r, int *n_damaged) {
   if (check_readable(r) != WS_EXIT_OK) return NULL;
   char *text = ws_tuning_lines(r->file, r->of_table);

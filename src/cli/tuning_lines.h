@@ -9,7 +9,7 @@
 /* Splits the next line off *text, in place, and leaves out empty ones and comments. NULL at the end. */
 char *ws_tuning_next_line(char **text);
 
-/* The next word of a line, which *line then stands behind: its key, and its value without quotes, both cut to fit. A word without '='
+/* The next word of a line, which *line then points behind: its key, and its value without quotes, both cut to fit. A word without '='
  * has no value. False at the end. */
 typedef struct ws_tuning_word {
   char key[32], value[128];

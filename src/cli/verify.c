@@ -57,7 +57,7 @@ static void set_scalars(ws_trial *t, int64_t case_idx, uint64_t *random_state) {
   if (beta_idx < 3) t->beta = (wsgemm_cdouble){simple[beta_idx], 0};
 }
 
-/* One case; a failure is told at once, on stderr. */
+/* One case; a failure is printed at once, on stderr. */
 static void run_case(wsgemm_handle *h, const char *kernel, const ws_trial *t, uint64_t seed, tally *sum) {
   const int64_t max_terms = 20000000;
   char why[WS_TRIAL_WHY_BYTES], description[64];

@@ -6,7 +6,7 @@
 
 #include "core/types.h"
 
-/* op(X), which a product reads. Element (i, j) of op(X) stands at data[i + j * ld], or at data[j + i * ld] if trans; that of product b of the
+/* op(X), which a product reads. Element (i, j) of op(X) is at data[i + j * ld], or at data[j + i * ld] if trans; that of product b of the
  * batch b * stride elements further on. */
 typedef struct ws_matrix {
   const void *data;
@@ -15,7 +15,7 @@ typedef struct ws_matrix {
   bool trans, conj; /* conj: of complex types only */
 } ws_matrix;
 
-/* C, which a product writes, and reads if beta is not 0. Element (i, j) stands at data[i + j * ld]. */
+/* C, which a product writes, and reads if beta is not 0. Element (i, j) is at data[i + j * ld]. */
 typedef struct ws_result {
   void *data;
   int64_t ld, stride;

@@ -55,7 +55,7 @@ struct wsgemm_packed {
   int device, n_slices; /* of the numerics class that it was made for */
   char *memory;
 };
-/* A residual in C's own memory, of what stands there before the call. */
+/* A residual in C's own memory: what is there before the call. */
 static inline bool ws_residual_is_c(const ws_problem *p) {
   const ws_epilogue *e = &p->epilogue;
   return e->residual == p->c.data && e->ld_residual == p->c.ld && (p->batch_count == 1 || e->stride_residual == p->c.stride);

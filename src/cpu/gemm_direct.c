@@ -1,4 +1,4 @@
-/* gemm_direct.c - small and thin products: B is read where it stands, A too, or one panel at a time through the stack.
+/* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time through the stack.
  *
  * No memory is allocated here, so this is also the way out when there is none for packing. Items are rectangles of C; each
  * takes all of k, in the same blocks of kc as the packed path, so that both give the same bits. */

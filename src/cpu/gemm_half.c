@@ -1,4 +1,4 @@
-/* gemm_half.c - half precision: products of FP32 copies, made a block at a time by whoever works on it.
+/* gemm_half.c - half precision: products of FP32 copies, made a block at a time by the worker of it.
  *
  * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
  * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and

@@ -1,6 +1,6 @@
-/* gemm_packed.c - large products: B packed once for all workers, A by whoever works on its rows.
+/* gemm_packed.c - large products: B packed once for all workers, A by the worker of its rows.
  *
- * C is worked off in blocks: all of k in blocks of kc, inside column blocks of nc. Step s packs the B of block s and multiplies
+ * C is processed in blocks: all of k in blocks of kc, inside column blocks of nc. Step s packs the B of block s and multiplies
  * block s - 1, so the packing of the next block fills the gaps at the end of this one. A work item is COARSE_FACTOR neighbouring
  * tiles (bm x bn) of one row of tiles: its worker packs the bm x kc block of A once (it stays in his L2, and stays packed while
  * his next items are in the same row) and sweeps it over the packed B of those tiles, one nr-wide panel (in L1) at a time.
@@ -9,7 +9,7 @@
  *    +----+----+               for each panel of A (mr high, kc long)      L2
  *    | B0 | B2 |  kc             one register tile of C
  *    | B1 | B3 |
- *    +----+----+               C of block s is complete before step s + 2 begins: k is summed in order, whoever does it
+ *    +----+----+               C of block s is complete before step s + 2 begins: k is summed in order, by whichever worker
  */
 #include "core/tile.h"
 #include "cpu/macro_kernel.h"

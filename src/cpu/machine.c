@@ -94,7 +94,7 @@ static void detect_isa(ws_machine *m) {
 }
 #endif
 
-/* Size of a data or unified cache of this level, from Linux's table of the first processor; 0: not told. */
+/* Size of a data or unified cache of this level, from Linux's table of the first processor; 0: unknown. */
 static int64_t cache_bytes(int level) {
   for (int index = 0; index < 8; index++) {
     char path[96], text[32];

@@ -7,8 +7,8 @@
 typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
-  WS_PATH_PACKED, /* B packed once for all workers, A by whoever works on its rows */
-  WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by whoever works on it */
+  WS_PATH_PACKED, /* B packed once for all workers, A by the worker of its rows */
+  WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
 } ws_path;
 
 typedef struct ws_plan {

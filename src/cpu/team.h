@@ -1,4 +1,4 @@
-/* team.h - a job of many items in a few steps, worked off by a team of threads under a schedule policy.
+/* team.h - a job of many items in a few steps, processed by a team of threads under a schedule policy.
  *
  * Step s has two kinds of items, all independent of each other; step s + 1 begins when every item of step s is done, and sees all
  * that they wrote. Nobody waits for a worker as such, only for items: who comes late joins in, who never comes is not missed

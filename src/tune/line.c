@@ -253,7 +253,7 @@ static bool is_line_of(const ws_tuning_entry *e, const char *line, size_t length
 static const char crc_key[] = " crc=";
 enum { CRC_BYTES = sizeof crc_key - 1 + 8 };
 
-/* Whether a line ends with the checksum of what stands before it. */
+/* Whether a line ends with the checksum of what comes before it. */
 static bool is_sealed(const char *line, size_t length) {
   char crc[CRC_BYTES + 1];
   if (length <= CRC_BYTES || memchr(line, '\0', length)) return false;

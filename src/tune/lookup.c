@@ -4,7 +4,7 @@
  * A look-up takes no lock, and copies what it finds. Every table exists twice: a change is written into the copy that is not in force, which
  * a slow look-up may still be reading; a look-up therefore reads the count of changes before and after, and starts again if there was one.
  * So no memory is freed under a reader, and a process that tunes for days holds no more than its largest tables. The library's own table is
- * parsed on the first question to it. Entries of one kind and one octave of m stand together, in order of n, so that a look-up touches few
+ * parsed on the first question to it. Entries of one kind and one octave of m are together, in order of n, so that a look-up touches few
  * that are not within reach. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -32,20 +32,20 @@ typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, in
  * soon (the next panel of B: it comes from L3, and the processor does not see it coming). */
 typedef void ws_full_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale, const void *next);
 
-/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) stands at a + i + p * lda, or at
+/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is at a + i + p * lda, or at
  * a + p + i * lda if a_trans; x and y have strides incx and incy. scale->conj_a is a's, conj_b x's. */
 enum { WS_VEC_ROWS = 1024 };
 typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
                         int64_t incy, const ws_scale *scale);
 
 /* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand goes to panel r / width, place
- * p * width + r % width; panels follow each other at width * k elements. r, p < n, k stands at in + r + p * ld, or at
+ * p * width + r % width; panels follow each other at width * k elements. r, p < n, k is at in + r + p * ld, or at
  * in + p + r * ld if k_contiguous. What the last panel has beyond n is left as it is: kernels do not read it. Moves bits, never
  * computes. */
 typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
 
 /* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest even (what is too large becomes Inf).
- * Line j stands at x + j * ld. Nothing outside the lines is touched, and no exception raised that their elements do not raise. */
+ * Line j is at x + j * ld. Nothing outside the lines is touched, and no exception raised that their elements do not raise. */
 typedef void ws_widen_fn(int64_t m, int64_t n, const uint16_t *in, int64_t ld_in, float *out, int64_t ld_out);
 typedef void ws_narrow_fn(int64_t m, int64_t n, const float *in, int64_t ld_in, uint16_t *out, int64_t ld_out);
 
