@@ -283,6 +283,14 @@ static pid_t start_writer(const char *path, int writer, atomic_int *n_done) {
   return child;
 }
 
+/* One of them has merged an entry, or has left by itself, which it must not. */
+static bool has_begun(atomic_int *n_done, int n_writers) {
+  siginfo_t left = {.si_pid = 0};
+  for (int w = 0; w < n_writers; w++)
+    if (atomic_load(&n_done[w]) > 0) return true;
+  return waitid(P_ALL, 0, &left, WEXITED | WNOHANG | WNOWAIT) != 0 || left.si_pid != 0;
+}
+
 static void killed_at_random(void) {
   enum { AT_ONCE = 3 };
   char folder[PATH_BYTES], path[PATH_BYTES];
@@ -294,7 +302,7 @@ static void killed_at_random(void) {
   for (int round = 0; round < n_rounds; round++) {
     pid_t children[AT_ONCE];
     for (int w = 0; w < AT_ONCE; w++) children[w] = start_writer(path, round * AT_ONCE + w, &n_done[round * AT_ONCE + w]);
-    while (round == 0 && atomic_load(&n_done[0]) == 0) usleep(100); /* so that there is something to be lost */
+    while (round == 0 && !has_begun(n_done, AT_ONCE)) usleep(100); /* so that there is something to be lost */
     for (int w = 0; w < AT_ONCE; w++) {
       usleep((unsigned)check_random_in(&rng, 0, 15000));
       kill(children[w], SIGKILL);
