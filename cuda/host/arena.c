@@ -207,7 +207,8 @@ typedef struct listing {
   int n;
 } listing;
 
-/* A round of as many items as the device has at once reads a swizzle group of `order` rows of tiles and as many columns as it takes, once. */
+/* A round of as many items as the device has at once reads a swizzle group of `order` rows of tiles and
+ * as many columns as it takes, once. */
 static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const ws_tile_grid *grid) {
   const double memory_bytes_per_us = 4e6, element = ws_types[row->type].bytes; /* H200: 4.0 of 4.8 TB/s */
   const double items = (double)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;

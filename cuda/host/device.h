@@ -129,8 +129,8 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
 bool ws_device_lacks(CUresult result);
 ws_lending *ws_device_lending(ws_device *device);
 
-/* How many rows and columns products of slices have left to the fallback so far in the context that ws_device_enter would enter, 0 if the library has not
- * used the device; waits for its default stream. */
+/* How many rows and columns products of slices have left to the fallback so far in the context that ws_device_enter would
+ * enter, 0 if the library has not used the device; waits for its default stream. */
 wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_fallback);
 
 /* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()); ALLOC_FAILED: the device is

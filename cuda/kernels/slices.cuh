@@ -336,8 +336,8 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void split_slices
     }
     if (n_needs_3 == 0) return;
   }
-  /* Of an operand that was split before: if all of it needs them, three slices are there and are all that is needed; else they may be where two
-   * should. */
+  /* Of an operand that was split before: if all of it needs three slices, these are there and are all that is
+   * needed; else they may be where two should. */
   const auto needs = [](const ws_slice_operand &op) {
     if (SLICES < 3 && op.is_packed) return false;
     if (!op.is_again) return true;

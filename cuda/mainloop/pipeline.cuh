@@ -39,8 +39,8 @@ template <int N_CONSUMERS> WS_PIPELINE_DEVICE bool owns_item(uint32_t item, int 
   return int(item % N_CONSUMERS) == consumer;
 }
 
-/* Every warp of the consumer calls this before it multiplies item number `item` of the block, from 0 on: the consumer did not watch the one before.
- * With no more k blocks than stages the first stage of that one is among those to come, and full by `begun`; with more, the item was published
+/* Every warp of the consumer calls this before it multiplies item number `item` of the block, from 0 on: the consumer did not watch
+ * the one before. With no more k blocks than stages the first stage of that one is among those to come, and full by `begun`; with more, the item was published
  * only when it was. Each further stage of that one is full since the one before it there was released, and so filled for this item. No warp
  * may still ask for the item before when others have begun this one: then the next consumer could begin, too, and be a round ahead of what
  * the warp knows. */

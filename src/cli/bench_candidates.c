@@ -107,51 +107,29 @@ OWN_LOOP(z, wsgemm_cdouble, {.re = 1}, {0})
 OWN_LOOP(h, float, 1, 0)
 OWN_LOOP(b, float, 1, 0)
 
-static double peer_s(const bench_candidate *candidate, int64_t n_calls) {
-  const bench_problem *p = candidate->problem;
-  const bench_shape *x = &p->shape;
-  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-  const bench_cblas_s gemm = candidate->peer->sgemm;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0f, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb,
-         0.0f, set_at(p, i, p->c_offset), ldc);
-  return ws_bench_now() - start;
-}
-
-static double peer_d(const bench_candidate *candidate, int64_t n_calls) {
-  const bench_problem *p = candidate->problem;
-  const bench_shape *x = &p->shape;
-  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-  const bench_cblas_d gemm = candidate->peer->dgemm;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, 1.0, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb, 0.0,
-         set_at(p, i, p->c_offset), ldc);
-  return ws_bench_now() - start;
-}
-
-static double peer_complex(const bench_candidate *candidate, int64_t n_calls) {
-  static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
-  static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
-  const bench_problem *p = candidate->problem;
-  const bench_shape *x = &p->shape;
-  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-  const bool wide = ws_bench_is_double(x->type);
-  const bench_cblas_x gemm = wide ? candidate->peer->zgemm : candidate->peer->cgemm;
-  const void *one = wide ? (const void *)one_z : one_c, *zero = wide ? (const void *)zero_z : zero_c;
-  const double start = ws_bench_now();
-  for (int64_t i = 0; i < n_calls; i++)
-    gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, one, set_at(p, i, 0), lda, set_at(p, i, p->b_offset), ldb, zero,
-         set_at(p, i, p->c_offset), ldc);
-  return ws_bench_now() - start;
-}
+/* AS: a number is passed as it is, or (&) by its address. */
+#define PEER_LOOP(letter, scalar, ONE, ZERO, AS)                                                                           \
+  static double peer_##letter(const bench_candidate *candidate, int64_t n_calls) {                                         \
+    const bench_problem *p = candidate->problem;                                                                           \
+    const bench_shape *x = &p->shape;                                                                                      \
+    const int m = (int)x->m, n = (int)x->n, k = (int)x->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;        \
+    const scalar one = ONE, zero = ZERO;                                                                                   \
+    const double start = ws_bench_now();                                                                                   \
+    for (int64_t i = 0; i < n_calls; i++)                                                                                  \
+      candidate->peer->letter##gemm((int)x->layout, (int)x->transa, (int)x->transb, m, n, k, AS one, set_at(p, i, 0), lda, \
+                                    set_at(p, i, p->b_offset), ldb, AS zero, set_at(p, i, p->c_offset), ldc);              \
+    return ws_bench_now() - start;                                                                                         \
+  }
+PEER_LOOP(s, float, 1, 0, )
+PEER_LOOP(d, double, 1, 0, )
+PEER_LOOP(c, wsgemm_cfloat, {.re = 1}, {0}, &)
+PEER_LOOP(z, wsgemm_cdouble, {.re = 1}, {0}, &)
 
 static double peak(const bench_candidate *candidate, int64_t n_calls) {
   return ws_bench_peak_run(candidate->double_precision, candidate->n_threads, n_calls);
 }
 
-/* ---- Candidates ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Candidates ------------------------------------------------------------------------------------------------------------ */
 
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor) {
@@ -175,7 +153,7 @@ bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const
 
 void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
   static double (*const loops[])(const bench_candidate *, int64_t) = {
-      [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_complex, [WSGEMM_C64] = peer_complex};
+      [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_c, [WSGEMM_C64] = peer_z};
   memset(candidate, 0, sizeof *candidate);
   candidate->label = peer->name;
   candidate->run = loops[p->shape.type];

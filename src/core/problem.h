@@ -13,10 +13,11 @@
 #include "wsgemm.h"
 
 /* ---- epilogue -------------------------------------------------------------------------------------------------------------
- * See wsgemm_epilogue, for C as it is in the problem: of a row-major product, which is computed as its transpose, the caller's columns are rows here. */
+ * See wsgemm_epilogue, for C as it is in the problem: a row-major product is computed as its transpose, so the caller's columns are rows
+ * here. */
 typedef struct ws_epilogue {
   wsgemm_epilogue activation;
-  bool transposed;   /* the caller's C is row-major: his columns are rows */
+  bool transposed;   /* the caller's C is row-major: its columns are rows here */
   bool bias_per_row; /* bias[i] to row i of the problem's C; else bias[j] to column j */
   wsgemm_type type_bias;
   const void *bias, *residual; /* NULL: none */
@@ -27,7 +28,7 @@ typedef struct ws_epilogue {
 
 /* ---- packed operands: api/packed.c ---------------------------------------------------------------------------------------- */
 
-/* Of a problem's operands, their packed forms (NULL: none). transposed: the caller calls them the other way round, as his C is row-major. */
+/* Of a problem's operands, their packed forms (NULL: none). transposed: the caller's C is row-major, so its a is the problem's b. */
 typedef struct ws_packed_pair {
   const wsgemm_packed *a, *b;
   bool transposed;
