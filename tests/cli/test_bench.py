@@ -4,6 +4,7 @@ import json
 import os
 import re
 
+import pytest
 from command import check, refuse, run
 
 QUICK = ["--samples", "1", "--min-time", "0.001", "--budget", "0.001", "--no-peers", "--threads", "1", "--commit", "c0ffee1"]
@@ -43,6 +44,17 @@ def test_members_of_a_line(tmp_path):
     assert (line["commit"], line["peer"], line["case"], line["unit"]) == ("c0ffee1", "none", "n=16", "GF/s")
     _, lines = measured(tmp_path, "--suite", "coarse", "--shapes", "16", "--routine", "s")
     assert all(line["theirs"] > 0 and abs(line["ratio"] - line["ours"] / line["theirs"]) < 1e-3 * line["ratio"] for line in lines)
+
+
+def test_peers_are_called_with_the_same_product(tmp_path):
+    """The command compares the results, and fails where they differ."""
+    quick = [x for x in QUICK if x != "--no-peers"]
+    check("bench", "--suite", "square", "--routine", "s,d,c,z", "--shapes", "24x40x33", *quick, "--json", "lines.jsonl", cwd=tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text(encoding="utf-8").splitlines()]
+    if {line["peer"] for line in lines} == {"none"}:
+        pytest.skip("no other BLAS library here")
+    assert {line["routine"] for line in lines} == {"sgemm", "dgemm", "cgemm", "zgemm"}
+    assert all(line["peer"] != "none" and line["theirs"] > 0 for line in lines)
 
 
 def test_shapes_are_written_as_for_autotune(tmp_path):
