@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,7 +196,17 @@ static void cgroup_quota(void) {
 
 /* ---- Handle and calling thread ------------------------------------------------------------------------------------------------------ */
 
+static atomic_int local_limit_tid;
+
+/* The kernel counts a thread a little longer than until it is joined. */
+static void wait_until_gone(int tid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d", tid);
+  while (access(path, F_OK) == 0) usleep(100);
+}
+
 static void *local_limit_thread(void *argument) {
+  atomic_store(&local_limit_tid, (int)syscall(SYS_gettid));
   CHECK(wsgemm_set_num_threads_local(-1) == 0, "a new thread starts with a limit of %d", wsgemm_set_num_threads_local(-1));
   CHECK(threads_for_large(argument) == 6, "another thread's limit works here: %d threads", threads_for_large(argument));
   return NULL;
@@ -212,11 +224,11 @@ static void per_handle_and_thread_child(void *unused) {
   CHECK(wsgemm_set_num_threads_local(-5) == 3 && wsgemm_set_num_threads_local(-1) == 3, "asking changes the limit");
   CHECK(threads_for_large(six) == 3 && threads_for_large(two) == 2, "%d and %d threads under a limit of 3",
         threads_for_large(six), threads_for_large(two));
-  const int n_before = process_n_threads();
   pthread_t thread;
   REQUIRE(pthread_create(&thread, NULL, local_limit_thread, six) == 0, "thread");
   pthread_join(thread, NULL);
-  while (process_n_threads() > n_before) usleep(100); /* the kernel counts a joined thread a little longer */
+  wait_until_gone(atomic_load(&local_limit_tid));
+  const int n_before = process_n_threads();
   CHECK(wsgemm_set_num_threads_local(1) == 3, "the old limit");
   multiply(six, 500);
   CHECK(process_n_threads() == n_before, "a thread limited to 1 made threads");
