@@ -92,7 +92,7 @@ static operand draw_operand(double (*draw)(int64_t), int64_t k) {
   for (size_t i = 0; i < n; i++) wide[i] = fabs(wide[i]);
   GPU(cudaMemcpy(op.magnitudes, wide, n * sizeof *wide, cudaMemcpyHostToDevice));
   free(single), free(wide);
-  GPU(cudaDeviceSynchronize()); /* copies of such memory may still be on their way */
+  GPU(cudaDeviceSynchronize()); /* as in operands.c */
   return op;
 }
 

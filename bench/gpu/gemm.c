@@ -63,7 +63,9 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   for (int i = 1; i < n_used; i++) {
     const double d = difference(&used[0], &used[i], &p);
     if (d <= tolerance_of(suite, type, s)) continue;
-    printf("WRONG: %s %s differs from cuBLAS by %.3g sqrt(k)\n", case_name, used[i].label, d);
+    printf("WRONG: %s %s differs from cuBLAS by %.3g sqrt(k); again by %.3g; from itself by %.3g, cuBLAS from itself by %.3g\n",
+           case_name, used[i].label, d, difference(&used[0], &used[i], &p), difference(&used[i], &used[i], &p),
+           difference(&used[0], &used[0], &p));
     n_wrong++;
     used[i--] = used[--n_used];
   }

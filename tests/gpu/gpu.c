@@ -31,6 +31,7 @@ void *gpu_alloc(size_t bytes) {
 void *gpu_copy(const void *host, size_t bytes) {
   void *device = gpu_alloc(bytes);
   GPU(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+  GPU(cudaDeviceSynchronize()); /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
   return device;
 }
 

@@ -25,6 +25,7 @@ struct twice twice_new(wsgemm_type type, int64_t n, int n_marks) {
     x.at[i] = x.memory[i] + i;
     GPU(cudaMemcpy(x.at[i], host, bytes, cudaMemcpyHostToDevice));
   }
+  GPU(cudaDeviceSynchronize()); /* as in gpu_copy */
   free(host);
   return x;
 }
