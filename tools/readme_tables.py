@@ -73,11 +73,14 @@ def listed(words):
 
 
 def caption(records):
-    """Device, days, commits and peers of some records."""
+    """Device, days, commits, tuning and peers of some records."""
     days = sorted(unique(r["date"][:10] for r in records))
     commits = unique(r["commit"] for r in records)
     peers = [p for p in unique(r.get("peer", "none") for r in records) if not p.startswith("wsgemm") and p != "none"]
     text = f"{records[0]['device']}; {listed(days)}, {'commits' if len(commits) > 1 else 'commit'} {listed(commits)}"
+    tuning = [f"WSGEMM_TUNE={'off' if r['tuning'] == 'off' else 'FILE'}" for r in records if "tuning" in r]
+    if tuning:
+        text += f"; {'' if len(tuning) == len(records) else 'in part '}with {listed(unique(tuning))}"
     return text + (f"; beside {listed(peers)}" if peers else "") + "."
 
 

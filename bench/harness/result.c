@@ -45,6 +45,8 @@ void ws_bench_result_begin(FILE *f, const ws_bench_result *r) {
   if (has_peer) ws_bench_result_number(f, "ratio", r->ratio);
   ws_bench_result_text(f, "commit", r->commit);
   ws_bench_result_text(f, "date", r->date);
+  const char *tune = getenv("WSGEMM_TUNE");
+  if (tune && *tune) ws_bench_result_text(f, "tuning", strcmp(tune, "off") == 0 ? "off" : "a file");
 }
 
 void ws_bench_result_end(FILE *f) {

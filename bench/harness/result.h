@@ -26,6 +26,8 @@ typedef struct ws_bench_result {
   const char *commit, *date;
 } ws_bench_result;
 
+/* The members of r, then `tuning` if WSGEMM_TUNE is set: "off" (the model alone, without the
+ * library's own table) or "a file". */
 void ws_bench_result_begin(FILE *f, const ws_bench_result *r);
 void ws_bench_result_text(FILE *f, const char *name, const char *text);
 void ws_bench_result_number(FILE *f, const char *name, double value);

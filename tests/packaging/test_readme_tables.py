@@ -69,6 +69,15 @@ class Tables(unittest.TestCase):
         self.write("square", [line()])
         self.refuse("RESULTS.md is out of date", "README.md is out of date")
 
+    def test_names_the_tuning_that_was_set(self):
+        self.documents([], ["square", "random"])
+        self.write("square", [line(tuning="off"), line(case="n=512", tuning="off")])
+        self.write("random", [random_line("flat", 0.5, 0), {**random_line("flat", 0.5, 1), "tuning": "a file"}])
+        self.assertEqual(self.run_tool().returncode, 0)
+        tables = (self.folder / "RESULTS.md").read_text(encoding="utf-8")
+        self.assertIn("commit abc; with WSGEMM_TUNE=off; beside", tables)
+        self.assertIn("commit abc; in part with WSGEMM_TUNE=FILE; beside", tables)
+
     def test_random_shapes_by_class_and_in_the_headline(self):
         self.write("random", [random_line(c, r, i) for i, (c, r) in enumerate([("square", 2.0), ("square", 0.5), ("flat", 4.0), ("small", 1.0)])])
         self.documents(["headline"], ["random"])

@@ -124,6 +124,7 @@ static void lines(void) {
   char text[1024];
   ws_bench_result r = {"square", "sgemm", "n=64", "auto", "a \"b\"\\\xe4\n", "OpenBLAS 0.3.21 Cooperlake", 12.5, 10,
                        "GF/s",   1.25,    "abc",  "2026"};
+  unsetenv("WSGEMM_TUNE");
   line_of(&r, 21, text, sizeof text);
   CHECK(strcmp(text,
                "{\"suite\": \"square\", \"routine\": \"sgemm\", \"case\": \"n=64\", \"policy\": \"auto\", \"device\": \"a "
@@ -135,6 +136,13 @@ static void lines(void) {
   line_of(&r, NAN, text, sizeof text);
   CHECK(!strstr(text, "theirs") && !strstr(text, "ratio") && strstr(text, "\"ours\""), "without a peer: %s", text);
   CHECK(!strstr(text, "samples") && strstr(text, "2026\"}\n"), "a NaN is no JSON: %s", text);
+  setenv("WSGEMM_TUNE", "off", 1);
+  line_of(&r, NAN, text, sizeof text);
+  CHECK(strstr(text, "2026\", \"tuning\": \"off\"}\n") != NULL, "%s", text);
+  setenv("WSGEMM_TUNE", "/home/me/tuning", 1);
+  line_of(&r, NAN, text, sizeof text);
+  CHECK(strstr(text, "\"tuning\": \"a file\"}\n") != NULL, "%s", text);
+  unsetenv("WSGEMM_TUNE");
 }
 
 static void origin(void) {
