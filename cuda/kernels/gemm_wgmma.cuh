@@ -34,7 +34,7 @@
 
 namespace ws {
 
-template <class Config> struct wgmma_kernel {
+template <class Config, template <int> class Sched> struct wgmma_kernel {
   using element = typename Config::element;
   static constexpr int cluster = Config::cluster;
   static constexpr bool is_split = Config::cluster_splits > 1;
@@ -160,7 +160,7 @@ template <class Config> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ void produce() const {
-    const sched_queue_of<cluster> sched(args.sched);
+    const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
     const int n_k = n_k_blocks();

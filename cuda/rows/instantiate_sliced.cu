@@ -19,7 +19,7 @@
         ws::wgmma_config<WS_SLICED_ELEMENT_##product, (bm)*WS_SLICED_UNIT_##t, bn, coarse, consumers, false, stages,             \
                          WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster, WS_SLICES_##product, WS_SLICED_UNIT_##t>; \
     static_assert((bk)*WS_SLICED_UNIT_##t == WS_WGMMA_BK);                                                                       \
-    ws::wgmma_kernel<config>{args, shared}.run();                                                                                \
+    ws::wgmma_kernel<config, ws::sched_queue_of>{args, shared}.run();                                                            \
   }
 #include "cuda/rows/kernels.def"
 

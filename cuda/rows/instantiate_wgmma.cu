@@ -13,7 +13,7 @@
     extern __shared__ __align__(1024) unsigned char shared[];                                                    \
     using config = ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages,          \
                                     WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster>;               \
-    ws::wgmma_kernel<config>{args, shared}.run();                                                                \
+    ws::wgmma_kernel<config, ws::sched_queue_of>{args, shared}.run();                                            \
   }
 #include "cuda/rows/kernels.def"
 #endif

@@ -45,7 +45,6 @@ bool ws_cli_double(const char *text, double *out);
 /* A complex number as Python writes it: "1.5", "2j", "1.5-2e3j", "(1+2j)", "nan", "-inf". False if it is none, or too large. */
 bool ws_cli_complex(const char *text, wsgemm_cdouble *out);
 
-/* Command-line names of schedule policies: "auto", "fixed_work", "fixed_blocks", "steal". */
 /* What the registry says of a row that there is; and of the row of this name: false if there is none. */
 wsgemm_kernel_info ws_cli_kernel_at(int row);
 bool ws_cli_kernel(const char *name, wsgemm_kernel_info *info);

@@ -75,16 +75,25 @@ static void check_grid(const ws_cuda_row *row, wsgemm_policy policy, int quantum
   wsgemm_destroy(h);
 }
 
+/* What each policy comes to. Only 10.0 and 12.0 have both Cluster Launch Control and machine code here that uses it. */
+static const struct {
+  const char *with_clc, *without;
+} expected_scheds[] = {[WSGEMM_POLICY_AUTO] = {"clc", "queue"},
+                       [WSGEMM_POLICY_FIXED_WORK] = {"static", "static"},
+                       [WSGEMM_POLICY_FIXED_BLOCKS] = {"static", "static"},
+                       [WSGEMM_POLICY_STEAL] = {"queue", "queue"},
+                       [WSGEMM_POLICY_CLC] = {"clc", "queue"},
+                       [WSGEMM_POLICY_FOREACH] = {"foreach", "queue"}};
+_Static_assert(sizeof expected_scheds / sizeof expected_scheds[0] == WS_N_POLICIES, "a line for each policy");
+
 CHILD_CASE(grids) {
   (void)unused;
   static const int64_t shapes[][2] = {{1, 1}, {64, 32}, {129, 65}, {1000, 900}, {5000, 7000}};
-  static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO,  WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
-                                           WSGEMM_POLICY_STEAL, WSGEMM_POLICY_CLC,        WSGEMM_POLICY_FOREACH};
   for (int r = 0; r < n_gpu_rows; r++)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-      for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
+      for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++)
         for (int quantum = 0; quantum < 6; quantum += quantum ? 4 : 1)
-          check_grid(&gpu_rows[r], policies[p], quantum, shapes[s][0], shapes[s][1]);
+          check_grid(&gpu_rows[r], (wsgemm_policy)policy, quantum, shapes[s][0], shapes[s][1]);
   for (int r = 0; r < n_gpu_rows; r++) /* as many items as blocks fit, and one more */
     for (int n_items = N_RESIDENT; n_items <= N_RESIDENT + 1; n_items++)
       if (gpu_rows[r].kind != WS_ROW_VECTOR)
@@ -114,16 +123,13 @@ CHILD_CASE(grids_by_hand) {
   }
 }
 
-/* Only 10.0 and 12.0 have both Cluster Launch Control and machine code here that uses it. */
 static void on_devices(const int ccs[FAKE_N_DEVICES], const bool has_clc[FAKE_N_DEVICES]) {
-  static const char *const with[] = {"clc", "static", "static", "queue", "clc", "foreach"};
-  static const char *const without[] = {"queue", "static", "static", "queue", "queue", "queue"};
   const ws_cuda_row *row = gpu_row_with(WSGEMM_C64, 32, 32, 1);
   fake.n_devices = FAKE_N_DEVICES;
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
     for (int policy = WSGEMM_POLICY_AUTO; policy < WS_N_POLICIES; policy++) {
-      const char *const sched = (has_clc[device] ? with : without)[policy];
+      const char *const sched = has_clc[device] ? expected_scheds[policy].with_clc : expected_scheds[policy].without;
       wsgemm_handle *h = handle_with(row, (wsgemm_policy)policy, 2);
       const wsgemm_gemm_desc d = device_desc(row->type, 1024, 1024, 10, device);
       const fake_launch *l = launch_of(h, &d);

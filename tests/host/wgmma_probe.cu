@@ -4,7 +4,7 @@
 #define PROBE(name, threads, ...)                                                                             \
   extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ ws_wgmma_args args) { \
     extern __shared__ __align__(1024) unsigned char shared[];                                                 \
-    ws::wgmma_kernel<ws::wgmma_config<__half, __VA_ARGS__>>{args, shared}.run();                              \
+    ws::wgmma_kernel<ws::wgmma_config<__half, __VA_ARGS__>, ws::sched_queue_of>{args, shared}.run();          \
   }
 PROBE(probe_x1, WS_WGMMA_THREADS(1), 64, 64, 1, 1, 0, 10, 1, 1)
 PROBE(probe_x2, WS_WGMMA_THREADS(1), 128, 64, 1, 1, 0, 8, 2, 1)
