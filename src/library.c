@@ -1,9 +1,12 @@
-/* library.c - puts the layers together: the table of backends, the first call, and forks. The one file that knows every layer.
+/* library.c - puts the layers together: the table of backends, the first call, and forks. The one
+ * file that knows every layer.
  *
- * Fork: every lock is held while the process is copied, so that the child finds each free and what it guards whole. The handlers are registered
- * as the library is loaded, so once, and before any fork that could meet a lock. Registered on the first call, they could be there twice (a fork
- * or a cancel in the middle of that call) or be missed by a fork that has already begun. Locks of devices are not here: in the child the GPU is
- * lost (cuda/host/driver.c), and they are not taken. */
+ * Fork: every lock is held while the process is copied, so that the child finds each free and what
+ * it guards whole. The handlers are registered as the library is loaded, so once, and before any
+ * fork that could meet a lock. Registered on the first call, they could be there twice (a fork or a
+ * cancel in the middle of that call) or be missed by a fork that has already begun. Locks of
+ * devices are not here: in the child the GPU is lost (cuda/host/driver.c), and they are not
+ * taken. */
 #include <pthread.h>
 
 #include "core/backend.h"
@@ -27,15 +30,17 @@ const ws_backend *const ws_backends[WS_N_BACKENDS] = {[WS_CPU] = &ws_cpu_backend
 const ws_backend *ws_devices;
 _Atomic bool ws_is_started;
 
-/* ---- forks ------------------------------------------------------------------------------------------------------------------- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
-/* Not pthread_once: a child that was forked in the middle of the first call would do all again, beside what the parent had done by then. */
+/* Not pthread_once: a child that was forked in the middle of the first call would do all again,
+ * beside what the parent had done by then. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_starting; /* this thread; a driver that it loads may fork */
 
-/* The loader's lock comes before ours: a constructor, which runs with that one, may call the library or fork, and both take ours. So ours is
- * free while a thread looks for a driver. A fork meanwhile first looks itself: when the loader has answered, the driver is there as a whole,
- * for the child too, and other threads that look for it load nothing any more. */
+/* The loader's lock comes before ours: a constructor, which runs with that one, may call the
+ * library or fork, and both take ours. So ours is free while a thread looks for a driver. A fork
+ * meanwhile first looks itself: when the loader has answered, the driver is there as a whole, for
+ * the child too, and other threads that look for it load nothing any more. */
 static int n_searching; /* threads that look for a driver */
 static _Thread_local bool is_searching;
 
@@ -63,7 +68,8 @@ static void unlock_start_in_child(void) {
   unlock_start();
 }
 
-/* In the order in which they are taken: the first call reads the tuning file with the start's lock held. */
+/* In the order in which they are taken: the first call reads the tuning file with the start's lock
+ * held. */
 static const struct {
   void (*lock)(void), (*unlock)(void), (*unlock_in_child)(void);
 } locks[] = {
@@ -86,13 +92,14 @@ static void after_fork_child(void) {
   for (int i = N_LOCKS - 1; i >= 0; i--) locks[i].unlock_in_child();
 }
 
-/* The first call tries again what failed for want of memory. 101: before constructors of the program's own, which may call the library. */
+/* The first call tries again what failed for want of memory. 101: before constructors of the
+ * program's own, which may call the library. */
 __attribute__((constructor(101))) static void watch_forks(void) {
   static bool is_watching;
   if (!is_watching) is_watching = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
 }
 
-/* ---- the first call -------------------------------------------------------------------------------------------------------- */
+/* ---- the first call -------------------------------------------------------------------------- */
 
 static void start(void) {
   static const ws_environment_readers readers = {ws_rows_take_isa, ws_rows_take_kernel};
@@ -125,7 +132,8 @@ static void find_devices(void) {
 void ws_start_once(void) {
   WS_UNCANCELLED;
   const bool is_nested = is_searching; /* a driver's constructor may call the library */
-  is_searching = true;                 /* before the lock: the first use of a thread's variables may take the loader's, too */
+  /* before the lock: the first use of a thread's variables may take the loader's, too */
+  is_searching = true;
   pthread_mutex_lock(&start_lock);
   if (!atomic_load_explicit(&ws_is_started, memory_order_relaxed)) find_devices();
   is_searching = is_nested;

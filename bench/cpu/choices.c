@@ -1,7 +1,8 @@
 /* choices.c - how good the choices of a call are: those of the model, and those of tuning at its
  * default budget, beside the best of all candidates, on shapes drawn at random.
  *
- *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N] [--budget MS] [--threads N]
+ *   bench_choices [--device N] [--routines spbd] [--count N] [--seed N] [--ops nn] [--multiple N]
+ *   [--budget MS] [--threads N]
  *                 [--beta X] [--name TEXT] [--json FILE] [--commit ID] [--dump FILE]
  *
  * Routines: s, p (sgemm in PEDANTIC), t (in TF32), d, c, z, h, b, i and j (hgemm and bgemm in
@@ -73,7 +74,7 @@ static int64_t size_drawn(uint64_t *state) {
   return (size + options.multiple - 1) / options.multiple * options.multiple;
 }
 
-/* ---- passes --------------------------------------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static double median(const timed *t) {
   double us[MOST_SAMPLES];
@@ -133,7 +134,7 @@ static const timed *best_of(const pass *p) {
   return best;
 }
 
-/* ---- shapes --------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 typedef struct outcome {
   double model_us, tuned_us, best_us, same_us, cold_ms;

@@ -146,8 +146,8 @@ void explained_kernel(const candidate *x, const problem *p, char name[91]) {
   if (at) sscanf(at, "kernel: %90s", name);
 }
 
-/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is replaced
- * by another. */
+/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is
+ * replaced by another. */
 bool takes_kernel(const candidate *x, const problem *p) {
   char name[91];
   if (!x->handle || !x->kernel) return true;

@@ -1,5 +1,5 @@
-/* candidates.h - products on the GPU and who computes them: wsgemm under some setting, cuBLAS, one of
- * cuBLASLt's proposals. */
+/* candidates.h - products on the GPU and who computes them: wsgemm under some setting, cuBLAS, one
+ * of cuBLASLt's proposals. */
 #ifndef WSGEMM_BENCH_CANDIDATES_H
 #define WSGEMM_BENCH_CANDIDATES_H
 #include <stdio.h>
@@ -50,9 +50,10 @@ const char *sizes_of(const shape *s, char text[64]); /* "4096x4096x4096 ld+1" */
 void set_candidate(candidate *x, const char *label, const char *policy_name, wsgemm_policy policy, int quantum,
                    const char *kernel);
 void free_candidates(candidate *candidates, int n_candidates);
-void explained_kernel(const candidate *x, const problem *p, char name[91]); /* that the call takes */
-/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is replaced
- * by another. */
+/* that the call takes */
+void explained_kernel(const candidate *x, const problem *p, char name[91]);
+/* Whether the candidate runs what it is called after: a kernel that cannot run the problem is
+ * replaced by another. */
 bool takes_kernel(const candidate *x, const problem *p);
 
 /* Times all candidates in turn, the L2 flushed before each run: medians and spread. */

@@ -1,15 +1,20 @@
-/* coarsening.cu - what COARSE_FACTOR costs and saves, over size and COARSE_FACTOR, on the kernels of cuda/kernels/teaching.cuh:
+/* coarsening.cu - what COARSE_FACTOR costs and saves, over size and COARSE_FACTOR, on the kernels
+ * of cuda/kernels/teaching.cuh:
  *
  *   scale, scale_x4   c = alpha a, element float or float4: nothing to save
- *   tiled32_c         a tile of A for COARSE tiles of B: something to save, while there are blocks enough
- *   held32_c          the same, but sums and shared memory grow with COARSE, so that fewer blocks fit on a multiprocessor
- *   held32_c_pressed  one COARSE of it, with shared memory asked for in vain: what fewer blocks alone cost
+ *   tiled32_c         a tile of A for COARSE tiles of B: something to save, while there are blocks
+ *                     enough
+ *   held32_c          the same, but sums and shared memory grow with COARSE, so that fewer blocks
+ *                     fit on a multiprocessor
+ *   held32_c_pressed  one COARSE of it, with shared memory asked for in vain: what fewer blocks
+ *                     alone cost
  *
  *   coarsening [--json FILE] [--commit ID] [--quick]
  *
- * All COARSE_FACTORs of one kernel and size take turns, in a rotating order, on the same operands (which caches therefore hold, if they
- * can); a sample is a graph of launches in a row that fills half a millisecond, and the figure its median for one launch. A wrong
- * result is an error, gives no figure, and the exit code is 1. */
+ * All COARSE_FACTORs of one kernel and size take turns, in a rotating order, on the same operands
+ * (which caches therefore hold, if they can); a sample is a graph of launches in a row that fills
+ * half a millisecond, and the figure its median for one launch. A wrong result is an error, gives
+ * no figure, and the exit code is 1. */
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -39,7 +44,7 @@ void must(cudaError_t status, const char *what) {
   exit(1);
 }
 
-/* ---- Kernels ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 /* Matrices of n x n, or vectors of n floats. */
 struct operands {
@@ -58,7 +63,8 @@ struct kernel_case {
 };
 
 template <int COARSE> int64_t tiled_blocks(int64_t n) {
-  return teaching_fits(n, COARSE) ? (n / tile_width) * (n / (tile_width * COARSE)) : 0; /* 0: n does not fit */
+  /* 0: n does not fit */
+  return teaching_fits(n, COARSE) ? (n / tile_width) * (n / (tile_width * COARSE)) : 0;
 }
 
 template <int COARSE> dim3 tiled_grid(int64_t n) { return dim3(unsigned(n / (tile_width * COARSE)), unsigned(n / tile_width)); }
@@ -134,7 +140,7 @@ template <typename T> std::vector<kernel_case> scale_cases() {
           scale_case<T, 8>(), scale_case<T, 16>(), scale_case<T, 32>()};
 }
 
-/* ---- Operands and results ---------------------------------------------------------------------------------------------------- */
+/* ---- Operands and results -------------------------------------------------------------------- */
 
 /* Element i of a vector: -1 .. 1, so that the check needs no copy of it. */
 __host__ __device__ float element(int64_t i) {
@@ -174,7 +180,8 @@ struct matrices {
     float *device_a = device_floats(a.size()), *device_b = device_floats(b.size());
     must(cudaMemcpy(device_a, a.data(), a.size() * sizeof(float), cudaMemcpyHostToDevice), "copy of A");
     must(cudaMemcpy(device_b, b.data(), b.size() * sizeof(float), cudaMemcpyHostToDevice), "copy of B");
-    must(cudaDeviceSynchronize(), "copies"); /* the launches are in a stream that does not wait for them */
+    /* the launches are in a stream that does not wait for them */
+    must(cudaDeviceSynchronize(), "copies");
     o = {device_a, device_b, device_floats(a.size()), n};
     const bool is_small = n * n <= n_checked;
     std::mt19937_64 draw(1);
@@ -224,7 +231,8 @@ void make_result(const kernel_case &k, const operands &o, size_t n_elements, cud
   must(cudaStreamSynchronize(stream), k.routine);
 }
 
-/* Whether every element was written, and those of a sample (all of a small C) are within gamma_(n+2) |A||B| of the product in double. */
+/* Whether every element was written, and those of a sample (all of a small C) are within
+ * gamma_(n+2) |A||B| of the product in double. */
 bool matrices::is_right(const kernel_case &k, cudaStream_t stream) const {
   const int64_t n = o.n;
   std::vector<float> c(a.size());
@@ -260,7 +268,7 @@ bool vectors::is_right(const kernel_case &k, cudaStream_t stream) const {
   return n_wrong == 0;
 }
 
-/* ---- Measuring --------------------------------------------------------------------------------------------------------------- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 struct candidate {
   const kernel_case *k;
@@ -320,7 +328,7 @@ void measure_in_turn(const bench &b, std::vector<candidate> &candidates) {
   for (candidate &x : candidates) x.median = ws_bench_median(x.samples.data(), int(x.samples.size()));
 }
 
-/* ---- The tables -------------------------------------------------------------------------------------------------------------- */
+/* ---- The tables ------------------------------------------------------------------------------ */
 
 struct resources {
   int registers, shared_bytes, blocks_per_sm;
@@ -331,7 +339,8 @@ resources resources_of(const kernel_case &k) {
   resources r = {};
   if (k.dynamic_bytes)
     must(cudaFuncSetAttribute(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize, k.dynamic_bytes), "cudaFuncSetAttribute");
-  /* As much shared memory as there is: else the driver's guess at the division from L1 would be measured too. */
+  /* As much shared memory as there is: else the driver's guess at the division from L1 would be
+   * measured too. */
   if (k.dynamic_bytes)
     must(cudaFuncSetAttribute(k.function, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
          "cudaFuncSetAttribute");

@@ -1,7 +1,8 @@
 /* gemm.c - GEMM on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
- *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N] [--json FILE]
+ *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
+ *   N] [--count N] [--json FILE]
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--list]
  *
  * --shapes: these instead of the suites' own. --seed, --count: which shapes suite random draws,
@@ -45,7 +46,8 @@ static double tolerance_of(const char *suite, wsgemm_type type, const shape *s) 
   return unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
 }
 
-/* Candidates beside candidate 0, which is cuBLAS. Returns the last one's speedup; 0: a result was wrong. */
+/* Candidates beside candidate 0, which is cuBLAS. Returns the last one's speedup; 0: a result was
+ * wrong. */
 static double beside_cublas(const char *suite, wsgemm_type type, const shape *s, const candidate *candidates, int n_candidates) {
   char case_name[WS_RANDOM_CASE_BYTES], sizes[64];
   double last = 0;
@@ -103,7 +105,7 @@ static void run_in_default(const char *suite, wsgemm_type type, shape_list shape
   run_in_class(suite, type, shapes, WSGEMM_MATH_DEFAULT);
 }
 
-/* ---- Suites -------------------------------------------------------------------------------------------------------------- */
+/* ---- Suites ---------------------------------------------------------------------------------- */
 
 static void run_square(wsgemm_type type) { run_in_default("square", type, is_half(type) ? LIST(half_square) : LIST(square)); }
 static void run_skinny(wsgemm_type type) { run_in_default("skinny", type, is_half(type) ? LIST(half_skinny) : LIST(skinny)); }
@@ -303,7 +305,7 @@ static void run_invariant(wsgemm_type type) {
   free_candidates(candidates, 2);
 }
 
-/* ---- The command line ---------------------------------------------------------------------------------------------------- */
+/* ---- The command line ------------------------------------------------------------------------ */
 
 static const struct suite {
   const char *name, *types, *what;

@@ -1,9 +1,11 @@
-/* intensity.cu - operations per byte of the kernels of cuda/kernels/teaching.cuh: as derived, as counted at each load, and what they bring in
- * GFLOP/s. A case whose result is wrong, or whose count differs from the derivation, is an error and gives no figure.
+/* intensity.cu - operations per byte of the kernels of cuda/kernels/teaching.cuh: as derived, as
+ * counted at each load, and what they bring in GFLOP/s. A case whose result is wrong, or whose
+ * count differs from the derivation, is an error and gives no figure.
  *
  *   intensity [--json FILE] [--commit ID] [--n N] [--only CASE] [--once]         --once: nothing but one launch of each case, for a profiler
  *
- * tools/intensity_bytes.py adds what ncu measures in the launches of --once to the lines of FILE. */
+ * tools/intensity_bytes.py adds what ncu measures in the launches of --once to the lines of
+ * FILE. */
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -70,7 +72,8 @@ void must(cudaError_t status, const char *what) {
 
 double operations(int n) { return 2.0 * n * n * n; }
 
-/* simple: each of n^2 threads loads 2 n elements. Tiled: each of n^2 / coarse threads loads 1 + coarse elements in n / 32 phases. */
+/* simple: each of n^2 threads loads 2 n elements. Tiled: each of n^2 / coarse threads loads 1 +
+ * coarse elements in n / 32 phases. */
 unsigned long long derived_loads(const kernel_case &k, int n) {
   const unsigned long long n_elements = 1ull * n * n;
   return k.coarse == 0 ? n_elements * 2 * n : n_elements / k.coarse * (1 + k.coarse) * (n / tile_width);
@@ -87,7 +90,7 @@ void print_derivation() {
            double(coarse) * tile_ops / ((1 + coarse) * tile_bytes));
 }
 
-/* ---- Device side of the bench ---------------------------------------------------------------------------------------------- */
+/* ---- Device side of the bench ---------------------------------------------------------------- */
 
 struct problem {
   std::vector<float> a, b;
@@ -175,7 +178,7 @@ std::vector<double> sample_times(const problem &p, const kernel_case &k) {
   return times;
 }
 
-/* ---- The table ------------------------------------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 struct options {
   const char *json = nullptr, *only = nullptr, *commit = nullptr;
@@ -214,7 +217,8 @@ struct output {
   FILE *json;
   const char *device;
   char commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
-  double first_gflops = 0; /* of the kernel without tiles, with which the others are compared; 0: it was not run */
+  /* of the kernel without tiles, with which the others are compared; 0: it was not run */
+  double first_gflops = 0;
 };
 
 /* Whether the case came out right; prints its line. */

@@ -80,7 +80,8 @@ static void *drawn_matrix(wsgemm_type type, int64_t elements, bool is_spread) {
     if (piece > bytes - done) piece = bytes - done;
     GPU(cudaMemcpy(device + done, pool + at, piece, cudaMemcpyHostToDevice));
   }
-  GPU(cudaDeviceSynchronize()); /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
+  /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
+  GPU(cudaDeviceSynchronize());
   return device;
 }
 

@@ -1,4 +1,5 @@
-/* operands.h - element types and random numbers of bench_gpu_gemm: matrices in device memory, full of Uniform(-1, 1). */
+/* operands.h - element types and random numbers of bench_gpu_gemm: matrices in device memory, full
+ * of Uniform(-1, 1). */
 #ifndef WSGEMM_BENCH_OPERANDS_H
 #define WSGEMM_BENCH_OPERANDS_H
 #include <cuda_runtime_api.h>

@@ -10,7 +10,8 @@
 typedef struct shape {
   const char *ops; /* "NN" */
   int64_t m, n, k;
-  int64_t ld_more, shift;         /* all lds are longer by so much; all matrices begin so many elements late */
+  /* all lds are longer by so much; all matrices begin so many elements late */
+  int64_t ld_more, shift;
   bool is_spread;                 /* elements of A and B are of many sizes */
   int64_t more_a, more_b, more_c; /* a single ld is longer by so much */
   const ws_random_shape *drawn;   /* what it was drawn as, or NULL */

@@ -1,12 +1,14 @@
-/* sharing.cu - sgemm, dgemm and half-precision products that do not have the GPU to themselves: each policy through the public API, beside cuBLAS; NN, square.
+/* sharing.cu - sgemm, dgemm and half-precision products that do not have the GPU to themselves:
+ * each policy through the public API, beside cuBLAS; NN, square.
  *
  *   bench_gpu_sharing [--types sdhb] [--cases idle,priority,held] [--json FILE] [--commit ID]
  *
- * Cases: idle (the price of each policy alone: fixed work begins anew for each item), priority (how long a kernel of the highest
- * priority takes that is launched inside an 8192 product, also for every row with a quantum of 1: suite sharing_rows), held (some SMs
- * belong to a sleeping kernel; and uneven work: on some SMs a busy kernel has half the shared memory and up to half of the issue
- * slots). After every disturbed run C must have the bits of an undisturbed one, and those be near cuBLAS's, or no figure is given.
- * Needs a GPU that nobody else is using. */
+ * Cases: idle (the price of each policy alone: fixed work begins anew for each item), priority (how
+ * long a kernel of the highest priority takes that is launched inside an 8192 product, also for
+ * every row with a quantum of 1: suite sharing_rows), held (some SMs belong to a sleeping kernel;
+ * and uneven work: on some SMs a busy kernel has half the shared memory and up to half of the issue
+ * slots). After every disturbed run C must have the bits of an undisturbed one, and those be near
+ * cuBLAS's, or no figure is given. Needs a GPU that nobody else is using. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -39,7 +41,7 @@ using steady = std::chrono::steady_clock;
 constexpr int n_threads = 256, probe_threads = 1024;
 constexpr uint64_t hold_most_ns = 20000000000u; /* a holder leaves even if this program has died */
 
-/* ---- Kernels --------------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 /* Uniform in (-1, 1), by a hash of the index (splitmix64's steps). */
 template <class Real> __global__ void fill(Real *x, int64_t n, uint64_t seed) {
@@ -93,10 +95,11 @@ __global__ void hold(hold_args args) {
     if (!args.is_busy) ws::nanosleep(20000);
     for (int i = 0; args.is_busy && i < 4096; i++) x = fmaf(x, 0.5f, 0.75f);
   }
-  if (threadIdx.x == 0) args.holders[blockIdx.x].was_released = ws::ld_relaxed_gpu(args.release) && x >= 0; /* x is used */
+  /* x is used */
+  if (threadIdx.x == 0) args.holders[blockIdx.x].was_released = ws::ld_relaxed_gpu(args.release) && x >= 0;
 }
 
-/* ---- Host: errors, candidates, products ------------------------------------------------------------------------------------------ */
+/* ---- Host: errors, candidates, products ------------------------------------------------------ */
 
 void must(cudaError_t status, const char *what) {
   if (status == cudaSuccess) return;
@@ -223,7 +226,8 @@ template <class Body> void with_elements(wsgemm_type type, Body body) {
   }
 }
 
-/* The result of each kernel, which must be near the first's; nothing is loaded or allocated any more when x runs later. */
+/* The result of each kernel, which must be near the first's; nothing is loaded or allocated any
+ * more when x runs later. */
 void warm_up(const candidate &x, product *p, const candidate &first) {
   prepare(*p);
   launch(x, *p);
@@ -325,7 +329,8 @@ void warm_up_all(const std::vector<candidate> &candidates, product *p) {
   for (const candidate &x : candidates) warm_up(x, p, first);
 }
 
-/* A line of JSON; theirs (0: none) is cuBLAS's value of the same, in times: a ratio above 1 means that cuBLAS's is worse. */
+/* A line of JSON; theirs (0: none) is cuBLAS's value of the same, in times: a ratio above 1 means
+ * that cuBLAS's is worse. */
 void record(const char *suite, const product &p, const std::string &name, const candidate &x, double value, const char *unit,
             const char *more_name, double more, double theirs) {
   if (!json) return;
@@ -372,8 +377,8 @@ std::vector<double> first_of(const std::vector<double> &values, size_t n) {
   return {values.begin(), values.begin() + ptrdiff_t(n)};
 }
 
-/* Each candidate once, in a new order each time: what ran before leaves its mark on the clocks (a dgemm of 8192 was 12 % slower behind one
- * neighbour than behind another; H200, 2026-11-21). */
+/* Each candidate once, in a new order each time: what ran before leaves its mark on the clocks (a
+ * dgemm of 8192 was 12 % slower behind one neighbour than behind another; H200, 2026-11-21). */
 std::vector<int> shuffled(size_t n) {
   static uint64_t state = 20260411;
   std::vector<int> order(n);
@@ -392,7 +397,7 @@ std::vector<double> time_in_turn(const std::vector<candidate> &candidates, const
   return medians;
 }
 
-/* ---- Cases ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 void measure_idle(wsgemm_type type) {
   for (const int64_t n : {1024, 2048, 4096, 8192}) {
@@ -435,10 +440,12 @@ double time_probe_inside(const candidate &x, const product &p, double moment_ms)
   return ms;
 }
 
-/* (b) Also what a policy, or a row with a quantum of 1, costs when nobody wants the GPU: times the best of all. */
+/* (b) Also what a policy, or a row with a quantum of 1, costs when nobody wants the GPU: times the
+ * best of all. */
 void measure_priority(wsgemm_type type) {
   constexpr int n_trials = 15;
-  const int64_t n = type == WSGEMM_F16 || type == WSGEMM_BF16 ? 16384 : 8192; /* many milliseconds */
+  /* many milliseconds */
+  const int64_t n = type == WSGEMM_F16 || type == WSGEMM_BF16 ? 16384 : 8192;
   product p = make_product(type, n);
   std::vector<candidate> policies = policy_candidates(p), all = policies;
   const std::vector<candidate> rows = row_candidates(p);
@@ -491,7 +498,8 @@ struct situation {
   bool is_busy;
 };
 
-/* Runs body while n_held SMs are not free; they are different ones, and none was left before the end. */
+/* Runs body while n_held SMs are not free; they are different ones, and none was left before the
+ * end. */
 void while_held(const situation &s, const std::function<void()> &body) {
   if (s.n_held > 0) {
     const size_t half = device.sharedMemPerMultiprocessor / 2 - device.reservedSharedMemPerBlock;
@@ -524,8 +532,8 @@ void while_held(const situation &s, const std::function<void()> &body) {
   }
 }
 
-/* (c), (d) Ideal: n_sms / (n_sms - n_held) of the time on the idle device, and a little less where power limits the clocks. Uneven:
- * unknown, for a busy kernel takes what it gets. */
+/* (c), (d) Ideal: n_sms / (n_sms - n_held) of the time on the idle device, and a little less where
+ * power limits the clocks. Uneven: unknown, for a busy kernel takes what it gets. */
 void measure_held(wsgemm_type type) {
   constexpr int n_samples = 5;
   const situation situations[] = {
@@ -566,7 +574,7 @@ void measure_held(wsgemm_type type) {
   }
 }
 
-/* ---- Set-up ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Set-up ---------------------------------------------------------------------------------- */
 
 bool parse(int argc, char **argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -587,7 +595,8 @@ bool parse(int argc, char **argv) {
 bool wants(const char *name) { return opts.cases.find(name) != std::string::npos; }
 
 void open_device() {
-  must(cudaSetDeviceFlags(cudaDeviceScheduleSpin), "cudaSetDeviceFlags"); /* a wait is timed on the host's clock */
+  /* a wait is timed on the host's clock */
+  must(cudaSetDeviceFlags(cudaDeviceScheduleSpin), "cudaSetDeviceFlags");
   must(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   int least = 0, greatest = 0;
   must(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");

@@ -1,11 +1,13 @@
-/* strategies.cu - what each way to hand out blocks' work costs and brings, on data[i] *= alpha where alpha has an expensive prologue:
- * fixed work, fixed blocks, stealing (ticket queue), stealing with a quantum (a block leaves after so many items).
+/* strategies.cu - what each way to hand out blocks' work costs and brings, on data[i] *= alpha
+ * where alpha has an expensive prologue: fixed work, fixed blocks, stealing (ticket queue),
+ * stealing with a quantum (a block leaves after so many items).
  *
  *   strategies [--json FILE] [--commit ID]        "theirs": fixed blocks in the same case
  *
- * Cases: prologue (its price), priority (how long a kernel of the highest priority waits), uneven (items of cost 1 .. 32), held (some
- * SMs belong to a sleeping kernel). After every launch each element must have been scaled exactly once and the queue must be back at
- * zero, or no figure is given. Needs a GPU that nobody else is using. */
+ * Cases: prologue (its price), priority (how long a kernel of the highest priority waits), uneven
+ * (items of cost 1 .. 32), held (some SMs belong to a sleeping kernel). After every launch each
+ * element must have been scaled exactly once and the queue must be back at zero, or no figure is
+ * given. Needs a GPU that nobody else is using. */
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -34,9 +36,10 @@ constexpr int n_shared = 1024;         /* bytes: so that no block fits on an SM 
 constexpr int64_t max_items = 1 << 17; /* 512 MiB of data */
 constexpr uint32_t long_prologue = 64; /* rounds after which the scalar does not move any more */
 
-/* ---- Kernels --------------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
-/* n_rounds dependent multiply-adds toward the fixed point 1.5, which is reached exactly in fewer than 32; the compiler cannot know. */
+/* n_rounds dependent multiply-adds toward the fixed point 1.5, which is reached exactly in fewer
+ * than 32; the compiler cannot know. */
 __host__ __device__ float settle(float x, uint32_t n_rounds) {
   for (uint32_t i = 0; i < n_rounds; i++) x = fmaf(x, 0.5f, 0.75f);
   return x;
@@ -52,7 +55,8 @@ struct scale_args {
   uint32_t prologue;       /* rounds */
 };
 
-/* One element a thread and item, as in the example; an item with a cost keeps the block busy before it. */
+/* One element a thread and item, as in the example; an item with a cost keeps the block busy before
+ * it. */
 __global__ void __launch_bounds__(n_threads) vector_scale(const __grid_constant__ scale_args args) {
   const float alpha = compute_scalar(args.prologue);
   ws::sched_queue sched(args.sched);
@@ -80,7 +84,8 @@ struct hold_stamps {
   uint32_t sm;
 };
 
-/* Takes an SM through its shared memory and sleeps on a timer (polling memory would disturb the others). */
+/* Takes an SM through its shared memory and sleeps on a timer (polling memory would disturb the
+ * others). */
 __global__ void hold(uint64_t n_ns, hold_stamps *stamps) {
   if (threadIdx.x != 0) return;
   const uint64_t begin = ws::globaltimer();
@@ -88,7 +93,7 @@ __global__ void hold(uint64_t n_ns, hold_stamps *stamps) {
   stamps[blockIdx.x] = {begin, ws::globaltimer(), ws::smid()};
 }
 
-/* ---- Host ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Host ------------------------------------------------------------------------------------ */
 
 struct policy {
   const char *name;
@@ -265,7 +270,7 @@ std::vector<double> medians_in_turn(const bench &b, const work &w, int n_samples
   return medians;
 }
 
-/* ---- Cases ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 /* (a) The same 256 MiB under prologues of several lengths. */
 void measure_prologue(const bench &b) {
@@ -279,15 +284,17 @@ void measure_prologue(const bench &b) {
   }
 }
 
-/* (b) From the launch of a small kernel in the stream of the highest priority to its end, while the other runs (about 30 ms, items of
- * about 70 us). Both events are in the high stream: the first is recorded at once, for that stream has nothing before it. */
+/* (b) From the launch of a small kernel in the stream of the highest priority to its end, while the
+ * other runs (about 30 ms, items of about 70 us). Both events are in the high stream: the first is
+ * recorded at once, for that stream has nothing before it. */
 void measure_priority(const bench &b) {
   constexpr int n_trials = 31;
   const work low_work = {std::min(b.n_resident * 400, max_items), long_prologue, true},
              high_work = {b.n_sms, long_prologue, false};
   const policy &small = policies[0]; /* fixed work */
   set_costs(b, std::vector<uint32_t>(size_t(low_work.n_items), 8192));
-  std::vector<double> latency_us[n_policies + 1], low_ms[n_policies + 1]; /* the last: beside nothing */
+  /* the last: beside nothing */
+  std::vector<double> latency_us[n_policies + 1], low_ms[n_policies + 1];
   for (int i = -1; i < n_trials; i++) {
     for (int p = 0; p <= n_policies; p++) {
       const bool is_beside = p < n_policies;
@@ -322,8 +329,9 @@ void measure_priority(const bench &b) {
   }
 }
 
-/* (c) Items of 1 .. 32 units, few of them long (a uniform number to the fourth power), in random order and the long ones last. Ideal:
- * as many rounds in equal items, as many for each block (fixed blocks). */
+/* (c) Items of 1 .. 32 units, few of them long (a uniform number to the fourth power), in random
+ * order and the long ones last. Ideal: as many rounds in equal items, as many for each block (fixed
+ * blocks). */
 void measure_uneven(const bench &b) {
   constexpr uint32_t unit_rounds = 512;
   constexpr int n_samples = 21;
@@ -348,7 +356,8 @@ void measure_uneven(const bench &b) {
   }
 }
 
-/* One launch while n_held SMs sleep; the stamps prove that they did, from before its first item until after its end. */
+/* One launch while n_held SMs sleep; the stamps prove that they did, from before its first item
+ * until after its end. */
 double time_held(const bench &b, const policy &p, const work &w, int n_held, uint64_t hold_ns) {
   prepare(b, b.data, w.n_items);
   hold<<<n_held, 32, b.max_shared, b.high>>>(hold_ns, b.stamps);
@@ -372,7 +381,8 @@ double time_held(const bench &b, const policy &p, const work &w, int n_held, uin
   return ms;
 }
 
-/* (d) Equal items with 8, 16, 32 SMs held. Ideal: n_sms / (n_sms - n_held) of the time on the idle device. */
+/* (d) Equal items with 8, 16, 32 SMs held. Ideal: n_sms / (n_sms - n_held) of the time on the idle
+ * device. */
 void measure_held(const bench &b) {
   constexpr int n_trials = 11;
   const work w = {b.n_resident * 64, long_prologue, true};

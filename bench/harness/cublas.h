@@ -15,7 +15,8 @@ extern "C" {
 /* Loads libcublas and makes its handle on the stream; DEFAULT math: it too computes in the
  * data's own type. False, with the reason printed: there is none. */
 bool ws_bench_cublas_open(cudaStream_t stream);
-void ws_bench_cublas_set_tf32(bool on);    /* F32 by matrix units with operands rounded to TF32; or as it was */
+/* F32 by matrix units with operands rounded to TF32; or as it was */
+void ws_bench_cublas_set_tf32(bool on);
 const char *ws_bench_cublas_version(void); /* "cuBLAS 13.0.2" */
 /* C = alpha op(A) op(B), column-major; F16 and BF16 with sums in FP32. transa, transb:
  * WSGEMM_NO_TRANS, WSGEMM_TRANS. True if it was launched. */

@@ -23,7 +23,8 @@ static void draw_square(uint64_t *state, int64_t sizes[3], int64_t most) {
 }
 
 static void draw_flat(uint64_t *state, int64_t sizes[3], int64_t most) {
-  const int first = (int)ws_random_below(state, 3), second = (int)ws_random_below(state, 3); /* the same: one is short */
+  /* the same: one is short */
+  const int first = (int)ws_random_below(state, 3), second = (int)ws_random_below(state, 3);
   for (int i = 0; i < 3; i++)
     sizes[i] = i == first || i == second ? ws_random_size(state, 1, FLAT_MOST) : ws_random_size(state, most / OCTAVES, most);
 }

@@ -26,7 +26,8 @@ typedef struct ws_random_shape {
   int shape_class;
   bool transposed_a, transposed_b;
   int64_t m, n, k;
-  int64_t more_a, more_b, more_c; /* elements by which lda, ldb and ldc are longer than they must be */
+  /* elements by which lda, ldb and ldc are longer than they must be */
+  int64_t more_a, more_b, more_c;
   uint64_t seed;
   int idx;
 } ws_random_shape;

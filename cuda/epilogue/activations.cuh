@@ -1,5 +1,5 @@
-/* activations.cuh - act of an epilogue (wsgemm_epilogue): ReLU, GELU, SiLU. All but ReLU are z times a share between 0 and 1, so they come to
- * -0 far below 0, and at -Inf. A NaN stays one. */
+/* activations.cuh - act of an epilogue (wsgemm_epilogue): ReLU, GELU, SiLU. All but ReLU are z
+ * times a share between 0 and 1, so they come to -0 far below 0, and at -Inf. A NaN stays one. */
 #ifndef WS_CUDA_ACTIVATIONS_CUH
 #define WS_CUDA_ACTIVATIONS_CUH
 #include "cuda/ptx/math.cuh"
@@ -15,8 +15,9 @@ struct fast_activations {
   /* 1 / (1 + exp(-t)) */
   static __device__ __forceinline__ float logistic(float t) { return rcp_approx(1.0f + ex2_approx(t * -1.4426950408889634f)); }
 
-  /* The normal distribution. Below 0 it is exp(-z^2 / 2) times a function that falls slowly, here a polynomial in s = 1 / (1 + 0.3 |z|),
-   * fitted to a relative error of 1.5e-7 by weighted least squares. */
+  /* The normal distribution. Below 0 it is exp(-z^2 / 2) times a function that falls slowly, here a
+   * polynomial in s = 1 / (1 + 0.3 |z|), fitted to a relative error of 1.5e-7 by weighted least
+   * squares. */
   static __device__ __forceinline__ float normal(float z) {
     constexpr float c[8] = {0.11962930113f, 0.12075386941f, 0.09991401434f,  0.12855993211f,
                             -0.0536804795f, 0.20635011792f, -0.15720115602f, 0.03567431867f};
@@ -55,7 +56,8 @@ struct fast_activations {
   }
 };
 
-/* Where memory is waited for anyway: floats within an ulp, by way of double; doubles within 8 |z| 2^-53. */
+/* Where memory is waited for anyway: floats within an ulp, by way of double; doubles within 8 |z|
+ * 2^-53. */
 struct exact_activations {
   /* z / (1 + exp(-t)), t of z's sign, by the exponential that cannot overflow. */
   static __device__ __forceinline__ double logistic_times(double z, double t) {
@@ -66,7 +68,8 @@ struct exact_activations {
   }
 
   static __device__ __forceinline__ double activated(int activation, double z) {
-    if (activation != WSGEMM_EPILOGUE_SILU && fabs(z) > 50) return z > 0 ? z : -0.0; /* nothing is left to compute */
+    /* nothing is left to compute */
+    if (activation != WSGEMM_EPILOGUE_SILU && fabs(z) > 50) return z > 0 ? z : -0.0;
     switch (activation) {
     case WSGEMM_EPILOGUE_GELU_TANH:
       return logistic_times(z, tanh_slope * (z + tanh_cube * (z * z * z)));

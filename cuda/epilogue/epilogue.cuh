@@ -1,11 +1,13 @@
-/* epilogue.cuh - from the sums of products to what is stored: alpha * sum + beta * C, or a running total.
+/* epilogue.cuh - from the sums of products to what is stored: alpha * sum + beta * C, or a running
+ * total.
  *
- * What is summed, scaled and put together are numbers of type Config::sum; C is of that type, too, except for 16-bit types (half_c.cuh),
- * which have one rounding more, when C is stored.
+ * What is summed, scaled and put together are numbers of type Config::sum; C is of that type, too,
+ * except for 16-bit types (half_c.cuh), which have one rounding more, when C is stored.
  *
- * Roundings after the k of a sum: real types one for beta * C and one for the multiply-add with alpha. Complex types would need up to
- * four (put together, multiply, add), more than the contract's bound leaves, so their last steps are wide (wide.cuh) and rounded once.
- * beta = 0 never reads C; a scalar with imaginary part 0 multiplies as a real number. */
+ * Roundings after the k of a sum: real types one for beta * C and one for the multiply-add with
+ * alpha. Complex types would need up to four (put together, multiply, add), more than the
+ * contract's bound leaves, so their last steps are wide (wide.cuh) and rounded once. beta = 0 never
+ * reads C; a scalar with imaginary part 0 multiplies as a real number. */
 #ifndef WS_CUDA_EPILOGUE_CUH
 #define WS_CUDA_EPILOGUE_CUH
 #include "cuda/epilogue/steps.cuh"
@@ -91,7 +93,8 @@ template <class Config> __device__ __forceinline__ c_pointer<Config> c_of(const 
     return static_cast<typename Config::sum *>(args.c);
 }
 
-/* Complex elements of the caller's are aligned to their real parts only, so that no wider access may touch them. */
+/* Complex elements of the caller's are aligned to their real parts only, so that no wider access
+ * may touch them. */
 template <class Config> __device__ __forceinline__ typename Config::sum load_element(const typename Config::sum *p) {
   if constexpr (Config::unit == 1) {
     return *p;
@@ -113,7 +116,8 @@ template <class Config> __device__ __forceinline__ void store_element(typename C
 template <class Config> __device__ __forceinline__ float load_element(const half_c &c) { return c.load(); }
 template <class Config> __device__ __forceinline__ void store_element(const half_c &c, float value) { c.store(value); }
 
-/* Neighbours in a column where C's columns, or those of sums, may be accessed 16 bytes at a time. */
+/* Neighbours in a column where C's columns, or those of sums, may be accessed 16 bytes at a
+ * time. */
 template <class Config> struct alignas(copy_bytes) sum_vector {
   static constexpr int length = copy_bytes / int(sizeof(typename Config::sum));
   typename Config::sum e[length];
@@ -133,8 +137,8 @@ template <class Config> __device__ __forceinline__ void store_vector(const half_
   c.store_four({x.e[0], x.e[1], x.e[2], x.e[3]});
 }
 
-/* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes to first + i + j * ld, as
- * operator()(sum, what is there), which is read only if reads_old(). */
+/* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes
+ * to first + i + j * ld, as operator()(sum, what is there), which is read only if reads_old(). */
 template <class Config, class Pointer = typename Config::sum *> struct output {
   Pointer first;
   int64_t ld;
@@ -183,12 +187,14 @@ template <class Config> struct output_total : output<Config> {
   }
 };
 
-/* Whether the product takes the steps of the epilogue itself; products of other types have theirs from a kernel that goes over C. */
+/* Whether the product takes the steps of the epilogue itself; products of other types have theirs
+ * from a kernel that goes over C. */
 template <class Config> __device__ __forceinline__ bool takes_steps(const ws_gemm_args &args) {
   return is_half<Config> && args.epilogue.is_any != 0;
 }
 
-/* alpha * sum + beta * C, and the epilogue, where the sum is one element already: element (i, j) of product `batch`. */
+/* alpha * sum + beta * C, and the epilogue, where the sum is one element already: element (i, j) of
+ * product `batch`. */
 template <class Config>
 __device__ __forceinline__ void finish_sum(const ws_gemm_args &args, const scaling<Config> &scale, int64_t batch, int64_t i,
                                            int64_t j, typename Config::sum sum) {

@@ -1,5 +1,5 @@
-/* half_c.cuh - C of products of 16-bit elements as it is in memory: f16, bf16 or f32, whatever A and B are, which only the call says.
- * It is computed with as floats; storing rounds once. */
+/* half_c.cuh - C of products of 16-bit elements as it is in memory: f16, bf16 or f32, whatever A
+ * and B are, which only the call says. It is computed with as floats; storing rounds once. */
 #ifndef WS_CUDA_HALF_C_CUH
 #define WS_CUDA_HALF_C_CUH
 #include "cuda/ptx/convert.cuh"
@@ -65,7 +65,8 @@ struct half_c {
   }
 };
 
-/* What the call gives as a pointer to nothing in particular; whether it may be written to is the caller's knowledge. */
+/* What the call gives as a pointer to nothing in particular; whether it may be written to is the
+ * caller's knowledge. */
 __device__ __forceinline__ half_c half_c_at(const void *at, int32_t type) {
   return {static_cast<unsigned char *>(const_cast<void *>(at)), type};
 }

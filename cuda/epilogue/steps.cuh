@@ -1,5 +1,6 @@
-/* steps.cuh - the steps of an epilogue: out_scale act(z + bias) + residual, each rounded by itself, for some elements of a row of C.
- * They come from a product's last step (half precision), or from C (kernels/elementwise.cuh). */
+/* steps.cuh - the steps of an epilogue: out_scale act(z + bias) + residual, each rounded by itself,
+ * for some elements of a row of C. They come from a product's last step (half precision), or from C
+ * (kernels/elementwise.cuh). */
 #ifndef WS_CUDA_EPILOGUE_STEPS_CUH
 #define WS_CUDA_EPILOGUE_STEPS_CUH
 #include "cuda/epilogue/activations.cuh"

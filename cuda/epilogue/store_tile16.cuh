@@ -1,7 +1,9 @@
-/* store_tile16.cuh - one item's sums of 16-bit products, from the registers of whoever summed them to C, by way of shared memory.
+/* store_tile16.cuh - one item's sums of 16-bit products, from the registers of whoever summed them
+ * to C, by way of shared memory.
  *
- * The stages are no longer needed then. So C is written along its columns, whatever the mainloop's owners look like, and its type (half_c.cuh) is
- * asked for in one small loop. Left to the mainloop: to put each of its sums where sum_at() says. */
+ * The stages are no longer needed then. So C is written along its columns, whatever the mainloop's
+ * owners look like, and its type (half_c.cuh) is asked for in one small loop. Left to the mainloop:
+ * to put each of its sums where sum_at() says. */
 #ifndef WS_CUDA_STORE_TILE16_CUH
 #define WS_CUDA_STORE_TILE16_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -9,8 +11,8 @@
 namespace ws {
 
 template <class Config> struct store_tile16 {
-  /* Column n of the item in shared memory. 8 beyond a multiple of 32 floats: the four columns that half a warp writes at a time, 8 floats
-   * each, are in different banks. */
+  /* Column n of the item in shared memory. 8 beyond a multiple of 32 floats: the four columns that
+   * half a warp writes at a time, 8 floats each, are in different banks. */
   static constexpr int pitch = Config::bm + 8;
   static_assert(Config::bm % 32 == 0, "see the banks");
   static_assert(pitch * Config::item_n * int(sizeof(float)) <= Config::shared_bytes, "the sums find room");
@@ -18,8 +20,8 @@ template <class Config> struct store_tile16 {
   /* Element (m, n) of the item. */
   static __device__ __forceinline__ float *sum_at(float *sums, int m, int n) { return sums + n * pitch + m; }
 
-  /* Some rows of the item, from i_begin up to n_i, WIDTH neighbours to a thread, in n_j columns. Loads of some columns are under way at
-   * once. */
+  /* Some rows of the item, from i_begin up to n_i, WIDTH neighbours to a thread, in n_j columns.
+   * Loads of some columns are under way at once. */
   template <int WIDTH, class Output>
   static __device__ __forceinline__ void finish_rows(const Output &out, const float *sums, int i_begin, int n_i, int n_j) {
     using vector = sum_vector<Config>;
@@ -68,7 +70,8 @@ template <class Config> struct store_tile16 {
     }
   }
 
-  /* n_m x n_n elements of the item exist. put(sums): puts those of the calling thread where sum_at() says. */
+  /* n_m x n_n elements of the item exist. put(sums): puts those of the calling thread where
+   * sum_at() says. */
   template <class Output, class Put>
   static __device__ __forceinline__ void finish(const Output &out, void *shared, int64_t n_m, int64_t n_n, Put put) {
     constexpr int length = sum_vector<Config>::length;

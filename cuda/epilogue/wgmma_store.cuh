@@ -1,9 +1,12 @@
-/* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, then the steps of the epilogue, rounded once to C's type.
+/* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, then the steps of
+ * the epilogue, rounded once to C's type.
  *
- * A warpgroup holds pieces of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32 / 4, q = t % 4, has in
- * sums[piece][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q + r.
- * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by TMA where it may write, else by lines, a warp one of its 16
- * columns after the other. Floats, and items of fewer rows, go to C from where they are. */
+ * A warpgroup holds atoms of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32
+ * / 4, q = t % 4, has in sums[atom][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
+ * r.
+ * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by TMA where it may write, else
+ * by lines, a warp one of its 16 columns after the other. Floats, and items of fewer rows, go to C
+ * from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include "cuda/epilogue/activations.cuh"
@@ -14,11 +17,12 @@
 namespace ws {
 
 template <class Config> struct wgmma_store {
-  static constexpr int n_sums = Config::bm / 2, pieces = Config::pieces;
-  /* What is read and computed for C is in registers beside the sums: so many rows of a piece at a time. */
+  static constexpr int n_sums = Config::bm / 2, n_atoms = Config::n_atoms;
+  /* What is read and computed for C is in registers beside the sums: so many rows of an atom at a
+   * time. */
   static constexpr int rows = Config::bm < 32 ? Config::bm : 32;
   static constexpr int n_own = rows / 2; /* elements of a thread */
-  static constexpr bool has_pieces = Config::bm % 64 == 0;
+  static constexpr bool has_boxes = Config::bm % 64 == 0;
   const ws_wgmma_args &args;
 
   /* Asks the L2 for what will be read: columns from n on, rows from m on. */
@@ -29,7 +33,8 @@ template <class Config> struct wgmma_store {
       prefetch_like_c(args.epilogue.residual, args.epilogue.ld_residual, args.epilogue.stride_residual, m, n, batch);
   }
 
-  /* The bias of the item's rows, or of the warpgroup's columns: asked for before the sums are made, in shared memory afterwards. */
+  /* The bias of the item's rows, or of the warpgroup's columns: asked for before the sums are made,
+   * in shared memory afterwards. */
   struct bias_bits {
     uint32_t bits[2]; /* numbers t and t + 128 */
   };
@@ -64,13 +69,14 @@ template <class Config> struct wgmma_store {
     }
   }
 
-  /* Columns from n on, rows from m on. The warpgroup's shared memory: its bias, n_outputs places; output: which of these is next. */
-  __device__ __forceinline__ void operator()(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
+  /* Columns from n on, rows from m on. The warpgroup's shared memory: its bias, n_outputs places;
+   * output: which of these is next. */
+  __device__ __forceinline__ void operator()(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
                                              uint32_t places, int &output) const {
-    if constexpr (has_pieces) {
+    if constexpr (has_boxes) {
       if (Config::is_plain || args.type_c != WS_HALF_C_F32) {
         if (!Config::is_plain && !args.is_simple)
-          store_pieces(sums, m, n, batch, bias, places, output);
+          store_atoms(sums, m, n, batch, bias, places, output);
         else if (args.type_c == WS_HALF_C_F16)
           store_simply<f16x2_of>(sums, m, n, batch, bias, places, output);
         else
@@ -94,7 +100,7 @@ private:
   __device__ __forceinline__ void prefetch_like_c(const void *base, int64_t ld, int64_t stride, int m, int n, int batch) const {
     constexpr int line = 64; /* at least so many bytes: one for each 32 rows of 16 bits */
 #pragma unroll
-    for (int p = 0; p < pieces; p++) {
+    for (int p = 0; p < n_atoms; p++) {
       const int j = n + p * 64 + thread() / 2;
       if (j >= args.n) continue;
 #pragma unroll
@@ -103,10 +109,10 @@ private:
     }
   }
 
-  /* ---- Steps ---------------------------------------------------------------------------------------------------------------------- */
+  /* ---- Steps --------------------------------------------------------------------------------- */
 
-  /* The thread's elements of some rows of a piece: x[4a + 2h + r] is of row i + 8a + r, column j + 8h; so many rows and columns exist from
-   * there on. is_whole: all of the warp do. */
+  /* The thread's elements of some rows of an atom: x[4a + 2h + r] is of row i + 8a + r, column j +
+   * 8h; so many rows and columns exist from there on. is_whole: all of the warp do. */
   struct part {
     int i, j, batch, n_i, n_j, s, c;
     bool is_whole;
@@ -201,25 +207,26 @@ private:
     for (int u = 0; u < 8; u++) x[u] = __fmul_rn(is_relu && x[u] < 0 ? 0 : x[u], out_scale);
   }
 
-  /* Sums of one turn, each of so many rows of a piece; the turn is known only when the loop is there, registers have no numbers then. */
-  static __device__ __forceinline__ void pick(const float (&sums)[pieces][n_sums], int turn, float (&x)[n_own]) {
-    constexpr int per_piece = n_sums / n_own;
+  /* Sums of one turn, each of so many rows of an atom; the turn is known only when the loop is
+   * there, registers have no numbers then. */
+  static __device__ __forceinline__ void pick(const float (&sums)[n_atoms][n_sums], int turn, float (&x)[n_own]) {
+    constexpr int per_atom = n_sums / n_own;
 #pragma unroll
-    for (int t = 0; t < pieces * per_piece; t++)
+    for (int t = 0; t < n_atoms * per_atom; t++)
       if (t == turn) {
 #pragma unroll
-        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_piece][t % per_piece * n_own + u];
+        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_atom][t % per_atom * n_own + u];
       }
   }
 
-  /* ---- Out of registers ------------------------------------------------------------------------------------------------------------ */
+  /* ---- Out of registers ---------------------------------------------------------------------- */
 
-  __device__ __forceinline__ void store_from_registers(const float (&sums)[pieces][n_sums], int m, int n, int batch,
+  __device__ __forceinline__ void store_from_registers(const float (&sums)[n_atoms][n_sums], int m, int n, int batch,
                                                        uint32_t bias) const {
-    constexpr int per_piece = Config::bm / rows;
+    constexpr int per_atom = Config::bm / rows;
 #pragma unroll 1
-    for (int turn = 0; turn < pieces * per_piece; turn++) {
-      const part p = part_at(m, turn % per_piece * rows, n, turn / per_piece * 64, batch);
+    for (int turn = 0; turn < n_atoms * per_atom; turn++) {
+      const part p = part_at(m, turn % per_atom * rows, n, turn / per_atom * 64, batch);
       float x[n_own];
       pick(sums, turn, x);
       if (p.n_i <= 0 || p.n_j <= 0) continue;
@@ -239,17 +246,17 @@ private:
     }
   }
 
-  /* ---- By way of shared memory ------------------------------------------------------------------------------------------------------ */
+  /* ---- By way of shared memory --------------------------------------------------------------- */
 
   template <uint32_t packed(float, float)>
-  __device__ __forceinline__ void store_simply(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
+  __device__ __forceinline__ void store_simply(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
                                                uint32_t places, int &output) const {
 #pragma unroll
-    for (int p = 0; p < pieces; p++)
+    for (int p = 0; p < n_atoms; p++)
 #pragma unroll
       for (int s = 0; s < Config::bm / 64; s++) {
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
-        const uint32_t place = begin_piece(places, output);
+        const uint32_t place = begin_box(places, output);
 #pragma unroll
         for (int q = 0; q < 4; q++) { /* 16 rows */
           float x[8];
@@ -259,34 +266,34 @@ private:
             if (args.epilogue.is_any) take_simple_steps(bias, s * 64 + q * 16, p * 64, x);
           put_packed<packed>(place, q, x);
         }
-        end_piece(place, m + s * 64, n + p * 64, batch);
+        end_box(place, m + s * 64, n + p * 64, batch);
       }
   }
 
-  __device__ __forceinline__ void store_pieces(const float (&sums)[pieces][n_sums], int m, int n, int batch, uint32_t bias,
-                                               uint32_t places, int &output) const {
-    constexpr int per_piece = Config::bm / 64, turns = 64 / rows;
+  __device__ __forceinline__ void store_atoms(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
+                                              uint32_t places, int &output) const {
+    constexpr int per_atom = Config::bm / 64, turns = 64 / rows;
 #pragma unroll 1
-    for (int piece = 0; piece < pieces * per_piece; piece++) {
-      const int i = m + piece % per_piece * 64, j = n + piece / per_piece * 64;
+    for (int atom = 0; atom < n_atoms * per_atom; atom++) {
+      const int i = m + atom % per_atom * 64, j = n + atom / per_atom * 64;
       if (i >= args.m || j >= args.n) continue;
-      const uint32_t place = begin_piece(places, output);
+      const uint32_t place = begin_box(places, output);
 #pragma unroll 1
       for (int turn = 0; turn < turns; turn++) {
-        const part p = part_at(m, piece % per_piece * 64 + turn * rows, n, piece / per_piece * 64, batch);
+        const part p = part_at(m, atom % per_atom * 64 + turn * rows, n, atom / per_atom * 64, batch);
         float x[n_own];
-        pick(sums, piece * turns + turn, x);
+        pick(sums, atom * turns + turn, x);
         if (p.n_i > 0 && p.n_j > 0) finish(p, bias, x);
         __syncwarp();
         put(place, turn * (rows / 16), x);
       }
-      end_piece(place, i, j, batch);
+      end_box(place, i, j, batch);
     }
   }
 
-  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes, swizzled as TMA wants it; a warp has
-   * 16 of them. */
-  __device__ __forceinline__ uint32_t begin_piece(uint32_t places, int &output) const {
+  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes,
+   * swizzled as TMA wants it; a warp has 16 of them. */
+  __device__ __forceinline__ uint32_t begin_box(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
     if (args.c_by_map) {
@@ -298,7 +305,7 @@ private:
     return place;
   }
 
-  __device__ __forceinline__ void end_piece(uint32_t place, int m, int n, int batch) const {
+  __device__ __forceinline__ void end_box(uint32_t place, int m, int n, int batch) const {
     if (args.c_by_map) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
@@ -312,7 +319,7 @@ private:
     }
   }
 
-  /* Rows of the piece, from 16 first on. */
+  /* Rows of the atom, from 16 first on. */
   template <int COUNT> __device__ __forceinline__ void put(uint32_t place, int first, const float (&x)[COUNT]) const {
     if (args.type_c == WS_HALF_C_F16)
       put_packed<f16x2_of>(place, first, x);
@@ -323,7 +330,8 @@ private:
   template <uint32_t packed(float, float), int COUNT>
   __device__ __forceinline__ void put_packed(uint32_t place, int first, const float (&x)[COUNT]) const {
     const int lane = thread() % 32;
-    const uint32_t line = uint32_t(thread() / 32 * 16 + lane % 16); /* of those whose address this lane gives */
+    /* of those whose address this lane gives */
+    const uint32_t line = uint32_t(thread() / 32 * 16 + lane % 16);
 #pragma unroll
     for (int s = 0; s < COUNT / 8; s++) {
       const float *d = &x[s * 8];
@@ -332,7 +340,7 @@ private:
     }
   }
 
-  /* The warp's lines of a piece, a few at once. */
+  /* The warp's lines of an atom, a few at once. */
   __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
     constexpr int at_once = 4;
     const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
@@ -352,7 +360,8 @@ private:
     }
   }
 
-  /* Rows 2 lane and the next are in `two`; pairs are written where they are aligned, else each with its neighbour's. */
+  /* Rows 2 lane and the next are in `two`; pairs are written where they are aligned, else each with
+   * its neighbour's. */
   static __device__ __forceinline__ void store_line(uint16_t *column, uint32_t two, int n_rows) {
     const int lane = int(threadIdx.x) % 32, is_odd = int(reinterpret_cast<uintptr_t>(column) >> 1 & 1), row = 2 * lane - is_odd;
     const uint32_t before = __shfl_up_sync(~0u, two, 1), pair = is_odd ? __byte_perm(before, two, 0x5432) : two;

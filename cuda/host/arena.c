@@ -1,5 +1,6 @@
-/* arena.c - where tuning measures products on a GPU: operands of its own in device memory, times by events, and the candidates for a
- * product. Unlike calls on matrices it initialises the driver, allocates and waits. */
+/* arena.c - where tuning measures products on a GPU: operands of its own in device memory, times by
+ * events, and the candidates for a product. Unlike calls on matrices it initialises the driver,
+ * allocates and waits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static wsgemm_status checked(ws_arena *arena, const char *what, CUresult result)
   return ws_fail_cuda(arena->h, what, result);
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static wsgemm_status launch(ws_arena *arena, int which, const char *name, ws_arena_args *args) {
   enum { N_THREADS = 256, BLOCKS_PER_SM = 8 };
@@ -82,7 +83,8 @@ static wsgemm_status open_device(ws_arena *arena) {
   ws_driver_note_use();
   own->device = ws_device_enter(arena->h, arena->device, NULL, &own->is_pushed, &status);
   if (!own->device) return status;
-  own->capture = CU_STREAM_CAPTURE_MODE_RELAXED; /* what is allocated here is none of the captures' of other streams */
+  /* what is allocated here is none of the captures' of other streams */
+  own->capture = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result = ws_cuda.cuThreadExchangeStreamCaptureMode(&own->capture);
   if (result != CUDA_SUCCESS) return checked(arena, "capture mode", result);
   own->is_open = true;
@@ -96,7 +98,8 @@ static wsgemm_status open_device(ws_arena *arena) {
 }
 
 static wsgemm_status open_arena(ws_arena *arena) {
-  enum { CACHES = 4 }; /* so that the launches of a run are on their way before the device is done with it */
+  /* so that the launches of a run are on their way before the device is done with it */
+  enum { CACHES = 4 };
   ws_problem *p = &arena->problem;
   cuda_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
@@ -132,7 +135,7 @@ static void close_arena(ws_arena *arena) {
   free(own);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 /* The plan that the problem's own call would make. */
 static wsgemm_status plan_of(ws_arena *arena, const ws_tuning *tuning, ws_problem *p, ws_gpu_plan *plan) {
@@ -197,7 +200,7 @@ static wsgemm_status differs(ws_arena *arena, bool *answer) {
   return status;
 }
 
-/* ---- candidates ----------------------------------------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 typedef struct listing {
   const ws_gpu_plan *plan;
@@ -207,17 +210,19 @@ typedef struct listing {
   int n;
 } listing;
 
-/* A round of as many items as the device has at once reads a swizzle group of `order` rows of tiles and
- * as many columns as it takes, once. */
+/* A round of as many items as the device has at once reads a swizzle group of `order` rows of tiles
+ * and as many columns as it takes, once. */
 static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const ws_tile_grid *grid) {
-  const double memory_bytes_per_us = 4e6, element = ws_types[row->type].bytes; /* H200: 4.0 of 4.8 TB/s */
+  /* H200: 4.0 of 4.8 TB/s */
+  const double memory_bytes_per_us = 4e6, element = ws_types[row->type].bytes;
   const double items = (double)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const double n_rows = (double)ws_min(grid->swizzle, grid->n_rows), columns = ceil(items / n_rows);
   const double of_round = (n_rows * row->bm + ws_min((int64_t)columns * grid->coarse, grid->n_cols) * (double)row->bn) * element;
   return of_round * ceil((double)ws_tile_items(grid) / items) / memory_bytes_per_us;
 }
 
-/* Time in us: the rows' own, or that of the memory, if that takes longer; what is not built in is tried after what is. */
+/* Time in us: the rows' own, or that of the memory, if that takes longer; what is not built in is
+ * tried after what is. */
 static double model_of(const listing *l, const ws_tuning *t) {
   const ws_cuda_row *row = ws_cuda_row_at(t->row - 1);
   ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_splits);
@@ -239,8 +244,9 @@ static void add(listing *l, const ws_tuning *t) {
   c->model = model_of(l, t);
 }
 
-/* Of a row: in which order items come, and who works on them; each with the other as it is built in, where they are of any consequence. Not
- * FIXED_BLOCKS: a search on an idle device does not see what it costs where SMs are held by others. */
+/* Of a row: in which order items come, and who works on them; each with the other as it is built
+ * in, where they are of any consequence. Not FIXED_BLOCKS: a search on an idle device does not see
+ * what it costs where SMs are held by others. */
 static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   static const int orders[] = {1, 2, 4, 6, 12, 16, 32}, quanta[] = {4, 16};
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);

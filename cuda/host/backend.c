@@ -20,7 +20,7 @@ bool ws_cuda_start(void) {
   return ws_cuda.is_loaded;
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* The chunks of a product share memory for their operands, used by one chunk after the other, as
  * the stream keeps their order. */
@@ -106,7 +106,7 @@ wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device)
   return on_device(call, device, run_gemm, &here);
 }
 
-/* ---- packed operands ------------------------------------------------------------------------------------------------------------- */
+/* ---- packed operands ------------------------------------------------------------------------- */
 
 static wsgemm_status run_packing(ws_executor *x, const void *what) {
   ws_launch_list list;
@@ -135,7 +135,7 @@ bool ws_cuda_is_on(const void *memory, int device) {
   return !l.unknown && l.is_device && l.device == device;
 }
 
-/* ---- workspace --------------------------------------------------------------------------------------------------------------- */
+/* ---- workspace ------------------------------------------------------------------------------- */
 
 wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
@@ -170,7 +170,7 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes
   return WSGEMM_SUCCESS;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_ordinal, ws_text *t) {
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;

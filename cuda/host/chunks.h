@@ -1,5 +1,5 @@
-/* chunks.h - products whose operands are worked into another form first: split into chunks of C whose
- * operands, in that form, fit into the memory there is. No sum is split, so its bits do not
+/* chunks.h - products whose operands are worked into another form first: split into chunks of C
+ * whose operands, in that form, fit into the memory there is. No sum is split, so its bits do not
  * depend on that. */
 #ifndef WS_CUDA_CHUNKS_H
 #define WS_CUDA_CHUNKS_H

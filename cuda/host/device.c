@@ -1,5 +1,6 @@
-/* device.c - devices, the contexts on them, and the kernels there. What is made never changes. Each device has a lock, and each context:
- * whoever holds one may have to wait for that device, and for no other. */
+/* device.c - devices, the contexts on them, and the kernels there. What is made never changes. Each
+ * device has a lock, and each context: whoever holds one may have to wait for that device, and for
+ * no other. */
 #include "cuda/host/device.h"
 
 #include <pthread.h>
@@ -50,10 +51,10 @@ wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device
                  device->ordinal, device->name, device->cc / 10, device->cc % 10);
 }
 
-/* ---- records ---------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* Of a context. Images are loaded for each anew: no library outlives the context that it was made in, and no two contexts, whatever they have
- * in common, share a variable. */
+/* Of a context. Images are loaded for each anew: no library outlives the context that it was made
+ * in, and no two contexts, whatever they have in common, share a variable. */
 typedef struct context_record {
   ws_device device;
   CUcontext handle;      /* of those that there are no two have one handle, */
@@ -74,7 +75,8 @@ typedef struct device_record {
   _Atomic bool is_ready;
   CUdevice handle;
   _Atomic(CUcontext) primary;
-  _Atomic(context_record *) contexts; /* the last first; those that are no more stay, as graphs may still give back to them */
+  /* the last first; those that are no more stay, as graphs may still give back to them */
+  _Atomic(context_record *) contexts;
 } device_record;
 
 static device_record devices[WS_MAX_DEVICES];
@@ -131,9 +133,10 @@ const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *sta
   return NULL;
 }
 
-/* ---- contexts --------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
-static context_record *record_of(ws_device *device) { return (context_record *)device; } /* its first member */
+/* its first member */
+static context_record *record_of(ws_device *device) { return (context_record *)device; }
 
 ws_lending *ws_device_lending(ws_device *device) { return &record_of(device)->lending; }
 
@@ -167,7 +170,8 @@ static context_record *context_of(device_record *r, CUcontext handle, unsigned l
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->lending.lock, NULL);
     pthread_cond_init(&c->lending.released, NULL);
-    atomic_store_explicit(&r->contexts, c, memory_order_release); /* pairs with the acquire in find_context */
+    /* pairs with the acquire in find_context */
+    atomic_store_explicit(&r->contexts, c, memory_order_release);
   }
   pthread_mutex_unlock(&r->lock);
   return c;
@@ -175,7 +179,8 @@ static context_record *context_of(device_record *r, CUcontext handle, unsigned l
 
 static bool is_gone(CUresult result) { return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT; }
 
-/* After a reset of the device (cudaDeviceReset) its primary context is there again when it is retained again. */
+/* After a reset of the device (cudaDeviceReset) its primary context is there again when it is
+ * retained again. */
 static CUresult push_primary(device_record *r, CUcontext *pushed, unsigned long long *id) {
   CUcontext primary = atomic_load_explicit(&r->primary, memory_order_relaxed), popped;
   for (bool is_again = false;; is_again = true) {
@@ -200,7 +205,8 @@ static CUcontext context_of_stream(CUstream stream) {
   return ws_cuda.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Makes the stream's context current, unless it is already. *is_foreign: it is of another device. */
+/* Makes the stream's context current, unless it is already. *is_foreign: it is of another
+ * device. */
 static bool push_context_of(CUstream stream, int ordinal, bool is_current_others, CUcontext *current, bool *is_foreign) {
   CUcontext popped;
   CUdevice device;
@@ -251,10 +257,11 @@ void ws_device_leave(bool is_pushed) {
   if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Images, kernels and variables are looked for with the context's lock. That may happen while a stream of this thread is being captured, and what
- * is found may have to be loaded first; the relaxed mode lets it, and touches no stream. */
+/* Images, kernels and variables are looked for with the context's lock. That may happen while a
+ * stream of this thread is being captured, and what is found may have to be loaded first; the
+ * relaxed mode lets it, and touches no stream. */
 typedef struct look_up_mode {
   CUresult result;          /* whether the thread is in the relaxed mode */
   CUstreamCaptureMode mode; /* in which it was before */
@@ -284,7 +291,8 @@ static CUresult find_kernel(context_record *r, int image_idx, const char *name, 
   return result == CUDA_SUCCESS ? ws_cuda.cuLibraryGetKernel(kernel, r->library[image_idx], name) : result;
 }
 
-/* A split product may need more, but where the device has not as much, it is one of the smaller rows that runs so. */
+/* A split product may need more, but where the device has not as much, it is one of the smaller
+ * rows that runs so. */
 static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row *row, ws_entry entry) {
   const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   const int bytes = row->shared_bytes;
@@ -316,15 +324,16 @@ static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
                                                                  (size_t)row->shared_bytes);
   if (!result && found->blocks_per_sm < 1) result = CUDA_ERROR_NOT_SUPPORTED;
   if (result) return result;
-  /* As much shared memory as there is: else a launch may find an SM set up for the kernel before it, with room for fewer
-   * blocks. A hint; nothing is lost if it is refused. */
+  /* As much shared memory as there is: else a launch may find an SM set up for the kernel before
+   * it, with room for fewer blocks. A hint; nothing is lost if it is refused. */
   ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED, kernel,
                                device);
   found->kernel = kernel;
   return result;
 }
 
-/* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the next call. */
+/* What a device lacks, it lacks for ever; any other failure (out of memory) is tried again by the
+ * next call. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result) {
   context_record *r = record_of(device);
   *result = CUDA_SUCCESS;
@@ -362,7 +371,8 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) 
     look_up_mode before = begin_look_up(r);
     *result = before.result;
     if (!*result && !r->plain[which]) *result = find_plain(r, which);
-    /* Loads it now: at its first launch, which may come after others have written to C, there might be no room for it. */
+    /* Loads it now: at its first launch, which may come after others have written to C, there might
+     * be no room for it. */
     CUfunction function;
     if (*result == CUDA_SUCCESS) *result = ws_cuda.cuKernelGetFunction(&function, r->plain[which]);
     if (*result == CUDA_SUCCESS) atomic_store_explicit(&r->plain_is_looked_up[which], true, memory_order_release);
@@ -371,7 +381,7 @@ CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) 
   return *result == CUDA_SUCCESS ? r->plain[which] : NULL;
 }
 
-/* ---- variables -------------------------------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at) {
   context_record *r = record_of(device);

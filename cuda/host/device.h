@@ -1,5 +1,6 @@
-/* device.h - what the library keeps for each GPU, its limits, and for each context on it: its kernels, and what is lent to calls (lending.h).
- * All of it is made on first need, kept to the end of the process, and read without a lock afterwards. */
+/* device.h - what the library keeps for each GPU, its limits, and for each context on it: its
+ * kernels, and what is lent to calls (lending.h). All of it is made on first need, kept to the end
+ * of the process, and read without a lock afterwards. */
 #ifndef WS_CUDA_DEVICE_H
 #define WS_CUDA_DEVICE_H
 #include <stdint.h>
@@ -16,8 +17,9 @@ typedef enum ws_row_kind {
   WS_ROW_SLICED  /* the same of floats split into slices of 16 bits */
 } ws_row_kind;
 
-/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They are compiled for one compute capability
- * alone (10 * major + minor), the others from the least one on. */
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They
+ * are compiled for one compute capability alone (10 * major + minor), the others from the least one
+ * on. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
 enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
@@ -27,7 +29,8 @@ typedef struct ws_cuda_row {
   wsgemm_type type;
   int bm, bn, bk, coarse, stages;
   int n_threads, shared_bytes, blocks; /* blocks: of an SM */
-  int total_bytes;                     /* of shared memory besides, for a split product without memory for its sums */
+  /* of shared memory besides, for a split product without memory for its sums */
+  int total_bytes;
   ws_row_kind kind;
   bool is_fma;        /* IEEE multiply-adds: what half precision is multiplied by under PEDANTIC */
   int cluster;        /* blocks that work together, each on an item of its own */
@@ -42,8 +45,8 @@ typedef struct ws_cuda_row {
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
-/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0), split products, and these
- * by Cluster Launch Control where they have no sums. */
+/* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
+ * split products, and these by Cluster Launch Control where they have no sums. */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,
   WS_ENTRY_CLC,
@@ -62,22 +65,25 @@ typedef struct ws_device_kernel {
 
 struct ws_device {
   int ordinal, n_sms, cc; /* cc: 10 * major + minor */
-  bool has_pools;         /* memory in the order of a stream (cuMemAllocAsync), so also by nodes of a graph */
+  /* memory in the order of a stream (cuMemAllocAsync), so also by nodes of a graph */
+  bool has_pools;
   char name[64];
 };
 
 /* Once, before all else. */
 void ws_device_init(void);
 
-/* What is known of a device in any context; the driver is asked on the first call. On failure NULL, with the status and its words recorded. */
+/* What is known of a device in any context; the driver is asked on the first call. On failure NULL,
+ * with the status and its words recorded. */
 const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *status);
 
 /* The device of the thread's context; -1: it has none. */
 int ws_device_current(void);
 
-/* The device in the context of the stream, if it says which (NULL, and streams of green contexts do not), else in the thread's, if that is
- * one of its own, else in its primary one; it is current until ws_device_leave. Contexts are told apart by their ids, as later ones may get
- * their handles and addresses. On failure NULL, likewise, and nothing is to be left. */
+/* The device in the context of the stream, if it says which (NULL, and streams of green contexts do
+ * not), else in the thread's, if that is one of its own, else in its primary one; it is current
+ * until ws_device_leave. Contexts are told apart by their ids, as later ones may get their handles
+ * and addresses. On failure NULL, likewise, and nothing is to be left. */
 ws_device *ws_device_enter(wsgemm_handle *h, int ordinal, CUstream stream, bool *is_pushed, wsgemm_status *status);
 void ws_device_leave(bool is_pushed);
 
@@ -85,8 +91,9 @@ void ws_device_leave(bool is_pushed);
 
 /* An entry point of a row, loaded on the first call. NULL: there is none, for the given reason. */
 const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_entry entry, CUresult *result);
-/* Kernels that are no rows: X(enumerator, its entry point's name, image). Those that there are several of stand by type (of C: scale C by beta
- * and the epilogue; sums of columns, of real types), or by the number of slices, of floats, then of complex numbers. */
+/* Kernels that are no rows: X(enumerator, its entry point's name, image). Those that there are
+ * several of stand by type (of C: scale C by beta and the epilogue; sums of columns, of real
+ * types), or by the number of slices, of floats, then of complex numbers. */
 #define WS_PLAIN_KERNELS(X)                     \
   X(SCALE, "sscale", ELEMENTWISE)               \
   X(SCALE_D, "dscale", ELEMENTWISE)             \
@@ -121,21 +128,25 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
-CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result); /* WS_KERNEL_SCALE + type */
+/* WS_KERNEL_SCALE + type */
+CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 
 /* Where a variable of an image is. */
 CUresult ws_device_global(ws_device *device, int image_idx, const char *name, void **at);
-/* Whether the reason of a failure is the device, which has no such kernel or image and never will; else the same may work later. */
+/* Whether the reason of a failure is the device, which has no such kernel or image and never will;
+ * else the same may work later. */
 bool ws_device_lacks(CUresult result);
 ws_lending *ws_device_lending(ws_device *device);
 
-/* How many rows and columns products of slices have left to the fallback so far in the context that ws_device_enter would
- * enter, 0 if the library has not used the device; waits for its default stream. */
+/* How many rows and columns products of slices have left to the fallback so far in the context that
+ * ws_device_enter would enter, 0 if the library has not used the device; waits for its default
+ * stream. */
 wsgemm_status ws_device_fallback_count(wsgemm_handle *h, int ordinal, uint64_t *n_fallback);
 
-/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was lost by fork()); ALLOC_FAILED: the device is
- * full; else DEVICE_ERROR. */
+/* Records a failed call of the driver, with the error's name. NO_DEVICE (also where the driver was
+ * lost by fork()); ALLOC_FAILED: the device is full; else DEVICE_ERROR. */
 wsgemm_status ws_fail_cuda(wsgemm_handle *h, const char *what, CUresult result);
-/* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and never will. */
+/* The same of a kernel that is not to be had: ARCH_MISMATCH if the device has none of this name and
+ * never will. */
 wsgemm_status ws_fail_kernel(wsgemm_handle *h, const char *name, const ws_device *device, CUresult result);
 #endif

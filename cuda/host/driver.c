@@ -44,8 +44,9 @@ void ws_driver_forked(void) {
   atomic_store_explicit(&may_be_inherited, true, memory_order_relaxed);
 }
 
-/* Whether all that ever ran in this process's memory ran in this process: the kernel's flag PF_FORKNOEXEC (proc(5), stat) is set from fork to
- * exec. No flags at all, which other systems show that imitate Linux, say nothing. */
+/* Whether all that ever ran in this process's memory ran in this process: the kernel's flag
+ * PF_FORKNOEXEC (proc(5), stat) is set from fork to exec. No flags at all, which other systems show
+ * that imitate Linux, say nothing. */
 static bool has_begun_by_exec(void) {
   const unsigned long fork_no_exec = 0x40;
   char text[512];
@@ -60,8 +61,9 @@ static bool has_begun_by_exec(void) {
   return flags != 0 && (flags & fork_no_exec) == 0;
 }
 
-/* rt_sigprocmask copies the new mask in before it looks at `how`: with a `how` that does not exist it answers EFAULT or EINVAL, and
- * changes nothing. The mask is aligned down, so that it lies in the pointer's page. */
+/* rt_sigprocmask copies the new mask in before it looks at `how`: with a `how` that does not exist
+ * it answers EFAULT or EINVAL, and changes nothing. The mask is aligned down, so that it lies in
+ * the pointer's page. */
 bool ws_is_readable(const void *pointer) {
   enum { NO_SUCH_HOW = -1, MASK_BYTES = 8 };
   const int errno_before = errno;
@@ -72,7 +74,8 @@ bool ws_is_readable(const void *pointer) {
   return !is_bad;
 }
 
-/* The first that is missing; NULL: none. ISO C has no cast from an object pointer to a function pointer; their bytes are copied. */
+/* The first that is missing; NULL: none. ISO C has no cast from an object pointer to a function
+ * pointer; their bytes are copied. */
 static const char *load(get_proc_address get, const entry *wanted, size_t n_wanted) {
   const char *missing = NULL;
   for (size_t i = 0; i < n_wanted; i++) {
@@ -90,7 +93,8 @@ static _Atomic(void *) found_symbol; /* NULL: no driver, or one too old for it *
 
 void ws_driver_find(void) {
   if (atomic_load(&is_found)) return;
-  void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays open, for each thread that asks */
+  /* stays open, for each thread that asks */
+  void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return;
   atomic_store(&found_symbol, dlsym(library, "cuGetProcAddress_v2"));
   atomic_store(&is_found, true);

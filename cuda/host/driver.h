@@ -1,8 +1,10 @@
-/* driver.h - the CUDA driver, found at run time: the table of its entry points that this library calls, and what state it is in.
+/* driver.h - the CUDA driver, found at run time: the table of its entry points that this library
+ * calls, and what state it is in.
  *
- * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist before somebody in the process has done
- * so, and until then every pointer is host memory. Nor does it survive a fork: the child of a process that used it calls none of it.
- * Tuning (arena.c) does initialise; so does the command `wsgemm`, which has a table of its own (src/cli/gpu.c). */
+ * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist
+ * before somebody in the process has done so, and until then every pointer is host memory. Nor does
+ * it survive a fork: the child of a process that used it calls none of it. Tuning (arena.c) does
+ * initialise; so does the command `wsgemm`, which has a table of its own (src/cli/gpu.c). */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
@@ -53,7 +55,8 @@
   X(cuMemAllocAsync, 11020)           \
   X(cuMemFreeAsync, 11020)
 
-/* What calls on matrices have no business with: for tuning, and for the command, which has a copy of driver.c of its own. */
+/* What calls on matrices have no business with: for tuning, and for the command, which has a copy
+ * of driver.c of its own. */
 #define WS_DRIVER_TOOL_ENTRIES(X) \
   X(cuInit, 2000)                 \
   X(cuDeviceGetCount, 2000)       \
@@ -81,23 +84,27 @@ typedef struct ws_driver {
 extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 
 /* Looks for libcuda.so.1, without initialising it. Takes the loader's lock, so the caller may hold
- * none that a fork takes: a constructor, which runs with the loader's lock, may fork. By any thread,
- * any number of times. */
+ * none that a fork takes: a constructor, which runs with the loader's lock, may fork. By any
+ * thread, any number of times. */
 void ws_driver_find(void);
 /* Asks what was found for its entry points. Once, after it. */
 void ws_driver_load(void);
-/* The entry points of the tools, after it. The name of one that is missing of all, NULL: none. By any thread, any number of times. */
+/* The entry points of the tools, after it. The name of one that is missing of all, NULL: none. By
+ * any thread, any number of times. */
 const char *ws_driver_load_tools(void);
 
-/* To be told once the driver has answered something: somebody has initialised it, so a child forked from now on has lost it. */
+/* To be told once the driver has answered something: somebody has initialised it, so a child forked
+ * from now on has lost it. */
 void ws_driver_note_use(void);
 void ws_driver_forked(void); /* to be told in that child */
 bool ws_driver_is_lost(void);
 
-/* Whether this process may be the child of one that used the driver before this library was asked for anything: there the driver says that
- * nobody has initialised it, and yet pointers to device memory may have come along. */
+/* Whether this process may be the child of one that used the driver before this library was asked
+ * for anything: there the driver says that nobody has initialised it, and yet pointers to device
+ * memory may have come along. */
 bool ws_driver_may_be_inherited(void);
 
-/* Whether this process can read the memory itself: what is left to ask of a pointer when the driver cannot be asked. */
+/* Whether this process can read the memory itself: what is left to ask of a pointer when the driver
+ * cannot be asked. */
 bool ws_is_readable(const void *pointer);
 #endif

@@ -25,7 +25,7 @@ wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status st
   return status;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* NULL: it lies on another device. Held, as another thread's call may use it on the same stream. */
 static char *find_workspace(ws_executor *x) {
@@ -68,7 +68,7 @@ static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "partial sums", result);
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static CUresult launch(ws_executor *x, const ws_launch *l) {
   const CUresult result = ws_launch_make(l, x->stream);

@@ -12,7 +12,8 @@ typedef struct ws_executor {
   CUstream stream;
   ws_caller_workspace workspace;
   ws_loan loan;
-  int64_t n_taken;  /* the first bytes of the workspace, which launches that need sums must leave alone */
+  /* the first bytes of the workspace, which launches that need sums must leave alone */
+  int64_t n_taken;
   bool has_written; /* a launch that writes C has been made */
 } ws_executor;
 
@@ -24,8 +25,9 @@ wsgemm_status ws_executor_close(ws_executor *x, bool is_pushed, wsgemm_status st
 /* Memory for copies: the caller's workspace, or of the library's own at least need->least bytes. */
 wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, char **memory, int64_t *bytes);
 
-/* To the first that fails, or for which there are no sums (list->lacks_sums). What the list needs is
- * there before its first launch, and later lists of the call need no more; so ALLOC_FAILED tells
- * that nothing has been launched that writes C: a launch that fails after that is a DEVICE_ERROR. */
+/* To the first that fails, or for which there are no sums (list->lacks_sums). What the list needs
+ * is there before its first launch, and later lists of the call need no more; so ALLOC_FAILED tells
+ * that nothing has been launched that writes C: a launch that fails after that is a
+ * DEVICE_ERROR. */
 wsgemm_status ws_execute(ws_executor *x, ws_launch_list *list);
 #endif

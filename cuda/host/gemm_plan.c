@@ -129,7 +129,7 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
   return status ? status : find_last_kernels(call->h, device, plan);
 }
 
-/* ---- workspace ------------------------------------------------------------------------------------------------------------------ */
+/* ---- workspace ------------------------------------------------------------------------------- */
 
 double ws_gpu_operand_bytes(const ws_call *call, const ws_problem *p, ws_row_kind kind, int n_slices, const ws_device *device) {
   double of_a, of_b;

@@ -18,7 +18,8 @@ typedef enum ws_begin { WS_BEGIN_STREAM_ORDERED, WS_BEGIN_COOPERATIVE, WS_BEGIN_
 typedef struct ws_stealing {
   bool is_wanted;
   uint32_t quantum;
-  int64_t n_resident, n_blocks; /* n_resident: workers (blocks, or clusters) that the device has room for */
+  /* n_resident: workers (blocks, or clusters) that the device has room for */
+  int64_t n_resident, n_blocks;
 } ws_stealing;
 
 typedef struct ws_launch {
@@ -46,7 +47,8 @@ typedef struct ws_launch {
 enum { WS_MOST_LAUNCHES = 8 };
 typedef struct ws_launch_list {
   int n;
-  bool lacks_sums; /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
+  /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
+  bool lacks_sums;
   ws_launch entry[WS_MOST_LAUNCHES];
 } ws_launch_list;
 /* One more, as it is given; its arguments are the caller's to fill in. */

@@ -4,7 +4,7 @@
 #include "cuda/host/device.h"
 #include "cuda/host/image.h"
 
-/* ---- what is held ---------------------------------------------------------------------------------------------------------------- */
+/* ---- what is held ---------------------------------------------------------------------------- */
 
 static bool is_held(const ws_lending *lending, const ws_loan *loan) {
   for (const ws_loan *l = lending->holders; l; l = l->next_holder)
@@ -46,8 +46,8 @@ static bool record_end(const ws_lent *lent, CUstream stream) {
 }
 
 /* Each call has recorded its own launches before it is counted out here, so without users the event
- * stands after all of them that are not over; unless one could not be recorded: then only a call that came after it,
- * alone, tells. */
+ * stands after all of them that are not over; unless one could not be recorded: then only a call
+ * that came after it, alone, tells. */
 static void count_out(ws_lent *lent, bool is_recorded) {
   lent->is_unknown = !is_recorded || (lent->is_unknown && lent->is_shared);
   if (--lent->n_users == 0) lent->is_shared = false;
@@ -76,13 +76,14 @@ static CUresult identify(ws_loan *loan) {
   if (!result && capturing == CU_STREAM_CAPTURE_STATUS_NONE) result = ws_cuda.cuStreamGetId(loan->stream, &id);
   if (result != CUDA_SUCCESS) return result;
   loan->is_captured = capturing != CU_STREAM_CAPTURE_STATUS_NONE;
-  if (capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE) loan->graph = NULL; /* a capture that has failed has none */
+  /* a capture that has failed has none */
+  if (capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE) loan->graph = NULL;
   loan->stream_id = id;
   loan->is_known = true;
   return CUDA_SUCCESS;
 }
 
-/* ---- what is passed on ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is passed on ----------------------------------------------------------------------- */
 
 /* Whether the last call with it has ended. While another thread captures, only the relaxed mode
  * lets that be asked. */
@@ -114,7 +115,7 @@ static CUresult take_with_wait(ws_lent *lent, ws_loan *loan) {
   return result == CUDA_SUCCESS ? take(lent, loan) : result;
 }
 
-/* ---- what is captured ----------------------------------------------------------------------------------------------------------- */
+/* ---- what is captured ------------------------------------------------------------------------ */
 
 /* Called by the driver's own thread, which must not wait: so without the lock. Release: pairs with
  * the acquire in free_ended. */
@@ -148,7 +149,7 @@ static bool keep_for_graph(ws_lent_state *s, ws_loan *loan, CUresult *result) {
   return false;
 }
 
-/* ---- states --------------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static uint16_t *hint_for(ws_lending *lending, uint64_t stream_id) { return &lending->hint[stream_id % WS_N_HINTS]; }
 
@@ -245,7 +246,7 @@ CUresult ws_lend_state(ws_device *device, ws_loan *loan, ws_launch_state **state
   return find_state(device, loan, state, &lacks);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* One of those that are not passed on: the caller's already, or a free one. -1: none. */
 static int find_kept(ws_lent *lent, int n, ws_tenure tenure, uint64_t owner) {
@@ -278,7 +279,8 @@ CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory) {
   CUresult result = identify(loan), loading;
   *memory = loan->sums;
   if (result != CUDA_SUCCESS || loan->has_asked_sums) return result;
-  if (loan->is_captured) result = ws_lend_state(device, loan, &state); /* with which it is given back */
+  /* with which it is given back */
+  if (loan->is_captured) result = ws_lend_state(device, loan, &state);
   if (result != CUDA_SUCCESS || (loan->is_captured && !state)) return result;
   char *first = find_global(device, WS_IMAGE_SUMS, "ws_partial_sums", &lending->first_sums, &loading);
   if (!first) return CUDA_SUCCESS;
@@ -291,7 +293,7 @@ CUresult ws_lend_sums(ws_device *device, ws_loan *loan, char **memory) {
   return result;
 }
 
-/* ---- memory for copies ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory for copies ----------------------------------------------------------------------- */
 
 /* All of it, or as large a part as there is room for. Allocating may happen while this thread's
  * stream is being captured; the relaxed mode lets it. What there was before stays: calls that use

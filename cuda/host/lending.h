@@ -33,9 +33,10 @@ typedef enum ws_tenure {
 /* Who has a part of what can be lent. */
 typedef struct ws_lent {
   ws_tenure tenure;
-  uint64_t owner;  /* KEPT, PASSED: the stream's id; CAPTURED: the number of the call's state */
-  CUevent ended;   /* of PASSED, and below */
-  int n_users;     /* calls on the owner's stream that have not been recorded yet: no other stream's may have it */
+  uint64_t owner; /* KEPT, PASSED: the stream's id; CAPTURED: the number of the call's state */
+  CUevent ended;  /* of PASSED, and below */
+  /* calls on the owner's stream that have not been recorded yet: no other stream's may have it */
+  int n_users;
   bool is_shared;  /* there were several of them at once */
   bool is_unknown; /* a call was neither recorded nor waited for: others cannot tell when it ends */
 } ws_lent;
@@ -62,12 +63,14 @@ typedef struct ws_loan ws_loan;
 
 /* Zero but for the lock and the condition at first. */
 typedef struct ws_lending {
-  pthread_mutex_t lock;    /* over all of this but the copies; for as long as it takes to look something up */
+  /* over all of this but the copies; for as long as it takes to look something up */
+  pthread_mutex_t lock;
   pthread_cond_t released; /* one of the holders has released what it held */
   ws_loan *holders;
   _Atomic(char *) first_state, first_sums; /* NULL: not looked for yet, or not to be had */
   ws_lent_state state[WS_N_STATES];
-  int n_kept, n_others;       /* states that have been lent so far: the first, and those from WS_N_KEPT_STATES on */
+  /* states that have been lent so far: the first, and those from WS_N_KEPT_STATES on */
+  int n_kept, n_others;
   int next_other;             /* where the search for one that is over goes on */
   uint16_t hint[WS_N_HINTS];  /* by a stream's id: the state that it had */
   ws_lent sums[WS_N_SUMS];    /* but for the last they are kept, or captured */

@@ -9,10 +9,12 @@
 typedef struct ws_location {
   bool is_device, is_managed; /* managed memory is device memory too */
   int device;                 /* -1: host memory */
-  CUresult unknown;           /* why the driver cannot say; SUCCESS: it says, or this process can read it */
+  /* why the driver cannot say; SUCCESS: it says, or this process can read it */
+  CUresult unknown;
 } ws_location;
 
-/* Where the driver cannot be asked, or fails, memory that this process can read is host memory: CPU calls go on, come what may. */
+/* Where the driver cannot be asked, or fails, memory that this process can read is host memory: CPU
+ * calls go on, come what may. */
 ws_location ws_locate(const void *pointer);
 /* The status and words for a location that is unknown. */
 wsgemm_status ws_fail_unknown(wsgemm_handle *h, CUresult unknown);

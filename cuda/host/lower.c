@@ -6,7 +6,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Who works on what, and how many workers (blocks, or clusters of them) there are. If every worker
  * has one item, there is nothing to steal. */
@@ -80,7 +80,7 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
   }
 }
 
-/* ---- rows that take their operands by tensor maps ------------------------------------------------------------------------------- */
+/* ---- rows that take their operands by tensor maps -------------------------------------------- */
 
 /* With A and B where TMA takes them; scales: of slices, or NULL. */
 static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, const ws_problem *chunk, const ws_strided *a,
@@ -145,7 +145,7 @@ wsgemm_status ws_lower_packing(wsgemm_handle *h, const wsgemm_packed *packed, ws
   return ws_add_slices(h, &args, device, list);
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------------------------------ */
+/* ---- before and after ------------------------------------------------------------------------ */
 
 wsgemm_status ws_lower_first(wsgemm_handle *h, ws_gemm_plan *plan, char *residual_at, ws_device *device, ws_launch_list *list) {
   list->n = 0;

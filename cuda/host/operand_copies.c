@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* PITCH elements are a line of the L2: lines that straddle two cost the kernels a fifth more of its bandwidth (at ld 4104 a third of their
- * speed, H200). */
+/* PITCH elements are a line of the L2: lines that straddle two cost the kernels a fifth more of its
+ * bandwidth (at ld 4104 a third of their speed, H200). */
 enum { BYTES = 2, PITCH = 64, ALIGN = 256 };
 
 static int64_t pitch_of(int64_t length) { return ws_ceil_div(length, PITCH) * PITCH; }

@@ -1,4 +1,5 @@
-/* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed prefers. */
+/* plan.c - see plan.h: the rows that can run a product, and the one that a model of their speed
+ * prefers. */
 #include "cuda/host/plan.h"
 
 #include <math.h>
@@ -20,14 +21,16 @@ ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64
 /* The rates of rows are those of an H200. */
 enum { RATED_SMS = 132 };
 
-/* Times of rows that are not by map, by type: fitted to all candidates of 300 to 500 shapes (`bench_choices --dump`, H200, 2026-11-22), so that
- * the row with the least time is the fastest, or near it; the times themselves are within a quarter. */
+/* Times of rows that are not by map, by type: fitted to all candidates of 300 to 500 shapes
+ * (`bench_choices --dump`, H200, 2026-11-22), so that the row with the least time is the fastest,
+ * or near it; the times themselves are within a quarter. */
 typedef struct tiled_model {
   double item_k, item_us; /* an item costs as much again as so many k, and so many us */
-  /* With so many warps an SM reaches half of its full speed; with so many more where k is short, which is waiting for the most
-   * part. */
+  /* With so many warps an SM reaches half of its full speed; with so many more where k is short,
+   * which is waiting for the most part. */
   double half_warps, half_short;
-  /* Copies beside multiply-adds: of an element along m or n for each k, in the unit of bm * bn / rate. */
+  /* Copies beside multiply-adds: of an element along m or n for each k, in the unit of bm * bn /
+   * rate. */
   double single_mn, single_k, vectors_k;
 } tiled_model;
 static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0, 0.44, 0.44},
@@ -39,7 +42,8 @@ static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0
 
 static bool is_fma16(const ws_cuda_row *row) { return row->kind == WS_ROW_TILED && row->is_fma && ws_is_half(row->type); }
 
-/* Rows of multiply-adds of half precision are made like those of floats; nobody has measured them yet. */
+/* Rows of multiply-adds of half precision are made like those of floats; nobody has measured them
+ * yet. */
 static const tiled_model *model_of(const ws_cuda_row *row) { return &tiled[is_fma16(row) ? WSGEMM_F32 : row->type]; }
 
 static double share_of_speed(double warps, double half) { return warps / (warps + half); }
@@ -74,9 +78,11 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
 /* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
 static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
 
-/* An SM has one block, so the last round takes as long as the others. What an item costs besides its sums, as so many k: its
- * first stage comes late, and its sums are stored, the less beside them the longer k is; blocks of a cluster also begin together. A full
- * store takes longer, but for ping-pong consumers, of whom another multiplies meanwhile, only after the last item. Fitted likewise. */
+/* An SM has one block, so the last round takes as long as the others. What an item costs besides
+ * its sums, as so many k: its first stage comes late, and its sums are stored, the less beside them
+ * the longer k is; blocks of a cluster also begin together. A full store takes longer, but for
+ * ping-pong consumers, of whom another multiplies meanwhile, only after the last item. Fitted
+ * likewise. */
 static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
@@ -111,15 +117,16 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   }
 }
 
-/* Matrix-vector products have rows of their own; so have 16-bit types where there are tensor cores for them, and under PEDANTIC. Of the two
- * kinds for vectors, which sum in ways of their own, a product of one row and one column always has the same. */
+/* Matrix-vector products have rows of their own; so have 16-bit types where there are tensor cores
+ * for them, and under PEDANTIC. Of the two kinds for vectors, which sum in ways of their own, a
+ * product of one row and one column always has the same. */
 static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const bool is_other_vector = row->kind == WS_ROW_VECTOR && row->bn > 1 && plan->problem->n == 1;
   return can_run(row, plan) && row->kind == plan->kind && !is_other_vector && (plan->takes_fma || !is_fma16(row));
 }
 
-/* The forced row if it can run this, else the one with the least cost: of those made for it; of those with the COARSE_FACTOR that the
- * handle asks for, if there are any. */
+/* The forced row if it can run this, else the one with the least cost: of those made for it; of
+ * those with the COARSE_FACTOR that the handle asks for, if there are any. */
 static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
   const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->a.type);
   if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
@@ -138,7 +145,8 @@ static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_dev
 }
 
 int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
-  /* A row that was asked for by name may be of another kind than the product's own, and sums in another way. */
+  /* A row that was asked for by name may be of another kind than the product's own, and sums in
+   * another way. */
   const ws_cuda_row *chosen = ws_cuda_row_at(plan->row_idx);
   ws_gpu_plan like_chosen = *plan;
   like_chosen.kind = chosen->kind;
@@ -152,7 +160,8 @@ int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
   return best;
 }
 
-/* The architectures that have Cluster Launch Control and machine code of their own in the images; only their code has these entries. */
+/* The architectures that have Cluster Launch Control and machine code of their own in the images;
+ * only their code has these entries. */
 static bool has_clc(const ws_device *device) { return device->cc == 100 || device->cc == 120; }
 
 static ws_sched sched_for(wsgemm_policy policy, const ws_device *device) {
@@ -178,7 +187,7 @@ static ws_entry entry_of(ws_sched sched) {
 /* By elements of its own, not 16 bytes at a time. */
 static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
 
-/* ---- what tuning has found ----------------------------------------------------------------------------------------------------- */
+/* ---- what tuning has found ------------------------------------------------------------------- */
 
 static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
   static const ws_numerics of_slices[] = {WS_NUMERICS_CHAIN, WS_NUMERICS_F16X1, WS_NUMERICS_F16X3, WS_NUMERICS_BF16X6};
@@ -228,8 +237,8 @@ static double relative_us(const ws_gpu_plan *plan, int row_idx, const ws_device 
   return ws_gpu_plan_us(plan, row_idx, device) / ws_gpu_plan_us(plan, plan->row_idx, device);
 }
 
-/* What was found for another shape is taken only where the model does not think much worse of it, nor worse than at that shape, where the model
- * was wrong by so much. */
+/* What was found for another shape is taken only where the model does not think much worse of it,
+ * nor worse than at that shape, where the model was wrong by so much. */
 static bool is_as_good(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device, int row_idx,
                        const ws_tuning_shape *line) {
   const double most = 1.1, most_of_line = 1.03, here = relative_us(plan, row_idx, device);
@@ -272,8 +281,9 @@ ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
   return ws_is_matrix_vector(p) && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
-/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal numbers with a large partner: PEDANTIC does
- * without. So do the rows for vectors, in any class: chains of lanes and a tree of their sums round no term more often than one chain of k. */
+/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal
+ * numbers with a large partner: PEDANTIC does without. So do the rows for vectors, in any class:
+ * chains of lanes and a tree of their sums round no term more often than one chain of k. */
 static bool takes_fma(const ws_call *call, const ws_problem *p) {
   return !ws_is_half(p->a.type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
 }
@@ -294,7 +304,8 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
 
 /* By multiply-adds, with the launch. */
 static double multiply_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6; /* fitted to the same measurements */
+  /* fitted to the same measurements */
+  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6;
   ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
   double best = HUGE_VAL;
   /* What arithmetic a product gets may not depend on where its operands begin. */
@@ -311,7 +322,8 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
   const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
   const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
   if (n_slices == 0 || !ws_slices_fit(p) || call->settings.invariant) return false;
-  if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2); /* three come after two */
+  /* three come after two */
+  if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2);
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
          ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
 }
@@ -370,7 +382,8 @@ CUresult ws_gpu_plan_find(const ws_call *call, const ws_problem *p, ws_device *d
                           ws_gpu_plan *plan) {
   *plan = plan_without_row(call, p, device, kind, n_slices);
   const int model_row_idx = plan->row_idx = choose_row(call, plan, device);
-  plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx)); /* by name: what takes its place without memory has the same bits */
+  /* by name: what takes its place without memory has the same bits */
+  plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx));
   plan->tuned = tuned_for(call, plan, device);
   const CUresult found = settle(call, device, model_row_idx, plan);
   const bool is_good = found == CUDA_SUCCESS && plan->n_items <= most_items(ws_cuda_row_at(plan->row_idx));

@@ -1,4 +1,5 @@
-/* plan.h - which row, scheduler and grid a product gets. None of them changes the bits of C, except that a row sums in its own way. */
+/* plan.h - which row, scheduler and grid a product gets. None of them changes the bits of C, except
+ * that a row sums in its own way. */
 #ifndef WS_CUDA_PLAN_H
 #define WS_CUDA_PLAN_H
 #include "core/tile.h"
@@ -12,7 +13,9 @@ typedef struct ws_gpu_plan {
   int n_slices;           /* WS_ROW_SLICED */
   int32_t mode_a, mode_b; /* ws_copy_mode */
   bool is_invariant;
-  bool takes_fma; /* tiled rows: of those by IEEE multiply-adds; so all but half precision, and that under PEDANTIC */
+  /* tiled rows: of those by IEEE multiply-adds; so all but half precision, and that under
+   * PEDANTIC */
+  bool takes_fma;
   ws_split split;
   int row_idx;
   const ws_device_kernel *kernel;
@@ -24,8 +27,9 @@ typedef struct ws_gpu_plan {
   int64_t n_items;
 } ws_gpu_plan;
 
-/* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to them, else those of ws_gpu_plain_kind.
- * *n_slices: of SLICED, else 0. Both from one look at the handle, which another thread may change. */
+/* The rows that are to run this: those by maps (ws_is_by_map), if their operands can be brought to
+ * them, else those of ws_gpu_plain_kind. *n_slices: of SLICED, else 0. Both from one look at the
+ * handle, which another thread may change. */
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p);
 
@@ -35,11 +39,12 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
 /* How many slices a packed operand of such products has; 0: they use none. */
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device);
 
-/* The same for a call, which may lack the memory for it (gemm_plan.c; the library's own memory is taken to be there). */
+/* The same for a call, which may lack the memory for it (gemm_plan.c; the library's own memory is
+ * taken to be there). */
 ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 
-/* The device's context must be current. n_slices: of rows of that kind, else 0. Without a word of what fails, so that a caller may do
- * without: the driver's answer about the row's kernel. */
+/* The device's context must be current. n_slices: of rows of that kind, else 0. Without a word of
+ * what fails, so that a caller may do without: the driver's answer about the row's kernel. */
 CUresult ws_gpu_plan_find(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                           ws_gpu_plan *plan);
 /* Records why such a plan is none, if it is none. */
@@ -52,7 +57,8 @@ wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_devi
 /* The same for a chunk of the product, with the whole's row: nothing is chosen anew. */
 ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk);
 
-/* Whether a row may take the place of the one that was planned, with the same bits; and the model's time of it. */
+/* Whether a row may take the place of the one that was planned, with the same bits; and the model's
+ * time of it. */
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx);
 double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device);
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);

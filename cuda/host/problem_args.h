@@ -4,7 +4,8 @@
 #include "core/problem.h"
 #include "cuda/shared/kernel_args.h"
 
-/* Whether what is at so many steps and strides (in elements) begins at multiples of so many bytes. */
+/* Whether what is at so many steps and strides (in elements) begins at multiples of so many
+ * bytes. */
 bool ws_is_aligned(const void *pointer, int64_t step, int64_t stride, int element_bytes, int bytes);
 
 ws_operand ws_operand_a(const ws_problem *p);
@@ -13,7 +14,8 @@ ws_operand ws_operand_b(const ws_problem *p);
 ws_half_c_type ws_half_c_type_of(wsgemm_type type);
 /* Whether an epilogue changes C, and does not only sum its columns. */
 bool ws_has_steps(const ws_problem *p);
-/* Nothing but alpha A B goes into C, and that in 16 bits; nor (simple) anything that takes the stores of an item long. */
+/* Nothing but alpha A B goes into C, and that in 16 bits; nor (simple) anything that takes the
+ * stores of an item long. */
 bool ws_is_plain(const ws_problem *p);
 bool ws_is_simple(const ws_problem *p);
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p);

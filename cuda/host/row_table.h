@@ -1,5 +1,5 @@
-/* row_table.h - the rows of kernels.def as the host sees them, for device.c and for the tests of the host side, which do not see into the
- * library. */
+/* row_table.h - the rows of kernels.def as the host sees them, for device.c and for the tests of
+ * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
 #include "cuda/host/device.h"

@@ -26,7 +26,8 @@ static const wsgemm_packed *packed_of(const ws_problem *p, bool is_a, int n_slic
 
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices) { return packed_of(p, is_a, n_slices) != NULL; }
 
-/* Fitted to 325 shapes (F32, two slices; one: by what is reached on large products; H200, 2026-11-22): us, 1e6 multiply-adds and bytes in a us. */
+/* Fitted to 325 shapes (F32, two slices; one: by what is reached on large products; H200,
+ * 2026-11-22): us, 1e6 multiply-adds and bytes in a us. */
 double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) {
   enum { N_ITEMS = 2 };
   static const struct {
@@ -49,7 +50,7 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
   return product_us + split_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
 }
 
-/* ---- memory of slices ------------------------------------------------------------------------------------------------------- */
+/* ---- memory of slices ------------------------------------------------------------------------ */
 
 /* An operand as floats in memory, and as the units are given it: a slice has the latter's lines. */
 typedef struct ws_operand_forms {
@@ -81,7 +82,8 @@ typedef struct ws_sliced_sizes {
   int n_chunks, chunk_k;
 } ws_sliced_sizes;
 
-/* With room for n_most slices. No chunk needs more than a larger one: so there is room for as many chunks as any may have. */
+/* With room for n_most slices. No chunk needs more than a larger one: so there is room for as many
+ * chunks as any may have. */
 static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
   enum { PARTS = 528 }; /* four for each SM of an H200 */
   const ws_strided *const floats = &x->floats, *const given = &x->given;
@@ -163,7 +165,8 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .chunk_k = s.chunk_k};
 }
 
-/* The part of a packed operand that a chunk takes. Its two slices are where they were packed, three are in the call's memory. */
+/* The part of a packed operand that a chunk takes. Its two slices are where they were packed, three
+ * are in the call's memory. */
 static ws_slice_operand part_of(const wsgemm_packed *packed, const ws_operand_forms *x, const ws_chunk_place *place, bool is_a,
                                 int n_slices, char *at) {
   const ws_operand_forms whole = forms_of(&packed->of, packed->is_a);
@@ -190,8 +193,9 @@ static ws_strided slices_of(const ws_operand_forms *x, const ws_slice_operand *o
   return slices;
 }
 
-/* A state is counted with the first chunk that it is of: with one of each row of chunks for A, of each column for B; of a shared operand only
- * with the first products, of a packed one, whose state is that of all of it, only with the first chunk. */
+/* A state is counted with the first chunk that it is of: with one of each row of chunks for A, of
+ * each column for B; of a shared operand only with the first products, of a packed one, whose state
+ * is that of all of it, only with the first chunk. */
 static bool is_counted(const ws_chunk_place *place, bool is_a, bool is_shared, bool is_packed) {
   const int64_t own = is_a ? place->m : place->n, other = is_a ? place->n : place->m;
   return other == 0 && (place->product == 0 || !(is_shared || is_packed)) && (own == 0 || !is_packed);
@@ -234,7 +238,8 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
 }
 
 int ws_slices_kernel(const ws_slice_args *args) {
-  const bool is_complex = args->operand[0].form != WS_SLICE_REALS; /* then also the other one, if it is there */
+  /* then also the other one, if it is there */
+  const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
   return WS_KERNEL_SLICES + (is_complex ? 3 : 0) + args->n_slices - 1;
 }
 

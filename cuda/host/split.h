@@ -1,6 +1,7 @@
-/* split.h - into how many parts k is split (split_k.cuh). A function of the problem's sizes, its type, of half
- * precision whether PEDANTIC, and the number of SMs alone: the parts decide the order of summation, so neither policy,
- * COARSE_FACTOR, row nor workspace may change them. For the same reason the numbers below are part of what a result is. */
+/* split.h - into how many parts k is split (split_k.cuh). A function of the problem's sizes, its
+ * type, of half precision whether PEDANTIC, and the number of SMs alone: the parts decide the order
+ * of summation, so neither policy, COARSE_FACTOR, row nor workspace may change them. For the same
+ * reason the numbers below are part of what a result is. */
 #ifndef WS_CUDA_SPLIT_H
 #define WS_CUDA_SPLIT_H
 #include "core/problem.h"
@@ -10,14 +11,16 @@
 typedef struct ws_split {
   int64_t n_splits;    /* 1: k is not split */
   int64_t k_per_split; /* the last part may be shorter */
-  int64_t ld;          /* of the partial sums: columns begin where 16 bytes may be written at a time */
-  int64_t bytes;       /* of all partial sums */
+  /* of the partial sums: columns begin where 16 bytes may be written at a time */
+  int64_t ld;
+  int64_t bytes; /* of all partial sums */
 } ws_split;
 
 /* Whether the matrix of a matrix-vector product has k contiguous. */
 static inline bool ws_vector_along_k(const ws_problem *p) { return p->n == 1 ? p->a.trans : !p->b.trans; }
 
-/* For the rows called vec. Of 16 bits only what has k contiguous: else a warp would load 64 bytes at a time. */
+/* For the rows called vec. Of 16 bits only what has k contiguous: else a warp would load 64 bytes
+ * at a time. */
 static inline bool ws_is_matrix_vector(const ws_problem *p) {
   return (p->m == 1 || p->n == 1) && (!ws_is_half(p->a.type) || ws_vector_along_k(p));
 }
@@ -46,8 +49,9 @@ static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
   return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
 }
 
-/* The time of a number of tiles, less than the device takes at once, in parts of the time for which that many keep it busy. With k whole:
- * smaller tiles than these spread better, and a few warps keep the tensor cores busy (d, z). */
+/* The time of a number of tiles, less than the device takes at once, in parts of the time for which
+ * that many keep it busy. With k whole: smaller tiles than these spread better, and a few warps
+ * keep the tensor cores busy (d, z). */
 static inline double ws_time_whole(double tiles, bool is_double) { return is_double ? 0.25 + 0.65 * tiles : 0.2 + 0.9 * tiles; }
 
 /* With k in parts: so many rounds of parts, of which the last may be half empty. */
@@ -58,14 +62,15 @@ static inline double ws_time_split(double tiles, int64_t n_splits) {
 
 /* takes_fma: 16-bit elements are multiplied as floats are. */
 static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_fma) {
-  /* By type: the tiles of large products, how many of them an SM has at once, and its multiply-adds in a microsecond (H200;
-   * those of h and b are estimates). */
+  /* By type: the tiles of large products, how many of them an SM has at once, and its multiply-adds
+   * in a microsecond (H200; those of h and b are estimates). */
   static const struct {
     int bm, bn, per_sm;
     double rate;
   } reference[WS_N_TYPES] = {{128, 64, 4, 183e3}, {64, 64, 3, 200e3},    {64, 32, 4, 46e3},
                              {32, 32, 3, 45e3},   {128, 128, 2, 1700e3}, {128, 128, 2, 1700e3}}; /* s d c z h b */
-  const double launch_us = 8, sum_bytes_per_us = 3e6; /* launch and barrier; the sums are written and read */
+  /* launch and barrier; the sums are written and read */
+  const double launch_us = 8, sum_bytes_per_us = 3e6;
   if (ws_is_matrix_vector(p)) return ws_split_of_vector(p, n_sms);
   const wsgemm_type as = takes_fma && ws_is_half(p->a.type) ? WSGEMM_F32 : p->a.type;
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;

@@ -6,7 +6,8 @@
 
 enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
 
-/* The driver's limits: 2^32 elements along each dimension, strides below 2^40 bytes; coordinates are 32-bit integers. */
+/* The driver's limits: 2^32 elements along each dimension, strides below 2^40 bytes; coordinates
+ * are 32-bit integers. */
 static const int64_t most_along = INT64_C(1) << 30, most_stride = INT64_C(1) << 35;
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
@@ -38,9 +39,9 @@ bool ws_tma_takes(const ws_problem *p) {
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
-/* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128 bytes,
- * 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of cuBLAS, with
- * 128 at 0.72; no difference elsewhere). Not yet measured here: bench/NOTES.md. */
+/* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128
+ * bytes, 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of
+ * cuBLAS, with 128 at 0.72; no difference elsewhere). Not yet measured here: bench/NOTES.md. */
 static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
   enum { LINE_BYTES = 128 };
   return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
@@ -73,8 +74,8 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_line
   return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
 }
 
-/* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to write
- * beyond (H200, 2026-11-22: one case in thousands). */
+/* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
+ * write beyond (H200, 2026-11-22: one case in thousands). */
 static bool c_by_map(const ws_problem *p) {
   const int64_t stride = p->batch_count > 1 ? p->c.stride : 0;
   return ws_is_half(p->c.type) && p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, stride) && p->c.ld < most_stride &&

@@ -1,4 +1,5 @@
-/* tma_maps.h - host side of wgmma_args.h: whether TMA can bring a problem's operands, and the tensor maps for it. */
+/* tma_maps.h - host side of wgmma_args.h: whether TMA can bring a problem's operands, and the
+ * tensor maps for it. */
 #ifndef WS_CUDA_TMA_MAPS_H
 #define WS_CUDA_TMA_MAPS_H
 #include "core/problem.h"
@@ -10,7 +11,8 @@ typedef struct ws_strided {
   const void *data;
   bool along_k;
   int64_t length, n_lines, ld, n_batch, stride; /* n_batch: those that differ */
-  int64_t n_slices; /* a product's, one stride after the other (slice_args.h); 1: the operand itself */
+  /* a product's, one stride after the other (slice_args.h); 1: the operand itself */
+  int64_t n_slices;
 } ws_strided;
 ws_strided ws_strided_a(const ws_problem *p);
 ws_strided ws_strided_b(const ws_problem *p);

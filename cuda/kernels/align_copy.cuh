@@ -1,6 +1,7 @@
-/* align_copy.cuh - copies of 16-bit operands that do not begin at whole 16 bytes to where they do. A warp has a line, a lane 16 bytes of
- * the copy at a time: two aligned pieces of 16 bytes, put together with a shift; at the ends of a line, where these may reach beyond it,
- * single elements. */
+/* align_copy.cuh - copies of 16-bit operands that do not begin at whole 16 bytes to where they do.
+ * A warp has a line, a lane 16 bytes of the copy at a time: two aligned pieces of 16 bytes, put
+ * together with a shift; at the ends of a line, where these may reach beyond it, single
+ * elements. */
 #ifndef WS_CUDA_ALIGN_COPY_CUH
 #define WS_CUDA_ALIGN_COPY_CUH
 #include "core/tile.h"

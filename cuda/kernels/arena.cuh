@@ -1,5 +1,5 @@
-/* arena.cuh - what tuning needs on the device besides the products: operands of random numbers, and whether two matrices have the
- * same bits. Any number of blocks of 256 threads. */
+/* arena.cuh - what tuning needs on the device besides the products: operands of random numbers, and
+ * whether two matrices have the same bits. Any number of blocks of 256 threads. */
 #ifndef WS_CUDA_ARENA_KERNELS_CUH
 #define WS_CUDA_ARENA_KERNELS_CUH
 #include "cuda/sched/fixed.cuh"
@@ -15,7 +15,8 @@ __device__ __forceinline__ uint64_t mixed(uint64_t x) {
   return x ^ x >> 31;
 }
 
-/* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all types. */
+/* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all
+ * types. */
 __device__ __forceinline__ void fill_matrix(const ws_arena_args &args) {
   const uint64_t step = uint64_t(n_workers()) * blockDim.x;
   for (uint64_t i = uint64_t(worker_idx()) * blockDim.x + threadIdx.x; i < args.n; i += step) {

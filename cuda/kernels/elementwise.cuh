@@ -1,5 +1,6 @@
-/* elementwise.cuh - what goes over C apart from a product: C = beta C where nothing is added to it (alpha = 0 or k = 0), the steps of an
- * epilogue that the product has not taken, and column sums. */
+/* elementwise.cuh - what goes over C apart from a product: C = beta C where nothing is added to it
+ * (alpha = 0 or k = 0), the steps of an epilogue that the product has not taken, and column
+ * sums. */
 #ifndef WS_CUDA_ELEMENTWISE_KERNELS_CUH
 #define WS_CUDA_ELEMENTWISE_KERNELS_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -40,9 +41,10 @@ template <class Type> __device__ __forceinline__ void scale_c(const ws_gemm_args
     scale_elements<Type>(args, uint64_t(n_elements));
 }
 
-/* ---- column sums -----------------------------------------------------------------------------------------------------------------
- * A sum over length elements is that of 256 sums, number l of which takes the elements l, l + 256, ...: those are added by pairs whose
- * numbers differ in bit 0, then in bit 1, and so on. So the bits follow from the length alone, whether a column is contiguous or not. */
+/* ---- column sums --------------------------------------------------------------------------------
+ * A sum over length elements is that of 256 sums, number l of which takes the elements l, l + 256,
+ * ...: those are added by pairs whose numbers differ in bit 0, then in bit 1, and so on. So the
+ * bits follow from the length alone, whether a column is contiguous or not. */
 
 constexpr int n_sum_lanes = 256, n_sum_warps = 32, n_sum_threads = 32 * n_sum_warps;
 
@@ -58,7 +60,8 @@ template <int COUNT, class Real> __device__ __forceinline__ Real sum_by_pairs(co
   return sum[0];
 }
 
-/* Elements of C from `first` on, so many steps apart, of which n exist; 0 for the others. All are on their way before the first is waited for. */
+/* Elements of C from `first` on, so many steps apart, of which n exist; 0 for the others. All are
+ * on their way before the first is waited for. */
 template <class Type, int COUNT>
 __device__ __forceinline__ void load_elements(const ws_column_sums_args &args, int64_t first, int64_t step, int64_t n,
                                               typename Type::real (&x)[COUNT]) {

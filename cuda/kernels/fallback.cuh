@@ -1,5 +1,6 @@
-/* fallback.cuh - what products of slices leave out: the elements of C in rows or columns that need FP32 (slice_args.h), by multiply-adds
- * of the floats themselves. Tiles without such are passed over; of the others only those elements are stored. */
+/* fallback.cuh - what products of slices leave out: the elements of C in rows or columns that need
+ * FP32 (slice_args.h), by multiply-adds of the floats themselves. Tiles without such are passed
+ * over; of the others only those elements are stored. */
 #ifndef WS_CUDA_FALLBACK_CUH
 #define WS_CUDA_FALLBACK_CUH
 #include "cuda/kernels/gemm.cuh"

@@ -1,8 +1,8 @@
 /* gemm.cuh - the kernel: takes items from a scheduler and runs a mainloop on each.
  *
- * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies to copy_tile.cuh, or copy_tile16.cuh. Every
- * element of C has one owner and one order of summation over k, so its bits do not depend on the scheduler, the tile order or
- * COARSE_FACTOR. */
+ * Leaves who works on what to the scheduler (sched.h), the arithmetic to the mainloop, the copies
+ * to copy_tile.cuh, or copy_tile16.cuh. Every element of C has one owner and one order of summation
+ * over k, so its bits do not depend on the scheduler, the tile order or COARSE_FACTOR. */
 #ifndef WS_CUDA_GEMM_KERNEL_CUH
 #define WS_CUDA_GEMM_KERNEL_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -13,20 +13,23 @@
 
 namespace ws {
 
-/* A pipeline of n_stages k blocks in shared memory, and two sets of fragments in registers. A block is processed in steps; the fragments of
- * the next step are read while one is multiplied, also across the border to the next block:
+/* A pipeline of n_stages k blocks in shared memory, and two sets of fragments in registers. A block
+ * is processed in steps; the fragments of the next step are read while one is multiplied, also
+ * across the border to the next block:
  *
  *   step          0      1     ..   last
  *   multiply      f0     f1         f1          f = set of fragments; the number of steps is even
  *   read          f1     f0         f0 of the next block, after a barrier: everybody's part of that block has come, and everybody
- *                                   has read the last of this one, so that its stage can be filled again from step 0 on
+ *                                   has read the last of this one, so that its stage can be filled
+ *                                   again from step 0 on
  *   copy          A      B half-way through, so that copies do not queue up before reads (16-bit types: both at once) */
 template <class Config, class Mainloop, class OperandA, class OperandB, class SizeK, class MakeOutput>
 __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Config::word *shared, int batch, const int &row,
                                          const int &col, int64_t k_first, SizeK n_k, MakeOutput make_output) {
   using word = typename Config::word;
   constexpr int n_steps = Mainloop::n_steps;
-  /* Of 16-bit elements: in the loop over the steps they would make it longer than the compiler unrolls. */
+  /* Of 16-bit elements: in the loop over the steps they would make it longer than the compiler
+   * unrolls. */
   constexpr bool copies_first = sizeof(typename Config::element) == 2;
   static_assert(n_steps % 2 == 0, "the sets of fragments alternate from block to block");
   OperandA a(args.a, batch, row, args.m, k_first);
@@ -37,7 +40,8 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
   const auto copy_b = [&](word *stage) {
     copy(b, stage + Config::a_words);
     n_whole--;
-    cp_async_commit(); /* an empty group too, so that the number of groups tells which block has come */
+    /* an empty group too, so that the number of groups tells which block has come */
+    cp_async_commit();
   };
   const auto wait_for_block = [&] {
     cp_async_wait<Config::n_stages - 2>();
@@ -81,9 +85,10 @@ __device__ __forceinline__ void run_tile(const ws_gemm_args &args, typename Conf
 }
 
 template <class Config, template <class, bool, bool> class Mainloop> struct tiled_product {
-  /* Sums k_first .. k_first + n_k() - 1 of one tile of one product, and puts the sums where make_output(m_first, n_first) says for the
-   * tile's first element. `row` and `col` fit int, there being less than 2^31 items. They and n_k
-   * are asked for again after the main loop, or near its end, rather than kept in registers. */
+  /* Sums k_first .. k_first + n_k() - 1 of one tile of one product, and puts the sums where
+   * make_output(m_first, n_first) says for the tile's first element. `row` and `col` fit int, there
+   * being less than 2^31 items. They and n_k are asked for again after the main loop, or near its
+   * end, rather than kept in registers. */
   template <class SizeK, class MakeOutput>
   static __device__ __forceinline__ void run(const ws_gemm_args &args, void *shared, int batch, const int &row, const int &col,
                                              int64_t k_first, SizeK n_k, MakeOutput make_output) {
@@ -115,7 +120,8 @@ private:
 /* Every item whole: all of its k by its owner, into C. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
-  __shared__ struct { int batch, row, col; } at; /* the item's tile: in shared memory, where it costs the mainloop no registers */
+  /* the item's tile: in shared memory, where it costs the mainloop no registers */
+  __shared__ struct { int batch, row, col; } at;
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     if (threadIdx.x == 0) {

@@ -1,10 +1,14 @@
-/* gemm_vector.cuh - one work item of a matrix-vector product (m = 1 or n = 1): the rows of kernels.def called vec.
+/* gemm_vector.cuh - one work item of a matrix-vector product (m = 1 or n = 1): the rows of
+ * kernels.def called vec.
  *
- * An item is 32 elements x of C; `matrix` is the operand that has x, `vector` the other. It is bound by the matrix's bytes, so every lane
- * has some wide loads under way. The lanes go along whatever is contiguous:
+ * An item is 32 elements x of C; `matrix` is the operand that has x, `vector` the other. It is
+ * bound by the matrix's bytes, so every lane has some wide loads under way. The lanes go along
+ * whatever is contiguous:
  *
- *   k contiguous   a warp has 4 of the x; lane l sums k = 16 bytes' worth from l on, in steps of a warp; then the lanes' sums are added
- *   x contiguous   a lane has one x; warp w sums k = w, w + 8, ..; then the warps' sums are added in shared memory, in order
+ *   k contiguous   a warp has 4 of the x; lane l sums k = 16 bytes' worth from l on, in steps of a
+ *                  warp; then the lanes' sums are added
+ *   x contiguous   a lane has one x; warp w sums k = w, w + 8, ..; then the warps' sums are added
+ *                  in shared memory, in order
  *
  * Which element goes into which sum does not depend on alignment. */
 #ifndef WS_CUDA_VECTOR_PRODUCT_CUH

@@ -1,10 +1,14 @@
-/* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles of their own around two pipelines.
+/* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles
+ * of their own around two pipelines.
  *
- *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of items), and has TMA fill stages
- *                           (pipeline of stages): one k block of A, and as many of B as the item has tiles
- *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma reads the stages, the sums stay
- *                           in registers; then they go to C, while the producer already fills stages of the next item. This is
- *                           cooperative. Or ping-pong: each owns every n-th item, so that one multiplies while the other stores
+ *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of
+ *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
+ *                           and as many of B as the item has tiles
+ *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma
+ *                           reads the stages, the sums stay in registers; then they go to C, while
+ *                           the producer already fills stages of the next item. This is
+ *                           cooperative. Or ping-pong: each owns every n-th item, so that one
+ *                           multiplies while the other stores
  *
  *       m (contiguous in C) ->        a wgmma takes 64 columns of C as its rows, and BM rows of C as
  *     n  +----------------+           its columns, so that neighbouring registers are neighbours in C:
@@ -13,12 +17,14 @@
  *        +----------------+
  *              BM
  *
- * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of A to all of them, so that A leaves the
- * L2 once; so a stage may be filled when the consumers of all blocks have read it. Or the blocks sum parts of k of the same item. The
- * producer of block 0 draws for all.
+ * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of
+ * A to all of them, so that A leaves the L2 once; so a stage may be filled when the consumers of
+ * all blocks have read it. Or the blocks sum parts of k of the same item. The producer of block 0
+ * draws for all.
  *
- * Every element of C has one owner and one order of summation over k, so its bits depend on no scheduler, tile order, COARSE_FACTOR or
- * alignment; rows that sum parts of k have an order of their own.
+ * Every element of C has one owner and one order of summation over k, so its bits depend on no
+ * scheduler, tile order, COARSE_FACTOR or alignment; rows that sum parts of k have an order of
+ * their own.
  *
  * Which parity is waited for, and how consumers alternate (ping-pong), is in pipeline.cuh. */
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
@@ -50,7 +56,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
     uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
-    uint64_t begun[Config::n_consumers]; /* ping-pong: the consumer has seen the first stage of its item full */
+    /* ping-pong: the consumer has seen the first stage of its item full */
+    uint64_t begun[Config::n_consumers];
   };
   static_assert(sizeof(shared_state) <= WS_WGMMA_BARRIER_BYTES);
 
@@ -117,7 +124,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* Its first column of the item that the cluster is at. */
   static __device__ __forceinline__ int column(int n) { return is_split ? n : n + int(rank()) * Config::item_n; }
 
-  /* ---- Producer: one thread ------------------------------------------------------------------------------------------------------- */
+  /* ---- Producer: one thread ------------------------------------------------------------------ */
 
   __device__ __forceinline__ item item_at(uint32_t item_idx) const {
     const ws_tile tile = ws_tile_at_32(&args.grid, item_idx);
@@ -202,7 +209,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (rank() == 0) sched.leave();
   }
 
-  /* ---- Consumers ------------------------------------------------------------------------------------------------------------------ */
+  /* ---- Consumers ----------------------------------------------------------------------------- */
 
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128 - 1; }
   /* Which of an item's shares is this consumer's. */
@@ -227,12 +234,12 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* All k of an item. A_X, B_X: contiguous along m, along n. */
   template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply(float (&sums)[Config::pieces][Config::bm / 2],
+  __device__ __forceinline__ void multiply(float (&sums)[Config::n_atoms][Config::bm / 2],
                                            pipeline_stage<Config::n_stages> &stage) const {
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first = wgmma_descriptor<B_X>(
-                       stage_at(0) + b_at + uint32_t(share_idx() * Config::pieces * Config::slab_bytes), Config::slab_bytes);
+                       stage_at(0) + b_at + uint32_t(share_idx() * Config::n_atoms * Config::slab_bytes), Config::slab_bytes);
     int before = -1;
 #pragma unroll 1 /* the first pass over each copy of the code would wait for it */
     for (int k_block = 0; k_block < n_k; k_block++) {
@@ -240,17 +247,17 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
                      b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
 #pragma unroll
-      for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+      for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < Config::bk / wgmma_k; step++)
 #pragma unroll
-        for (int p = 0; p < Config::pieces; p++)
+        for (int p = 0; p < Config::n_atoms; p++)
           wgmma_mma_async<element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
                                              a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
       wgmma_commit_group();
 #pragma unroll
-      for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+      for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
       if (before >= 0) {
         wgmma_wait_group<1>(); /* the block before has been read */
         release(before);
@@ -260,13 +267,15 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
     wgmma_wait_group<0>();
 #pragma unroll
-    for (int p = 0; p < Config::pieces; p++) hold_in_place(sums[p]);
+    for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
     release(before);
   }
 
-  /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
-   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. Tensor cores round their sums toward zero, so every few k one sum is
-   * added to the total while they work on the other: of two slices `high`, as `low` is too small to need it; of three both. */
+  /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other
+   * products that count: of two slices those of slice 0 and slice 1, larger by 2^11; of three all
+   * but the smallest. Tensor cores round their sums toward zero, so every few k one sum is added to
+   * the total while they work on the other: of two slices `high`, as `low` is too small to need it;
+   * of three both. */
   template <bool A_X, bool B_X>
   __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage) const {
     constexpr bool adds_low = Config::n_slices == 3;
@@ -341,7 +350,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   /* By the layouts of this launch. */
-  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::pieces][Config::bm / 2],
+  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_atoms][Config::bm / 2],
                                                        pipeline_stage<Config::n_stages> &stage) const {
     const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
     if constexpr (Config::n_slices > 1) {
@@ -357,7 +366,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there ---------------------------- */
+  /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there  */
 
   /* Thread t's sums, four at a time, from this place on. */
   static __device__ __forceinline__ uint32_t part_at(uint32_t places, int four) {
@@ -397,7 +406,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ void consume() const {
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
-    float sums[Config::pieces][Config::bm / 2];
+    float sums[Config::n_atoms][Config::bm / 2];
     const int t = int(threadIdx.x) % 128;
     const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
@@ -424,7 +433,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         }
       if constexpr (is_split)
         if (rank() == 0) ask_for_part();
-      const int n = column(at.n) + share_idx() * Config::pieces * 64;
+      const int n = column(at.n) + share_idx() * Config::n_atoms * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage);
         sliced_store<Config>{args}(sums, at.m, n, at.batch);
@@ -453,7 +462,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (t == 0) cp_async_bulk_wait_group_read<0>();
   }
 
-  /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all blocks find the same. */
+  /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all
+   * blocks find the same. */
   __device__ __forceinline__ bool stores_nothing() const {
     const ws_wgmma_scales &scales = args.scales;
     const ws_slice_state of_m = *scales.state_m, of_n = *scales.state_n;
@@ -477,7 +487,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();
     }
-    if constexpr (cluster > 1) cluster_sync(); /* no block leaves while another may still write to it */
+    /* no block leaves while another may still write to it */
+    if constexpr (cluster > 1) cluster_sync();
   }
 };
 

@@ -1,8 +1,8 @@
-/* slices.cuh - operands of floats into slices of 16 bits (slice_args.h), in two passes: the largest magnitude of each row or column by
- * chunks of k; then, knowing them, scales, slices and marks.
+/* slices.cuh - operands of floats into slices of 16 bits (slice_args.h), in two passes: the largest
+ * magnitude of each row or column by chunks of k; then, knowing them, scales, slices and marks.
  *
- * A block takes chunk after chunk: of 128 neighbouring x where these are contiguous (a thread has the same few x of every so many k), else of 8
- * lines along k (a warp each). */
+ * A block takes chunk after chunk: of 128 neighbouring x where these are contiguous (a thread has
+ * the same few x of every so many k), else of 8 lines along k (a warp each). */
 #ifndef WS_CUDA_SLICE_KERNELS_CUH
 #define WS_CUDA_SLICE_KERNELS_CUH
 #include "cuda/ptx/convert.cuh"
@@ -19,8 +19,9 @@ struct slice_part {
   int chunk;
 };
 
-/* Calls body(operand, part) for what falls to this block, in all of its threads, of operands that are needed. The second pass goes backwards:
- * what the first one read last may still be in the L2. */
+/* Calls body(operand, part) for what falls to this block, in all of its threads, of operands that
+ * are needed. The second pass goes backwards: what the first one read last may still be in the
+ * L2. */
 template <bool BACKWARDS, class Needs, class Body>
 __device__ __forceinline__ void for_each_slice_part(const ws_slice_args &args, Needs needs, Body body) {
   int64_t next = worker_idx();
@@ -57,7 +58,7 @@ __device__ __forceinline__ void load_neighbours(const float *from, int64_t n, bo
 /* Magnitudes are ordered as their bits are, NaN and infinity above all others. */
 __device__ __forceinline__ uint32_t magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffff; }
 
-/* ---- first pass ------------------------------------------------------------------------------------------------------------------ */
+/* ---- first pass ------------------------------------------------------------------------------ */
 
 __device__ __forceinline__ void maxima_along_k(const ws_slice_operand &op, const slice_part &at) {
   const int lane = int(threadIdx.x) % 32;
@@ -122,7 +123,7 @@ __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   });
 }
 
-/* ---- second pass ----------------------------------------------------------------------------------------------------------------- */
+/* ---- second pass ----------------------------------------------------------------------------- */
 
 __device__ __forceinline__ bool is_finite_magnitude(uint32_t bits) { return bits < 0x7f800000; }
 
@@ -170,7 +171,8 @@ template <bool BF16> __device__ __forceinline__ uint32_t rounded_pair(const floa
   return pair;
 }
 
-/* Slices of two neighbours, scaled, in the lower and upper half of each word. All differences are exact. */
+/* Slices of two neighbours, scaled, in the lower and upper half of each word. All differences are
+ * exact. */
 template <int SLICES> __device__ __forceinline__ void split_two(const float *y, uint32_t (&slice)[SLICES]) {
   float rest[2] = {y[0], y[1]}, rounded[2];
 #pragma unroll
@@ -220,7 +222,8 @@ private:
   /* Pairs (re, im). */
   __device__ __forceinline__ void put_numbers(uint16_t *at, uint32_t first, uint32_t second) const {
     if (form == WS_SLICE_COMPLEX_A) {
-      /* Two rows for a line of k, two k for a line of rows: one of these has the minus where the other has the plus. */
+      /* Two rows for a line of k, two k for a line of rows: one of these has the minus where the
+       * other has the plus. */
       const uint32_t above = conjugated ^ (along_k ? sign : 0), below = above ^ sign;
       put_four(at, first ^ above << 16, second ^ above << 16);
       put_four(at + row, swapped(first) ^ below, swapped(second) ^ below);
@@ -336,8 +339,8 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void split_slices
     }
     if (n_needs_3 == 0) return;
   }
-  /* Of an operand that was split before: if all of it needs three slices, these are there and are all that is
-   * needed; else they may be where two should. */
+  /* Of an operand that was split before: if all of it needs three slices, these are there and are
+   * all that is needed; else they may be where two should. */
   const auto needs = [](const ws_slice_operand &op) {
     if (SLICES < 3 && op.is_packed) return false;
     if (!op.is_again) return true;

@@ -1,10 +1,14 @@
-/* split_k.cuh - products of few tiles and a long k: k is split, each split is summed apart, and the sums are added in the
- * order of the splits. How k is split depends on the problem alone (split.h), so whoever sums a part, and where, changes no bit of C.
+/* split_k.cuh - products of few tiles and a long k: k is split, each split is summed apart, and the
+ * sums are added in the order of the splits. How k is split depends on the problem alone (split.h),
+ * so whoever sums a part, and where, changes no bit of C.
  *
- *   with memory for the sums   every part of every tile is an item; then all blocks meet (grid_barrier.cuh) and share out the elements of
- *                              C: each is the sum of its parts, read from the L2. All blocks must be resident at once.
- *                              Few parts: an element belongs to a thread. Many parts, then of few elements: to a block.
- *   without                    a block does the parts of a tile one after the other and keeps the total in shared memory. */
+ *   with memory for the sums   every part of every tile is an item; then all blocks meet
+ *                              (grid_barrier.cuh) and share out the elements of C: each is the sum
+ *                              of its parts, read from the L2. All blocks must be resident at once.
+ *                              Few parts: an element belongs to a thread. Many parts, then of few
+ *                              elements: to a block.
+ *   without                    a block does the parts of a tile one after the other and keeps the
+ *                              total in shared memory. */
 #ifndef WS_CUDA_SPLIT_KERNEL_CUH
 #define WS_CUDA_SPLIT_KERNEL_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -15,7 +19,8 @@ namespace ws {
 
 constexpr int few_splits = 16;
 
-/* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way at once. */
+/* A thread takes a vector of neighbours in a column of C at a time; some loads of it are under way
+ * at once. */
 template <class Config> __device__ __forceinline__ void add_few_parts(const ws_gemm_args &args) {
   using number = typename Config::sum;
   using vector16 = sum_vector<Config>;
@@ -59,13 +64,15 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
   }
 }
 
-/* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared memory, as many as there is room for, so
- * that the L2's latency is paid few times; then 32 threads add them in the order of the parts. */
+/* Each block takes 32 elements of C at a time. All its threads bring the parts of these to shared
+ * memory, as many as there is room for, so that the L2's latency is paid few times; then 32 threads
+ * add them in the order of the parts. */
 template <class Config> __device__ __forceinline__ void add_many_parts(const ws_gemm_args &args, typename Config::sum *shared) {
   using number = typename Config::sum;
   constexpr int n_warps = Config::n_threads / 32,
                 most_splits = Config::shared_bytes / int(sizeof(number)) / 32 / n_warps * n_warps;
-  constexpr int at_once = 8 < most_splits / n_warps ? 8 : most_splits / n_warps; /* loads under way for each thread */
+  /* loads under way for each thread */
+  constexpr int at_once = 8 < most_splits / n_warps ? 8 : most_splits / n_warps;
   static_assert(most_splits > 0, "room for a part of each warp");
   const scaling<Config> scale(args);
   const int n_splits = args.split.n_splits, lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
@@ -133,8 +140,9 @@ struct split_state {
   }
 };
 
-/* By a scheduler that keeps_blocks with memory for the sums or without; by others without, and the argument is not looked at: where the blocks
- * meet, they must all be resident, and CLC would find none to take, or wait for ever for those that never start. */
+/* By a scheduler that keeps_blocks with memory for the sums or without; by others without, and the
+ * argument is not looked at: where the blocks meet, they must all be resident, and CLC would find
+ * none to take, or wait for ever for those that never start. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void split_gemm(const ws_gemm_args &args) {
   using number = typename Config::sum;
   extern __shared__ __align__(128) unsigned char shared[];
@@ -160,7 +168,8 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   };
 
   if constexpr (Sched::keeps_blocks) {
-    /* One loop over the parts of all items: two, one in the other, need registers that the mainloops do not leave. */
+    /* One loop over the parts of all items: two, one in the other, need registers that the
+     * mainloops do not leave. */
     if (threadIdx.x == 0) {
       at.item_idx = sched.first(), at.split_idx = 0;
       at.set(args);

@@ -1,10 +1,11 @@
-/* teaching.cuh - four small sgemm kernels that show what tiling and coarsening save (bytes asked of global memory), and a product of
- * a vector and a scalar, in which there is nothing to save.
+/* teaching.cuh - four small sgemm kernels that show what tiling and coarsening save (bytes asked of
+ * global memory), and a product of a vector and a scalar, in which there is nothing to save.
  *
- * C = A B, square, row-major (element (i, j) of X is at x[i * n + j]), float, n a multiple of 32 (coarse: of 32 * COARSE; the host
- * checks, teaching_fits). They are for reading and for bench/gpu/intensity.cu and coarsening.cu; the library's kernels are in
- * gemm.cuh.
- * With COUNT each load of global memory is counted where it is made; without, nothing of the counting is left in the code.
+ * C = A B, square, row-major (element (i, j) of X is at x[i * n + j]), float, n a multiple of 32
+ * (coarse: of 32 * COARSE; the host checks, teaching_fits). They are for reading and for
+ * bench/gpu/intensity.cu and coarsening.cu; the library's kernels are in gemm.cuh.
+ * With COUNT each load of global memory is counted where it is made; without, nothing of the
+ * counting is left in the code.
  *
  *     kernel       a block makes            it loads                               for operations          a byte
  *     simple       32 x 32 of C             2 elements, each thread                2, each thread          1/4
@@ -21,7 +22,8 @@ namespace ws::teaching {
 
 constexpr int tile_width = 32;
 
-/* Blocks are tile_width x tile_width threads; the grid is n / (32 * coarse) x n / 32 blocks. Indices are int: n * n < 2^31. */
+/* Blocks are tile_width x tile_width threads; the grid is n / (32 * coarse) x n / 32 blocks.
+ * Indices are int: n * n < 2^31. */
 inline bool teaching_fits(int64_t n, int coarse) { return n > 0 && n % (tile_width * coarse) == 0 && n * n < (int64_t(1) << 31); }
 
 /* Loads of one thread. */
@@ -36,7 +38,8 @@ template <bool COUNT> struct loads {
   }
 };
 
-/* One thread, one element, straight from global memory: row `row` of A and column `col` of B are read once for each element of C. */
+/* One thread, one element, straight from global memory: row `row` of A and column `col` of B are
+ * read once for each element of C. */
 template <bool COUNT>
 __global__ void __launch_bounds__(tile_width *tile_width)
     simple(const float *a, const float *b, float *c, int n, unsigned long long *n_total) {
@@ -48,8 +51,9 @@ __global__ void __launch_bounds__(tile_width *tile_width)
   load.add_to(n_total);
 }
 
-/* One thread, one element; the block brings a tile of A and a tile of B to shared memory (8 KiB) in each phase, and each element of
- * them is used by 32 threads. Barriers: both tiles full; both tiles free. */
+/* One thread, one element; the block brings a tile of A and a tile of B to shared memory (8 KiB) in
+ * each phase, and each element of them is used by 32 threads. Barriers: both tiles full; both tiles
+ * free. */
 template <bool COUNT>
 __global__ void __launch_bounds__(tile_width *tile_width)
     tiled32(const float *a, const float *b, float *c, int n, unsigned long long *n_total) {
@@ -69,12 +73,14 @@ __global__ void __launch_bounds__(tile_width *tile_width)
   load.add_to(n_total);
 }
 
-/* One thread, COARSE elements of one row, 32 columns apart: the tile of A of a phase stays while COARSE tiles of B pass by.
+/* One thread, COARSE elements of one row, 32 columns apart: the tile of A of a phase stays while
+ * COARSE tiles of B pass by.
  *
  *                    B tile 0   B tile 1 ..     one after the other through one place in shared memory
  *        A tile      C tile 0   C tile 1 ..     a sum in a register for each
  *
- * Barriers: A tile (first time) and B tile full; B tile free, and after the last of a phase A tile too. */
+ * Barriers: A tile (first time) and B tile full; B tile free, and after the last of a phase A tile
+ * too. */
 template <int COARSE, bool COUNT>
 __global__ void __launch_bounds__(tile_width *tile_width)
     tiled32_c(const float *a, const float *b, float *c, int n, unsigned long long *n_total) {
@@ -102,8 +108,9 @@ constexpr int held_rows = 4; /* elements of each tile of C that a thread of held
 
 constexpr int held_shared_bytes(int coarse) { return (1 + coarse) * tile_width * tile_width * int(sizeof(float)); }
 
-/* As tiled32_c, but what COARSE multiplies is scarce: all COARSE tiles of B lie in shared memory at once, and a thread has
- * 4 COARSE sums. Blocks are 32 x 8 threads; thread (x, y) owns rows y, y + 8, y + 16, y + 24 of column x of each tile of C.
+/* As tiled32_c, but what COARSE multiplies is scarce: all COARSE tiles of B lie in shared memory at
+ * once, and a thread has 4 COARSE sums. Blocks are 32 x 8 threads; thread (x, y) owns rows y, y +
+ * 8, y + 16, y + 24 of column x of each tile of C.
  *
  *                    B tile 0   B tile 1 ..     side by side: COARSE x 4096 bytes
  *        A tile      C tile 0   C tile 1 ..     4 sums in registers for each
@@ -149,9 +156,10 @@ constexpr int scale_threads = 256;
 __device__ inline float times(float alpha, float x) { return alpha * x; }
 __device__ inline float4 times(float alpha, float4 x) { return {alpha * x.x, alpha * x.y, alpha * x.z, alpha * x.w}; }
 
-/* c = alpha a. One thread, COARSE elements, a block's width apart, so that each access of a warp is one run of memory. No element is
- * needed by two threads: there is no price of parallelism that COARSE could save. The grid is n / (256 COARSE) blocks, exactly.
- * __restrict__, else each load would wait for the store before it. */
+/* c = alpha a. One thread, COARSE elements, a block's width apart, so that each access of a warp is
+ * one run of memory. No element is needed by two threads: there is no price of parallelism that
+ * COARSE could save. The grid is n / (256 COARSE) blocks, exactly. __restrict__, else each load
+ * would wait for the store before it. */
 template <typename T, int COARSE>
 __global__ void __launch_bounds__(scale_threads) scale(float alpha, const T *__restrict__ a, T *__restrict__ c) {
   const int64_t first = int64_t(blockIdx.x) * scale_threads * COARSE + threadIdx.x;

@@ -1,13 +1,17 @@
-/* copy_tile.cuh - brings one k block of an operand into shared memory, whatever its layout, alignment and edges.
+/* copy_tile.cuh - brings one k block of an operand into shared memory, whatever its layout,
+ * alignment and edges.
  *
- * In shared memory a k block is BK rows of PITCH elements, x (m or n) running along a row, so that a thread reads its
- * fragment as vectors. From global memory it comes in one of three ways (ws_copy_mode): 16 bytes along x, single elements along x, or
- * single elements along k. Copies along k are given to the lanes as 8 of k times 4 of x: 8 neighbours in memory are a whole sector, and
- * the pitch puts the 32 targets into different banks. Where the mainloop can read it so (BY_X), a k-contiguous operand is X rows
- * of k_pitch words, k running along a row, and comes by 16 bytes or single elements along k. The parts of a complex element go to
- * planes of their own if the mainloop wants them so (Config::splits): two neighbouring threads share an element, so that a warp still reads
- * whole lines; the planes lie so that the parts of a line go into different banks.
- * Beyond the operand's last k the block is filled up with zeros; nothing is read outside the operand. */
+ * In shared memory a k block is BK rows of PITCH elements, x (m or n) running along a row, so that
+ * a thread reads its fragment as vectors. From global memory it comes in one of three ways
+ * (ws_copy_mode): 16 bytes along x, single elements along x, or single elements along k. Copies
+ * along k are given to the lanes as 8 of k times 4 of x: 8 neighbours in memory are a whole sector,
+ * and the pitch puts the 32 targets into different banks. Where the mainloop can read it so (BY_X),
+ * a k-contiguous operand is X rows of k_pitch words, k running along a row, and comes by 16 bytes
+ * or single elements along k. The parts of a complex element go to planes of their own if the
+ * mainloop wants them so (Config::splits): two neighbouring threads share an element, so that a
+ * warp still reads whole lines; the planes lie so that the parts of a line go into different banks.
+ * Beyond the operand's last k the block is filled up with zeros; nothing is read outside the
+ * operand. */
 #ifndef WS_CUDA_COPY_TILE_CUH
 #define WS_CUDA_COPY_TILE_CUH
 #include <type_traits>
@@ -18,16 +22,18 @@
 
 namespace ws {
 
-/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. The block's threads are arranged
- * n_along_x times n_along_p over the tile, `width` elements each, and step over it; k_first: neighbouring threads are neighbours along
- * k, which is contiguous. PLANE: words from the real to the imaginary parts. */
+/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of
+ * TILE_X. The block's threads are arranged n_along_x times n_along_p over the tile, `width`
+ * elements each, and step over it; k_first: neighbouring threads are neighbours along k, which is
+ * contiguous. PLANE: words from the real to the imaginary parts. */
 template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> struct operand_tile {
   using real = typename Config::real;
   using element = typename Config::element;
   static constexpr int element_bytes = int(sizeof(element)), real_bytes = int(sizeof(real)),
                        word_bytes = int(sizeof(typename Config::word));
   static constexpr int sharers = Config::n_planes, n_movers = Config::n_threads / sharers, bk = Config::bk;
-  static constexpr int pitch_x = BY_X ? Config::k_pitch : 1, pitch_p = BY_X ? 1 : PITCH; /* from neighbour to neighbour */
+  /* from neighbour to neighbour */
+  static constexpr int pitch_x = BY_X ? Config::k_pitch : 1, pitch_p = BY_X ? 1 : PITCH;
 
   /* The most threads along x, at most `most`, with which all step over whole tiles. */
   static constexpr int fit_along_x(int most, int width_x) {
@@ -48,7 +54,8 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
     static __device__ __forceinline__ int p() { return (K_FIRST ? mover() % n_along_p : mover() / n_along_x) * WIDTH_P; }
   };
   static constexpr int vec = Config::vec;
-  /* Eight threads along x read a whole line; with few, all further steps are along x, at constant distances. */
+  /* Eight threads along x read a whole line; with few, all further steps are along x, at constant
+   * distances. */
   using vectors = std::conditional_t<BY_X, pattern<n_movers * vec / bk, 1, vec, true>,
                                      pattern<(n_movers / bk > 8 ? n_movers / bk : 8), vec, 1, false>>;
   using along_mn = pattern<X, 1, 1, false>;
@@ -62,7 +69,8 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   uint32_t target_offset; /* where it goes in a stage, in bytes */
   int how;                /* path */
   const int64_t &size_x;  /* of the operand */
-  const int &tile;        /* which of its tiles of TILE_X; references, so that no register is kept for n_x() */
+  /* which of its tiles of TILE_X; references, so that no register is kept for n_x() */
+  const int &tile;
 
   __device__ operand_tile(const ws_operand &operand, int64_t batch, const int &tile_idx, const int64_t &size, int64_t first_p)
       : op(operand), size_x(size), tile(tile_idx) {
@@ -82,7 +90,8 @@ template <class Config, int X, int TILE_X, int PITCH, int PLANE, bool BY_X> stru
   }
   __device__ __forceinline__ bool by_k() const { return BY_X || op.mode >= WS_COPY_VECTORS_K; }
 
-  /* The next k block to `stage`: one of n_whole whole ones, or after these what is left of n_k(), if anything is. The caller commits. */
+  /* The next k block to `stage`: one of n_whole whole ones, or after these what is left of n_k(),
+   * if anything is. The caller commits. */
   template <class SizeK> __device__ __forceinline__ void copy(const typename Config::word *stage, int n_whole, SizeK n_k) {
     if (n_whole > 0)
       copy_whole(stage);
@@ -120,11 +129,13 @@ private:
   }
 
   __device__ __forceinline__ uint32_t next_target(const typename Config::word *stage) {
-    from += bk * op.step_k; /* not after the copies, which would be waited for: they still read their addresses */
+    /* not after the copies, which would be waited for: they still read their addresses */
+    from += bk * op.step_k;
     return shared_address(stage) + target_offset;
   }
 
-  /* Beyond the operand's edge along m or n nothing is copied: what is there becomes sums that nobody stores. */
+  /* Beyond the operand's edge along m or n nothing is copied: what is there becomes sums that
+   * nobody stores. */
   template <class Pattern, bool AT_EDGE> __device__ __forceinline__ void copy_block(uint32_t to) const {
     if (Pattern::has_idle && Pattern::p() >= bk) return;
     const int64_t step_x = Pattern::k_first ? Pattern::x_step * op.step_mn : Pattern::x_step;
@@ -149,7 +160,8 @@ private:
     for (int x = 0; x < X; x += Pattern::x_step)
 #pragma unroll 1
       for (int p = 0; p < bk; p += Pattern::p_step) {
-        const int in_x = n_x() - Pattern::x() - x, in_p = n_k - Pattern::p() - p; /* how many exist from here on */
+        /* how many exist from here on */
+        const int in_x = n_x() - Pattern::x() - x, in_p = n_k - Pattern::p() - p;
         const int inside = in_x <= 0 || in_p <= 0 ? 0 : min(Pattern::width_p > 1 ? in_p : in_x, Pattern::width);
         const element *at = inside > 0 ? from + x * op.step_mn + p * op.step_k : static_cast<const element *>(op.data);
         copy_one<Pattern::width>(to + uint32_t((p * pitch_p + x * pitch_x) * word_bytes), at, inside);

@@ -1,15 +1,19 @@
-/* copy_tile16.cuh - brings one k block of an operand of 16-bit elements into shared memory, whatever its layout, alignment and edges.
+/* copy_tile16.cuh - brings one k block of an operand of 16-bit elements into shared memory,
+ * whatever its layout, alignment and edges.
  *
- * It stands there as in global memory: rows of what is contiguous (BY_X: X rows of BK elements along k; else BK rows of X elements along
- * m or n), 16 bytes apart from each other, so that rows that follow each other begin in different banks. Neighbouring threads copy neighbours
- * in a row, by the widest of three ways for which pointer, ld and stride are aligned:
+ * It stands there as in global memory: rows of what is contiguous (BY_X: X rows of BK elements
+ * along k; else BK rows of X elements along m or n), 16 bytes apart from each other, so that rows
+ * that follow each other begin in different banks. Neighbouring threads copy neighbours in a row,
+ * by the widest of three ways for which pointer, ld and stride are aligned:
  *
  *   VECTORS   8 elements at a time, asynchronously
  *   PAIRS     2 elements at a time, asynchronously
- *   SINGLES   each by a load of its own (cp.async knows no 2 bytes), stored by pairs once all loads of the thread are under way
+ *   SINGLES   each by a load of its own (cp.async knows no 2 bytes), stored by pairs once all loads
+ *             of the thread are under way
  *
- * A stored element is seen by all after the barrier that makes asynchronous ones seen (gemm.cuh): both come before it.
- * What is outside the operand, along k or beyond its edge, is zero in shared memory, and never read. */
+ * A stored element is seen by all after the barrier that makes asynchronous ones seen (gemm.cuh):
+ * both come before it. What is outside the operand, along k or beyond its edge, is zero in shared
+ * memory, and never read. */
 #ifndef WS_CUDA_COPY_TILE16_CUH
 #define WS_CUDA_COPY_TILE16_CUH
 #include "cuda/ptx/copy.cuh"
@@ -17,16 +21,19 @@
 
 namespace ws {
 
-/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of TILE_X. */
+/* One operand's tile for one work item: X elements along m or n, the first of tile number `tile` of
+ * TILE_X. */
 template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
   using element = typename Config::element;
   static constexpr int element_bytes = int(sizeof(element)), bk = Config::bk;
-  static constexpr int n_sums = Config::bm * Config::item_n / Config::n_threads; /* of a thread, in registers */
+  /* of a thread, in registers */
+  static constexpr int n_sums = Config::bm * Config::item_n / Config::n_threads;
   static constexpr int n_columns = BY_X ? bk : X, n_rows = BY_X ? X : bk;
   static constexpr int pitch_bytes = (BY_X ? Config::k_pitch : X + Config::pad) * element_bytes;
   static_assert(element_bytes == 2, "elements of 16 bits");
 
-  /* How the threads are laid over the tile with WIDTH elements each: from `row` on, `rows` at once, in n_steps. */
+  /* How the threads are laid over the tile with WIDTH elements each: from `row` on, `rows` at once,
+   * in n_steps. */
   template <int WIDTH> struct places {
     static constexpr int along = n_columns / WIDTH, rows = Config::n_threads / along, n_steps = n_rows / rows;
     static_assert(n_columns % WIDTH == 0 && Config::n_threads % along == 0 && n_rows % rows == 0,
@@ -35,7 +42,8 @@ template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
     static __device__ __forceinline__ int row() { return int(threadIdx.x) / along; }
   };
 
-  /* How the next k block is copied: whole, or the part of it that exists (EDGE: of every k block). */
+  /* How the next k block is copied: whole, or the part of it that exists (EDGE: of every k
+   * block). */
   enum path { VECTORS, EDGE_VECTORS, PAIRS, SINGLES };
 
   const ws_operand &op;
@@ -43,7 +51,8 @@ template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
   uint32_t target_offset; /* where it goes in a stage, in bytes */
   int how;                /* path */
   const int64_t &size_x;  /* of the operand */
-  const int &tile;        /* which of its tiles of TILE_X; references, so that no register is kept for n_x() */
+  /* which of its tiles of TILE_X; references, so that no register is kept for n_x() */
+  const int &tile;
 
   __device__ operand_tile16(const ws_operand &operand, int64_t batch, const int &tile_idx, const int64_t &size, int64_t first_p)
       : op(operand), size_x(size), tile(tile_idx) {
@@ -55,11 +64,13 @@ template <class Config, int X, int TILE_X, bool BY_X> struct operand_tile16 {
     how = vectors ? (n_x() < X ? EDGE_VECTORS : VECTORS) : op.pairs ? PAIRS : SINGLES;
   }
 
-  /* The next k block to `stage`: one of n_whole whole ones, or after these what is left of n_k(), if anything is. The caller commits. */
+  /* The next k block to `stage`: one of n_whole whole ones, or after these what is left of n_k(),
+   * if anything is. The caller commits. */
   template <class SizeK> __device__ __forceinline__ void copy(const element *stage, int n_whole, SizeK n_k) {
     const int n = n_whole > 0 ? bk : n_whole == 0 ? int(uint64_t(n_k()) % bk) : 0;
     if (n == 0) return;
-    from += bk * op.step_k; /* not after the copies, which would be waited for: they still read their addresses */
+    /* not after the copies, which would be waited for: they still read their addresses */
+    from += bk * op.step_k;
     const uint32_t to = shared_address(stage) + target_offset;
     if (how == VECTORS && n == bk)
       copy_vectors(to);
@@ -110,7 +121,8 @@ private:
 
   __device__ __forceinline__ void copy_singles(uint32_t to, int n_k) const {
     using place = places<2>;
-    constexpr int most = n_sums < 64 ? 8 : 4, at_once = place::n_steps < most ? place::n_steps : most; /* pairs on their way */
+    /* pairs on their way */
+    constexpr int most = n_sums < 64 ? 8 : 4, at_once = place::n_steps < most ? place::n_steps : most;
     static_assert(place::n_steps % at_once == 0);
     const element *row = from;
     const int n_rows_here = n_rows_left<2>(n_k), n_here = n_inside<2>(n_k);

@@ -1,9 +1,10 @@
-/* fma16.cuh - one work item by IEEE FP32 multiply-adds, for h and b under PEDANTIC: no tensor core, which would cut the low bits of
- * small products beside a large one.
+/* fma16.cuh - one work item by IEEE FP32 multiply-adds, for h and b under PEDANTIC: no tensor core,
+ * which would cut the low bits of small products beside a large one.
  *
- * An element of C is one chain of multiply-adds of floats in the order of k, from 0; elements of A and B become floats exactly. A thread
- * (thread_place.cuh) owns TM x TN elements of every one of the COARSE tiles. What it reads in a step, step_k of k, depends on how the
- * operand is in shared memory (copy_tile16.cuh); T is TM or TN:
+ * An element of C is one chain of multiply-adds of floats in the order of k, from 0; elements of A
+ * and B become floats exactly. A thread (thread_place.cuh) owns TM x TN elements of every one of
+ * the COARSE tiles. What it reads in a step, step_k of k, depends on how the operand is in shared
+ * memory (copy_tile16.cuh); T is TM or TN:
  *
  *   rows of k    x ->              for each k vectors of `vec` neighbours x; neighbouring threads read neighbouring vectors
  *     k 0   [t0 ..  ][t1 ..  ]     and own these x
@@ -13,7 +14,8 @@
  *     x 0   t0 [step]              which are an odd number of 16 bytes long (the pad), so that 8 of them are in different banks
  *     x 1   t1 [step]
  *
- * In the end the sums go to C by store_tile16.cuh. Registers: the sums, and two sets of fragments, which keep their 16 bits there. */
+ * In the end the sums go to C by store_tile16.cuh. Registers: the sums, and two sets of fragments,
+ * which keep their 16 bits there. */
 #ifndef WS_CUDA_MAINLOOP_FMA16_CUH
 #define WS_CUDA_MAINLOOP_FMA16_CUH
 #include "cuda/epilogue/store_tile16.cuh"
@@ -23,7 +25,8 @@
 
 namespace ws {
 
-/* One operand's part of a step: T elements along x for each of STEP_K k, of one of THREADS along x. BY_X: rows of x. */
+/* One operand's part of a step: T elements along x for each of STEP_K k, of one of THREADS along x.
+ * BY_X: rows of x. */
 template <class Type, bool BY_X, int T, int THREADS, int STEP_K> struct fragment16 {
   static constexpr int vec = BY_X ? STEP_K : T < 8 ? T : 8, n_vectors = T * STEP_K / vec, per_k = T / vec;
   static_assert((T * STEP_K) % vec == 0 && vec % 2 == 0, "whole vectors of whole registers");
@@ -38,7 +41,8 @@ template <class Type, bool BY_X, int T, int THREADS, int STEP_K> struct fragment
     return BY_X ? i * THREADS + thread : i / vec * (THREADS * vec) + thread * vec + i % vec;
   }
 
-  /* From the stage's first element of the operand on: its element (x, k); the thread's first one. */
+  /* From the stage's first element of the operand on: its element (x, k); the thread's first
+   * one. */
   static constexpr __device__ __forceinline__ int offset(int x, int k, int pitch) { return BY_X ? x * pitch + k : k * pitch + x; }
   static constexpr __device__ __forceinline__ int first(int thread, int pitch) { return offset(place(thread, 0), 0, pitch); }
 
@@ -107,8 +111,9 @@ template <class Config, bool A_K, bool B_K> struct mainloop_fma16 {
     store_tile16<Config>::finish(out, shared, n_m, n_n, [this](float *sums) { put_sums(sums); });
   }
 
-  /* Neighbours along m that belong to a thread go together. A sum of -0, which only underflow makes, becomes 0 like that of a row whose k
-   * blocks have zeros left to add: all rows give the same bits. */
+  /* Neighbours along m that belong to a thread go together. A sum of -0, which only underflow
+   * makes, becomes 0 like that of a row whose k blocks have zeros left to add: all rows give the
+   * same bits. */
   __device__ __forceinline__ void put_sums(float *sums) const {
     using vector = sum_vector<Config>;
     constexpr int width = A_K ? 1 : vector::length;

@@ -1,17 +1,22 @@
 /* mma.cuh - one work item by the double-precision matrix instruction (cc >= 8.0), for d and z.
  *
- * A step is mma_f64_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 16 x 8; it reads its A pieces
- * once a step and uses them against all B pieces. A complex product is four real ones on the same pieces, each with a sum of its own
- * (products.cuh): ar br, ar bi, ai bi, ai br.
+ * A step is mma_f64_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in
+ * pieces of 16 x 8; it reads its A pieces once a step and uses them against all B pieces. A complex
+ * product is four real ones on the same pieces, each with a sum of its own (products.cuh): ar br,
+ * ar bi, ai bi, ai br.
  *
- * d: a read brings one element. z: a read brings two neighbours where these stand side by side in the instruction's operand, too: of an A
- * contiguous along m rows g and g + 8 (g = lane / 4), of a B contiguous along k its k of t and t + 4 (t = lane % 4). For that the tile's
- * rows and k are numbered otherwise than the instruction's: rows 2g and 2g + 1 of the piece (pairs_m), k of 2t and 2t + 1 of the step
- * (pairs_k; A's k must be the same, and so is not k-contiguous). Which k an instruction adds up is the same in all rows of kernels.def.
+ * d: a read brings one element. z: a read brings two neighbours where these stand side by side in
+ * the instruction's operand, too: of an A contiguous along m rows g and g + 8 (g = lane / 4), of a
+ * B contiguous along k its k of t and t + 4 (t = lane % 4). For that the tile's rows and k are
+ * numbered otherwise than the instruction's: rows 2g and 2g + 1 of the piece (pairs_m), k of 2t and
+ * 2t + 1 of the step (pairs_k; A's k must be the same, and so is not k-contiguous). Which k an
+ * instruction adds up is the same in all rows of kernels.def.
  *
- * Banks: 16 lanes of single reads have four g and four t, 8 lanes of double reads two g and four t. With single k, a pitch of 4 beyond a
- * multiple of 8 doubles puts them into different banks, by rows of k as by rows of m or n. With pairs of k the pitch of A's rows of k is 2
- * beyond, and columns go 0 2 1 3 4 6 5 7. (d's copies of 16 bytes would take twice as long at such a pitch: they are of 32 bytes.) */
+ * Banks: 16 lanes of single reads have four g and four t, 8 lanes of double reads two g and four t.
+ * With single k, a pitch of 4 beyond a multiple of 8 doubles puts them into different banks, by
+ * rows of k as by rows of m or n. With pairs of k the pitch of A's rows of k is 2 beyond, and
+ * columns go 0 2 1 3 4 6 5 7. (d's copies of 16 bytes would take twice as long at such a pitch:
+ * they are of 32 bytes.) */
 #ifndef WS_CUDA_MAINLOOP_MMA_CUH
 #define WS_CUDA_MAINLOOP_MMA_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -31,7 +36,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
   static_assert(k_per_lane == 2, "t and t + 4");
   static constexpr bool pairs_m = !A_K && Config::splits, pairs_k = pairs_m && B_K;
   static constexpr int a_pitch = Config::a_pitch - (pairs_k ? 2 : 0), b_pitch = Config::b_pitch;
-  /* Second sets of fragments where the registers allow: of 255, some 50 go elsewhere, more where there are planes. */
+  /* Second sets of fragments where the registers allow: of 255, some 50 go elsewhere, more where
+   * there are planes. */
   static constexpr int sum_registers = 2 * n_sums * coarse * pieces_m * pieces_n * 4, left_registers = unit == 1 ? 200 : 180;
   static constexpr int a_registers = 2 * unit * k_per_lane * 2 * pieces_m,
                        b_registers = 2 * unit * k_per_lane * coarse * pieces_n;
@@ -114,8 +120,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
     read_b(0, stage, 0);
   }
 
-  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: into the other set, or, with one set, a piece
-   * as soon as it has been used for the last time. */
+  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: into
+   * the other set, or, with one set, a piece as soon as it has been used for the last time. */
   __device__ __forceinline__ void advance(int set, const double *next_stage, int next_step) {
     const int a_set = a_sets == 2 ? set : 0, b_set = b_sets == 2 ? set : 0;
     if (b_sets == 2) read_b(set ^ 1, next_stage, next_step);

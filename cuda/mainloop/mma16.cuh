@@ -1,17 +1,21 @@
-/* mma16.cuh - one work item by the matrix instruction for 16-bit elements (cc >= 8.0), for h and b: sums of floats.
+/* mma16.cuh - one work item by the matrix instruction for 16-bit elements (cc >= 8.0), for h and b:
+ * sums of floats.
  *
- * A step is mma16_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces of 8 (m) x 16 (n): the instruction's
- * first operand is B, its second one A, so that a lane's neighbouring sums are neighbours in C's columns. Operands are read by pieces of
- * 16 along m or n and 16 of k, four matrices of 8 x 8 (ldmatrix), in either layout:
+ * A step is mma16_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces
+ * of 8 (m) x 16 (n): the instruction's first operand is B, its second one A, so that a lane's
+ * neighbouring sums are neighbours in C's columns. Operands are read by pieces of 16 along m or n
+ * and 16 of k, four matrices of 8 x 8 (ldmatrix), in either layout:
  *
  *         k 0..7   k 8..15      a k-contiguous operand's rows in shared memory are m or n, and the matrices come as they are;
  *   x 0..7   [0]     [2]        one contiguous along m or n has rows of k, and they come transposed. In both ways register i of a lane is
  *   x 8..15  [1]     [3]        of matrix i: the element g = lane / 4 along x, and k of 2 (lane % 4) and the next.
  *
- * Rows in shared memory are an odd number of 16 bytes long (the pad), so that the 8 rows of a matrix, 16 bytes each, are in different banks.
- * One instruction adds up 16 of k, and it is the same ones in the same order in all rows of kernels.def; zeros fill up the last.
+ * Rows in shared memory are an odd number of 16 bytes long (the pad), so that the 8 rows of a
+ * matrix, 16 bytes each, are in different banks. One instruction adds up 16 of k, and it is the
+ * same ones in the same order in all rows of kernels.def; zeros fill up the last.
  *
- * In the end the sums go to C by store_tile16.cuh. Registers: the sums, two sets of A's fragments, one of B's. */
+ * In the end the sums go to C by store_tile16.cuh. Registers: the sums, two sets of A's fragments,
+ * one of B's. */
 #ifndef WS_CUDA_MAINLOOP_MMA16_CUH
 #define WS_CUDA_MAINLOOP_MMA16_CUH
 #include "cuda/epilogue/store_tile16.cuh"
@@ -28,7 +32,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
   static_assert(Config::tm % 16 == 0 && Config::tn % 16 == 0, "a warp's tile is whole pieces of 16 x 16");
   static_assert(a_pitch % 16 == 8 && b_pitch % 16 == 8, "an odd number of 16 bytes: see the banks");
 
-  uint32_t a_row, b_row; /* what this lane names to ldmatrix: from the stage's first byte on, in bytes */
+  /* what this lane names to ldmatrix: from the stage's first byte on, in bytes */
+  uint32_t a_row, b_row;
   uint32_t a[2][pieces_m][4], b[coarse][pieces_n][4]; /* two sets of A's */
   float sum[coarse][pieces_n][pieces_m][2][4];        /* 2: the halves of 8 of a piece along m */
 
@@ -83,8 +88,9 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
       for (int j = 0; j < pieces_n; j++) read_b(c, j, stage, 0);
   }
 
-  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: of A into the other set, of B each piece as
-   * soon as it has been used, a whole step before it is needed again. */
+  /* Multiplies the step whose fragments are there, and meanwhile reads those of the next one: of A
+   * into the other set, of B each piece as soon as it has been used, a whole step before it is
+   * needed again. */
   __device__ __forceinline__ void advance(int set, const element *next_stage, int next_step) {
     read_a(set ^ 1, next_stage, next_step);
 #pragma unroll
@@ -100,7 +106,7 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
       }
   }
 
-  /* ---- The sums, to C ------------------------------------------------------------------------------------------------------------ */
+  /* ---- The sums, to C ------------------------------------------------------------------------ */
 
   __device__ __forceinline__ void put_sums(float *sums) const {
 #pragma unroll

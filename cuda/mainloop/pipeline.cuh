@@ -1,10 +1,13 @@
-/* pipeline.cuh - the protocol of the pipelines of gemm_wgmma.cuh: where a producer or consumer is, which parity it waits for, and how the
- * consumers of ping-pong begin an item. Written once, over a policy: the kernel gives it barriers in shared memory, tests/host/test_pipeline.cpp
- * a model of which all interleavings are walked through.
+/* pipeline.cuh - the protocol of the pipelines of gemm_wgmma.cuh: where a producer or consumer is,
+ * which parity it waits for, and how the consumers of ping-pong begin an item. Written once, over a
+ * policy: the kernel gives it barriers in shared memory, tests/host/test_pipeline.cpp a model of
+ * which all interleavings are walked through.
  *
- * A stage has two barriers: `full` is completed by the bytes that TMA brings (stages of items: by the producer), `empty` by the consumers. The
- * waiter knows the parity of its round; a stage's `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one
- * only, so who waits must know that the round before is complete: in ping-pong, where consumers leave out rounds, by `begun`. */
+ * A stage has two barriers: `full` is completed by the bytes that TMA brings (stages of items: by
+ * the producer), `empty` by the consumers. The waiter knows the parity of its round; a stage's
+ * `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one only,
+ * so who waits must know that the round before is complete: in ping-pong, where consumers leave out
+ * rounds, by `begun`. */
 #ifndef WS_CUDA_PIPELINE_CUH
 #define WS_CUDA_PIPELINE_CUH
 #include <cstdint>
@@ -17,7 +20,8 @@
 
 namespace ws {
 
-/* Where a producer or consumer is in a pipeline of N stages: at which place, and in which round (by its parity). */
+/* Where a producer or consumer is in a pipeline of N stages: at which place, and in which round (by
+ * its parity). */
 template <int N> struct pipeline_stage {
   int place = 0;
   uint32_t round = 0;
@@ -39,11 +43,13 @@ template <int N_CONSUMERS> WS_PIPELINE_DEVICE bool owns_item(uint32_t item, int 
   return int(item % N_CONSUMERS) == consumer;
 }
 
-/* Every warp of the consumer calls this before it multiplies item number `item` of the block, from 0 on: the consumer did not watch
- * the one before. With no more k blocks than stages the first stage of that one is among those to come, and full by `begun`; with more, the item was published
- * only when it was. Each further stage of that one is full since the one before it there was released, and so filled for this item. No warp
- * may still ask for the item before when others have begun this one: then the next consumer could begin, too, and be a round ahead of what
- * the warp knows. */
+/* Every warp of the consumer calls this before it multiplies item number `item` of the block, from
+ * 0 on: the consumer did not watch the one before. With no more k blocks than stages the first
+ * stage of that one is among those to come, and full by `begun`; with more, the item was published
+ * only when it was. Each further stage of that one is full since the one before it there was
+ * released, and so filled for this item. No warp may still ask for the item before when others have
+ * begun this one: then the next consumer could begin, too, and be a round ahead of what the warp
+ * knows. */
 template <int N_CONSUMERS, class Barriers, class Stage>
 WS_PIPELINE_DEVICE void begin_item(const Barriers &barriers, uint32_t item, const Stage &stage) {
   const uint32_t before = item - 1;

@@ -1,8 +1,9 @@
 /* simt.cuh - one work item by ordinary multiply-adds: a coarsened tile, and register tiles in it.
  *
- * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from shared memory. A thread (thread_place.cuh)
- * owns TM x TN elements of every one of the COARSE tiles, as vectors of vec_m (vec_n) elements that lie threads_m * vec_m
- * (threads_n * vec_n) apart, so that neighbouring threads read neighbouring vectors:
+ * A step is step_k of k; for each of them there is one A fragment and COARSE B fragments from
+ * shared memory. A thread (thread_place.cuh) owns TM x TN elements of every one of the COARSE
+ * tiles, as vectors of vec_m (vec_n) elements that lie threads_m * vec_m (threads_n * vec_n) apart,
+ * so that neighbouring threads read neighbouring vectors:
  *
  *            tile 0          tile 1                 A fragment: TM elements, read once for each p,
  *        |n0 n1 ..|n0 n1 ..|n0 n1 ..|n0 n1 ..|      used against COARSE B fragments of TN elements
@@ -19,7 +20,8 @@
 
 namespace ws {
 
-/* The sums of one element, for each pair of a real part of a and one of b (products.cuh says why they are kept apart). */
+/* The sums of one element, for each pair of a real part of a and one of b (products.cuh says why
+ * they are kept apart). */
 template <class Real, int UNIT> struct part_sums { Real part[UNIT][UNIT]; };
 
 template <class Config, bool A_K, bool B_K> struct mainloop_simt {
@@ -34,7 +36,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_simt {
 
   template <int VEC> struct alignas(VEC * sizeof(element)) vector { element e[VEC]; };
 
-  /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time of a read. */
+  /* Of k in one step: so many that a small tile, whose blocks are few warps, has work for the time
+   * of a read. */
   static constexpr int n_sums = coarse * tm * tn * unit * unit, step_k = n_sums <= 16 ? 4 : 1;
   static constexpr int n_steps = Config::bk / step_k;
   static_assert(n_sums <= 96, "with more sums and two sets of fragments ptxas spills on cc 12.0");
@@ -95,8 +98,9 @@ private:
     s = fma(part(a[set][q][x], u), part(b[set][q][y / tn][y % tn], v), s);
   }
 
-  /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds always share a factor, which the
-   * compiler may keep at the operand's port in place of reading it from the register file again. */
+  /* Up and down the A fragment, for one part of B after the other: two neighbouring multiply-adds
+   * always share a factor, which the compiler may keep at the operand's port in place of reading it
+   * from the register file again. */
   __device__ __forceinline__ void multiply(int set) {
     constexpr int n_a = tm * unit, n_b = coarse * tn * unit;
 #pragma unroll

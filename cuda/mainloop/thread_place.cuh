@@ -1,7 +1,9 @@
-/* thread_place.cuh - where a thread is among those that own parts of a tile of C, for mainloops whose owners are threads.
+/* thread_place.cuh - where a thread is among those that own parts of a tile of C, for mainloops
+ * whose owners are threads.
  *
- * A warp is 8 threads along m times 4 along n, the bits of a lane's number being n m m n m: shared memory serves half a warp's 16-byte reads
- * at once if neighbouring lanes (for A), or lanes two apart (for B), read the same. */
+ * A warp is 8 threads along m times 4 along n, the bits of a lane's number being n m m n m: shared
+ * memory serves half a warp's 16-byte reads at once if neighbouring lanes (for A), or lanes two
+ * apart (for B), read the same. */
 #ifndef WS_CUDA_THREAD_PLACE_CUH
 #define WS_CUDA_THREAD_PLACE_CUH
 

@@ -1,5 +1,6 @@
-/* wgmma_load.cuh - from an operand in global memory to a stage, by TMA (one thread): 64 of k of so many x (m or n), as wgmma
- * wants them (ptx/wgmma.cuh, descriptors). What lies beyond the operand is zeros. */
+/* wgmma_load.cuh - from an operand in global memory to a stage, by TMA (one thread): 64 of k of so
+ * many x (m or n), as wgmma wants them (ptx/wgmma.cuh, descriptors). What lies beyond the operand
+ * is zeros. */
 #ifndef WS_CUDA_WGMMA_LOAD_CUH
 #define WS_CUDA_WGMMA_LOAD_CUH
 #include "cuda/ptx/tma.cuh"
@@ -17,8 +18,9 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, in
     cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, (1 << BLOCKS) - 1);
 }
 
-/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X / BLOCKS each, for all of them. slice: of
- * operands that consist of slices, which the map has as products. */
+/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X /
+ * BLOCKS each, for all of them. slice: of operands that consist of slices, which the map has as
+ * products. */
 template <int X, int BLOCKS>
 __device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
                                            uint32_t rank, int slice = 0) {

@@ -1,7 +1,9 @@
-/* clc.cuh - barriers in shared memory, clusters, proxy fences and Cluster Launch Control (PTX ISA), one instruction each.
+/* clc.cuh - barriers in shared memory, clusters, proxy fences and Cluster Launch Control (PTX ISA),
+ * one instruction each.
  *
- * Nothing here decides anything: clc_protocol.cuh says who may call what, and when. ptxas refuses an instruction that a target
- * lacks. A "memory" clobber is where the compiler must not move accesses across.
+ * Nothing here decides anything: clc_protocol.cuh says who may call what, and when. ptxas refuses
+ * an instruction that a target lacks. A "memory" clobber is where the compiler must not move
+ * accesses across.
  * Compiled and model-checked, never run on hardware. */
 #ifndef WS_CUDA_PTX_CLC_CUH
 #define WS_CUDA_PTX_CLC_CUH
@@ -11,7 +13,7 @@
 
 namespace ws {
 
-/* ---- cc >= 9.0 --------------------------------------------------------------------------------------------------------- */
+/* ---- cc >= 9.0 ------------------------------------------------------------------------------- */
 
 /* The threads among which a barrier orders memory: the block's (.cta) or the cluster's. */
 enum class barrier_scope { cta, cluster };
@@ -48,7 +50,8 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx_relaxed(uint64_t *barr
     asm volatile("mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(n_bytes) : "memory");
 }
 
-/* mbarrier.try_wait.parity: whether the phase of that parity has completed; may wait a while before it says no. */
+/* mbarrier.try_wait.parity: whether the phase of that parity has completed; may wait a while before
+ * it says no. */
 template <barrier_scope SCOPE>
 __device__ __forceinline__ bool mbarrier_try_wait_parity_acquire(uint64_t *barrier, uint32_t parity) {
   const uint32_t at = shared_address(barrier);
@@ -70,25 +73,27 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity_acquire(uint64_t *barri
   return is_complete != 0;
 }
 
-/* fence.proxy.async::generic, acquire: what was released to the asynchronous proxy comes before this thread's later requests to it. */
+/* fence.proxy.async::generic, acquire: what was released to the asynchronous proxy comes before
+ * this thread's later requests to it. */
 __device__ __forceinline__ void fence_proxy_async_generic_acquire() {
   asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
 }
 
-/* fence.proxy.async::generic, release: this thread's accesses to its block's shared memory so far, released to that proxy. */
+/* fence.proxy.async::generic, release: this thread's accesses to its block's shared memory so far,
+ * released to that proxy. */
 __device__ __forceinline__ void fence_proxy_async_generic_release() {
   asm volatile("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;" ::: "memory");
 }
 
-/* ---- cc >= 10.0; multicast: targets named with a or f (sm_100a, sm_120f ..) --------------------------------------------- */
+/* ---- cc >= 10.0; multicast: targets named with a or f (sm_100a, sm_120f ..) ------------------ */
 
 /* What a request writes: opaque. */
 struct alignas(16) clc_result {
   uint64_t lo, hi;
 };
 
-/* clusterlaunchcontrol.try_cancel. One thread calls it; elect.sync (of that one) shows ptxas that it is uniform, which spares a loop
- * over the warp. */
+/* clusterlaunchcontrol.try_cancel. One thread calls it; elect.sync (of that one) shows ptxas that
+ * it is uniform, which spares a loop over the warp. */
 __device__ __forceinline__ void clusterlaunchcontrol_try_cancel(clc_result *result, uint64_t *barrier) {
   const uint32_t result_at = shared_address(result), barrier_at = shared_address(barrier), mask = __activemask();
   asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, %2;\n\t"
@@ -98,7 +103,8 @@ __device__ __forceinline__ void clusterlaunchcontrol_try_cancel(clc_result *resu
                : "memory");
 }
 
-/* The same with .multicast::cluster::all: to the same place of every block of the cluster, each completing its own barrier. */
+/* The same with .multicast::cluster::all: to the same place of every block of the cluster, each
+ * completing its own barrier. */
 __device__ __forceinline__ void clusterlaunchcontrol_try_cancel_multicast(clc_result *result, uint64_t *barrier) {
   const uint32_t result_at = shared_address(result), barrier_at = shared_address(barrier), mask = __activemask();
   asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, %2;\n\t"
@@ -121,7 +127,8 @@ __device__ __forceinline__ bool clusterlaunchcontrol_query_cancel_is_canceled(cl
   return is_canceled != 0;
 }
 
-/* clusterlaunchcontrol.query_cancel.get_first_ctaid, x. Volatile: undefined for a refusal, so never before the question. */
+/* clusterlaunchcontrol.query_cancel.get_first_ctaid, x. Volatile: undefined for a refusal, so never
+ * before the question. */
 __device__ __forceinline__ uint32_t clusterlaunchcontrol_query_cancel_get_first_ctaid_x(clc_result result) {
   uint32_t x;
   asm volatile("{\n\t.reg .b128 r;\n\t"

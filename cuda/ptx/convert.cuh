@@ -1,5 +1,5 @@
-/* convert.cuh - floats to 16-bit numbers and back (PTX ISA: cvt). One instruction each; rounded to nearest even, what is too large becomes
- * Inf, subnormals are kept, a NaN stays one. */
+/* convert.cuh - floats to 16-bit numbers and back (PTX ISA: cvt). One instruction each; rounded to
+ * nearest even, what is too large becomes Inf, subnormals are kept, a NaN stays one. */
 #ifndef WS_CUDA_PTX_CONVERT_CUH
 #define WS_CUDA_PTX_CONVERT_CUH
 #include <cstdint>

@@ -1,4 +1,5 @@
-/* copy.cuh - copies from global to shared memory (PTX ISA: cp.async, asynchronous; st.shared). One instruction each. */
+/* copy.cuh - copies from global to shared memory (PTX ISA: cp.async, asynchronous; st.shared). One
+ * instruction each. */
 #ifndef WS_CUDA_PTX_COPY_CUH
 #define WS_CUDA_PTX_COPY_CUH
 #include <cstdint>
@@ -8,12 +9,14 @@ namespace ws {
 /* The address of shared memory in its own window, as PTX wants it. */
 __device__ __forceinline__ uint32_t shared_address(const void *p) { return uint32_t(__cvta_generic_to_shared(p)); }
 
-/* Copies n_bytes (0 .. 16) and fills the rest of 16 with zeros; both addresses aligned to 16. cp.async, past L1. */
+/* Copies n_bytes (0 .. 16) and fills the rest of 16 with zeros; both addresses aligned to 16.
+ * cp.async, past L1. */
 __device__ __forceinline__ void cp_async_16(uint32_t to, const void *from, int n_bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(n_bytes) : "memory");
 }
 
-/* The same for BYTES = 4, 8 or 16 through L1, where neighbours in other lines of the warp are found again. */
+/* The same for BYTES = 4, 8 or 16 through L1, where neighbours in other lines of the warp are found
+ * again. */
 template <int BYTES> __device__ __forceinline__ void cp_async(uint32_t to, const void *from, int n_bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(n_bytes) : "memory");
 }

@@ -1,10 +1,12 @@
-/* math.cuh - approximations of the special function unit (PTX ISA). One instruction each, named as in the manual. */
+/* math.cuh - approximations of the special function unit (PTX ISA). One instruction each, named as
+ * in the manual. */
 #ifndef WS_CUDA_PTX_MATH_CUH
 #define WS_CUDA_PTX_MATH_CUH
 
 namespace ws {
 
-/* 2^x, relative error below 2^-22; Inf, 0 (also in place of subnormal numbers) and NaN where they belong. */
+/* 2^x, relative error below 2^-22; Inf, 0 (also in place of subnormal numbers) and NaN where they
+ * belong. */
 __device__ __forceinline__ float ex2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

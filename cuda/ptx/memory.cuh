@@ -1,8 +1,10 @@
-/* memory.cuh - loads, stores and atomics of global memory with a named order, and a few special registers. One instruction each,
- * named as in the PTX manual; every target from cc 8.0 on has them.
+/* memory.cuh - loads, stores and atomics of global memory with a named order, and a few special
+ * registers. One instruction each, named as in the PTX manual; every target from cc 8.0 on has
+ * them.
  *
- * Pointers are generic and must point to global memory. What an acquire or release pairs with is said where it is used. Each has a
- * "memory" clobber, so that the compiler keeps them and the accesses around them in the order in which they are written. */
+ * Pointers are generic and must point to global memory. What an acquire or release pairs with is
+ * said where it is used. Each has a "memory" clobber, so that the compiler keeps them and the
+ * accesses around them in the order in which they are written. */
 #ifndef WS_CUDA_PTX_MEMORY_CUH
 #define WS_CUDA_PTX_MEMORY_CUH
 #include <cstddef>
@@ -13,7 +15,8 @@ namespace ws {
 /* The address of global memory in its own window. */
 __device__ __forceinline__ uint64_t global_address(const void *p) { return uint64_t(__cvta_generic_to_global(p)); }
 
-/* griddepcontrol (cc >= 9.0): the launch after this one, if it is told to begin early, may do so when all blocks have called this or left. */
+/* griddepcontrol (cc >= 9.0): the launch after this one, if it is told to begin early, may do so
+ * when all blocks have called this or left. */
 __device__ __forceinline__ void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -21,7 +24,7 @@ __device__ __forceinline__ void griddepcontrol_launch_dependents() {
 /* Until the launch before this one has ended, and what it wrote is seen. */
 __device__ __forceinline__ void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-/* ---- Weak accesses: what plain loads and stores of C++ are, but each is made where it is written ---------------------------------- */
+/* ---- Weak accesses: what plain loads and stores of C++ are, but each is made where it is written  */
 
 /* ld.weak.global: may return what this SM's L1 holds, however old */
 __device__ __forceinline__ uint32_t ld_weak(const uint32_t *p) {
@@ -30,7 +33,8 @@ __device__ __forceinline__ uint32_t ld_weak(const uint32_t *p) {
   return x;
 }
 
-/* ld.weak.global.ca: the same, asking for the L1 by name (nvcc 13.0 makes it LDG.E.STRONG.SM, the one above LDG.E) */
+/* ld.weak.global.ca: the same, asking for the L1 by name (nvcc 13.0 makes it LDG.E.STRONG.SM, the
+ * one above LDG.E) */
 __device__ __forceinline__ uint32_t ld_weak_ca(const uint32_t *p) {
   uint32_t x;
   asm volatile("ld.weak.global.ca.u32 %0, [%1];" : "=r"(x) : "l"(global_address(p)) : "memory");
@@ -42,7 +46,7 @@ __device__ __forceinline__ void st_weak(uint32_t *p, uint32_t x) {
   asm volatile("st.weak.global.u32 [%0], %1;" ::"l"(global_address(p)), "r"(x) : "memory");
 }
 
-/* ---- Strong accesses at the scope of the device --------------------------------------------------------------------------------- */
+/* ---- Strong accesses at the scope of the device ---------------------------------------------- */
 
 /* ld.relaxed.gpu */
 __device__ __forceinline__ uint32_t ld_relaxed_gpu(const uint32_t *p) {
@@ -72,7 +76,7 @@ __device__ __forceinline__ uint32_t atom_add_release_gpu(uint32_t *p, uint32_t x
   return before;
 }
 
-/* ---- Time and place ------------------------------------------------------------------------------------------------------------- */
+/* ---- Time and place -------------------------------------------------------------------------- */
 
 /* nanosleep: about that long, at most twice as long */
 __device__ __forceinline__ void nanosleep(uint32_t ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory"); }
@@ -84,7 +88,8 @@ __device__ __forceinline__ uint32_t smid() {
   return x;
 }
 
-/* %globaltimer: nanoseconds, the same clock on all SMs; it advances in steps (32 ns to about 1 us) */
+/* %globaltimer: nanoseconds, the same clock on all SMs; it advances in steps (32 ns to about 1
+ * us) */
 __device__ __forceinline__ uint64_t globaltimer() {
   uint64_t x;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(x)::"memory");

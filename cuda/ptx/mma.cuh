@@ -6,7 +6,8 @@ namespace ws {
 
 /* d[16 x 8] += a[16 x K] b[K x 8]. With g = lane / 4 and t = lane % 4 a lane holds
  *   a: (g, t + 4i) (g + 8, t + 4i)   b: (t + 4i, g)   i < K / 4;   d: (g, 2t) (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1)
- * cc 9.0: mma.m16n8k8; cc 8.0 has only mma.m8n8k4, which holds the same of its 8 rows: K / 2 of them, in the order of k. */
+ * cc 9.0: mma.m16n8k8; cc 8.0 has only mma.m8n8k4, which holds the same of its 8 rows: K / 2 of
+ * them, in the order of k. */
 constexpr int mma_f64_k = 8;
 __device__ __forceinline__ void mma_f64(double (&d)[4], const double (&a)[mma_f64_k / 2], const double (&b)[mma_f64_k / 4]) {
 #if __CUDA_ARCH__ >= 900

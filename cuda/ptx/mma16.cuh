@@ -1,5 +1,5 @@
-/* mma16.cuh - matrix instructions of a warp for 16-bit elements, and the reads of their operands (PTX ISA: mma.sync.aligned .f16 .bf16,
- * ldmatrix). One instruction each. */
+/* mma16.cuh - matrix instructions of a warp for 16-bit elements, and the reads of their operands
+ * (PTX ISA: mma.sync.aligned .f16 .bf16, ldmatrix). One instruction each. */
 #ifndef WS_CUDA_PTX_MMA16_CUH
 #define WS_CUDA_PTX_MMA16_CUH
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace ws {
 
-/* ldmatrix.x4: four matrices of 8 x 8 elements from shared memory. Lane l names row l % 8 (16 bytes, aligned) of matrix l / 8, and with
- * g = lane / 4 and t = lane % 4 gets of each matrix the elements (g, 2t) (g, 2t + 1). */
+/* ldmatrix.x4: four matrices of 8 x 8 elements from shared memory. Lane l names row l % 8 (16
+ * bytes, aligned) of matrix l / 8, and with g = lane / 4 and t = lane % 4 gets of each matrix the
+ * elements (g, 2t) (g, 2t + 1). */
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -26,7 +27,8 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&to)[4], uint32_t ro
                : "memory");
 }
 
-/* d[16 x 8] += a[16 x 16] b[16 x 8], a and b of 16 bits, d of floats. A lane holds, each register two neighbours along k,
+/* d[16 x 8] += a[16 x 16] b[16 x 8], a and b of 16 bits, d of floats. A lane holds, each register
+ * two neighbours along k,
  *   a: (g, 2t) (g + 8, 2t) (g, 2t + 8) (g + 8, 2t + 8)   b: (2t, g) (2t + 8, g)   d: (g, 2t) (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1) */
 constexpr int mma16_k = 16;
 template <class Type> __device__ __forceinline__ void mma16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {

@@ -1,5 +1,6 @@
-/* tma.cuh - TMA between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc >= 9.0), and the
- * barriers in shared memory that tell of its copies. One instruction each, named as in the manual. */
+/* tma.cuh - TMA between global and shared memory by tensor maps (PTX ISA: cp.async.bulk.tensor, cc
+ * >= 9.0), and the barriers in shared memory that tell of its copies. One instruction each, named
+ * as in the manual. */
 #ifndef WS_CUDA_PTX_TMA_CUH
 #define WS_CUDA_PTX_TMA_CUH
 #include <cstdint>
@@ -9,13 +10,15 @@
 
 namespace ws {
 
-/* mbarrier.arrive, release: what this thread did before is seen by those that wait for the phase. */
+/* mbarrier.arrive, release: what this thread did before is seen by those that wait for the
+ * phase. */
 __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* The same at a barrier in the shared memory of a block of the cluster (mapa), for its threads. By a fence that orders accesses to shared memory
- * only: of an arrive.release.cluster nvcc 13.0 makes a MEMBAR.ALL.GPU, which waits for global memory, too. */
+/* The same at a barrier in the shared memory of a block of the cluster (mapa), for its threads. By
+ * a fence that orders accesses to shared memory only: of an arrive.release.cluster nvcc 13.0 makes
+ * a MEMBAR.ALL.GPU, which waits for global memory, too. */
 __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t rank) {
   asm volatile("{\n\t.reg .b32 there;\n\t"
                "mapa.shared::cluster.u32 there, %0, %1;\n\t"
@@ -30,8 +33,9 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
 }
 
-/* mbarrier.try_wait.parity, acquire, until the phase of that parity is complete. cluster: also by another block's arrivals and copies; then of
- * accesses to shared memory only (acquire.cluster would empty the L1 each time). */
+/* mbarrier.try_wait.parity, acquire, until the phase of that parity is complete. cluster: also by
+ * another block's arrivals and copies; then of accesses to shared memory only (acquire.cluster
+ * would empty the L1 each time). */
 template <barrier_scope SCOPE> __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   if constexpr (SCOPE == barrier_scope::cluster)
     asm volatile("{\n\t.reg .pred p;\n"
@@ -50,7 +54,8 @@ template <barrier_scope SCOPE> __device__ __forceinline__ void mbarrier_wait(uin
                  : "memory");
 }
 
-/* st.async of 16 bytes to the shared memory of a block of the cluster; completes as many on its barrier. */
+/* st.async of 16 bytes to the shared memory of a block of the cluster; completes as many on its
+ * barrier. */
 #define WS_ST_ASYNC_16(type, constraint)                                                                                      \
   __device__ __forceinline__ void st_async_16(uint32_t to, const type(&x)[4], uint32_t barrier, uint32_t rank) {              \
     asm volatile(                                                                                                             \
@@ -82,7 +87,8 @@ __device__ __forceinline__ void prefetch_tensormap(const void *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(uint64_t(map)) : "memory");
 }
 
-/* cp.async.bulk.tensor.3d to shared memory: the map's box at (x, y, z), zeros where the tensor ends; completes bytes on the barrier. */
+/* cp.async.bulk.tensor.3d to shared memory: the map's box at (x, y, z), zeros where the tensor
+ * ends; completes bytes on the barrier. */
 __device__ __forceinline__ void cp_async_bulk_tensor_load(uint32_t to, const void *map, int x, int y, int z, uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
@@ -91,7 +97,8 @@ __device__ __forceinline__ void cp_async_bulk_tensor_load(uint32_t to, const voi
       : "memory");
 }
 
-/* The same into every block of the cluster whose bit is set, to the same place, completing on the same barrier of each. */
+/* The same into every block of the cluster whose bit is set, to the same place, completing on the
+ * same barrier of each. */
 __device__ __forceinline__ void cp_async_bulk_tensor_multicast(uint32_t to, const void *map, int x, int y, int z,
                                                                uint32_t barrier, uint16_t blocks) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -110,7 +117,8 @@ __device__ __forceinline__ void cp_async_bulk_tensor_store(const void *map, int 
 /* cp.async.bulk.commit_group: this thread's stores since the last are a group. */
 __device__ __forceinline__ void cp_async_bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/* cp.async.bulk.wait_group.read: all but the newest N groups of this thread have read shared memory. */
+/* cp.async.bulk.wait_group.read: all but the newest N groups of this thread have read shared
+ * memory. */
 template <int N> __device__ __forceinline__ void cp_async_bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
@@ -120,10 +128,12 @@ template <int N> __device__ __forceinline__ void cp_async_bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* fence.proxy.async: this thread's accesses to shared memory so far come before those of TMA that follow. */
+/* fence.proxy.async: this thread's accesses to shared memory so far come before those of TMA that
+ * follow. */
 __device__ __forceinline__ void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* barrier.sync of n_threads threads (a multiple of 32), by a number 1 .. 15; __syncthreads is number 0. */
+/* barrier.sync of n_threads threads (a multiple of 32), by a number 1 .. 15; __syncthreads is
+ * number 0. */
 __device__ __forceinline__ void barrier_sync(int number, int n_threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(n_threads) : "memory");
 }
@@ -159,8 +169,8 @@ __device__ __forceinline__ uint32_t ld_shared_32(uint32_t from) {
   return x;
 }
 
-/* stmatrix.x4: four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8, and holds of matrix i in
- * x[i] the elements 2 (l % 4) and the next of row l / 4. */
+/* stmatrix.x4: four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of
+ * matrix l / 8, and holds of matrix i in x[i] the elements 2 (l % 4) and the next of row l / 4. */
 __device__ __forceinline__ void stmatrix_x4(uint32_t row, const uint32_t (&x)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(x[0]), "r"(x[1]), "r"(x[2]),
                "r"(x[3])

@@ -1,7 +1,9 @@
-/* wgmma.cuh - matrix instructions of a warpgroup (PTX ISA: wgmma, setmaxnreg; sm_90a), one each, named as in the manual.
+/* wgmma.cuh - matrix instructions of a warpgroup (PTX ISA: wgmma, setmaxnreg; sm_90a), one each,
+ * named as in the manual.
  *
- * wgmma reads both operands from shared memory, through descriptors, while the threads go on; what they may do meanwhile is said at
- * the fences. All four warps of a warpgroup call each of these together. */
+ * wgmma reads both operands from shared memory, through descriptors, while the threads go on; what
+ * they may do meanwhile is said at the fences. All four warps of a warpgroup call each of these
+ * together. */
 #ifndef WS_CUDA_PTX_WGMMA_CUH
 #define WS_CUDA_PTX_WGMMA_CUH
 #include <cstdint>
@@ -14,27 +16,30 @@
 
 namespace ws {
 
-/* ---- Descriptors: matrix operands in shared memory with 128-byte swizzle ------------------------------------------------------------
- * An operand is x (m or n) times k, of 16-bit elements, brought by TMA as slabs: lines of 128 bytes, eight to an atom of
- * 1024 bytes, in which 16-byte piece number c of line r is at c ^ (r % 8).
- *   k contiguous: a line is 64 k of one x; the next 8 x are 1024 bytes on (the stride); 16 k are 32 bytes.
- *   x contiguous: a line is 64 x of one k; the next 8 k are 1024 bytes on (the stride), the next 64 x slab_bytes on (the leading
- *   dimension); 16 k are 2048 bytes. */
+/* ---- Descriptors: matrix operands in shared memory with 128-byte swizzle ------------------------
+ * An operand is x (m or n) times k, of 16-bit elements, brought by TMA as slabs: lines of 128
+ * bytes, eight to an atom of 1024 bytes, in which 16 bytes number c of line r are at c ^ (r % 8).
+ *   k contiguous: a line is 64 k of one x; the next 8 x are 1024 bytes on (the stride); 16 k are 32
+ *   bytes.
+ *   x contiguous: a line is 64 x of one k; the next 8 k are 1024 bytes on (the stride), the next 64
+ *   x slab_bytes on (the leading dimension); 16 k are 2048 bytes. */
 constexpr int wgmma_k = 16, wgmma_line = 64; /* 16-bit elements */
 constexpr uint32_t wgmma_atom_bytes = 1024;
 
 template <bool X_CONTIGUOUS> __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, uint32_t slab_bytes) {
   const uint64_t swizzle_128 = uint64_t(1) << 62, stride = uint64_t(wgmma_atom_bytes >> 4) << 32;
-  const uint64_t leading = uint64_t(X_CONTIGUOUS ? slab_bytes >> 4 : 1) << 16; /* 1: not looked at */
+  /* 1: not looked at */
+  const uint64_t leading = uint64_t(X_CONTIGUOUS ? slab_bytes >> 4 : 1) << 16;
   return swizzle_128 | stride | leading | uint64_t((address & 0x3ffff) >> 4);
 }
 
 /* From one step of 16 k to the next, in units of the descriptor's address. */
 template <bool X_CONTIGUOUS> constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? 2 * (wgmma_atom_bytes >> 4) : wgmma_k * 2 >> 4;
 
-/* ---- Order ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
-/* wgmma.fence: the warpgroup's accesses to the accumulators so far come before the wgmma that follow. */
+/* wgmma.fence: the warpgroup's accesses to the accumulators so far come before the wgmma that
+ * follow. */
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /* wgmma.commit_group: what was begun since the last is a group. */
@@ -59,9 +64,11 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/* ---- wgmma.mma_async.m64nNk16: d[64 x N] = a[64 x 16] b[16 x N] (+ d if adds) --------------------------------------------------------
- * Thread t of the warpgroup, with w = t / 32, g = t % 32 / 4, q = t % 4, holds for each piece j of 8 columns
- *   d[4j], d[4j + 1]: row 16w + g, columns 8j + 2q and the next;   d[4j + 2], d[4j + 3]: row 16w + g + 8, the same columns.
+/* ---- wgmma.mma_async.m64nNk16: d[64 x N] = a[64 x 16] b[16 x N] (+ d if adds) -------------------
+ * Thread t of the warpgroup, with w = t / 32, g = t % 32 / 4, q = t % 4, holds for each group j of 8
+ * columns
+ *   d[4j], d[4j + 1]: row 16w + g, columns 8j + 2q and the next;
+ *   d[4j + 2], d[4j + 3]: row 16w + g + 8, the same columns.
  * A_X, B_X: the operand is contiguous along m, along n, in place of k. */
 
 #define WS_D8(i) \

@@ -1,4 +1,5 @@
-/* config.cuh - the shape of a kernel row, as constants of the compiler; whose asserts say what a row must obey. */
+/* config.cuh - the shape of a kernel row, as constants of the compiler; whose asserts say what a
+ * row must obey. */
 #ifndef WS_CUDA_CONFIG_CUH
 #define WS_CUDA_CONFIG_CUH
 #include <cstdint>
@@ -11,8 +12,9 @@ namespace ws {
 
 constexpr int copy_bytes = 16; /* of one wide copy */
 
-/* A work item is BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of BK. TM x TN of each tile
- * belong to one owner: a thread (simt, fma16) or a warp (mma, mma16). */
+/* A work item is BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in
+ * blocks of BK. TM x TN of each tile belong to one owner: a thread (simt, fma16) or a warp (mma,
+ * mma16). */
 template <class Type, int BM, int BN, int BK, int TM, int TN, int COARSE, int STAGES, int OWNER_THREADS, int PAD, bool KEEPS_K>
 struct row_config {
   using type = Type;
@@ -23,14 +25,16 @@ struct row_config {
   static constexpr int bm = BM, bn = BN, bk = BK, tm = TM, tn = TN, coarse = COARSE, n_stages = STAGES;
   static constexpr int item_n = BN * COARSE;
   static constexpr int n_threads = BM / TM * (BN / TN) * OWNER_THREADS;
-  /* Shared memory holds whole elements, or (mma) the real parts of a block and its imaginary parts apart from each other. */
+  /* Shared memory holds whole elements, or (mma) the real parts of a block and its imaginary parts
+   * apart from each other. */
   static constexpr int pad = PAD;
   static constexpr bool keeps_k = KEEPS_K, splits = KEEPS_K && unit == 2;
   using word = std::conditional_t<splits, real, element>;
   static constexpr int n_planes = splits ? unit : 1;
-  static constexpr int vec = splits ? 1 : copy_bytes / int(sizeof(element)); /* elements of one wide copy */
-  /* By rows of k a row in shared memory is (at most) PAD words longer than its tile, by rows of m or n PAD words longer than its k block:
-   * see copy_tile.cuh and the mainloops. */
+  /* elements of one wide copy */
+  static constexpr int vec = splits ? 1 : copy_bytes / int(sizeof(element));
+  /* By rows of k a row in shared memory is (at most) PAD words longer than its tile, by rows of m
+   * or n PAD words longer than its k block: see copy_tile.cuh and the mainloops. */
   static constexpr int a_pitch = BM + PAD, b_pitch = item_n + PAD, k_pitch = BK + PAD;
   static constexpr int a_plane = WS_OPERAND_WORDS(KEEPS_K, BM, BK, PAD), b_plane = WS_OPERAND_WORDS(KEEPS_K, item_n, BK, PAD);
   static constexpr int a_words = n_planes * a_plane, stage_words = a_words + n_planes * b_plane;

@@ -1,8 +1,10 @@
-/* instantiate.cuh - the entry points of one type's rows, the tiled ones: the file that includes it defines WS_CUDA_ROW_<letter> as
- * WS_CUDA_ENTRIES_OF_ROW for its own letter, and then includes instantiate_rows.cuh. An entry point is called <row's name>_queue, _clc,
- * _foreach (its scheduler), _split, or _split_clc (split products without memory for their sums), and is found by that name. Those of
- * Cluster Launch Control are made for devices that have it. Split products have none over for-each: it would be a third of the image for what
- * is seldom asked for, and gives the blocks the same items as CLC. */
+/* instantiate.cuh - the entry points of one type's rows, the tiled ones: the file that includes it
+ * defines WS_CUDA_ROW_<letter> as WS_CUDA_ENTRIES_OF_ROW for its own letter, and then includes
+ * instantiate_rows.cuh. An entry point is called <row's name>_queue, _clc, _foreach (its
+ * scheduler), _split, or _split_clc (split products without memory for their sums), and is found by
+ * that name. Those of Cluster Launch Control are made for devices that have it. Split products have
+ * none over for-each: it would be a third of the image for what is seldom asked for, and gives the
+ * blocks the same items as CLC. */
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/kernels/gemm_vector.cuh"
 #include "cuda/kernels/split_k.cuh"
@@ -36,7 +38,8 @@ template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws
 
-/* `blocks` of kernels.def was tried and measured on cc 9.0; elsewhere the same code may need a few registers more, and takes them. */
+/* `blocks` of kernels.def was tried and measured on cc 9.0; elsewhere the same code may need a few
+ * registers more, and takes them. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
 #define WS_CUDA_BLOCKS(blocks) 1
 #else

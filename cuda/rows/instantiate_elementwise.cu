@@ -1,4 +1,5 @@
-/* instantiate_elementwise.cu - the kernels that are no rows: those over C, by its type's letter, copies of operands, and those of tuning. */
+/* instantiate_elementwise.cu - the kernels that are no rows: those over C, by its type's letter,
+ * copies of operands, and those of tuning. */
 #include "cuda/kernels/align_copy.cuh"
 #include "cuda/kernels/arena.cuh"
 #include "cuda/kernels/elementwise.cuh"

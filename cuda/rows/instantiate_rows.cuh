@@ -1,4 +1,5 @@
-/* instantiate_rows.cuh - instantiates the rows of kernels.def of the type that instantiate.cuh was set up for. */
+/* instantiate_rows.cuh - instantiates the rows of kernels.def of the type that instantiate.cuh was
+ * set up for. */
 #ifndef WS_CUDA_ROW_s
 #define WS_CUDA_ROW_s(...)
 #endif

@@ -1,5 +1,6 @@
-/* instantiate_sliced.cu - floats on Hopper's tensor cores: the sliced rows of kernels.def (<row's name>_queue), and the kernels before and after
- * them. Only cc 9.0 has these instructions; other images have none of these entries. */
+/* instantiate_sliced.cu - floats on Hopper's tensor cores: the sliced rows of kernels.def (<row's
+ * name>_queue), and the kernels before and after them. Only cc 9.0 has these instructions; other
+ * images have none of these entries. */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "cuda/kernels/fallback.cuh"
 #include "cuda/kernels/gemm_wgmma.cuh"

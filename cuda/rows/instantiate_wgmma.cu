@@ -1,5 +1,5 @@
-/* instantiate_wgmma.cu - the entry points of the wgmma rows of kernels.def: <row's name>_queue. Only cc 9.0 has these instructions; other
- * images have none of these entries. */
+/* instantiate_wgmma.cu - the entry points of the wgmma rows of kernels.def: <row's name>_queue.
+ * Only cc 9.0 has these instructions; other images have none of these entries. */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "cuda/kernels/gemm_wgmma.cuh"
 

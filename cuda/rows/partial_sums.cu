@@ -1,4 +1,5 @@
-/* partial_sums.cu - memory for the partial sums of split products, an image of its own so that it is there only where one is needed. */
+/* partial_sums.cu - memory for the partial sums of split products, an image of its own so that it
+ * is there only where one is needed. */
 #include "cuda/shared/launch_state.h"
 
 extern "C" {

@@ -1,5 +1,5 @@
-/* rows.h - the rows of kernels.def as C sees them: what the backend must know of a kernel to choose and launch it. The formulas for
- * threads and shared memory are those of config.cuh. */
+/* rows.h - the rows of kernels.def as C sees them: what the backend must know of a kernel to choose
+ * and launch it. The formulas for threads and shared memory are those of config.cuh. */
 #ifndef WS_CUDA_ROWS_H
 #define WS_CUDA_ROWS_H
 
@@ -18,7 +18,8 @@
 #define WS_ROW_SUM_BYTES_h 4
 #define WS_ROW_SUM_BYTES_b 4
 
-/* Threads that own one tm x tn part of a tile, and by how many words a row is longer in shared memory than its tile or its k block. */
+/* Threads that own one tm x tn part of a tile, and by how many words a row is longer in shared
+ * memory than its tile or its k block. */
 #define WS_OWNER_simt 1
 #define WS_OWNER_mma 32
 #define WS_OWNER_mma16 32
@@ -35,8 +36,8 @@
 #define WS_KEEPS_K_mma16 1
 #define WS_KEEPS_K_fma16 1
 #define WS_KEEPS_K_vec 0
-/* Whether each product and its addition are rounded once, as by IEEE's fused multiply-add; the tensor cores for 16-bit elements align
- * and cut. */
+/* Whether each product and its addition are rounded once, as by IEEE's fused multiply-add; the
+ * tensor cores for 16-bit elements align and cut. */
 #define WS_IS_FMA_simt 1
 #define WS_IS_FMA_mma 1
 #define WS_IS_FMA_mma16 0
@@ -45,8 +46,9 @@
 /* From plane to plane (mma; tiles are multiples of 16 words): half of the banks on. */
 #define WS_PAD_PLANE 8
 
-/* Words of one stage for one operand of x elements along m or n: room for either layout. A word is an element, or (mma) a real; there
- * are as many of these for each element as the type has parts. */
+/* Words of one stage for one operand of x elements along m or n: room for either layout. A word is
+ * an element, or (mma) a real; there are as many of these for each element as the type has
+ * parts. */
 #define WS_LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define WS_OPERAND_WORDS(keeps_k, x, bk, pad) \
   (WS_LARGER((bk) * ((x) + (pad)), (keeps_k) * (x) * ((bk) + (pad))) + (keeps_k)*WS_PAD_PLANE)
@@ -59,8 +61,9 @@
 /* What a split product needs besides, if it has no memory for its partial sums. */
 #define WS_ROW_TOTAL_BYTES(sum_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (sum_bytes))
 
-/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each consumer's columns of C leave through
- * WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers take the last bytes. */
+/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each
+ * consumer's columns of C leave through WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers
+ * take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
@@ -88,7 +91,8 @@
 #define WS_SLICES_bf16x6 3
 /* So many k are summed by the units before their sum is added to the total. */
 #define WS_SLICED_CHUNK_K 32
-/* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave out (docs/numerics.md). */
+/* The least k for which slices are used: a bound of k + 2 roundings leaves room for what they leave
+ * out (docs/numerics.md). */
 #define WS_SLICED_LEAST_K 128
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \

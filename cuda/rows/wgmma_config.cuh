@@ -1,4 +1,5 @@
-/* wgmma_config.cuh - the shape of a row of wgmma kernels, as constants of the compiler; whose asserts say what a row must obey. */
+/* wgmma_config.cuh - the shape of a row of wgmma kernels, as constants of the compiler; whose
+ * asserts say what a row must obey. */
 #ifndef WS_CUDA_WGMMA_CONFIG_CUH
 #define WS_CUDA_WGMMA_CONFIG_CUH
 #include "cuda/ptx/wgmma.cuh"
@@ -7,10 +8,12 @@
 
 namespace ws {
 
-/* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in blocks of 64; its columns are shared out
- * among CONSUMERS warpgroups, or (ping-pong) each of these takes every n-th item. The blocks of a cluster take neighbouring items of one
- * row of tiles, and load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, which the first one adds up. SLICES of 16 bits
- * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs, parts of complex numbers. */
+/* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in
+ * blocks of 64; its columns are shared out among CONSUMERS warpgroups, or (ping-pong) each of these
+ * takes every n-th item. The blocks of a cluster take neighbouring items of one row of tiles, and
+ * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, which the first one
+ * adds up. SLICES of 16 bits make up the floats of A and B; 0: these have 16 bits themselves. UNIT
+ * 2: rows of C are pairs, parts of complex numbers. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
           int SLICES = 0, int UNIT = 1>
 struct wgmma_config {
@@ -21,34 +24,38 @@ struct wgmma_config {
   static constexpr int cluster_splits = CLUSTER_SPLITS,
                        n_shared_a = CLUSTER / CLUSTER_SPLITS; /* blocks that load A for each other */
   static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
-  static constexpr int pieces = item_n / 64 / n_sharing;      /* of 64 columns of C, for each consumer */
-  static constexpr int slab_bytes = wgmma_line * bk * 2;      /* 64 x 64 elements */
-  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);          /* loaded, of which the last may be of no use */
+  /* of 64 columns of C, for each consumer */
+  static constexpr int n_atoms = item_n / 64 / n_sharing;
+  static constexpr int slab_bytes = wgmma_line * bk * 2; /* 64 x 64 elements */
+  /* loaded, of which the last may be of no use */
+  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);
   static constexpr bool is_sliced = SLICES > 0;
   static constexpr int n_slices = is_sliced ? SLICES : 1, unit = UNIT;
   static constexpr int a_bytes = a_rows * bk * 2, b_bytes = item_n * bk * 2; /* of a slice */
-  static constexpr int stage_bytes = n_slices * (a_bytes + b_bytes);         /* slices of A, then of B */
+  /* slices of A, then of B */
+  static constexpr int stage_bytes = n_slices * (a_bytes + b_bytes);
   static constexpr int n_outputs = is_sliced ? 0 : WS_WGMMA_OUTPUTS(CONSUMERS, PING_PONG),
                        output_bytes = slab_bytes; /* of each consumer, on their way to C */
   static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(CONSUMERS);
   static constexpr int shared_bytes = is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
                                                 : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES);
-  /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they are launched with. */
+  /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they
+   * are launched with. */
   static constexpr int producer_registers = CONSUMERS == 1 ? 0 : CONSUMERS == 2 ? 40 : 32;
   static constexpr bool is_plain = WS_WGMMA_IS_PLAIN(CONSUMERS);
   static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 160;
 
-  static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in pieces of 64");
+  static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in atoms of 64");
   static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
   static_assert(a_rows % (64 * n_shared_a) == 0 && CLUSTER <= 2, "each block of a cluster loads as much of A, in slabs of 64");
   static_assert(CLUSTER_SPLITS == 1 ||
-                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && pieces == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
+                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && n_atoms == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
                 "the sums of the other part find room where C leaves");
-  static_assert(SLICES < 2 || pieces * BM / 2 <= 64, "three sums of each element leave registers for the rest");
+  static_assert(SLICES < 2 || n_atoms * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");
   static_assert(SLICES == 0 || (CLUSTER_SPLITS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
-  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && pieces * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
+  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_atoms * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
                 "the sums leave registers for the rest");
   static_assert(shared_bytes <= 227 * 1024, "the shared memory of a block (cc 9.0)");
 };

@@ -1,9 +1,11 @@
-/* clc.cuh - WS_SCHED_CLC (sched.h), device half: the protocol of clc_protocol.cuh over the instructions of cuda/ptx/clc.cuh.
+/* clc.cuh - WS_SCHED_CLC (sched.h), device half: the protocol of clc_protocol.cuh over the
+ * instructions of cuda/ptx/clc.cuh.
  *
- * Left to the launch: blocks of one dimension, clusters of CLUSTER_BLOCKS along x, a grid of n_items blocks rounded up to whole
- * clusters, a device of cc >= 10.0. Code for older devices traps, so that one file can be built for a list of architectures. Clusters
- * of two need a target named with a or f (sm_100a, sm_120f ..). Takes 24 bytes of static shared memory.
- * Compiled and model-checked, never run on hardware. */
+ * Left to the launch: blocks of one dimension, clusters of CLUSTER_BLOCKS along x, a grid of
+ * n_items blocks rounded up to whole clusters, a device of cc >= 10.0. Code for older devices
+ * traps, so that one file can be built for a list of architectures. Clusters of two need a target
+ * named with a or f (sm_100a, sm_120f ..). Takes 24 bytes of static shared memory. Compiled and
+ * model-checked, never run on hardware. */
 #ifndef WS_CUDA_SCHED_CLC_CUH
 #define WS_CUDA_SCHED_CLC_CUH
 #include "cuda/ptx/clc.cuh"

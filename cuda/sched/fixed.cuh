@@ -1,7 +1,9 @@
-/* fixed.cuh - WS_SCHED_STATIC (sched.h), device half: a worker's items are its own index and every n_workers-th after it.
+/* fixed.cuh - WS_SCHED_STATIC (sched.h), device half: a worker's items are its own index and every
+ * n_workers-th after it.
  *
- * With a worker for each item the hardware balances (fixed work); with fewer, nobody does (fixed blocks). There is no quantum: what a
- * block leaves, nobody would take. What is no tile (elements, columns, groups) is shared out by the same two numbers. */
+ * With a worker for each item the hardware balances (fixed work); with fewer, nobody does (fixed
+ * blocks). There is no quantum: what a block leaves, nobody would take. What is no tile (elements,
+ * columns, groups) is shared out by the same two numbers. */
 #ifndef WS_CUDA_SCHED_FIXED_CUH
 #define WS_CUDA_SCHED_FIXED_CUH
 #include "cuda/sched/sched.h"

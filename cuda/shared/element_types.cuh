@@ -5,8 +5,9 @@
 
 namespace ws {
 
-/* Element types by their BLAS letter: a unit of 2 means complex, (re, im). A sum over k, and with it alpha, beta and what is made of them,
- * is an element, too, except where the elements have 16 bits: there it is a float, and C may be of another type than A and B. */
+/* Element types by their BLAS letter: a unit of 2 means complex, (re, im). A sum over k, and with
+ * it alpha, beta and what is made of them, is an element, too, except where the elements have 16
+ * bits: there it is a float, and C may be of another type than A and B. */
 struct type_s {
   using real = float;
   using element = float;

@@ -1,4 +1,5 @@
-/* fallback_args.h - arguments of the kernel that computes the elements of C in rows and columns that need FP32. Shared by C and CUDA. */
+/* fallback_args.h - arguments of the kernel that computes the elements of C in rows and columns
+ * that need FP32. Shared by C and CUDA. */
 #ifndef WS_CUDA_FALLBACK_ARGS_H
 #define WS_CUDA_FALLBACK_ARGS_H
 #include "cuda/shared/kernel_args.h"
@@ -10,7 +11,8 @@ typedef struct ws_fallback_args {
   int32_t counts_a, counts_b; /* its marks have not been counted yet, for another chunk of C */
 } ws_fallback_args;
 
-/* Its tile, as those of the simt rows of kernels.def; an element of C takes a thread as many registers as its type has parts, squared. */
+/* Its tile, as those of the simt rows of kernels.def; an element of C takes a thread as many
+ * registers as its type has parts, squared. */
 #define WS_FALLBACK_BM 64
 #define WS_FALLBACK_BN 64
 #define WS_FALLBACK_BK 16

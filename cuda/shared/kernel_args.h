@@ -8,15 +8,18 @@
 #include "cuda/shared/epilogue_args.h"
 #include "cuda/shared/grid_barrier.h"
 
-/* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and stride allow. */
+/* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and
+ * stride allow. */
 typedef enum ws_copy_mode {
   WS_COPY_VECTORS_MN, /* 16 bytes along the contiguous m or n */
   WS_COPY_ALONG_MN,   /* single elements, m or n contiguous */
-  WS_COPY_VECTORS_K,  /* 16 bytes along the contiguous k, where the mainloop keeps them so (mma; else as below) */
-  WS_COPY_ALONG_K     /* single elements, k contiguous */
+  /* 16 bytes along the contiguous k, where the mainloop keeps them so (mma; else as below) */
+  WS_COPY_VECTORS_K,
+  WS_COPY_ALONG_K /* single elements, k contiguous */
 } ws_copy_mode;
 
-/* Element (x, p) of an operand, x along m or n, p along k, is at data[x * step_mn + p * step_k]; one of the steps is 1. */
+/* Element (x, p) of an operand, x along m or n, p along k, is at data[x * step_mn + p * step_k];
+ * one of the steps is 1. */
 typedef struct ws_operand {
   const void *data;
   int64_t step_mn, step_k, stride; /* stride: from product to product of a batch */
@@ -28,13 +31,14 @@ typedef struct ws_operand {
 
 static inline WS_HOST_DEVICE int ws_is_along_k(const ws_operand *op) { return op->mode >= WS_COPY_VECTORS_K; }
 
-/* k split into parts (split_k.cuh): part s sums k from s * k_per_split on. Its sum of element (i, j) of product b is at
- * sums[((b * n_splits + s) * n + j) * ld + i]. */
+/* k split into parts (split_k.cuh): part s sums k from s * k_per_split on. Its sum of element (i,
+ * j) of product b is at sums[((b * n_splits + s) * n + j) * ld + i]. */
 typedef struct ws_split_args {
   int32_t n_splits;
   int64_t k_per_split;
   int64_t ld;
-  void *sums;               /* NULL: no memory for them; each tile's parts are summed by its owner */
+  /* NULL: no memory for them; each tile's parts are summed by its owner */
+  void *sums;
   ws_grid_barrier *barrier; /* of this launch, if there are sums */
 } ws_split_args;
 

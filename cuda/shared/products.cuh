@@ -1,4 +1,5 @@
-/* products.cuh - what a mainloop sums for one element of C, and how the pieces of a complex sum are put together. */
+/* products.cuh - what a mainloop sums for one element of C, and how the pieces of a complex sum are
+ * put together. */
 #ifndef WS_CUDA_PRODUCTS_CUH
 #define WS_CUDA_PRODUCTS_CUH
 
@@ -13,8 +14,9 @@ struct conjugation {
   template <class Real> __device__ __forceinline__ Real im_re(Real x) const { return a ? -x : x; }
 };
 
-/* The sums of one element over its k. A complex element keeps the products with re a and those with im a apart, so that each is a chain
- * of k multiply-adds: one chain for both would round twice for each step of k. */
+/* The sums of one element over its k. A complex element keeps the products with re a and those with
+ * im a apart, so that each is a chain of k multiply-adds: one chain for both would round twice for
+ * each step of k. */
 template <class Config, int UNIT = Config::unit> struct products {
   using number = typename Config::sum;
   number sum;

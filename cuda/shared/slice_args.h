@@ -1,15 +1,18 @@
-/* slice_args.h - arguments of the kernels that split operands of floats into slices of 16 bits (slices.cuh). Shared by C and CUDA.
+/* slice_args.h - arguments of the kernels that split operands of floats into slices of 16 bits
+ * (slices.cuh). Shared by C and CUDA.
  *
- * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its largest element into [2^14, 2^15). Of an
- * element y after that
+ * A row of A, or a column of B (here: an x), is multiplied by the power of two that brings its
+ * largest element into [2^14, 2^15). Of an element y after that
  *
  *   two slices    slice 0 = fp16(y), slice 1 = fp16((y - slice 0) 2^11):    y = slice 0 + 2^-11 slice 1, to 2^-22 |y| or to 2^-36
  *   three slices  each the bf16 of what those before it leave:               y = their sum, for |y| >= 2^-54 exactly
  *   one slice     fp16(y)
  *
- * An x needs 3 slices if two (or one) do not represent one of its elements (ws_slices_stand_for); it needs FP32 if three do not, or if an
- * element is no finite number. An element of C whose row or column needs them comes from three slices, if one needs FP32 from multiply-adds of
- * the floats themselves (fallback.cuh), else from two. So its arithmetic depends on its own row and column alone. */
+ * An x needs 3 slices if two (or one) do not represent one of its elements (ws_slices_stand_for);
+ * it needs FP32 if three do not, or if an element is no finite number. An element of C whose row or
+ * column needs them comes from three slices, if one needs FP32 from multiply-adds of the floats
+ * themselves (fallback.cuh), else from two. So its arithmetic depends on its own row and column
+ * alone. */
 #ifndef WS_CUDA_SLICE_ARGS_H
 #define WS_CUDA_SLICE_ARGS_H
 #include <stdint.h>
@@ -21,34 +24,46 @@ typedef struct ws_slice_state {
   uint32_t n_needs_3, n_needs_fp32, has_three;
 } ws_slice_state;
 
-/* What the units are given of an operand. A product of complex numbers is for them one of reals: of C's columns as they are, 2 m reals each.
+/* What the units are given of an operand. A product of complex numbers is for them one of reals: of
+ * C's columns as they are, 2 m reals each.
  *
  *        [ re a  -im a ]         [ re b ]
  *   A:   [ im a   re a ]    B:   [ im b ]
  *
- * So of a complex A each row is two, which have the same scale and marks, and of A and B each k is two. */
+ * So of a complex A each row is two, which have the same scale and marks, and of A and B each k is
+ * two. */
 typedef enum ws_slice_form { WS_SLICE_REALS, WS_SLICE_COMPLEX_A, WS_SLICE_COMPLEX_B } ws_slice_form;
 
-/* An operand that is not there has no products. Floats as they are in memory: line l of product p begins at float p * stride + l * ld of
- * `from`; a line is k of one x, or the x of one k. Slice s of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements
- * of `to`. */
+/* An operand that is not there has no products. Floats as they are in memory: line l of product p
+ * begins at float p * stride + l * ld of `from`; a line is k of one x, or the x of one k. Slice s
+ * of product p is the lines (p * n_slices + s) * n_lines + l of `pitch` elements of `to`. */
 typedef struct ws_slice_operand {
   const float *from;
-  uint16_t *to;     /* NULL (three slices only): they are tried, and not kept */
-  uint32_t *maxima; /* bits of the largest magnitude in chunk c of k: at [(p * n_chunks + c) * maxima_pitch + x] */
-  /* Of what the units are given, at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the factor, + WS_SCALE_NEEDS_3, + WS_SCALE_NEEDS_FP32. */
+  uint16_t *to; /* NULL (three slices only): they are tried, and not kept */
+  /* bits of the largest magnitude in chunk c of k: at [(p * n_chunks + c) * maxima_pitch + x] */
+  uint32_t *maxima;
+  /* Of what the units are given, at [p * scales_pitch + x]: WS_SCALE_BIAS - the exponent of the
+   * factor, + WS_SCALE_NEEDS_3, + WS_SCALE_NEEDS_FP32. */
   int32_t *scales;
-  int32_t *groups; /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group needs 3 slices */
+  /* likewise, at [p * groups_pitch + x / WS_SLICE_GROUP]: whether an x of the group needs 3
+   * slices */
+  int32_t *groups;
   ws_slice_state *state;
   int64_t n_x, n_k, n_batch, ld, stride; /* floats in memory */
   int64_t n_lines, pitch, maxima_pitch, scales_pitch, groups_pitch;
-  int64_t n_counted;        /* how many x of all products the state counts; of a packed operand there may be more than C has */
+  /* how many x of all products the state counts; of a packed operand there may be more than C
+   * has */
+  int64_t n_counted;
   int32_t form, conj;       /* ws_slice_form; conj: of complex numbers */
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
-  int32_t is_again;         /* split before, for another chunk of C: see split_slices for which of its slices are still valid */
-  int32_t is_packed; /* split before, for other products also: the two slices are there, and nothing of its state changes */
-  int32_t n_chunks;  /* of chunk_k each, at most WS_SLICE_CHUNKS */
-  int32_t chunk_k;   /* a multiple of 64 */
+  /* split before, for another chunk of C: see split_slices for which of its slices are still
+   * valid */
+  int32_t is_again;
+  /* split before, for other products also: the two slices are there, and nothing of its state
+   * changes */
+  int32_t is_packed;
+  int32_t n_chunks; /* of chunk_k each, at most WS_SLICE_CHUNKS */
+  int32_t chunk_k;  /* a multiple of 64 */
 } ws_slice_operand;
 
 typedef struct ws_slice_args {
@@ -64,9 +79,11 @@ enum {
   WS_SLICE_GROUP = 64
 };
 
-/* The least |y| of a y != 0 that so many slices represent. A tensor core aligns the products of a step by their exponent fields, and drops what
- * lies more than 25 bits below the largest (docs/numerics.md). A subnormal slice 0 has the field of 2^-14, however small it is, so with a large
- * partner it would cost all other products of the step their low bits, also where it represents y exactly.
+/* The least |y| of a y != 0 that so many slices represent. A tensor core aligns the products of a
+ * step by their exponent fields, and drops what lies more than 25 bits below the largest
+ * (docs/numerics.md). A subnormal slice 0 has the field of 2^-14, however small it is, so with a
+ * large partner it would cost all other products of the step their low bits, also where it
+ * represents y exactly.
  *   one    slice 0 is a normal number, so it leaves out 2^-11 |y| at most
  *   two    slice 0 is at most one binary place below its field, and the two leave out 2^-21 |y| at most
  *   three  products of such y, and of their last slices, are normal floats */
@@ -79,14 +96,15 @@ static inline WS_HOST_DEVICE int ws_slices_stand_for(int n_slices, float x, floa
   return (x == 0) | ((y < 0 ? -y : y) >= ws_slice_least(n_slices));
 }
 
-/* A row's (column's) factor is 2^exponent, -113 <= exponent <= 127, by the bits of its largest magnitude. One without elements from 2^-113
- * on is left below 2^14 by it. */
+/* A row's (column's) factor is 2^exponent, -113 <= exponent <= 127, by the bits of its largest
+ * magnitude. One without elements from 2^-113 on is left below 2^14 by it. */
 static inline WS_HOST_DEVICE int ws_slice_exponent(uint32_t most) {
   const int exponent = 14 + 127 - (int)(most >> 23);
   return most == 0 || most >= 0x7f800000 ? 0 : exponent < 127 ? exponent : 127;
 }
 
-/* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one for each warp). */
+/* What a block takes at a time: so many x of a chunk if x are contiguous, else so many lines (one
+ * for each warp). */
 enum { WS_SLICE_THREADS = 256, WS_SLICE_X = 128, WS_SLICE_LINES = WS_SLICE_THREADS / 32 };
 
 /* How many such groups so many x are. */

@@ -1,4 +1,5 @@
-/* wgmma_args.h - arguments of a kernel on Hopper's tensor cores. Shared by C and CUDA; one constant parameter. */
+/* wgmma_args.h - arguments of a kernel on Hopper's tensor cores. Shared by C and CUDA; one constant
+ * parameter. */
 #ifndef WS_CUDA_WGMMA_ARGS_H
 #define WS_CUDA_WGMMA_ARGS_H
 #include <cuda.h>
@@ -9,16 +10,19 @@
 #include "cuda/shared/epilogue_args.h"
 #include "cuda/shared/slice_args.h"
 
-/* A or B, by lines: what is contiguous is a line (x, that is m or n, of one k; or k of one x). The tensor maps are of 3 dimensions: along a
- * line, from line to line, from product to product; boxes of 64 elements (128 bytes, swizzled) of some lines. */
+/* A or B, by lines: what is contiguous is a line (x, that is m or n, of one k; or k of one x). The
+ * tensor maps are of 3 dimensions: along a line, from line to line, from product to product; boxes
+ * of 64 elements (128 bytes, swizzled) of some lines. */
 typedef struct ws_wgmma_operand {
   CUtensorMap map;
-  int32_t along_k;                 /* a line is k of one x */
-  int32_t batch_first, batch_step; /* product b of the batch: the map's batch_first + b * batch_step */
+  int32_t along_k; /* a line is k of one x */
+  /* product b of the batch: the map's batch_first + b * batch_step */
+  int32_t batch_first, batch_step;
 } ws_wgmma_operand;
 
-/* Products of slices: the scales of row i of product b are at of_m[b * pitch_m + i], of column j at of_n[b * pitch_n + j], likewise those of
- * groups (slice_args.h; pitch 0: the operand is the same in all products). */
+/* Products of slices: the scales of row i of product b are at of_m[b * pitch_m + i], of column j at
+ * of_n[b * pitch_n + j], likewise those of groups (slice_args.h; pitch 0: the operand is the same
+ * in all products). */
 typedef struct ws_wgmma_scales {
   const int32_t *of_m, *of_n, *groups_m, *groups_n;
   int64_t pitch_m, pitch_n, groups_pitch_m, groups_pitch_n;
@@ -36,11 +40,13 @@ typedef struct ws_wgmma_args {
   int64_t ldc, stride_c;
   float alpha, beta, alpha_im, beta_im; /* im: of complex types */
   int32_t beta_zero;
-  int32_t type_c;            /* ws_half_c_type */
-  int32_t c_by_map;          /* C may be stored by its map */
-  int32_t c_pairs;           /* of C, two rows may be accessed at once, beginning with an even one */
-  int32_t residual_pairs;    /* of the residual, too */
-  int32_t is_simple;         /* so few steps (ws_is_simple) that their code may be repeated for every piece */
+  int32_t type_c;   /* ws_half_c_type */
+  int32_t c_by_map; /* C may be stored by its map */
+  /* of C, two rows may be accessed at once, beginning with an even one */
+  int32_t c_pairs;
+  int32_t residual_pairs; /* of the residual, too */
+  /* so few steps (ws_is_simple) that their code may be repeated for every atom */
+  int32_t is_simple;
   ws_epilogue_args epilogue; /* of 16-bit types */
   ws_wgmma_scales scales;    /* of slices */
 } ws_wgmma_args;

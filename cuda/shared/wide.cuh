@@ -1,7 +1,9 @@
-/* wide.cuh - sums of a few products in more than the type's precision, rounded once at the end: double for float, two doubles for double.
+/* wide.cuh - sums of a few products in more than the type's precision, rounded once at the end:
+ * double for float, two doubles for double.
  *
- * Two doubles: T. J. Dekker's and D. E. Knuth's error-free sum and product, as in Ogita, Rump, Oishi, "Accurate Sum and Dot Product"
- * (2005). The intrinsics keep the compiler from contracting what must be rounded apart. */
+ * Two doubles: T. J. Dekker's and D. E. Knuth's error-free sum and product, as in Ogita, Rump,
+ * Oishi, "Accurate Sum and Dot Product" (2005). The intrinsics keep the compiler from contracting
+ * what must be rounded apart. */
 #ifndef WS_CUDA_WIDE_CUH
 #define WS_CUDA_WIDE_CUH
 

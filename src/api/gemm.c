@@ -1,6 +1,8 @@
-/* gemm.c - the gemm calls: checks, row-major as the transpose, trivial cases. Typed calls and the descriptor form make the same ws_problem.
+/* gemm.c - the gemm calls: checks, row-major as the transpose, trivial cases. Typed calls and the
+ * descriptor form make the same ws_problem.
  *
- * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all of them have passed. */
+ * Order of checks: handle, enums, sizes, lds, quick return, pointers. Nothing is written before all
+ * of them have passed. */
 #include <string.h>
 
 #include "api/problem.h"
@@ -28,7 +30,7 @@ static int64_t a_count(const ws_problem *p) { return p->a.trans ? p->m : p->k; }
 static int64_t b_length(const ws_problem *p) { return p->b.trans ? p->n : p->k; }
 static int64_t b_count(const ws_problem *p) { return p->b.trans ? p->k : p->n; }
 
-/* ---- making the problem ----------------------------------------------------------------------------------------------------- */
+/* ---- making the problem ---------------------------------------------------------------------- */
 
 WS_INLINE void set_scale_s(ws_scale *s, float alpha_re, float alpha_im, float beta_re, float beta_im) {
   s->alpha.s[0] = alpha_re, s->alpha.s[1] = alpha_im;
@@ -52,8 +54,8 @@ WS_INLINE ws_matrix operand(wsgemm_type type, wsgemm_op op, const void *data, in
       .data = data, .ld = ld, .stride = 0, .type = type, .trans = is_transposed(op), .conj = is_complex && is_conjugated(op)};
 }
 
-/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major transpose: exchanging the operands
- * is all. */
+/* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major
+ * transpose: exchanging the operands is all. */
 WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int64_t m, int64_t n, int64_t k, const void *a,
                             int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
   p->math = WSGEMM_MATH_INHERIT;
@@ -72,7 +74,8 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   p->has_epilogue = p->has_packed = false;
 }
 
-/* A descriptor of the first version has none (one with an activation was made whole: check_desc). */
+/* A descriptor of the first version has none (one with an activation was made whole:
+ * check_desc). */
 WS_INLINE bool has_epilogue(const wsgemm_gemm_desc *d) {
   return d->struct_bytes == sizeof *d &&
          (d->epilogue != WSGEMM_EPILOGUE_NONE || d->bias || d->residual || d->column_sums || d->out_scale != 1);
@@ -135,7 +138,7 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   }
 }
 
-/* ---- checks: the quick one lets nothing bad through; the full one says what is wrong ------------------------------------------ */
+/* ---- checks: the quick one lets nothing bad through; the full one says what is wrong --------- */
 
 /* Sizes and lds below 2^30 cannot overflow anything. */
 WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
@@ -169,7 +172,8 @@ static wsgemm_status check_ld(wsgemm_handle *h, const char *ld_name, int64_t len
   return WSGEMM_SUCCESS;
 }
 
-/* Bytes from the first to behind the last element of a batch of matrices of positive size; -1 if that overflows. */
+/* Bytes from the first to behind the last element of a batch of matrices of positive size; -1 if
+ * that overflows. */
 static int64_t batch_bytes(int64_t length, int64_t count, int64_t ld, int64_t batch_count, int64_t stride, int64_t bytes) {
   int64_t extent;
   if (length == 0 || count == 0) return 0;
@@ -301,7 +305,7 @@ WS_INLINE wsgemm_status run(wsgemm_handle *handle, const ws_problem *p, const sa
   return ws_gemm(&call, p);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
                            int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
@@ -366,14 +370,16 @@ wsgemm_status wsgemm_bgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   return run_half(h, WSGEMM_BF16, &s, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Halves are scaled by floats and may be summed up into any half or floats; all else is of one type. */
+/* Halves are scaled by floats and may be summed up into any half or floats; all else is of one
+ * type. */
 static bool types_fit(const wsgemm_gemm_desc *d) {
   if (d->type_a != d->type_b) return false;
   if (!ws_is_half(d->type_a)) return d->type_c == d->type_a && d->type_scalar == d->type_a;
   return (ws_is_half(d->type_c) || d->type_c == WSGEMM_F32) && d->type_scalar == WSGEMM_F32;
 }
 
-/* The parts of an epilogue: none for complex types, and a bias of C's type, or of FP32 where that is what sums are made in. */
+/* The parts of an epilogue: none for complex types, and a bias of C's type, or of FP32 where that
+ * is what sums are made in. */
 static wsgemm_status check_epilogue_types(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   if (d->type_c == WSGEMM_C32 || d->type_c == WSGEMM_C64)
     return ws_fail(h, WSGEMM_NOT_SUPPORTED, "epilogue of a complex C: it is built in for real types only");
@@ -418,8 +424,8 @@ WS_INLINE bool surely_good_desc(const wsgemm_gemm_desc *d) {
           (((unsigned)d->bias_per <= WSGEMM_BIAS_PER_COLUMN) & ((unsigned)d->type_bias < WS_N_TYPES) && !has_epilogue(d)));
 }
 
-/* What only the descriptor form can get wrong. Leaves in *checked the descriptor to go on with: the given one, or *whole, which is made of
- * one of the first version that has an activation. */
+/* What only the descriptor form can get wrong. Leaves in *checked the descriptor to go on with: the
+ * given one, or *whole, which is made of one of the first version that has an activation. */
 static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_gemm_desc *given, wsgemm_gemm_desc *whole,
                                 const wsgemm_gemm_desc **checked) {
   if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
@@ -470,9 +476,11 @@ wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *handle, const wsgemm_gemm
   return ws_gemm_workspace_bytes(&call, &p, bytes);
 }
 
-/* The product as the caller has it; a row-major one also as it is computed, since kernel, tile and tuning go by that. */
+/* The product as the caller has it; a row-major one also as it is computed, since kernel, tile and
+ * tuning go by that. */
 static void explain_problem(const wsgemm_gemm_desc *d, const ws_problem *p, ws_text *t) {
-  static const char *const ops[] = {"n", "t", "c", "n*"}; /* from WSGEMM_NO_TRANS on; n*: conjugated, not transposed */
+  /* from WSGEMM_NO_TRANS on; n*: conjugated, not transposed */
+  static const char *const ops[] = {"n", "t", "c", "n*"};
   const bool is_row_major = d->layout == WSGEMM_ROW_MAJOR;
   ws_text_add(t, "problem: %cgemm %s%s m=%lld n=%lld k=%lld batch=%lld\nlayout: %s\n", ws_types[p->a.type].letter,
               ops[d->transa - WSGEMM_NO_TRANS], ops[d->transb - WSGEMM_NO_TRANS], (long long)d->m, (long long)d->n,

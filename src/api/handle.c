@@ -25,7 +25,7 @@ wsgemm_status wsgemm_destroy(wsgemm_handle *h) {
   return WSGEMM_SUCCESS;
 }
 
-/* ---- the settings that are small numbers ---------------------------------------------------------------------------------------- */
+/* ---- the settings that are small numbers ----------------------------------------------------- */
 
 static wsgemm_status set(wsgemm_handle *handle, ws_setting which, int value) {
   wsgemm_handle *h = ws_handle(handle);
@@ -78,7 +78,7 @@ int wsgemm_default_num_threads(void) {
 
 int wsgemm_set_num_threads_local(int n_threads) { return ws_set_limit_of_thread(n_threads); }
 
-/* ---- the others -------------------------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 wsgemm_status wsgemm_set_kernel(wsgemm_handle *handle, const char *name) {
   wsgemm_handle *h = ws_handle(handle);

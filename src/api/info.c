@@ -1,4 +1,5 @@
-/* info.c - what the library is, and what it found: its version, its build, the machine, the kernel rows of all backends. */
+/* info.c - what the library is, and what it found: its version, its build, the machine, the kernel
+ * rows of all backends. */
 #include "core/backend.h"
 #include "core/cancel.h"
 #include "core/environment.h"
@@ -74,7 +75,7 @@ size_t wsgemm_machine(char *text, size_t bytes) {
   return t.length;
 }
 
-/* ---- kernel rows of all backends, one after the other ------------------------------------------------------------------------- */
+/* ---- kernel rows of all backends, one after the other ---------------------------------------- */
 
 int wsgemm_kernel_count(void) {
   int n = 0;

@@ -1,4 +1,5 @@
-/* packed.c - operands in a form made once for many products: the records of them. What that form is, the backend knows. */
+/* packed.c - operands in a form made once for many products: the records of them. What that form
+ * is, the backend knows. */
 #include <stdlib.h>
 
 #include "api/problem.h"
@@ -9,9 +10,10 @@
 
 enum { ALIGN = 256 };
 
-/* ---- making one ----------------------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
-/* A product of this operand with one of a single row or column, whose pointers all are the operand's: they tell the device. */
+/* A product of this operand with one of a single row or column, whose pointers all are the
+ * operand's: they tell the device. */
 static wsgemm_status problem_around(wsgemm_handle *h, const wsgemm_gemm_desc *desc, wsgemm_operand which, ws_problem *p,
                                     bool *is_a) {
   if (!desc) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");

@@ -1,4 +1,5 @@
-/* packed_check.c - whether a packed operand is one, and the one that a problem calls by that name. */
+/* packed_check.c - whether a packed operand is one, and the one that a problem calls by that
+ * name. */
 #include "api/problem.h"
 #include "core/status.h"
 

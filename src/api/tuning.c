@@ -1,4 +1,5 @@
-/* tuning.c - the public calls of tuning: their checks, and what becomes of what the search has found. */
+/* tuning.c - the public calls of tuning: their checks, and what becomes of what the search has
+ * found. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "core/status.h"
 #include "tune/tuning.h"
 
-/* ---- autotune ------------------------------------------------------------------------------------------------------------------- */
+/* ---- autotune -------------------------------------------------------------------------------- */
 
 static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_options *o) {
   if (o->struct_bytes != sizeof *o)
@@ -40,7 +41,8 @@ static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *give
   return WSGEMM_SUCCESS;
 }
 
-/* A handle of the search's own, with the caller's settings as they are now: another thread may change them meanwhile. */
+/* A handle of the search's own, with the caller's settings as they are now: another thread may
+ * change them meanwhile. */
 static wsgemm_handle copy_of(const wsgemm_handle *h) {
   wsgemm_handle copy = {.magic = WS_HANDLE_MAGIC, .workspace = ws_caller_workspace_get(h), .logger = ws_logger_get(h)};
   atomic_init(&copy.settings, atomic_load(&h->settings));
@@ -56,7 +58,8 @@ static void forget_forced(const ws_call *call, ws_tuning_entry *e) {
   if (call->settings.coarse > 0) e->tuning.coarse = 0;
 }
 
-/* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the row's. */
+/* Whether the row of what was found was forced: of GPUs also by the COARSE_FACTOR, which is the
+ * row's. */
 static bool is_row_forced(const ws_call *call, const ws_arena *arena) {
   return arena->device >= 0 && (ws_forced_row(call->forced[WS_CUDA], arena->problem.a.type) != 0 || call->settings.coarse > 0);
 }
@@ -106,8 +109,9 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   status = ws_search(&arena, &options, &result, &found, &is_settled);
   if (status) return status;
   if (options.result) *options.result = result;
-  /* That there is nothing better is no finding of a search that was stopped; nor, where more is known, of one that came to nothing but the
-   * built-in choice, or not to the end of a confirmation. */
+  /* That there is nothing better is no finding of a search that was stopped; nor, where more is
+   * known, of one that came to nothing but the built-in choice, or not to the end of a
+   * confirmation. */
   const ws_tuned known = ws_tune_find(1 + options.device, &found.kind, &found.shape);
   const bool is_finding =
       (is_settled && result.n_measured > 1) || (result.n_measured > 0 && !(known.by == WS_TUNED_BY_USER && known.is_exact));
@@ -117,7 +121,7 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   return keep(h, &found, options.file);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static size_t give(const char *from, char *text, size_t bytes) {
   ws_text t = {text, bytes, 0};

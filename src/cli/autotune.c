@@ -1,7 +1,8 @@
 /* autotune.c - the command `wsgemm autotune`: options, and a search for each product.
  *
- * SIGINT only sets a flag, which the search asks for after every measurement: what was found by then is kept, and the table comes as ever.
- * The handler serves once, so that a second SIGINT ends the process. */
+ * SIGINT only sets a flag, which the search asks for after every measurement: what was found by
+ * then is kept, and the table comes as ever. The handler serves once, so that a second SIGINT ends
+ * the process. */
 #define _GNU_SOURCE
 #include "autotune.h"
 #include "bench/harness/device.h"
@@ -59,12 +60,12 @@ static void print_help(void) {
          "  --resume                leave out shapes that the file has already\n"
          "  --dry-run               only list the candidates; nothing is measured or written\n\n"
          "Where it goes:\n"
-         "  --out FILE              default: the user's file ('wsgemm tune show' tells its name)\n"
+         "  --out FILE              default: the user's file ('wsgemm tune show' prints its name)\n"
          "  --log FILE.jsonl        append the time of every candidate, a JSON object a line\n\n"
          "Ctrl-C ends the search and keeps what was found until then (exit code 130).\n");
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 /* "s", "sgemm": also several by commas. */
 static int take_routines(request *r, char *list) {
@@ -197,7 +198,7 @@ static int take_options(request *r, int argc, char **argv, bool *is_help) {
   return r->shapes.n ? WS_EXIT_OK : ws_shapes_add(&r->shapes, "autotune", squares);
 }
 
-/* ---- Products ------------------------------------------------------------------------------------------------------------ */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 static wsgemm_op op_of(char letter) { return letter == 'n' ? WSGEMM_NO_TRANS : letter == 't' ? WSGEMM_TRANS : WSGEMM_CONJ_TRANS; }
 
@@ -236,7 +237,7 @@ static autotune_case *make_cases(const request *r, int *n_cases) {
   return cases;
 }
 
-/* ---- What a file has already --------------------------------------------------------------------------------------------- */
+/* ---- What a file has already ----------------------------------------------------------------- */
 
 typedef struct known {
   char *lines; /* NULL: nothing is left out */
@@ -258,7 +259,8 @@ static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
     if (strcmp(key, "processors") == 0) k->n_units = atoi(value);
   }
   free(machine);
-  for (int row = 0; row < wsgemm_kernel_count(); row++) /* the matrix unit has rows for bfloat16 alone, but names the machine */
+  /* the matrix unit has rows for bfloat16 alone, but names the machine */
+  for (int row = 0; row < wsgemm_kernel_count(); row++)
     if (ws_cli_row_takes_host_memory(row) && strcmp(ws_cli_kernel_at(row).family, "amx") == 0)
       snprintf(k->isa, sizeof k->isa, "amx");
   const int n_all = wsgemm_default_num_threads();
@@ -276,7 +278,8 @@ static bool is_device(const known *k, const char *line) {
          ws_tuning_number(line, "units") == k->n_units && ws_tuning_number(line, "workers") == k->n_workers;
 }
 
-/* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics wgmma and wgmma_k2. */
+/* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics
+ * wgmma and wgmma_k2. */
 static bool is_store(const char *line, double beta) {
   char numerics[16];
   const bool has_two = ws_tuning_value(line, "numerics", numerics, sizeof numerics) && strncmp(numerics, "wgmma", 5) == 0;
@@ -291,14 +294,16 @@ static bool is_product(const char *line, const request *r, const autotune_case *
          ws_tuning_number(line, "n") == (double)c->shape.n && ws_tuning_number(line, "k") == (double)c->shape.k;
 }
 
-/* Of half precision, what a GPU is not to take for it; matrix-vector products are the same under PEDANTIC. */
+/* Of half precision, what a GPU is not to take for it; matrix-vector products are the same under
+ * PEDANTIC. */
 static bool is_numerics_of_half(const char *line, const request *r) {
   char numerics[16];
   if (!ws_tuning_value(line, "numerics", numerics, sizeof numerics)) return false;
   return strcmp(numerics, "vector") == 0 || (strncmp(numerics, "fma16", 5) == 0) == (r->math == WSGEMM_MATH_PEDANTIC);
 }
 
-/* Which arithmetic a GPU takes for F32 and C32 depends on the numerics class and the shape; only then `numerics` tells them apart. */
+/* Which arithmetic a GPU takes for F32 and C32 depends on the numerics class and the shape; only
+ * then `numerics` tells them apart. */
 static bool is_numerics(const char *line, wsgemm_handle *h, const request *r, const autotune_case *c) {
   char why[WS_GPU_WHY_BYTES];
   if (r->device < 0) return true;
@@ -323,7 +328,7 @@ static bool is_known(const known *k, wsgemm_handle *h, const request *r, const a
   return false;
 }
 
-/* ---- The searches -------------------------------------------------------------------------------------------------------- */
+/* ---- The searches ---------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t is_interrupted;
 
@@ -434,7 +439,7 @@ static int search_all(wsgemm_handle *h, const request *r, const known *k, autotu
   return sum.n_failed > 0 ? WS_EXIT_FAILED : WS_EXIT_OK;
 }
 
-/* ---- The run ------------------------------------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------- */
 
 static int open_device(const request *r, ws_gpu_facts *gpu, char *device, size_t bytes) {
   char why[WS_GPU_WHY_BYTES];
@@ -463,7 +468,8 @@ static void folder_of(char *path) {
   } while (stat(path, &found) != 0 && errno == ENOENT && strcmp(path, ".") != 0 && strcmp(path, "/") != 0);
 }
 
-/* Nothing is measured that could not be kept: what can be known in advance about writing is reported now. */
+/* Nothing is measured that could not be kept: what can be known in advance about writing is
+ * reported now. */
 static int check_file(const request *r) {
   char *path = r->out ? strdup(r->out) : ws_tuning_user_file();
   struct stat found;

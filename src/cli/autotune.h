@@ -1,7 +1,7 @@
 /* autotune.h - what the files of `wsgemm autotune` share.
  *
- * autotune.c reads the options and runs the searches; autotune_report.c shows them: the progress on stderr, the log of every candidate,
- * the candidates of a dry run, the table at the end. */
+ * autotune.c reads the options and runs the searches; autotune_report.c shows them: the progress on
+ * stderr, the log of every candidate, the candidates of a dry run, the table at the end. */
 #ifndef WSGEMM_CLI_AUTOTUNE_H
 #define WSGEMM_CLI_AUTOTUNE_H
 
@@ -28,7 +28,8 @@ typedef struct autotune_case {
   char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
   autotune_state state;
   wsgemm_autotune_result result;
-  double noise, seen; /* as last reported; the gain of the fastest candidate as last measured, which may be luck */
+  /* as last reported; the gain of the fastest candidate as last measured, which may be luck */
+  double noise, seen;
 } autotune_case;
 
 /* A candidate of the case at hand. */
@@ -58,7 +59,8 @@ void ws_autotune_report_case(autotune_report *r, autotune_case *c, int case_idx)
 void ws_autotune_report_step(autotune_report *r, const wsgemm_autotune_step *step);
 /* Takes the progress off the screen, for other lines. */
 void ws_autotune_report_clear(autotune_report *r);
-/* After a search: its line where there is no terminal, and its candidates to the log. False: the log cannot be written, as errno says. */
+/* After a search: its line where there is no terminal, and its candidates to the log. False: the
+ * log cannot be written, as errno says. */
 bool ws_autotune_report_result(autotune_report *r);
 /* For a case without a choice. */
 void ws_autotune_report_left_out(autotune_report *r, const char *why);

@@ -1,7 +1,7 @@
 /* autotune_report.c - what `wsgemm autotune` shows: see autotune.h.
  *
- * The progress is one line that is drawn over itself, at most ten times a second, so that it does not disturb what is measured, and cut to
- * the terminal's width, so that it never becomes two. */
+ * The progress is one line that is drawn over itself, at most ten times a second, so that it does
+ * not disturb what is measured, and cut to the terminal's width, so that it never becomes two. */
 #define _GNU_SOURCE
 #include "autotune.h"
 #include "bench/harness/clock.h"
@@ -54,7 +54,7 @@ static void describe_noise(const autotune_case *c, char *text, size_t bytes) {
   if (is_noisy || is_lost) snprintf(text, bytes, " (%s%s%s)", noise, is_noisy && is_lost ? "; " : "", lost);
 }
 
-/* ---- Progress ------------------------------------------------------------------------------------------------------------ */
+/* ---- Progress -------------------------------------------------------------------------------- */
 
 static int terminal_width(void) {
   struct winsize size;
@@ -93,7 +93,8 @@ void ws_autotune_report_clear(autotune_report *r) {
   r->is_shown = false;
 }
 
-/* Seconds: this search to the end of its budget, the others as long as those that are over, or their budget. */
+/* Seconds: this search to the end of its budget, the others as long as those that are over, or
+ * their budget. */
 static double time_left(const autotune_report *r, const wsgemm_autotune_step *step) {
   const double here = fmax(0, step->budget_ms - step->elapsed_ms) * 1e-3,
                before = ws_bench_now() - r->begin_s - step->elapsed_ms * 1e-3;
@@ -119,7 +120,7 @@ static void draw(autotune_report *r, const wsgemm_autotune_step *step) {
   r->is_shown = true;
 }
 
-/* ---- Candidates ---------------------------------------------------------------------------------------------------------- */
+/* ---- Candidates ------------------------------------------------------------------------------ */
 
 static autotune_candidate *find_candidate(autotune_report *r, const char *text) {
   for (int i = 0; i < r->n_candidates; i++)
@@ -166,7 +167,7 @@ static void drop_candidates(autotune_report *r) {
   r->n_candidates = 0;
 }
 
-/* ---- Log ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Log ------------------------------------------------------------------------------------- */
 
 /* Of rows with a COARSE_FACTOR of their own also that. */
 static void put_tile(FILE *f, const char *row, bool has_coarse) {
@@ -201,7 +202,7 @@ static void log_candidate(autotune_report *r, autotune_candidate *c) {
   fputs("}\n", r->log);
 }
 
-/* ---- The parts in turn --------------------------------------------------------------------------------------------------- */
+/* ---- The parts in turn ----------------------------------------------------------------------- */
 
 void ws_autotune_report_begin(autotune_report *r, int n_cases) {
   const time_t now = time(NULL);
@@ -265,7 +266,7 @@ void ws_autotune_report_free(autotune_report *r) {
   free(r->candidates);
 }
 
-/* ---- Summary ------------------------------------------------------------------------------------------------------------- */
+/* ---- Summary --------------------------------------------------------------------------------- */
 
 static void print_us(double us) {
   if (us > 0)

@@ -1,7 +1,9 @@
-/* bench.c - the command `wsgemm bench`: options, peers, the run through the chosen suites, and the start of Python for pictures.
+/* bench.c - the command `wsgemm bench`: options, peers, the run through the chosen suites, and the
+ * start of Python for pictures.
  *
- * The environment is cleaned before any peer is loaded, and the commit asked for before that too: a fork with a peer's threads
- * running would disturb them. How a figure comes about is said in bench_measure.c and, shorter, in the help below. */
+ * The environment is cleaned before any peer is loaded, and the commit asked for before that too: a
+ * fork with a peer's threads running would disturb them. How a figure comes about is said in
+ * bench_measure.c and, shorter, in the help below. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -33,7 +35,7 @@ static void print_help(void) {
         "What is measured:\n"
         "  --suite NAME[,NAME...]    suites to run, or all but demo: all (--list shows them; default: demo)\n"
         "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
-        "                            not run is told, and why\n"
+        "                            not run is named, with the reason\n"
         "  --seed N, --count N       suite random: which shapes are drawn (default: seed 1), and how many\n"
         "  --shapes LIST             instead of the suite's shapes: sets, shapes MxNxK, squares N, files with\n"
         "                            a shape a line, separated by commas. Sets:\n",
@@ -73,7 +75,7 @@ static int print_list(void) {
   return WS_EXIT_OK;
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static int add_suites(options *o, char *list) {
   for (char *name; (name = strsep(&list, ","));) {
@@ -215,7 +217,7 @@ static int take_option(bench_session *s, options *o, int found) {
   }
 }
 
-/* ---- The run ------------------------------------------------------------------------------------------------------------- */
+/* ---- The run --------------------------------------------------------------------------------- */
 
 static void print_head(bench_session *s, const char *removed) {
   double peak = 0;
@@ -269,7 +271,7 @@ static int run(bench_session *s, options *o) {
   return WS_EXIT_OK;
 }
 
-/* ---- Pictures ------------------------------------------------------------------------------------------------------------ */
+/* ---- Pictures -------------------------------------------------------------------------------- */
 
 /* `python3 -m wsgemm.plot`, but what cannot be imported is reported in one line. */
 static char launcher[] = "import sys\n"

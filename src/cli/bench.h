@@ -1,11 +1,14 @@
 /* bench.h - what the files of `wsgemm bench` share.
  *
- * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into cases; bench_run.c and
- * bench_steal.c turn a case into candidates; bench_candidates.c owns the matrices and the calling loops; bench_measure.c times candidates in turn;
- * bench_peak.c measures the FMA peak; bench_load.c watches other processes; bench_report.c writes tables and JSON lines. Clock,
- * medians, random shapes, peers and the form of a JSON line are those of all benches: bench/harness.
+ * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into
+ * cases; bench_run.c and bench_steal.c turn a case into candidates; bench_candidates.c owns the
+ * matrices and the calling loops; bench_measure.c times candidates in turn; bench_peak.c measures
+ * the FMA peak; bench_load.c watches other processes; bench_report.c writes tables and JSON lines.
+ * Clock, medians, random shapes, peers and the form of a JSON line are those of all benches:
+ * bench/harness.
  *
- * A candidate is one contestant on one problem. All candidates of a measurement run in one process, in turn, on the same memory. */
+ * A candidate is one contestant on one problem. All candidates of a measurement run in one process,
+ * in turn, on the same memory. */
 #ifndef WSGEMM_CLI_BENCH_H
 #define WSGEMM_CLI_BENCH_H
 
@@ -23,14 +26,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- Problems and candidates --------------------------------------------------------------------------------------------------- */
+/* ---- Problems and candidates ----------------------------------------------------------------- */
 
 typedef struct bench_shape {
   wsgemm_type type;
   wsgemm_layout layout;
   wsgemm_op transa, transb;
   int64_t m, n, k;
-  int64_t more_a, more_b, more_c; /* elements by which lda, ldb and ldc are longer than they must be */
+  /* elements by which lda, ldb and ldc are longer than they must be */
+  int64_t more_a, more_b, more_c;
 } bench_shape;
 
 /* Matrices of one shape: n_sets triples A, B, C, one after the other in one block. */
@@ -70,14 +74,15 @@ struct bench_candidate {
   int n_samples;
 };
 
-/* A candidate of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library refused a setting. */
+/* A candidate of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library
+ * refused a setting. */
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor);
 void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
 void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads);
 void ws_bench_candidate_free(bench_candidate *candidate);
 
-/* ---- Measuring ----------------------------------------------------------------------------------------------------------- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 typedef struct bench_timing {
   int n_samples;     /* of each candidate, if the budget allows */
@@ -87,28 +92,33 @@ typedef struct bench_timing {
 
 enum { BENCH_MIN_ROUNDS = 5 };
 
-/* Checks that candidates on one problem agree, then times all candidates in turn. False with one line in error. */
+/* Checks that candidates on one problem agree, then times all candidates in turn. False with one
+ * line in error. */
 bool ws_bench_measure(bench_candidate *candidates, int n_candidates, const bench_timing *timing, char *error, size_t bytes);
 
-/* The first half of it: checks, and leaves in each candidate n_calls (that fill min_time_s) and a first call_s. */
+/* The first half of it: checks, and leaves in each candidate n_calls (that fill min_time_s) and a
+ * first call_s. */
 bool ws_bench_prepare(bench_candidate *candidates, int n_candidates, double min_time_s, bool threaded, char *error, size_t bytes);
 
-/* Makes a candidate ready for its turn: its thread count set, and the threads of the candidate before asleep. False: not possible. */
+/* Makes a candidate ready for its turn: its thread count set, and the threads of the candidate
+ * before asleep. False: not possible. */
 bool ws_bench_enter(const bench_candidate *candidate, bool threaded);
-double ws_bench_take_longest_park(void); /* seconds; the longest wait for threads to fall asleep since this was last asked */
+/* seconds; the longest wait for threads to fall asleep since this was last asked */
+double ws_bench_take_longest_park(void);
 
-/* ---- FMA peak ------------------------------------------------------------------------------------------------------------ */
+/* ---- FMA peak -------------------------------------------------------------------------------- */
 
 double ws_bench_peak_flops(bool double_precision); /* of one call of the peak loop, one thread */
 double ws_bench_peak_run(bool double_precision, int n_threads, int64_t n_calls);
 const char *ws_bench_peak_isa(void);
 
-/* ---- The rest of the machine --------------------------------------------------------------------------------------------- */
+/* ---- The rest of the machine ----------------------------------------------------------------- */
 
 void ws_bench_load_begin(void);
-double ws_bench_load_others(void); /* share of all cores that others used since then; below 0: not known */
+/* share of all cores that others used since then; below 0: not known */
+double ws_bench_load_others(void);
 
-/* ---- Session, cases, reports --------------------------------------------------------------------------------------------- */
+/* ---- Session, cases, reports ----------------------------------------------------------------- */
 
 typedef struct bench_case {
   bench_shape shape;
@@ -154,8 +164,8 @@ extern const bench_suite ws_bench_suites[];
 extern const int ws_bench_n_suites;
 const bench_suite *ws_bench_find_suite(const char *name);
 
-/* Runs a whole suite: its cases, table and JSON lines; what it leaves out is reported. Counts it in n_suites_run if it had a case. False with
- * one line in s->error, as for every runner. */
+/* Runs a whole suite: its cases, table and JSON lines; what it leaves out is reported. Counts it in
+ * n_suites_run if it had a case. False with one line in s->error, as for every runner. */
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite);
 
 /* The runners that the table of suites names. */
@@ -187,7 +197,8 @@ bench_record ws_bench_record(const bench_suite *suite, const bench_case *c);
 void ws_bench_emit(bench_session *s, const bench_record *r);
 void ws_bench_line(bench_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ws_bench_progress(bench_session *s, int done, int total, const char *label);
-/* Collect a suite's records from here on; then either put them in folder/<device>/<suite>.jsonl, or forget them. */
+/* Collect a suite's records from here on; then either put them in folder/<device>/<suite>.jsonl, or
+ * forget them. */
 bool ws_bench_begin_results(bench_session *s, const char *folder);
 bool ws_bench_keep_results(bench_session *s, const char *folder, const char *suite);
 void ws_bench_drop_results(bench_session *s);

@@ -1,8 +1,11 @@
-/* bench_candidates.c - the matrices of a problem, and the loops that call wsgemm or another library on them.
+/* bench_candidates.c - the matrices of a problem, and the loops that call wsgemm or another library
+ * on them.
  *
- * All candidates work on the same A, B and C: separate copies lie on other physical pages, and their cache conflicts would be measured
- * instead of the libraries. alpha = 1 and beta = 0 throughout. Small problems have a few sets of matrices, used in turn, which
- * together stay within half of the L2. The loops differ only in the call they make, so that no candidate pays for a wrapper. */
+ * All candidates work on the same A, B and C: separate copies lie on other physical pages, and
+ * their cache conflicts would be measured instead of the libraries. alpha = 1 and beta = 0
+ * throughout. Small problems have a few sets of matrices, used in turn, which together stay within
+ * half of the L2. The loops differ only in the call they make, so that no candidate pays for a
+ * wrapper. */
 #include "bench.h"
 #include "bench/harness/random.h"
 #include "types.h"
@@ -11,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_SETS = 4, PAGE_ALIGN = 2 << 20, GAP_BYTES = 128 }; /* the gap keeps A, B and C from starting in the same cache set */
+/* the gap keeps A, B and C from starting in the same cache set */
+enum { MAX_SETS = 4, PAGE_ALIGN = 2 << 20, GAP_BYTES = 128 };
 
 bool ws_bench_is_double(wsgemm_type type) { return ws_cli_types[type].part_bytes == sizeof(double); }
 
@@ -81,7 +85,7 @@ void ws_bench_problem_free(bench_problem *p) {
   p->block = NULL;
 }
 
-/* ---- Calling loops: one per library and type ----------------------------------------------------------------------------- */
+/* ---- Calling loops: one per library and type ------------------------------------------------- */
 
 static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
@@ -129,7 +133,7 @@ static double peak(const bench_candidate *candidate, int64_t n_calls) {
   return ws_bench_peak_run(candidate->double_precision, candidate->n_threads, n_calls);
 }
 
-/* ---- Candidates ------------------------------------------------------------------------------------------------------------ */
+/* ---- Candidates ------------------------------------------------------------------------------ */
 
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor) {

@@ -1,7 +1,9 @@
-/* bench_load.c - how much of the machine others took while a suite ran: the figures of a disturbed run are not to be trusted.
+/* bench_load.c - how much of the machine others took while a suite ran: the figures of a disturbed
+ * run are not to be trusted.
  *
- * /proc/stat counts the busy time of all cores; what this process and its waited-for children used is taken off. Under a
- * hypervisor the time that other guests took is counted there too ("steal"). Without /proc/stat nothing is known, and said. */
+ * /proc/stat counts the busy time of all cores; what this process and its waited-for children used
+ * is taken off. Under a hypervisor the time that other guests took is counted there too ("steal").
+ * Without /proc/stat nothing is known, and said. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -44,5 +46,6 @@ double ws_bench_load_others(void) {
   const double capacity_s = (now.wall_s - start.wall_s) * now.n_cores;
   const double others_s = now.busy_s - start.busy_s + now.steal_s - start.steal_s - (now.own_s - start.own_s);
   if (!start.n_cores || !now.n_cores || !(capacity_s > 0)) return -1;
-  return others_s > 0 ? others_s / capacity_s : 0; /* ticks are coarse: slightly below 0 is possible */
+  /* ticks are coarse: slightly below 0 is possible */
+  return others_s > 0 ? others_s / capacity_s : 0;
 }

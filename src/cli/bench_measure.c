@@ -1,12 +1,14 @@
 /* bench_measure.c - times candidates in turn.
  *
- * One sample is as many calls as fill min_time; the candidates take turns (the first one changes from round to round), and a candidate's
- * figure is the median of its samples, so that a drifting clock or a busy neighbour hits all candidates alike. Before its samples an
- * candidate makes warm-up calls: they refill the caches that the candidate before has taken.
+ * One sample is as many calls as fill min_time; the candidates take turns (the first one changes
+ * from round to round), and a candidate's figure is the median of its samples, so that a drifting
+ * clock or a busy neighbour hits all candidates alike. Before its samples an candidate makes
+ * warm-up calls: they refill the caches that the candidate before has taken.
  *
- * Threads: a library's workers may spin for a long while after a call (OpenBLAS: 2^28 clock ticks of sched_yield, 0.1 s), and
- * would take the next candidate's cores. So, when a candidate with threads is in play, a turn begins by sleeping until the CPU clock of this
- * process stands still, and then takes several samples at once. */
+ * Threads: a library's workers may spin for a long while after a call (OpenBLAS: 2^28 clock ticks
+ * of sched_yield, 0.1 s), and would take the next candidate's cores. So, when a candidate with
+ * threads is in play, a turn begins by sleeping until the CPU clock of this process stands still,
+ * and then takes several samples at once. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -17,8 +19,9 @@
 
 enum { THREADED_BLOCK = 3, MAX_SAMPLES = 10000, PARK_N_QUIET = 16 };
 #define WARM_CALL_S 0.05 /* longer calls have no warm-up: cold caches are below 1 % of them */
-/* A window counts as quiet if the process used less CPU time than this in it. What a thread uses on another processor shows up
- * in the process's clock only at its timer ticks, 4 ms apart (HZ = 250) or even 10: the quiet windows must outlast a tick. */
+/* A window counts as quiet if the process used less CPU time than this in it. What a thread uses on
+ * another processor shows up in the process's clock only at its timer ticks, 4 ms apart (HZ = 250)
+ * or even 10: the quiet windows must outlast a tick. */
 #define PARK_WINDOW_S 0.001
 #define PARK_QUIET_S 0.00005
 #define PARK_LIMIT_S 1.0
@@ -55,10 +58,10 @@ bool ws_bench_enter(const bench_candidate *candidate, bool threaded) {
   return !candidate->peer || ws_bench_peer_threads(candidate->peer, candidate->n_threads);
 }
 
-/* ---- Do the candidates agree? -------------------------------------------------------------------------------------------------- */
+/* ---- Do the candidates agree? ---------------------------------------------------------------- */
 
-/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call), or if the padding between lines was
- * written. */
+/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call), or if
+ * the padding between lines was written. */
 static double largest_difference(const bench_problem *p, const char *c, const char *reference) {
   const bool wide = ws_bench_is_double(p->shape.type);
   const size_t real_bytes = wide ? sizeof(double) : sizeof(float);
@@ -78,9 +81,9 @@ static double largest_difference(const bench_problem *p, const char *c, const ch
   return largest;
 }
 
-/* Runs every candidate once and compares with the first candidate on the same problem: wsgemm with itself to the bit, since bits never depend
- * on threads, policy or COARSE_FACTOR; others within 32 (k + 8) u, far above rounding (entries are uniform(-1, 1)) and far below
- * a wrong element. */
+/* Runs every candidate once and compares with the first candidate on the same problem: wsgemm with
+ * itself to the bit, since bits never depend on threads, policy or COARSE_FACTOR; others within 32
+ * (k + 8) u, far above rounding (entries are uniform(-1, 1)) and far below a wrong element. */
 static bool check_agreement(const bench_candidate *candidates, int n_candidates, bool threaded, char *error, size_t bytes) {
   const bench_candidate *first = NULL;
   char *reference = NULL;
@@ -123,7 +126,7 @@ static bool check_agreement(const bench_candidate *candidates, int n_candidates,
   return good;
 }
 
-/* ---- Timing -------------------------------------------------------------------------------------------------------------- */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
 /* How many calls fill min_time_s. Leaves the time of one call in call_s. */
 static bool calibrate(bench_candidate *candidate, double min_time_s, bool threaded) {
@@ -178,7 +181,8 @@ bool ws_bench_measure(bench_candidate *candidates, int n_candidates, const bench
   double longest_s = 0;
   for (int i = 0; i < n_candidates; i++)
     if (candidates[i].call_s > longest_s) longest_s = candidates[i].call_s;
-  const int block = threaded && longest_s < WARM_CALL_S ? THREADED_BLOCK : 1; /* beside longer calls a wait weighs little */
+  /* beside longer calls a wait weighs little */
+  const int block = threaded && longest_s < WARM_CALL_S ? THREADED_BLOCK : 1;
   for (int i = 0; i < n_candidates; i++)
     round_s += block * sample_time(&candidates[i]) + (double)n_warm_calls(&candidates[i], threaded) * candidates[i].call_s +
                (threaded ? TYPICAL_PARK_S : 0);

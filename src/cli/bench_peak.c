@@ -1,8 +1,11 @@
-/* bench_peak.c - the machine's fused multiply-add peak, measured: what "fraction of peak" refers to.
+/* bench_peak.c - the machine's fused multiply-add peak, measured: what "fraction of peak" refers
+ * to.
  *
- * 16 independent accumulators in registers, no memory access; in inline assembly, so that an unoptimised build measures the same
- * figure. One call is LOOP_COUNT rounds, about 2 microseconds. With several threads every thread runs the loop and takes its own
- * time, so starting the threads is not counted. The widest instruction set of the machine is used, whatever wsgemm is limited to. */
+ * 16 independent accumulators in registers, no memory access; in inline assembly, so that an
+ * unoptimised build measures the same figure. One call is LOOP_COUNT rounds, about 2 microseconds.
+ * With several threads every thread runs the loop and takes its own time, so starting the threads
+ * is not counted. The widest instruction set of the machine is used, whatever wsgemm is limited
+ * to. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -41,7 +44,8 @@ __attribute__((target("avx512f"))) static void avx512_f64(int64_t n_rounds) {
                    : ZMM_LIST, "cc");
 }
 
-/* 16 registers in all: twelve accumulators are enough (2 FMA a cycle x a latency of 4 or 5 = 8 or 10). */
+/* 16 registers in all: twelve accumulators are enough (2 FMA a cycle x a latency of 4 or 5 = 8 or
+ * 10). */
 #define CLEAR_Y(i) "vxorps %%ymm" #i ", %%ymm" #i ", %%ymm" #i "\n\t"
 #define FMA_PS_Y(i) "vfmadd231ps %%ymm12, %%ymm13, %%ymm" #i "\n\t"
 #define FMA_PD_Y(i) "vfmadd231pd %%ymm12, %%ymm13, %%ymm" #i "\n\t"
@@ -93,7 +97,8 @@ static void neon_f64(int64_t n_rounds) {
 
 #endif
 
-/* Multiplications and additions that the compiler may turn into whatever the target has; the empty asm keeps the result alive. */
+/* Multiplications and additions that the compiler may turn into whatever the target has; the empty
+ * asm keeps the result alive. */
 static void portable_f32(int64_t n_rounds) {
   float acc[N_ACCUMULATORS] = {0};
   for (int64_t round = 0; round < n_rounds; round++)
@@ -172,12 +177,14 @@ double ws_bench_peak_run(bool double_precision, int n_threads, int64_t n_calls) 
     members[n_started].team = &team;
     if (pthread_create(&members[n_started].thread, NULL, run_member, &members[n_started])) break;
   }
-  if (n_started < n_threads) atomic_fetch_add(&team.n_ready, n_threads - n_started); /* let the others out of the start gate */
+  /* let the others out of the start gate */
+  if (n_started < n_threads) atomic_fetch_add(&team.n_ready, n_threads - n_started);
   members[0].team = &team;
   run_member(&members[0]);
   for (int i = 1; i < n_started; i++) pthread_join(members[i].thread, NULL);
   if (n_started < n_threads) return -1;
-  /* The sum of the threads' rates is the peak, so the time to report is the harmonic mean of theirs. */
+  /* The sum of the threads' rates is the peak, so the time to report is the harmonic mean of
+   * theirs. */
   for (int i = 0; i < n_threads; i++) rate += 1 / members[i].seconds;
   return n_threads / rate;
 }

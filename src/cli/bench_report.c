@@ -1,7 +1,8 @@
-/* bench_report.c - what leaves the benchmark: table lines on stdout, the progress bar on stderr, JSON lines, result files.
+/* bench_report.c - what leaves the benchmark: table lines on stdout, the progress bar on stderr,
+ * JSON lines, result files.
  *
- * A result file is kept in memory and takes its place, by renaming, only when its suite has ended well: a broken run leaves the
- * older figures alone. */
+ * A result file is kept in memory and takes its place, by renaming, only when its suite has ended
+ * well: a broken run leaves the older figures alone. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -43,7 +44,7 @@ void ws_bench_line(bench_session *s, const char *format, ...) {
   fflush(stdout);
 }
 
-/* ---- JSON lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON lines ------------------------------------------------------------------------------ */
 
 static void put_number(FILE *f, const char *name, double value) {
   if (value >= 0) ws_bench_result_number(f, name, value);
@@ -105,7 +106,7 @@ void ws_bench_emit(bench_session *s, const bench_record *r) {
   if (s->results) put_record(s, s->results, r);
 }
 
-/* ---- Result files -------------------------------------------------------------------------------------------------------- */
+/* ---- Result files ---------------------------------------------------------------------------- */
 
 static void device_folder(char *path, size_t bytes, const bench_session *s, const char *folder) {
   snprintf(path, bytes, "%s/%s", folder, s->device.slug);

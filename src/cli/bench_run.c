@@ -2,11 +2,13 @@
  *
  * peers     wsgemm against every peer, and the FMA peak, case by case
  * scan      wsgemm with all threads against wsgemm with one
- * dips      every size against the mean of its two neighbours; all sizes are candidates of one measurement
+ * dips      every size against the mean of its two neighbours; all sizes are candidates of one
+ *           measurement
  * half      half precision against wsgemm's own sgemm: no peer has it
  * policies  every policy and COARSE_FACTOR against fixed blocks
  * coarse    every COARSE_FACTOR against the one that the library chooses
- * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the candidate that the line is about. */
+ * "ours" and "theirs" are rates; a ratio above 1 is good for wsgemm, or for the candidate that the
+ * line is about. */
 #include "bench.h"
 #include "types.h"
 
@@ -35,7 +37,7 @@ static bool fail_case(bench_session *s, const bench_suite *suite, const bench_ca
   return false;
 }
 
-/* ---- Geometric mean and minimum of a group of ratios --------------------------------------------------------------------- */
+/* ---- Geometric mean and minimum of a group of ratios ----------------------------------------- */
 
 typedef struct group {
   char routine;
@@ -44,7 +46,8 @@ typedef struct group {
   char least_name[WS_RANDOM_CASE_BYTES];
 } group;
 
-enum { MAX_GROUPS = 48 }; /* 4 routines, 2 thread counts, 5 classes of shapes at most (-1: none), and room */
+/* 4 routines, 2 thread counts, 5 classes of shapes at most (-1: none), and room */
+enum { MAX_GROUPS = 48 };
 
 static void group_add(group *groups, const bench_case *c, double ratio, double peak_fraction) {
   const char routine = ws_bench_type_letter(c->shape.type);
@@ -79,7 +82,7 @@ static void label_case(char *label, size_t bytes, const bench_case *c) {
 
 static int label_width(const bench_suite *suite) { return suite->n_random ? 74 : 30; }
 
-/* ---- Against the peers --------------------------------------------------------------------------------------------------- */
+/* ---- Against the peers ----------------------------------------------------------------------- */
 
 static void print_peers_head(bench_session *s, int width) {
   char line[256];
@@ -153,7 +156,7 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
   return good;
 }
 
-/* ---- wsgemm against itself ------------------------------------------------------------------------------------------------ */
+/* ---- wsgemm against itself ------------------------------------------------------------------- */
 
 /* Candidate 0 beside candidate 1, whose rate is printed in so many columns. */
 static void report_pair(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate candidates[2],
@@ -174,7 +177,7 @@ static void report_pair(bench_session *s, const bench_suite *suite, const bench_
   group_add(groups, c, r.ratio, 1);
 }
 
-/* ---- One thread against all ---------------------------------------------------------------------------------------------- */
+/* ---- One thread against all ------------------------------------------------------------------ */
 
 bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
   const bench_timing timing = ws_bench_suite_timing(s, suite);
@@ -206,7 +209,7 @@ bool ws_bench_run_scan(bench_session *s, const bench_suite *suite, const bench_c
   return good;
 }
 
-/* ---- Half precision against sgemm ------------------------------------------------------------------------------------------- */
+/* ---- Half precision against sgemm ------------------------------------------------------------ */
 
 bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
   const bench_timing timing = ws_bench_suite_timing(s, suite);
@@ -239,7 +242,7 @@ bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_c
   return good;
 }
 
-/* ---- Each size against its neighbours ------------------------------------------------------------------------------------ */
+/* ---- Each size against its neighbours -------------------------------------------------------- */
 
 static void report_dips(bench_session *s, const bench_suite *suite, const bench_case *cases, const bench_candidate *candidates,
                         int n_cases) {
@@ -295,7 +298,7 @@ bool ws_bench_run_dips(bench_session *s, const bench_suite *suite, const bench_c
   return good;
 }
 
-/* ---- Policies and COARSE_FACTOR ------------------------------------------------------------------------------------------ */
+/* ---- Policies and COARSE_FACTOR -------------------------------------------------------------- */
 
 typedef struct setting {
   const char *label, *policy_name;

@@ -1,10 +1,12 @@
-/* bench_steal.c - suite `steal`: what is left of each policy's speed while another process keeps one core half busy.
+/* bench_steal.c - suite `steal`: what is left of each policy's speed while another process keeps
+ * one core half busy.
  *
- * A child process, tied to the last core, burns CPU time for half of every period. Each candidate is timed alone (idle) and then beside
- * the child (busy), in every round. The child's CPU time is read from its own clock over exactly the timed window, so that
+ * A child process, tied to the last core, burns CPU time for half of every period. Each candidate
+ * is timed alone (idle) and then beside the child (busy), in every round. The child's CPU time is
+ * read from its own clock over exactly the timed window, so that
  *   ideal = idle time x cores / (cores - share of one core that the child really got)
- * is what a scheduler could reach that wastes nothing. A candidate is given by busy time / ideal; 1.0 is perfect.
- * The child makes no library call and no allocation, and dies with its parent. */
+ * is what a scheduler could reach that wastes nothing. A candidate is given by busy time / ideal;
+ * 1.0 is perfect. The child makes no library call and no allocation, and dies with its parent. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -40,7 +42,8 @@ static void sleep_ns(int64_t ns) {
   }
 }
 
-/* While told to be busy: BURN_NS of CPU time in every period, and if the core was not free enough for that, at once the next. */
+/* While told to be busy: BURN_NS of CPU time in every period, and if the core was not free enough
+ * for that, at once the next. */
 static _Noreturn void neighbour_main(atomic_int *busy) {
   for (;;) {
     if (!atomic_load_explicit(busy, memory_order_relaxed)) {
@@ -172,8 +175,8 @@ static bool run_case(bench_session *s, const bench_suite *suite, const bench_cas
   bool good = true;
 
   if (!ws_bench_prepare(candidates, n_candidates, min_time_s, true, s->error, sizeof s->error)) return false;
-  for (int i = 0; i < n_candidates; i++)
-    round_s += 2.5 * (double)candidates[i].n_calls * candidates[i].call_s + 0.1; /* idle, busy, pauses */
+  for (int i = 0; i < n_candidates; i++) /* idle, busy, pauses */
+    round_s += 2.5 * (double)candidates[i].n_calls * candidates[i].call_s + 0.1;
   int n_rounds = timing.n_samples < MAX_ROUNDS ? timing.n_samples : MAX_ROUNDS;
   if (n_rounds * round_s > timing.budget_s) n_rounds = (int)(timing.budget_s / round_s);
   if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;

@@ -1,7 +1,8 @@
 /* bench_suites.c - the one table of suites, and how a suite becomes a list of cases.
  *
- * A suite is routines x shapes x thread counts and the runner that compares; the options of the command may replace each of the
- * first three. Every case is column-major without transposition unless the suite goes through all op pairs and layouts. */
+ * A suite is routines x shapes x thread counts and the runner that compares; the options of the
+ * command may replace each of the first three. Every case is column-major without transposition
+ * unless the suite goes through all op pairs and layouts. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -168,7 +169,7 @@ bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *su
   return timing;
 }
 
-/* ---- Cases --------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 typedef struct case_list {
   bench_case *cases;
@@ -282,7 +283,8 @@ bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {
   }
   for (const char *r = routines; *r; r++) {
     const wsgemm_type type = (wsgemm_type)(strchr(letters, *r) - letters);
-    const bool fits = ws_bench_is_half(type) == (suite->run == ws_bench_run_half); /* no peer has them */
+    /* no peer has them */
+    const bool fits = ws_bench_is_half(type) == (suite->run == ws_bench_run_half);
     tell_left_out(s, suite, *r, fits);
     for (int i = 0; fits && i < n_counts; i++) add_shapes(&list, s, suite, type, counts[i]);
   }

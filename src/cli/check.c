@@ -1,8 +1,9 @@
 /* The reference that judges products: see check.h.
  *
- * Sums run in pairs of doubles (Ogita, Rump and Oishi's Dot2): each product and each addition is split into its rounded value
- * and its rounding error by fma and Knuth's two-sum, and the errors are summed beside. That is as good as twice the precision
- * of double, so that what the reference itself is off by does not count against any bound here. Needs -ffp-contract=off. */
+ * Sums run in pairs of doubles (Ogita, Rump and Oishi's Dot2): each product and each addition is
+ * split into its rounded value and its rounding error by fma and Knuth's two-sum, and the errors
+ * are summed beside. That is as good as twice the precision of double, so that what the reference
+ * itself is off by does not count against any bound here. Needs -ffp-contract=off. */
 #include "check.h"
 #include "bench/harness/random.h"
 #include "types.h"
@@ -21,7 +22,7 @@ ws_view ws_view_transposed(ws_view v, bool conjugate) {
   return (ws_view){v.type, v.data, v.n_cols, v.n_rows, v.col_stride, v.row_stride, v.is_conj != conjugate};
 }
 
-/* ---- Sums in doubled precision ------------------------------------------------------------------------------------------- */
+/* ---- Sums in doubled precision --------------------------------------------------------------- */
 
 typedef struct {
   double hi, lo; /* hi: the sum as plain double arithmetic has it; lo: what it lost */
@@ -34,8 +35,9 @@ static inline void add_product(sum *s, double a, double b) {
   s->hi = t;
 }
 
-/* After an overflow or NaN the error part is NaN and says nothing: then hi alone counts. A zero part of a scalar adds nothing,
- * whatever it stands before: kernels are free to leave out such products. */
+/* After an overflow or NaN the error part is NaN and says nothing: then hi alone counts. A zero
+ * part of a scalar adds nothing, whatever it stands before: kernels are free to leave out such
+ * products. */
 static void add_scaled(sum *s, double factor, sum x) {
   if (factor == 0) return;
   add_product(s, factor, x.hi);
@@ -134,13 +136,14 @@ static element finish(element ab, const ws_product *p, int64_t i, int64_t j) {
   return e;
 }
 
-/* ---- Judging ------------------------------------------------------------------------------------------------------------- */
+/* ---- Judging --------------------------------------------------------------------------------- */
 
 static double error_bound(const element *e, wsgemm_type type, double n_terms, double alpha_magnitude) {
   const bool is_single = ws_cli_types[type].part_bytes <= 4; /* halves are summed so, too */
   const double u = is_single ? FLT_EPSILON / 2 : DBL_EPSILON / 2, least = is_single ? FLT_TRUE_MIN : DBL_TRUE_MIN;
   const double nu = (n_terms + 2) * u;
-  /* Beyond nu = 1/2 gamma means nothing any more; nu itself still bounds a plain sum (Jeannerod and Rump). */
+  /* Beyond nu = 1/2 gamma means nothing any more; nu itself still bounds a plain sum (Jeannerod and
+   * Rump). */
   const double gamma = nu < 0.5 ? nu / (1 - nu) : nu;
   return gamma * e->magnitude + (2 * n_terms * alpha_magnitude + 4) * least;
 }
@@ -151,8 +154,8 @@ static bool all_finite(line x, int64_t n, bool is_complex) {
   return true;
 }
 
-/* err / bound of a number. Of half precision the one rounding to its type is taken off, and from half an ulp beyond the largest number on
- * it makes an infinity. */
+/* err / bound of a number. Of half precision the one rounding to its type is taken off, and from
+ * half an ulp beyond the largest number on it makes an infinity. */
 static double judge_number(double got, sum wanted, double bound, wsgemm_type type) {
   const double sought = wanted.hi + wanted.lo, largest = ws_cli_largest(type), beyond = largest + ws_cli_half_ulp(type, largest);
   if (isinf(got)) return fabs(sought) + bound >= beyond && signbit(got) == signbit(sought) ? 0 : INFINITY;
@@ -161,8 +164,9 @@ static double judge_number(double got, sum wanted, double bound, wsgemm_type typ
   return (off <= rounding ? 0 : off - rounding) / bound;
 }
 
-/* err / bound where NaN or infinity is in play: 0 if it shows as it should, else infinite. Which of both a complex product makes
- * of an infinity depends on how it is written, so there only that it is no number counts. */
+/* err / bound where NaN or infinity is in play: 0 if it shows as it should, else infinite. Which of
+ * both a complex product makes of an infinity depends on how it is written, so there only that it
+ * is no number counts. */
 static double judge_special(double got, double wanted, bool is_complex) {
   if (is_complex) return isfinite(wanted) || !isfinite(got) ? 0 : INFINITY;
   if (isnan(wanted)) return isnan(got) ? 0 : INFINITY;
@@ -192,7 +196,8 @@ typedef struct {
 /* Judges C(i, j); the column of B is in place already. */
 static void judge_element(judge *g, int64_t i, int64_t j) {
   const ws_product *p = g->p;
-  const double largest = ws_cli_types[p->c.type].part_bytes <= 4 ? FLT_MAX : DBL_MAX; /* of what it is summed in */
+  /* of what it is summed in */
+  const double largest = ws_cli_types[p->c.type].part_bytes <= 4 ? FLT_MAX : DBL_MAX;
   read_line(&p->a, i * p->a.row_stride, p->a.col_stride, g->k, g->row);
   const element e = finish(dot(g->row, g->col, g->k, g->is_complex), p, i, j);
   const wsgemm_cdouble got = read_element(&p->c, i, j);
@@ -217,9 +222,10 @@ static void judge_element(judge *g, int64_t i, int64_t j) {
   g->out->n_checked++;
 }
 
-/* ---- Which elements ------------------------------------------------------------------------------------------------------ */
+/* ---- Which elements -------------------------------------------------------------------------- */
 
-/* The idx-th of n_picked out of 0 .. n - 1: the first, the last, and others at random; all of them if n_picked = n. */
+/* The idx-th of n_picked out of 0 .. n - 1: the first, the last, and others at random; all of them
+ * if n_picked = n. */
 static int64_t pick(int64_t idx, int64_t n_picked, int64_t n, uint64_t *random_state) {
   if (n_picked >= n || idx == 0) return idx;
   if (idx == 1) return n - 1;

@@ -1,7 +1,9 @@
-/* Is a product right? Compares elements of C = alpha A B + beta C with a reference in doubled precision.
+/* Is a product right? Compares elements of C = alpha A B + beta C with a reference in doubled
+ * precision.
  *
- * It knows nothing of layouts, ops and leading dimensions: matrices come as views with two strides, which the caller makes
- * from what the user sees. So a mistake in turning a problem into a call of the library does not hide from it. */
+ * It knows nothing of layouts, ops and leading dimensions: matrices come as views with two strides,
+ * which the caller makes from what the user sees. So a mistake in turning a problem into a call of
+ * the library does not hide from it. */
 #ifndef WSGEMM_CLI_CHECK_H
 #define WSGEMM_CLI_CHECK_H
 
@@ -9,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Element (i, j) is at data + i * row_stride + j * col_stride (counted in elements), to be conjugated if is_conj. */
+/* Element (i, j) is at data + i * row_stride + j * col_stride (counted in elements), to be
+ * conjugated if is_conj. */
 typedef struct ws_view {
   wsgemm_type type;
   const void *data;
@@ -26,12 +29,14 @@ typedef struct ws_product {
   wsgemm_cdouble alpha, beta; /* im = 0 for real types */
 } ws_product;
 
-/* What was found. The measure is err / bound per component, real and imaginary parts each for themselves, with
+/* What was found. The measure is err / bound per component, real and imaginary parts each for
+ * themselves, with
  *   bound = gamma_{k+2} (|alpha| |A| |B| + |beta| |C|) + underflow,   gamma_n = n u / (1 - n u),   |z| = |re| + |im|.
- * Of half precision err is what is left of it when the one rounding to C's type, half an ulp, has been taken off; what is rounded beyond
- * that type's range must be an infinity.
- * A NaN or infinity in the operands must show in C as in the reference. Where finite operands overflow on the way, how they do
- * depends on the order of the sum: such an element is counted as not judged. */
+ * Of half precision err is what is left of it when the one rounding to C's type, half an ulp, has
+ * been taken off; what is rounded beyond that type's range must be an infinity.
+ * A NaN or infinity in the operands must show in C as in the reference. Where finite operands
+ * overflow on the way, how they do depends on the order of the sum: such an element is counted as
+ * not judged. */
 typedef struct ws_check {
   int64_t n_checked, n_unjudged;
   double worst;             /* largest err / bound; at least 1, or NaN, means that C is wrong */
@@ -40,8 +45,9 @@ typedef struct ws_check {
   double got, wanted, bound;
 } ws_check;
 
-/* Checks every element if that takes at most max_terms multiply-adds, else a random sample that does, drawn from random rows of
- * random columns, the first and last of both included. False: out of memory. */
+/* Checks every element if that takes at most max_terms multiply-adds, else a random sample that
+ * does, drawn from random rows of random columns, the first and last of both included. False: out
+ * of memory. */
 bool ws_check_product(const ws_product *p, int64_t max_terms, uint64_t seed, ws_check *out);
 
 /* err < bound everywhere, in the form that NaN fails. */

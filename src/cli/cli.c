@@ -1,7 +1,8 @@
 /* Error lines, option values and library texts for all commands: see cli.h.
  *
- * Invariant: every message leaves as one write of one line, so that two processes sharing a terminal cannot mix theirs, and a
- * file name with a line feed in it cannot make two lines of one. */
+ * Invariant: every message leaves as one write of one line, so that two processes sharing a
+ * terminal cannot mix theirs, and a file name with a line feed in it cannot make two lines of
+ * one. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "bench/harness/result.h"
@@ -65,7 +66,8 @@ bool ws_cli_int64(const char *text, int64_t least, int64_t most, int64_t *out) {
   return true;
 }
 
-/* strtod, but a number too large for a double is refused instead of becoming infinite, as are leading blanks. */
+/* strtod, but a number too large for a double is refused instead of becoming infinite, as are
+ * leading blanks. */
 static bool leading_double(const char *text, char **end, double *out) {
   if (*text == ' ' || (*text >= '\t' && *text <= '\r')) return false;
   errno = 0;
@@ -189,7 +191,8 @@ const char *ws_cli_why(wsgemm_status status) {
 
 int ws_cli_check_environment(void) {
   static const char begin[] = "warning: ", middle[] = " is ignored; ";
-  (void)wsgemm_default_num_threads(); /* the first call reads the environment, and leaves a warning */
+  /* the first call reads the environment, and leaves a warning */
+  (void)wsgemm_default_num_threads();
   const char *warning = wsgemm_last_error(), *legal = strstr(warning, middle);
   if (strncmp(warning, begin, strlen(begin)) != 0 || !legal) return WS_EXIT_OK;
   warning += strlen(begin);

@@ -1,8 +1,9 @@
-/* `wsgemm doctor`: looks at this machine and process for what slows multiplications down or distorts comparisons, and
- * multiplies a little with every usable kernel.
+/* `wsgemm doctor`: looks at this machine and process for what slows multiplications down or
+ * distorts comparisons, and multiplies a little with every usable kernel.
  *
- * Each check is a row of the one table at the end. Only a wrong product makes the doctor fail: everything else is advice, and
- * what cannot be read (no such file, no permission, no driver) is said, never an error. */
+ * Each check is a row of the one table at the end. Only a wrong product makes the doctor fail:
+ * everything else is advice, and what cannot be read (no such file, no permission, no driver) is
+ * said, never an error. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "gpu.h"
@@ -22,7 +23,7 @@ typedef struct {
   int n_found[N_FINDINGS];
 } doctor;
 
-/* ---- Findings ------------------------------------------------------------------------------------------------------------ */
+/* ---- Findings -------------------------------------------------------------------------------- */
 
 /* One finding, its text broken at blanks to lines of a terminal's width. */
 static void find(doctor *d, finding_kind kind, const char *topic, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -70,7 +71,7 @@ static bool read_first_line(const char *path, char *line, size_t bytes) {
   return ok;
 }
 
-/* ---- Checks -------------------------------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static void check_processor(doctor *d) {
   char model[128], isa[32], features[512];
@@ -102,7 +103,8 @@ static void check_threads(doctor *d) {
          "jump");
 }
 
-/* Variables that other libraries read, or that force ours. A name that ends in '*' stands for all that begin so. */
+/* Variables that other libraries read, or that force ours. A name that ends in '*' stands for all
+ * that begin so. */
 static const struct {
   const char *name, *effect;
 } variables[] = {
@@ -201,9 +203,10 @@ static void check_huge_pages(doctor *d) {
     find(d, FINDING_OK, "huge pages", "transparent huge pages: %s", strstr(line, "[always]") ? "always" : "where asked for");
 }
 
-/* ---- Multiplying a little ------------------------------------------------------------------------------------------------- */
+/* ---- Multiplying a little -------------------------------------------------------------------- */
 
-/* Integers small enough that every order of summing them is exact: any difference at all is a fault. */
+/* Integers small enough that every order of summing them is exact: any difference at all is a
+ * fault. */
 static int self_test(doctor *d, wsgemm_handle *h, const char *kernel, const char *topic, bool on_gpu) {
   int mr, nr, n_failed = 0;
   wsgemm_kernel_info info;
@@ -259,7 +262,7 @@ static void check_kernels(doctor *d) {
          n_run, n_rows);
 }
 
-/* ---- The GPUs ------------------------------------------------------------------------------------------------------------ */
+/* ---- The GPUs -------------------------------------------------------------------------------- */
 
 /* False, and said so: there is no kernel for this GPU in the build, or nothing runs on it. */
 static bool is_usable(doctor *d, wsgemm_handle *h, int ordinal) {

@@ -1,8 +1,9 @@
 /* `wsgemm gemm`: C = alpha op(A) op(B) + beta C0 for matrices kept in .npy files.
  *
- * A file in C order is a row-major matrix, one in Fortran order a column-major one; whichever the output is, an input of the
- * other order is its own transpose, so (layout, op, ld) express every mix without copying. The output file appears only when
- * its contents are complete and, with --verify, found right. */
+ * A file in C order is a row-major matrix, one in Fortran order a column-major one; whichever the
+ * output is, an input of the other order is its own transpose, so (layout, op, ld) express every
+ * mix without copying. The output file appears only when its contents are complete and, with
+ * --verify, found right. */
 #include "check.h"
 #include "cli.h"
 #include "gpu.h"
@@ -58,7 +59,7 @@ static void print_help(void) {
          ws_cli_policy_names());
 }
 
-/* ---- Command line -------------------------------------------------------------------------------------------------------- */
+/* ---- Command line ---------------------------------------------------------------------------- */
 
 enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, INVARIANT };
 
@@ -156,7 +157,7 @@ static int take_files(request *r, int argc, char **argv) {
   return WS_EXIT_OK;
 }
 
-/* ---- The problem --------------------------------------------------------------------------------------------------------- */
+/* ---- The problem ----------------------------------------------------------------------------- */
 
 static int load(const char *path, ws_npy *out) {
   char why[WS_NPY_WHY_BYTES];
@@ -259,7 +260,7 @@ static int explain(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool on_gpu) {
   return WS_EXIT_OK;
 }
 
-/* ---- The work ------------------------------------------------------------------------------------------------------------ */
+/* ---- The work -------------------------------------------------------------------------------- */
 
 static ws_view view_of(const ws_npy *m, char op) {
   ws_view v = {m->type, m->data, m->n_rows, m->n_cols, m->is_fortran ? 1 : m->n_cols, m->is_fortran ? m->n_rows : 1, false};

@@ -19,7 +19,7 @@ static bool succeeded(CUresult result, const char *what, char *why) {
   return false;
 }
 
-/* ---- Finding it ---------------------------------------------------------------------------------------------------------- */
+/* ---- Finding it ------------------------------------------------------------------------------ */
 
 int ws_gpu_driver_version(void) {
   int version = 0;
@@ -76,7 +76,7 @@ bool ws_gpu_open(int ordinal, ws_gpu_facts *facts, char why[WS_GPU_WHY_BYTES]) {
          succeeded(ws_cuda.cuCtxPushCurrent(context), "cuCtxPushCurrent", why);
 }
 
-/* ---- Multiplying on it --------------------------------------------------------------------------------------------------- */
+/* ---- Multiplying on it ----------------------------------------------------------------------- */
 
 /* Bytes from the first element to behind the last. */
 static size_t matrix_bytes(const wsgemm_gemm_desc *d, bool is_transposed, int64_t n_rows, int64_t n_cols, int64_t ld) {
@@ -167,7 +167,8 @@ char *ws_gpu_explain(wsgemm_handle *h, const wsgemm_gemm_desc *d, char why[WS_GP
 
 #else
 
-static const char not_built[] = "this build has no GPU part: " WS_GPU_PART_MISSING; /* CMake's reason */
+/* CMake's reason */
+static const char not_built[] = "this build has no GPU part: " WS_GPU_PART_MISSING;
 
 int ws_gpu_driver_version(void) { return 0; }
 

@@ -1,7 +1,8 @@
 /* gpu.h - a GPU for the commands: finding it, and multiplying matrices of host memory on it.
  *
- * The driver is found at run time, through the library's own table (cuda/host/driver.h), and initialised here: a command may do that, the
- * library never does. The products themselves go through the public API. In builds without the GPU backend everything here says so. */
+ * The driver is found at run time, through the library's own table (cuda/host/driver.h), and
+ * initialised here: a command may do that, the library never does. The products themselves go
+ * through the public API. In builds without the GPU backend everything here says so. */
 #ifndef WSGEMM_CLI_GPU_H
 #define WSGEMM_CLI_GPU_H
 
@@ -35,8 +36,9 @@ typedef struct ws_gpu_facts {
 /* After READY: makes a GPU this thread's, for what follows. */
 bool ws_gpu_open(int ordinal, ws_gpu_facts *facts, char why[WS_GPU_WHY_BYTES]);
 
-/* wsgemm_gemm on the GPU for one product (no batch) whose matrices lie in host memory: they are copied there, and C back. With ns not
- * NULL the product runs twice, the second time timed. On failure, C is untouched and why says what failed. */
+/* wsgemm_gemm on the GPU for one product (no batch) whose matrices lie in host memory: they are
+ * copied there, and C back. With ns not NULL the product runs twice, the second time timed. On
+ * failure, C is untouched and why says what failed. */
 wsgemm_status ws_gpu_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d, int64_t *ns, char why[WS_GPU_WHY_BYTES]);
 
 /* wsgemm_explain for the same, to be freed; NULL: see why. */

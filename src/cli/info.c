@@ -1,6 +1,7 @@
 /* `wsgemm info`: what this library is, what it found on this machine, which kernels it has.
  *
- * The facts are the library's own texts; here they are only set out, as an aligned table or (--json) as one JSON object. */
+ * The facts are the library's own texts; here they are only set out, as an aligned table or
+ * (--json) as one JSON object. */
 #include "cli.h"
 #include "types.h"
 

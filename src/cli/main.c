@@ -1,7 +1,8 @@
 /* The command `wsgemm`: finds the command's row in the one table of commands and runs it.
  *
- * What a command does and which options it takes is its own file's business; here is only what is common: help, version, and
- * the check that what was printed has arrived (a full disc behind stdout is a failure like any other). */
+ * What a command does and which options it takes is its own file's business; here is only what is
+ * common: help, version, and the check that what was printed has arrived (a full disc behind stdout
+ * is a failure like any other). */
 #include "cli.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ void ws_cli_print_usage(const char *name) {
 static int print_help(void) {
   printf("wsgemm %s - dense matrix multiplication\n\nUsage: wsgemm COMMAND [options]\n\nCommands:\n", wsgemm_version_string());
   for (int i = 0; i < N_COMMANDS; i++) printf("  %-9s %s\n", commands[i].name, commands[i].summary);
-  printf("\n'wsgemm help COMMAND' tells more about one; 'wsgemm --version' prints the version.\n"
+  printf("\n'wsgemm help COMMAND' describes one; 'wsgemm --version' prints the version.\n"
          "Exit code: 0 done, 1 failed, 2 the command line makes no sense.\n");
   return WS_EXIT_OK;
 }

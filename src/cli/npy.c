@@ -1,7 +1,9 @@
-/* The .npy format in memory: parses headers, decodes whole files, makes headers. Files are npy_file.c's business.
+/* The .npy format in memory: parses headers, decodes whole files, makes headers. Files are
+ * npy_file.c's business.
  *
- * A header is Python: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Just that is understood: the three keys,
- * each once, in any order. Invariant: no byte beyond the given ones is read, and no size computed here has overflowed. */
+ * A header is Python: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Just that is
+ * understood: the three keys, each once, in any order. Invariant: no byte beyond the given ones is
+ * read, and no size computed here has overflowed. */
 #include "npy.h"
 #include "types.h"
 
@@ -26,7 +28,7 @@ static bool machine_is_little(void) {
   return first == 1;
 }
 
-/* ---- The header's text ------------------------------------------------------------------------------------------------- */
+/* ---- The header's text ----------------------------------------------------------------------- */
 
 typedef struct {
   const char *p, *end;
@@ -71,7 +73,8 @@ static bool take_string(cursor *at, const char **text, size_t *length) {
   return at->p < at->end && *at->p++ == quote;
 }
 
-/* A size, with the L that Python 2 put behind long ones. A number beyond int64_t becomes INT64_MAX: no file is that large. */
+/* A size, with the L that Python 2 put behind long ones. A number beyond int64_t becomes INT64_MAX:
+ * no file is that large. */
 static bool take_size(cursor *at, int64_t *out) {
   skip_blanks(at);
   const char *first = at->p;
@@ -90,7 +93,8 @@ static bool take_shape(cursor *at, header_fields *fields) {
   while (!take(at, ')')) {
     if (fields->n_dims == MAX_DIMS || !take_size(at, &fields->dims[fields->n_dims])) return false;
     fields->n_dims++;
-    if (!take(at, ',')) return fields->n_dims > 1 && take(at, ')'); /* (3) is a number, (3,) a tuple */
+    /* (3) is a number, (3,) a tuple */
+    if (!take(at, ',')) return fields->n_dims > 1 && take(at, ')');
   }
   return true;
 }
@@ -131,7 +135,7 @@ static bool take_fields(cursor at, header_fields *fields, char why[WS_NPY_WHY_BY
   return true;
 }
 
-/* ---- What the fields mean ---------------------------------------------------------------------------------------------- */
+/* ---- What the fields mean -------------------------------------------------------------------- */
 
 static bool type_of(const char *descr, size_t length, ws_npy_info *info) {
   bool is_little = machine_is_little();
@@ -198,7 +202,7 @@ bool ws_npy_parse(const unsigned char *start, size_t n_start, int64_t file_bytes
   return check_size(file_bytes, info, why);
 }
 
-/* ---- Data -------------------------------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 void *ws_npy_alloc(wsgemm_type type, int64_t n_rows, int64_t n_cols) {
   int64_t element_bytes = ws_cli_types[type].bytes, most = (int64_t)(SIZE_MAX / 2 < INT64_MAX ? SIZE_MAX / 2 : INT64_MAX) - 64;

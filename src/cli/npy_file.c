@@ -1,8 +1,9 @@
 /* Reading and writing .npy files (the format itself is npy.c's business).
  *
- * Reading copies instead of mapping: a file that another process cuts short meanwhile is then an error, not a signal.
- * Writing invariant: the final name holds either what it held before or the whole new matrix, on disc; the temporary
- * file beside it is gone after commit, discard, and the signals that end a program politely. */
+ * Reading copies instead of mapping: a file that another process cuts short meanwhile is then an
+ * error, not a signal. Writing invariant: the final name holds either what it held before or the
+ * whole new matrix, on disc; the temporary file beside it is gone after commit, discard, and the
+ * signals that end a program politely. */
 #define _GNU_SOURCE
 #include "npy.h"
 #include "types.h"
@@ -18,9 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Bytes read before the end of the file: fewer than asked for means that it ended, -1 an error (errno). */
+/* Bytes read before the end of the file: fewer than asked for means that it ended, -1 an error
+ * (errno). */
 static int64_t read_fully(int fd, unsigned char *to, int64_t n_bytes, int64_t offset) {
   const int64_t piece_most = 1 << 30;
   int64_t done = 0;
@@ -76,10 +78,11 @@ bool ws_npy_load(const char *path, ws_npy *out, char why[WS_NPY_WHY_BYTES]) {
   return ok;
 }
 
-/* ---- The temporary file and the signals that would leave it behind ------------------------------------------------------- */
+/* ---- The temporary file and the signals that would leave it behind --------------------------- */
 
 static const int polite_signals[] = {SIGHUP, SIGINT, SIGTERM};
-static char doomed_path[PATH_MAX]; /* what the handler removes; changed only while those signals are blocked */
+/* what the handler removes; changed only while those signals are blocked */
+static char doomed_path[PATH_MAX];
 
 static void remove_temporary(int signal_number) {
   if (*doomed_path) unlink(doomed_path);
@@ -102,9 +105,10 @@ static void watch_signals(void) {
   }
 }
 
-/* ---- Writing ----------------------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
-/* The name that a rename must replace: the file behind a symbolic link, not the link. NULL: *why says what is in the way. */
+/* The name that a rename must replace: the file behind a symbolic link, not the link. NULL: *why
+ * says what is in the way. */
 static char *final_path(const char *path, mode_t *mode, char why[WS_NPY_WHY_BYTES]) {
   struct stat st;
   size_t length = strlen(path);
@@ -162,7 +166,8 @@ bool ws_npy_open_output(const char *path, int64_t data_bytes, ws_npy_output *out
   *out = (ws_npy_output){.fd = -1};
   out->path = final_path(path, &mode, why);
   if (!out->path) return false;
-  /* Past a file size limit a write shall fail with an errno, not end the program with the temporary file left behind. */
+  /* Past a file size limit a write shall fail with an errno, not end the program with the temporary
+   * file left behind. */
   signal(SIGXFSZ, SIG_IGN);
 
   sigset_t old;
@@ -175,7 +180,8 @@ bool ws_npy_open_output(const char *path, int64_t data_bytes, ws_npy_output *out
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 
-  /* Reserving the space now finds a full disc before the work; a file system that cannot reserve will tell while writing. */
+  /* Reserving the space now finds a full disc before the work; a file system that cannot reserve
+   * will tell while writing. */
   if (ok && (mode ? fchmod(out->fd, mode) != 0 : false)) {
     ok = false;
     reason = errno;
@@ -201,7 +207,8 @@ static bool write_fully(int fd, const char *from, int64_t n_bytes) {
   return true;
 }
 
-/* The rename itself must reach the disc too. Not every file system can sync a folder; that it can't is no failure. */
+/* The rename itself must reach the disc too. Not every file system can sync a folder; that it can't
+ * is no failure. */
 static void sync_folder(const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");

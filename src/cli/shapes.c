@@ -13,7 +13,7 @@
 
 enum { MAX_SHAPES = 4096, MAX_SIZE = 1 << 20, RANDOM_LEAST = 16, RANDOM_MOST = 8192 };
 
-/* ---- The sets, each closed by a size of 0 -------------------------------------------------------------------------------- */
+/* ---- The sets, each closed by a size of 0 ---------------------------------------------------- */
 
 static const ws_shape square[] = {
     {256, 256, 256},    {384, 384, 384},    {512, 512, 512},    {768, 768, 768},    {1024, 1024, 1024},
@@ -60,7 +60,7 @@ void ws_shapes_print_sets(void) {
          RANDOM_MOST);
 }
 
-/* ---- One word ------------------------------------------------------------------------------------------------------------ */
+/* ---- One word -------------------------------------------------------------------------------- */
 
 static int add(ws_shapes *list, const char *command, ws_shape s) {
   for (int i = 0; i < list->n; i++)
@@ -115,7 +115,7 @@ static int add_random(ws_shapes *list, const char *command, const char *text) {
   return code;
 }
 
-/* ---- Files --------------------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* "m n k" or "MxNxK", comments after '#'. False: neither a shape nor an empty line. */
 static bool read_line(char *line, ws_shape *s, bool *is_empty) {
@@ -166,7 +166,7 @@ static int add_file(ws_shapes *list, const char *command, const char *path) {
   return code;
 }
 
-/* ---- Lists --------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static int add_word(ws_shapes *list, const char *command, const char *word) {
   ws_shape s;

@@ -1,4 +1,5 @@
-/* shapes.h - the sizes that a command is to work on, from one word of the command line: sets by name, single shapes, files. */
+/* shapes.h - the sizes that a command is to work on, from one word of the command line: sets by
+ * name, single shapes, files. */
 #ifndef WSGEMM_CLI_SHAPES_H
 #define WSGEMM_CLI_SHAPES_H
 
@@ -15,9 +16,10 @@ typedef struct ws_shapes {
   int n;
 } ws_shapes;
 
-/* Adds what a list, separated by commas, names: a set, random:COUNT[:SEED], MxNxK, N (a square), or a file with a shape a line. A shape
- * that is there already is not added again. Returns an exit code, what is wrong has been printed in the command's name; then `list` holds
- * what came before. */
+/* Adds what a list, separated by commas, names: a set, random:COUNT[:SEED], MxNxK, N (a square), or
+ * a file with a shape a line. A shape that is there already is not added again. Returns an exit
+ * code, what is wrong has been printed in the command's name; then `list` holds what came
+ * before. */
 int ws_shapes_add(ws_shapes *list, const char *command, const char *text);
 
 /* A line for each set, indented, for a command's help. */

@@ -1,6 +1,8 @@
-/* tune.c - the command `wsgemm tune`: shows what was tuned, writes it out as text, merges such text into a file, empties a file.
+/* tune.c - the command `wsgemm tune`: shows what was tuned, writes it out as text, merges such text
+ * into a file, empties a file.
  *
- * Which lines are valid is the library's business; what a line says is taken apart here only to be shown. */
+ * Which lines are valid is the library's business; what a line says is taken apart here only to be
+ * shown. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "tuning_lines.h"
@@ -33,7 +35,7 @@ static void print_help(void) {
          "  -o, --output FILE export: to a file, not to standard output\n");
 }
 
-/* ---- Lines --------------------------------------------------------------------------------------------------------------- */
+/* ---- Lines ----------------------------------------------------------------------------------- */
 
 /* What lines are sorted by, and shown under. */
 typedef struct row {
@@ -131,7 +133,7 @@ static row *read_rows(char *text, int *n_rows) {
 
 static double gain_of(const row *r) { return r->before_us > 0 && r->after_us > 0 ? r->before_us / r->after_us : 0; }
 
-/* ---- show ---------------------------------------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------------ */
 
 static void widen(int *width, const char *text) {
   if ((int)strlen(text) > *width) *width = (int)strlen(text);
@@ -247,7 +249,8 @@ static int check_readable(const request *r) {
   return ws_cli_fail("%s: %s", r->path, errno == EINVAL ? "not a file" : strerror(errno));
 }
 
-/* The lines to show or export; NULL, reported: there are none to be had. An empty file has none, but one without a valid line is not ours. */
+/* The lines to show or export; NULL, reported: there are none to be had. An empty file has none,
+ * but one without a valid line is not ours. */
 static char *readable_lines(const request *r, int *n_damaged) {
   if (check_readable(r) != WS_EXIT_OK) return NULL;
   char *text = ws_tuning_lines(r->file, r->of_table);
@@ -286,7 +289,7 @@ static int show(const request *r) {
   return WS_EXIT_OK;
 }
 
-/* ---- export, import, clear ----------------------------------------------------------------------------------------------- */
+/* ---- export, import, clear ------------------------------------------------------------------- */
 
 static int export_lines(const request *r) {
   static const char header[] = "# wsgemm tuning 1\n";
@@ -338,7 +341,7 @@ static int clear(const request *r) {
   return WS_EXIT_OK;
 }
 
-/* ---- Command line -------------------------------------------------------------------------------------------------------- */
+/* ---- Command line ---------------------------------------------------------------------------- */
 
 enum { FILE_NAME = 256, TABLE, JSON, YES };
 

@@ -9,7 +9,8 @@ const ws_cli_type ws_cli_types[WS_N_TYPES] = {
     [WSGEMM_C64] = {"c16", 'z', 2, 16, 8}, [WSGEMM_F16] = {"f2", 'h', 1, 2, 2}, [WSGEMM_BF16] = {"bf16", 'b', 1, 2, 2},
 };
 
-/* The halves: bits of the fraction, and exponent of the least normal number; the largest has the same but for its sign, and one. */
+/* The halves: bits of the fraction, and exponent of the least normal number; the largest has the
+ * same but for its sign, and one. */
 typedef struct {
   int fraction_bits, low;
 } half_format;
@@ -63,7 +64,8 @@ void ws_cli_set(wsgemm_type type, void *data, int64_t part_idx, double value) {
     ((double *)data)[part_idx] = value;
 }
 
-/* volatile: gcc 12 at -O2 drops a pair of conversions double > float > double, as of the two parts of a complex number. */
+/* volatile: gcc 12 at -O2 drops a pair of conversions double > float > double, as of the two parts
+ * of a complex number. */
 static double to_single(double value) {
   volatile float single = (float)value;
   return single;

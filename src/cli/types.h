@@ -1,4 +1,5 @@
-/* The element types as the commands see them: one table, indexed by wsgemm_type, and scalars of these types. */
+/* The element types as the commands see them: one table, indexed by wsgemm_type, and scalars of
+ * these types. */
 #ifndef WSGEMM_CLI_TYPES_H
 #define WSGEMM_CLI_TYPES_H
 
@@ -9,16 +10,17 @@
 enum { WS_N_TYPES = 6 };
 
 typedef struct ws_cli_type {
-  const char *name; /* NumPy's, without byte order; bf16, which NumPy does not know, is in no file */
-  char letter;      /* of the BLAS routine */
-  int n_parts;      /* real numbers per element: 1, or 2 if it is complex */
+  /* NumPy's, without byte order; bf16, which NumPy does not know, is in no file */
+  const char *name;
+  char letter; /* of the BLAS routine */
+  int n_parts; /* real numbers per element: 1, or 2 if it is complex */
   int64_t bytes, part_bytes;
 } ws_cli_type;
 
 extern const ws_cli_type ws_cli_types[WS_N_TYPES];
 
-/* The largest number that the type's parts hold, and half the distance of neighbouring ones round x; the latter only for half precision,
- * else 0. */
+/* The largest number that the type's parts hold, and half the distance of neighbouring ones round
+ * x; the latter only for half precision, else 0. */
 double ws_cli_largest(wsgemm_type type);
 double ws_cli_half_ulp(wsgemm_type type, double x);
 
@@ -26,7 +28,8 @@ double ws_cli_half_ulp(wsgemm_type type, double x);
 double ws_cli_get(wsgemm_type type, const void *data, int64_t part_idx);
 void ws_cli_set(wsgemm_type type, void *data, int64_t part_idx, double value);
 
-/* The value as scalars of products of the type are: rounded to single precision, without imaginary part, as the case may be. */
+/* The value as scalars of products of the type are: rounded to single precision, without imaginary
+ * part, as the case may be. */
 wsgemm_cdouble ws_cli_fit(wsgemm_type type, wsgemm_cdouble value);
 
 /* The type that the library wants a product's scalars in. */

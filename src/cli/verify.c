@@ -1,7 +1,9 @@
-/* `wsgemm verify`: multiplies with every kernel that this machine can run and checks the results against the reference.
+/* `wsgemm verify`: multiplies with every kernel that this machine can run and checks the results
+ * against the reference.
  *
- * Shapes lie around the edges of each kernel's register tile and its k block; every shape meets all pairs of ops in both
- * layouts, with padded leading dimensions, scalars that vary from case to case, and NaN wherever nothing may be read. */
+ * Shapes lie around the edges of each kernel's register tile and its k block; every shape meets all
+ * pairs of ops in both layouts, with padded leading dimensions, scalars that vary from case to
+ * case, and NaN wherever nothing may be read. */
 #include "bench/harness/random.h"
 #include "cli.h"
 #include "trial.h"

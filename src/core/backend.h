@@ -1,6 +1,8 @@
-/* backend.h - what a backend is to the layers above: one table of functions. src/library.c names the backends that are built in.
+/* backend.h - what a backend is to the layers above: one table of functions. src/library.c names
+ * the backends that are built in.
  *
- * WS_CPU works on host memory and is always there; WS_CUDA works on the memory of GPUs, and has the functions that only devices need. */
+ * WS_CPU works on host memory and is always there; WS_CUDA works on the memory of GPUs, and has the
+ * functions that only devices need. */
 #ifndef WS_BACKEND_H
 #define WS_BACKEND_H
 #include <stddef.h>
@@ -14,15 +16,16 @@ typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
 typedef struct ws_backend {
   const char *name; /* "cpu", "cuda" */
 
-  /* Runs a checked product with elements; explains in words how. device: as `place` said; the CPU's is 0. */
+  /* Runs a checked product with elements; explains in words how. device: as `place` said; the CPU's
+   * is 0. */
   wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
   void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
   /* Lines for wsgemm_machine and wsgemm_config. */
   void (*describe)(ws_text *t);
   void (*describe_build)(ws_text *t);
 
-  /* Kernel rows. info: what the row says; other members stay as they are. find: -1: none is called so. lacks: NULL, or what a usable row would
-   * need of this machine. */
+  /* Kernel rows. info: what the row says; other members stay as they are. find: -1: none is called
+   * so. lacks: NULL, or what a usable row would need of this machine. */
   int (*row_count)(void);
   void (*row_info)(int row, wsgemm_kernel_info *info);
   int (*row_find)(const char *name);
@@ -33,19 +36,22 @@ typedef struct ws_backend {
 
   /* ---- devices only ---- */
 
-  /* On the first call. find: looks for a driver; it takes the loader's lock, so the caller holds none that a fork takes; by any thread, any
-   * number of times. start: takes what was found into use, once, after it; false: there is no driver. Neither initialises a device. */
+  /* On the first call. find: looks for a driver; it takes the loader's lock, so the caller holds
+   * none that a fork takes; by any thread, any number of times. start: takes what was found into
+   * use, once, after it; false: there is no driver. Neither initialises a device. */
   void (*find)(void);
   bool (*start)(void);
   /* In a forked child, which has no device if its parent has used one. */
   void (*forked)(void);
 
-  /* Where the matrices lie that the problem reads or writes; on BAD the status says what is wrong. */
+  /* Where the matrices lie that the problem reads or writes; on BAD the status says what is
+   * wrong. */
   ws_place (*place)(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
   /* Device memory that the call works faster with. */
   wsgemm_status (*workspace_bytes)(const ws_call *call, const ws_problem *p, int device, size_t *bytes);
   wsgemm_status (*set_workspace)(wsgemm_handle *h, void *workspace, size_t bytes);
-  /* Device memory for the packed form of A, or B (src/api/packed.c), and of how many slices it is; 0: products of such operands use none. */
+  /* Device memory for the packed form of A, or B (src/api/packed.c), and of how many slices it is;
+   * 0: products of such operands use none. */
   wsgemm_status (*packed_bytes)(const ws_call *call, const ws_problem *p, bool is_a, int device, int *n_slices, size_t *bytes);
   /* Makes it in packed->memory. */
   wsgemm_status (*prepack)(const ws_call *call, const wsgemm_packed *packed);
@@ -65,6 +71,7 @@ static inline wsgemm_kernel_info ws_row_info(const ws_backend *backend, int row)
 /* By ws_backend_id; NULL: not built in. */
 extern const ws_backend *const ws_backends[WS_N_BACKENDS];
 
-/* The backend of devices; NULL: none is built in, or there is no driver, and every pointer is host memory. */
+/* The backend of devices; NULL: none is built in, or there is no driver, and every pointer is host
+ * memory. */
 extern const ws_backend *ws_devices;
 #endif

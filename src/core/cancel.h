@@ -1,10 +1,12 @@
 /* cancel.h - puts off the cancellation of the calling thread (pthread_cancel).
  *
- * A thread cancelled inside a call would leave a lock, the pool or a file's lock held for ever. WS_UNCANCELLED, first in a block, puts that off
- * until the block is left: a cancel that is pending then acts where the caller next allows it. It stands where the library may wait, open
- * files or call a driver or a callback with something in its hands: in each function of the API that does so (src/api), on the way to a device
- * (ops/gemm.c), in the first call and before a fork (library.c), and round the use of the pool (cpu/threads.c). Other products have no point
- * at which a thread can be cancelled. A pair costs 0.02 us. */
+ * A thread cancelled inside a call would leave a lock, the pool or a file's lock held for ever.
+ * WS_UNCANCELLED, first in a block, puts that off until the block is left: a cancel that is pending
+ * then acts where the caller next allows it. It stands where the library may wait, open files or
+ * call a driver or a callback with something in its hands: in each function of the API that does so
+ * (src/api), on the way to a device (ops/gemm.c), in the first call and before a fork (library.c),
+ * and round the use of the pool (cpu/threads.c). Other products have no point at which a thread can
+ * be cancelled. A pair costs 0.02 us. */
 #ifndef WS_CANCEL_H
 #define WS_CANCEL_H
 #include <pthread.h>

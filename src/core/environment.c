@@ -13,7 +13,8 @@ static ws_environment environment;
 static const ws_environment_readers *readers;
 const ws_environment *ws_environment_get(void) { return &environment; }
 
-/* A setting's value that is a number. n_threads is not one of a new handle: it limits those of all handles. */
+/* A setting's value that is a number. n_threads is not one of a new handle: it limits those of all
+ * handles. */
 static bool read_number(const char *text, ws_setting which, int least) {
   char *end;
   errno = 0;
@@ -42,7 +43,8 @@ static bool read_tune(const char *text) {
   return true;
 }
 
-/* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which goes without saying. */
+/* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which
+ * goes without saying. */
 static const struct {
   const char *name;
   bool (*read)(const char *text);

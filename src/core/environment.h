@@ -1,4 +1,5 @@
-/* environment.h - every WSGEMM_* variable, read once, on the first call. One that makes no sense is ignored, with one warning in last_error. */
+/* environment.h - every WSGEMM_* variable, read once, on the first call. One that makes no sense is
+ * ignored, with one warning in last_error. */
 #ifndef WS_ENVIRONMENT_H
 #define WS_ENVIRONMENT_H
 #include "core/handle.h"

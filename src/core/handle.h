@@ -1,8 +1,10 @@
 /* handle.h - a handle's settings, and the call: what of them a call goes by.
  *
- * A setting changes for calls that begin later. So each call reads the settings once, at the API's edge, and what lies below goes by what it
- * read (ws_call): no two parts of a call see different ones. The small settings are one word, which is read and replaced whole; so are the
- * forced rows of a backend. What is larger than a word (workspace, logger) is read and replaced under one lock. */
+ * A setting changes for calls that begin later. So each call reads the settings once, at the API's
+ * edge, and what lies below goes by what it read (ws_call): no two parts of a call see different
+ * ones. The small settings are one word, which is read and replaced whole; so are the forced rows
+ * of a backend. What is larger than a word (workspace, logger) is read and replaced under one
+ * lock. */
 #ifndef WS_HANDLE_H
 #define WS_HANDLE_H
 #include <stdatomic.h>
@@ -16,7 +18,8 @@
 
 enum { WS_MAX_WORKERS = 256, WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
 
-/* X(name, its public name, least, most, bits): 0 is automatic, or off. 32 bits, and again, so that the word has no padding. */
+/* X(name, its public name, least, most, bits): 0 is automatic, or off. 32 bits, and again, so that
+ * the word has no padding. */
 #define WS_SETTINGS(X)                                      \
   X(n_threads, "n_threads", 0, WS_MAX_WORKERS, 10)          \
   X(policy, "policy", 0, WS_N_POLICIES - 1, 4)              \
@@ -74,7 +77,8 @@ struct wsgemm_handle {
 #define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
 extern wsgemm_handle ws_default_handle;
 
-/* The handle that a caller's pointer stands for; NULL if it is none of ours. Readies the library on the first call. */
+/* The handle that a caller's pointer stands for; NULL if it is none of ours. Readies the library on
+ * the first call. */
 static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
   ws_start();
   if (!h) return &ws_default_handle;
@@ -83,7 +87,9 @@ static inline wsgemm_handle *ws_handle(wsgemm_handle *h) {
 
 /* One call of the library. */
 typedef struct ws_call {
-  wsgemm_handle *h; /* for messages, and for what a device's backend needs besides (ws_caller_workspace_get, stream) */
+  /* for messages, and for what a device's backend needs besides (ws_caller_workspace_get,
+   * stream) */
+  wsgemm_handle *h;
   ws_settings settings;
   ws_forced_rows forced[WS_N_BACKENDS];
 } ws_call;
@@ -110,7 +116,8 @@ void ws_logger_set(wsgemm_handle *h, ws_logger logger);
 void ws_settings_lock(void);
 void ws_settings_unlock(void);
 
-/* Replace one setting, or the row that is forced for a type (index + 1), and leave the others as they are. */
+/* Replace one setting, or the row that is forced for a type (index + 1), and leave the others as
+ * they are. */
 typedef enum ws_setting {
 #define WS_SETTING_ENUM(name, public_name, least, most, bits) WS_SETTING_##name,
   WS_SETTINGS(WS_SETTING_ENUM)

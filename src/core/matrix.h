@@ -1,4 +1,5 @@
-/* matrix.h - a matrix of each product of a batch, as it lies in memory: an operand, which is read, or the result, which is written. */
+/* matrix.h - a matrix of each product of a batch, as it lies in memory: an operand, which is read,
+ * or the result, which is written. */
 #ifndef WS_MATRIX_H
 #define WS_MATRIX_H
 #include <stdbool.h>
@@ -6,8 +7,8 @@
 
 #include "core/types.h"
 
-/* op(X), which a product reads. Element (i, j) of op(X) is at data[i + j * ld], or at data[j + i * ld] if trans; that of product b of the
- * batch b * stride elements further on. */
+/* op(X), which a product reads. Element (i, j) of op(X) is at data[i + j * ld], or at data[j + i *
+ * ld] if trans; that of product b of the batch b * stride elements further on. */
 typedef struct ws_matrix {
   const void *data;
   int64_t ld, stride;

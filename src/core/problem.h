@@ -1,7 +1,9 @@
-/* problem.h - a product as the layers below the API see it: checked, column-major, each operand where and how it lies in memory.
+/* problem.h - a product as the layers below the API see it: checked, column-major, each operand
+ * where and how it lies in memory.
  *
- * The API makes it from a call's arguments (src/api/gemm.c); lower layers make others from it (its transpose, chunks of it, one without its
- * epilogue), and never change the one that they were given. */
+ * The API makes it from a call's arguments (src/api/gemm.c); lower layers make others from it (its
+ * transpose, chunks of it, one without its epilogue), and never change the one that they were
+ * given. */
 #ifndef WS_PROBLEM_H
 #define WS_PROBLEM_H
 #include <stdbool.h>
@@ -12,9 +14,9 @@
 #include "core/tuned.h"
 #include "wsgemm.h"
 
-/* ---- epilogue -------------------------------------------------------------------------------------------------------------
- * See wsgemm_epilogue, for C as it is in the problem: a row-major product is computed as its transpose, so the caller's columns are rows
- * here. */
+/* ---- epilogue -----------------------------------------------------------------------------------
+ * See wsgemm_epilogue, for C as it is in the problem: a row-major product is computed as its
+ * transpose, so the caller's columns are rows here. */
 typedef struct ws_epilogue {
   wsgemm_epilogue activation;
   bool transposed;   /* the caller's C is row-major: its columns are rows here */
@@ -26,15 +28,16 @@ typedef struct ws_epilogue {
   double out_scale;
 } ws_epilogue;
 
-/* ---- packed operands: api/packed.c ---------------------------------------------------------------------------------------- */
+/* ---- packed operands: api/packed.c ----------------------------------------------------------- */
 
-/* Of a problem's operands, their packed forms (NULL: none). transposed: the caller's C is row-major, so its a is the problem's b. */
+/* Of a problem's operands, their packed forms (NULL: none). transposed: the caller's C is
+ * row-major, so its a is the problem's b. */
 typedef struct ws_packed_pair {
   const wsgemm_packed *a, *b;
   bool transposed;
 } ws_packed_pair;
 
-/* ---- problem --------------------------------------------------------------------------------------------------------------
+/* ---- problem ------------------------------------------------------------------------------------
  * C = alpha op(A) op(B) + beta C, column-major, checked, with m, n >= 1. */
 typedef struct ws_problem {
   int64_t m, n, k, batch_count;
@@ -48,7 +51,8 @@ typedef struct ws_problem {
   ws_packed_pair packed; /* if has_packed, likewise */
 } ws_problem;
 
-/* An operand in its packed form, in device memory; made of the A, or B, of `of`, of which all else is not looked at. */
+/* An operand in its packed form, in device memory; made of the A, or B, of `of`, of which all else
+ * is not looked at. */
 struct wsgemm_packed {
   uint64_t magic;
   ws_problem of;
@@ -62,7 +66,8 @@ static inline bool ws_residual_is_c(const ws_problem *p) {
   return e->residual == p->c.data && e->ld_residual == p->c.ld && (p->batch_count == 1 || e->stride_residual == p->c.stride);
 }
 
-/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its epilogue. */
+/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its
+ * epilogue. */
 static inline ws_problem ws_transposed(const ws_problem *p) {
   ws_problem t = *p;
   t.m = p->n, t.n = p->m, t.c.ld = p->n;

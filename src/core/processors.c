@@ -13,7 +13,7 @@
 
 #include "core/cgroup.h"
 
-/* ---- affinity: of the calling thread, not of the process, as another thread's may differ, nor remembered, as it may change ---- */
+/* ---- affinity: of the calling thread, not of the process, as another thread's may differ, nor remembered, as it may change  */
 
 /* Not by sched_getaffinity, which does not tell how long the system's masks are. */
 void ws_affinity_get(ws_affinity *affinity) {
@@ -48,7 +48,7 @@ static int count_affinity(void) {
   return ws_affinity_count(&affinity);
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------------------- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static ws_processors found;
 const ws_processors *ws_processors_get(void) { return &found; }
@@ -77,7 +77,7 @@ void ws_processors_init(int env_threads) {
   found.threads = tighter(tighter(tighter(WS_MAX_WORKERS, count_online()), found.quota), env_threads);
 }
 
-/* ---- a call -------------------------------------------------------------------------------------------------------------- */
+/* ---- a call ---------------------------------------------------------------------------------- */
 
 static _Thread_local int limit_of_thread;
 
@@ -89,10 +89,11 @@ int ws_set_limit_of_thread(int n_threads) {
   return old;
 }
 
-/* Inside a parallel region of OpenMP every thread of the team may call us at once: then each works alone. We need not be linked with the
- * runtime: it is found if it is in the global scope (the program's own libraries, and what was loaded with RTLD_GLOBAL) as we are loaded. To
- * look for it on each call, for one that is loaded later, would take the loader's lock: a call would wait for any dlopen in another
- * thread, for ever if that one's constructor waits for the call. */
+/* Inside a parallel region of OpenMP every thread of the team may call us at once: then each works
+ * alone. We need not be linked with the runtime: it is found if it is in the global scope (the
+ * program's own libraries, and what was loaded with RTLD_GLOBAL) as we are loaded. To look for it
+ * on each call, for one that is loaded later, would take the loader's lock: a call would wait for
+ * any dlopen in another thread, for ever if that one's constructor waits for the call. */
 extern int omp_in_parallel(void) __attribute__((weak));
 
 static bool in_openmp_parallel(void) { return omp_in_parallel && omp_in_parallel() != 0; }

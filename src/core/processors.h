@@ -1,4 +1,5 @@
-/* processors.h - how many processors there are for this process and for the calling thread, and so how many threads a call may use. */
+/* processors.h - how many processors there are for this process and for the calling thread, and so
+ * how many threads a call may use. */
 #ifndef WS_PROCESSORS_H
 #define WS_PROCESSORS_H
 #include <stdbool.h>
@@ -32,6 +33,7 @@ const ws_processors *ws_processors_get(void);
 /* Threads that a call may use on this thread: by default; by what the call says. */
 int ws_default_threads(void);
 int ws_thread_limit(const ws_call *call);
-/* Limits the calling thread's calls (0: not); a negative number changes nothing. Returns the limit that was. */
+/* Limits the calling thread's calls (0: not); a negative number changes nothing. Returns the limit
+ * that was. */
 int ws_set_limit_of_thread(int n_threads);
 #endif

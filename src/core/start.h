@@ -1,4 +1,5 @@
-/* start.h - the first call: what the library finds out once about machine, environment and devices (src/library.c). */
+/* start.h - the first call: what the library finds out once about machine, environment and devices
+ * (src/library.c). */
 #ifndef WS_START_H
 #define WS_START_H
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* text.h - texts that grow into a caller's buffer. Whatever the program's locale, they have the numbers and words of "C". */
+/* text.h - texts that grow into a caller's buffer. Whatever the program's locale, they have the
+ * numbers and words of "C". */
 #ifndef WS_TEXT_H
 #define WS_TEXT_H
 #include <stdarg.h>

@@ -1,8 +1,10 @@
-/* tile.h - from the number of a work item to the tiles it covers. Shared by C and CUDA; pure arithmetic, no state.
+/* tile.h - from the number of a work item to the tiles it covers. Shared by C and CUDA; pure
+ * arithmetic, no state.
  *
- * C is cut into n_rows x n_cols tiles, for each of n_batch products. COARSE_FACTOR neighbouring tiles of one row of tiles make a
- * work item, so that one load of A serves them all; the last item of a row may cover fewer. Items are numbered batch by batch,
- * and inside a product in swizzle groups of `swizzle` rows of tiles, down each column of a group before the next column:
+ * C is cut into n_rows x n_cols tiles, for each of n_batch products. COARSE_FACTOR neighbouring
+ * tiles of one row of tiles make a work item, so that one load of A serves them all; the last item
+ * of a row may cover fewer. Items are numbered batch by batch, and inside a product in swizzle
+ * groups of `swizzle` rows of tiles, down each column of a group before the next column:
  *
  *      swizzle = 2, coarse = 2, 4 x 6 tiles             every item number below n_items is one item,
  *        0 0 2 2 4 4                                  and every tile belongs to exactly one item
@@ -10,7 +12,8 @@
  *        6 6 8 8 ..
  *        7 7 9 9 ..
  *
- * A swizzle group keeps a working set of `swizzle` A tiles and one B item alive in the cache that the workers share. */
+ * A swizzle group keeps a working set of `swizzle` A tiles and one B item alive in the cache that
+ * the workers share. */
 #ifndef WS_TILE_H
 #define WS_TILE_H
 #include <stdint.h>
@@ -57,8 +60,8 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at(const ws_tile_grid *g, int64_t i
   return t;
 }
 
-/* ws_tile_at in 32-bit arithmetic, for grids of at most UINT32_MAX items and columns of tiles: a GPU takes a microsecond for the other
- * one's divisions. */
+/* ws_tile_at in 32-bit arithmetic, for grids of at most UINT32_MAX items and columns of tiles: a
+ * GPU takes a microsecond for the other one's divisions. */
 static inline WS_HOST_DEVICE ws_tile ws_tile_at_32(const ws_tile_grid *g, uint32_t item_idx) {
   const uint32_t n_rows = (uint32_t)g->n_rows, n_cols = (uint32_t)g->n_cols, coarse = (uint32_t)g->coarse;
   const uint32_t n_strips = (n_cols - 1) / coarse + 1, per_product = n_rows * n_strips;

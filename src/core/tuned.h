@@ -1,4 +1,5 @@
-/* tuned.h - what tuning may choose for a product, beside the model. No parameter changes the bits of a product within its numerics class. */
+/* tuned.h - what tuning may choose for a product, beside the model. No parameter changes the bits
+ * of a product within its numerics class. */
 #ifndef WS_TUNED_H
 #define WS_TUNED_H
 #include <stdbool.h>
@@ -7,7 +8,8 @@
 
 enum { WS_TUNING_DIRECT = 1, WS_TUNING_PACKED = 2 }; /* ways of the CPU */
 
-/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that it does not have. */
+/* Parameters beside the row: X(name, most). 0: as the model says; a backend leaves out those that
+ * it does not have. */
 #define WS_TUNING_PARAMETERS(X)                                                   \
   X(policy, WS_N_POLICIES - 1)                                                    \
   X(coarse, WS_COARSE_MAX)   /* CPU: COARSE_FACTOR (of GPUs, the row's) */        \

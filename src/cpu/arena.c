@@ -1,4 +1,5 @@
-/* arena.c - where tuning measures products on the CPU: operands of its own in host memory, and the candidates for a product. */
+/* arena.c - where tuning measures products on the CPU: operands of its own in host memory, and the
+ * candidates for a product. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +31,10 @@ void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device) {
               (long long)machine->l2_bytes >> 10);
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
-/* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all types. */
+/* Numbers between 2^-5 and 1 and their negatives: sums of thousands stay in the range of all
+ * types. */
 static void draw(void *to, size_t n_reals, wsgemm_type type, uint64_t seed) {
   uint64_t x = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
   for (size_t i = 0; i < n_reals; i++) {
@@ -121,7 +123,7 @@ static void close_arena(ws_arena *arena) {
   free(own);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static wsgemm_status prepare(ws_arena *arena, const ws_tuning *tuning) {
   cpu_arena *own = arena->own;
@@ -141,7 +143,8 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   const ws_call call = ws_call_of(arena->h);
   ws_problem p = arena->problem;
   p.tuning = tuning;
-  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.c.type, arena->seed + 2); /* else it might grow beyond all bounds */
+  /* else it might grow beyond all bounds */
+  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.c.type, arena->seed + 2);
   clear_l2(own);
   const double begin = ws_arena_now_ms(arena);
   const wsgemm_status status = ws_cpu_gemm(&call, &p, 0);
@@ -161,7 +164,7 @@ static wsgemm_status differs(ws_arena *arena, bool *answer) {
   return WSGEMM_SUCCESS;
 }
 
-/* ---- candidates ----------------------------------------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 typedef struct listing {
   ws_arena *arena;
@@ -169,7 +172,8 @@ typedef struct listing {
   int n;
 } listing;
 
-/* Time in ns of a machine about as fast as a Zen 5 core at 250 GF/s in FP32: only the order counts. */
+/* Time in ns of a machine about as fast as a Zen 5 core at 250 GF/s in FP32: only the order
+ * counts. */
 static double model_of(const ws_problem *p, const ws_plan *plan) {
   const ws_machine *machine = ws_machine_get();
   const ws_type_info *type = &ws_types[p->a.type];
@@ -226,7 +230,8 @@ static bool is_listed(const listing *l, const ws_tuning *t) {
   return false;
 }
 
-/* As the plan that becomes of it: what the handle forces, and what blocks are rounded to, makes equals of some. */
+/* As the plan that becomes of it: what the handle forces, and what blocks are rounded to, makes
+ * equals of some. */
 static void add(listing *l, const ws_tuning *wanted) {
   ws_plan plan;
   plan_of(l, wanted, &plan);
@@ -252,7 +257,8 @@ static void add_blocks(listing *l, const ws_tuning *base) {
     }
 }
 
-/* Not FIXED_BLOCKS: a search on an idle machine does not see what it costs where others take a core. */
+/* Not FIXED_BLOCKS: a search on an idle machine does not see what it costs where others take a
+ * core. */
 static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
   enum { N_POLICIES = 2 };
   static const int policies[N_POLICIES] = {WSGEMM_POLICY_STEAL, WSGEMM_POLICY_FIXED_WORK};

@@ -1,10 +1,13 @@
-/* epilogue.c - bias, activation, scale, residual and column sums of a product (see wsgemm_epilogue).
+/* epilogue.c - bias, activation, scale, residual and column sums of a product (see
+ * wsgemm_epilogue).
  *
- * Half precision: gemm_half.c applies them to its sums, before the only rounding. Floats and doubles lose nothing by being stored in between, so
- * there the product is made first, by whatever path, and a walk over C in a team job does the rest; as it does where there is no product at
- * all. Column sums are made last, from what was stored.
+ * Half precision: gemm_half.c applies them to its sums, before the only rounding. Floats and
+ * doubles lose nothing by being stored in between, so there the product is made first, by whatever
+ * path, and a walk over C in a team job does the rest; as it does where there is no product at all.
+ * Column sums are made last, from what was stored.
  *
- * Invariant: each element of C is computed by itself, and each column summed in an order that follows from its length. */
+ * Invariant: each element of C is computed by itself, and each column summed in an order that
+ * follows from its length. */
 #include "cpu/epilogue.h"
 
 #include <math.h>
@@ -14,12 +17,14 @@
 #include "cpu/paths.h"
 #include "cpu/team.h"
 
-/* Elements of C that are converted at a time; partial sums of a column; columns that are summed at a time. */
+/* Elements of C that are converted at a time; partial sums of a column; columns that are summed at
+ * a time. */
 enum { BLOCK = 1024, SUM_LANES = 16, SUM_COLUMNS = 64 };
 
-/* ---- activations --------------------------------------------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
-/* z / (1 + exp(-t)), t of z's sign: in the form whose exponential cannot overflow, and without one where it would change nothing. */
+/* z / (1 + exp(-t)), t of z's sign: in the form whose exponential cannot overflow, and without one
+ * where it would change nothing. */
 static double logistic(double z, double t) {
   if (isgreater(t, 40)) return z;
   if (isless(t, -800)) return -0.0; /* the limit; exp(t) is far below the least double */
@@ -29,7 +34,8 @@ static double logistic(double z, double t) {
 
 static double silu(double z) { return logistic(z, z); }
 
-/* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)). Beyond 50 on either side nothing is left to compute, and z^3 may overflow. */
+/* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)). Beyond 50 on either side nothing is left to compute, and
+ * z^3 may overflow. */
 static double gelu_tanh(double z) {
   const double sqrt_8_over_pi = 1.5957691216057308;
   if (isgreater(fabs(z), 50)) return z > 0 ? z : -0.0;
@@ -42,7 +48,7 @@ static double gelu_erf(double z) {
   return 0.5 * z * erfc(-z * sqrt_half);
 }
 
-/* ---- a block of C ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a block of C ---------------------------------------------------------------------------- */
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -84,13 +90,15 @@ void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch
   apply_float(e, m, n, x, ldx, bias, residual, ld_residual);
 }
 
-/* ---- all of C -------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of C -------------------------------------------------------------------------------- */
 
 typedef struct walk {
   const ws_problem *p;
   const ws_plan *plan;
-  ws_tile_grid blocks, columns; /* of the two steps: elements, then sums; the columns are the caller's */
-  bool walks, has_product;      /* elements are walked over; they hold a product, which alpha and beta are in */
+  /* of the two steps: elements, then sums; the columns are the caller's */
+  ws_tile_grid blocks, columns;
+  /* elements are walked over; they hold a product, which alpha and beta are in */
+  bool walks, has_product;
 } walk;
 
 enum { ELEMENTS, SUMS, N_STEPS };

@@ -1,13 +1,16 @@
-/* epilogue_steps.h - the steps of an epilogue over lines of numbers, written once for floats and doubles. Included by epilogue.c with R, the
- * type that sums are made in, NAME(x), the name of x for it, and BETA, beta's member of it. */
+/* epilogue_steps.h - the steps of an epilogue over lines of numbers, written once for floats and
+ * doubles. Included by epilogue.c with R, the type that sums are made in, NAME(x), the name of x
+ * for it, and BETA, beta's member of it. */
 
-/* The activations of a float are computed in double, whose error is then far below the rounding to float. */
+/* The activations of a float are computed in double, whose error is then far below the rounding to
+ * float. */
 static void NAME(activate)(wsgemm_epilogue activation, int64_t n, R *x) {
   switch (activation) {
   case WSGEMM_EPILOGUE_NONE:
     break;
   case WSGEMM_EPILOGUE_RELU:
-    for (int64_t i = 0; i < n; i++) x[i] = isless(x[i], 0) ? 0 : x[i]; /* a NaN is not less, and raises nothing here */
+    /* a NaN is not less, and raises nothing here */
+    for (int64_t i = 0; i < n; i++) x[i] = isless(x[i], 0) ? 0 : x[i];
     break;
   case WSGEMM_EPILOGUE_GELU_TANH:
     for (int64_t i = 0; i < n; i++) x[i] = (R)gelu_tanh((double)x[i]);
@@ -21,8 +24,8 @@ static void NAME(activate)(wsgemm_epilogue activation, int64_t n, R *x) {
   }
 }
 
-/* x = out_scale act(x + bias) + residual for n lines of m. bias: of the rows if bias_per_row, else of the lines; residual: n lines. Both may
- * be NULL. */
+/* x = out_scale act(x + bias) + residual for n lines of m. bias: of the rows if bias_per_row, else
+ * of the lines; residual: n lines. Both may be NULL. */
 static void NAME(apply)(const ws_epilogue *e, int64_t m, int64_t n, R *x, int64_t ldx, const R *bias, const R *residual,
                         int64_t ld_residual) {
   const R out_scale = (R)e->out_scale;
@@ -79,8 +82,8 @@ static void NAME(walk_block)(const ws_problem *p, const ws_cpu_row *row, bool ha
   NAME(store)(p, row, batch, i, j, m, n, x, m);
 }
 
-/* ---- column sums: each is the sum of SUM_LANES sums, of which number l takes the rows l, l + SUM_LANES, ...: so it can be made along a
- * column or across many, with the same bits ---- */
+/* ---- column sums: each is the sum of SUM_LANES sums, of which number l takes the rows l, l +
+ * SUM_LANES, ...: so it can be made along a column or across many, with the same bits ---- */
 
 static R NAME(sum_lanes)(const R *lane, int64_t stride) {
   R sum[SUM_LANES];

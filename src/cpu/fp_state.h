@@ -1,8 +1,8 @@
-/* fp_state.h - the floating-point environment that a thread computes in: what a worker takes from the caller whose work it does, and what
- * it gives back.
+/* fp_state.h - the floating-point environment that a thread computes in: what a worker takes from
+ * the caller whose work it does, and what it gives back.
  *
- * Control bits are rounding mode, flushing of subnormals (FTZ and DAZ, or FZ) and exception masks. Of x86-64 they are those of MXCSR: no
- * kernel computes on the x87 stack. */
+ * Control bits are rounding mode, flushing of subnormals (FTZ and DAZ, or FZ) and exception masks.
+ * Of x86-64 they are those of MXCSR: no kernel computes on the x87 stack. */
 #ifndef WS_CPU_FP_STATE_H
 #define WS_CPU_FP_STATE_H
 

@@ -1,7 +1,9 @@
-/* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time through the stack.
+/* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time
+ * through the stack.
  *
- * No memory is allocated here, so this is also the way out when there is none for packing. Items are rectangles of C; each
- * takes all of k, in the same blocks of kc as the packed path, so that both give the same bits. */
+ * No memory is allocated here, so this is also the way out when there is none for packing. Items
+ * are rectangles of C; each takes all of k, in the same blocks of kc as the packed path, so that
+ * both give the same bits. */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"
@@ -18,17 +20,19 @@ typedef struct rectangle {
   int64_t batch, i0, i1, j0, j1;
 } rectangle;
 
-/* Width of the next strip of columns when n are left: the most, but the last two share what is left, as a narrow rest would leave
- * units idle. */
+/* Width of the next strip of columns when n are left: the most, but the last two share what is
+ * left, as a narrow rest would leave units idle. */
 static inline int64_t strip_width(int64_t n, int64_t most) { return n > 2 * most ? most : n > most ? (n + 1) / 2 : n; }
 
-/* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with one if that can be helped. */
+/* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with
+ * one if that can be helped. */
 static inline int64_t panel_vectors(int64_t n, int64_t most) {
   if (most < 4) return ws_min(n, most);
   return n > 6 ? 4 : n > 4 ? 3 : n;
 }
 
-/* Asks for a tile of C that will be written: far columns, which the processor does not see coming. */
+/* Asks for a tile of C that will be written: far columns, which the processor does not see
+ * coming. */
 static inline void ask_for_c(char *c, int64_t ldc_bytes, int64_t column_bytes, int64_t n) {
   enum { LINE = 64 };
   for (int64_t j = 0; j < n; j++)
@@ -55,7 +59,8 @@ static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_pla
                                                const ws_scale *scale, int64_t k0, int64_t kb) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
-  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS); /* at most 64 KiB */
+  /* at most 64 KiB */
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS);
   for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
     ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);

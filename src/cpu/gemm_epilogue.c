@@ -1,5 +1,5 @@
-/* gemm_epilogue.c - a product with an epilogue: half precision does it on its way to memory, all else in a walk over C behind the product; a
- * residual that is C itself is kept first. */
+/* gemm_epilogue.c - a product with an epilogue: half precision does it on its way to memory, all
+ * else in a walk over C behind the product; a residual that is C itself is kept first. */
 #include <string.h>
 
 #include "core/status.h"

@@ -1,9 +1,11 @@
-/* gemm_half.c - half precision: products of FP32 copies, made a block at a time by the worker of it.
+/* gemm_half.c - half precision: products of FP32 copies, made a block at a time by the worker of
+ * it.
  *
- * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its worker keeps their sums in FP32 and
- * walks along k in blocks of kc: it converts the bm x kc block of A once, into packed panels, and for each tile the kc x bn block of B, and
- * multiplies them with the kernels of s; or packs the halves as they are, for a row with a matrix unit. At the end alpha, beta, the
- * epilogue and the one rounding turn the sums into C.
+ * A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles, and all of k. Its
+ * worker keeps their sums in FP32 and walks along k in blocks of kc: it converts the bm x kc block
+ * of A once, into packed panels, and for each tile the kc x bn block of B, and multiplies them with
+ * the kernels of s; or packs the halves as they are, for a row with a matrix unit. At the end
+ * alpha, beta, the epilogue and the one rounding turn the sums into C.
  *
  *            bn    bn                     memory of a worker, in floats:
  *          +-----+-----+  kc                a: panels of mr, bm x kc        L2
@@ -12,8 +14,9 @@
  *    | A | |   sums    |  bm
  *    +---+ +-----------+                  kc
  *
- * Nothing is shared, and each sum is made in the same order whoever makes it: kc alone decides where it is cut. Items that need little
- * memory, and all items when there is none to be had, keep it on the stack: as much of it as they need, as a thread may have little. */
+ * Nothing is shared, and each sum is made in the same order whoever makes it: kc alone decides
+ * where it is cut. Items that need little memory, and all items when there is none to be had, keep
+ * it on the stack: as much of it as they need, as a thread may have little. */
 #include <string.h>
 
 #include "core/tile.h"
@@ -59,7 +62,8 @@ typedef struct half_run {
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
-/* As ws_pack_fn, from halves to floats: a few k at a time, so that a line of `in` is used up while it is in the cache. */
+/* As ws_pack_fn, from halves to floats: a few k at a time, so that a line of `in` is used up while
+ * it is in the cache. */
 static void pack_floats(const half_run *run, int64_t n, int64_t k, const char *in, int64_t ld, bool k_contiguous, float *out,
                         int64_t width) {
   const ws_cpu_row *row = run->plan->row;
@@ -130,8 +134,8 @@ static void copy_lines(int64_t m, int64_t n, const float *in, int64_t ld_in, flo
   for (int64_t j = 0; j < n; j++) memcpy(out + j * ld_out, in + j * ld_in, (size_t)m * sizeof *out);
 }
 
-/* C = alpha sums + beta C and what the epilogue makes of it, rounded once, for the m x n elements from (i, j) on: a few columns, or a part
- * of a long one, at a time. */
+/* C = alpha sums + beta C and what the epilogue makes of it, rounded once, for the m x n elements
+ * from (i, j) on: a few columns, or a part of a long one, at a time. */
 static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t m, int64_t j_first, int64_t n, const float *sums,
                    int64_t ld_sums) {
   enum { MOST = 1024 };
@@ -151,7 +155,8 @@ static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t 
     for (int64_t i = 0; i < m; i += n_rows) {
       const int64_t rows = ws_min(n_rows, m - i), cols = ws_min(n_cols, n - j);
       uint16_t *c = (uint16_t *)(void *)c_first + i + j * ldc;
-      float *c_floats = (float *)(void *)c_first + i + j * ldc; /* the one or the other, as C's type is */
+      /* the one or the other, as C's type is */
+      float *c_floats = (float *)(void *)c_first + i + j * ldc;
       if (!p->scale.beta_zero) {
         if (is_half)
           convert->widen[p->c.type](rows, cols, c, ldc, x, n_rows);

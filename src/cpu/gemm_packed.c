@@ -1,9 +1,11 @@
 /* gemm_packed.c - large products: B packed once for all workers, A by the worker of its rows.
  *
- * C is processed in blocks: all of k in blocks of kc, inside column blocks of nc. Step s packs the B of block s and multiplies
- * block s - 1, so the packing of the next block fills the gaps at the end of this one. A work item is COARSE_FACTOR neighbouring
- * tiles (bm x bn) of one row of tiles: its worker packs the bm x kc block of A once (it stays in his L2, and stays packed while
- * his next items are in the same row) and sweeps it over the packed B of those tiles, one nr-wide panel (in L1) at a time.
+ * C is processed in blocks: all of k in blocks of kc, inside column blocks of nc. Step s packs the
+ * B of block s and multiplies block s - 1, so the packing of the next block fills the gaps at the
+ * end of this one. A work item is COARSE_FACTOR neighbouring tiles (bm x bn) of one row of tiles:
+ * its worker packs the bm x kc block of A once (it stays in his L2, and stays packed while his next
+ * items are in the same row) and sweeps it over the packed B of those tiles, one nr-wide panel (in
+ * L1) at a time.
  *
  *      nc                      for each panel of B (nr wide, kc high)      L1
  *    +----+----+               for each panel of A (mr high, kc long)      L2

@@ -1,4 +1,5 @@
-/* gemm_vector.c - m = 1 or n = 1: matrix-vector products. Items are runs of rows of the matrix; each owns its part of the result. */
+/* gemm_vector.c - m = 1 or n = 1: matrix-vector products. Items are runs of rows of the matrix;
+ * each owns its part of the result. */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"

@@ -1,4 +1,5 @@
-/* machine.c - what the processor can do, by feature bits and never by family, and how large its caches are. */
+/* machine.c - what the processor can do, by feature bits and never by family, and how large its
+ * caches are. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +32,16 @@ static void add_feature(ws_machine *m, const char *name, bool present) {
 }
 
 #if defined(__x86_64__)
-/* Register state that the operating system saves: bit 1 xmm, 2 ymm, 5..7 zmm and masks, 17..18 tiles. */
+/* Register state that the operating system saves: bit 1 xmm, 2 ymm, 5..7 zmm and masks, 17..18
+ * tiles. */
 static unsigned saved_state(void) {
   unsigned low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return low;
 }
 
-/* Whether Linux knows of tile registers and saves them for who asks (ws_machine_settle_tiles). Other systems are taken not to. */
+/* Whether Linux knows of tile registers and saves them for who asks (ws_machine_settle_tiles).
+ * Other systems are taken not to. */
 static bool tiles_offered(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   uint64_t offered = 0;
@@ -94,7 +97,8 @@ static void detect_isa(ws_machine *m) {
 }
 #endif
 
-/* Size of a data or unified cache of this level, from Linux's table of the first processor; 0: unknown. */
+/* Size of a data or unified cache of this level, from Linux's table of the first processor; 0:
+ * unknown. */
 static int64_t cache_bytes(int level) {
   for (int index = 0; index < 8; index++) {
     char path[96], text[32];

@@ -17,9 +17,10 @@ typedef struct ws_machine {
 const char *ws_isa_name(ws_isa isa);
 /* On the first call. */
 void ws_machine_detect(void);
-/* Whether tile registers (AMX), if the machine has them, are wanted. Linux gives them to processes that ask. The answer holds for all threads,
- * also for those there already, and for children; from then on a signal stack must have room for them (8 KiB more). Refused, for one where a
- * thread's signal stack is too small: isa[AMX] is false. */
+/* Whether tile registers (AMX), if the machine has them, are wanted. Linux gives them to processes
+ * that ask. The answer holds for all threads, also for those there already, and for children; from
+ * then on a signal stack must have room for them (8 KiB more). Refused, for one where a thread's
+ * signal stack is too small: isa[AMX] is false. */
 void ws_machine_settle_tiles(bool wanted);
 /* This machine, after the first call. */
 const ws_machine *ws_machine_get(void);

@@ -1,10 +1,12 @@
-/* macro_kernel.h - packed panels of A times packed panels of B, one register tile of C after the other. */
+/* macro_kernel.h - packed panels of A times packed panels of B, one register tile of C after the
+ * other. */
 #ifndef WS_CPU_SWEEP_H
 #define WS_CPU_SWEEP_H
 #include "core/tile.h"
 #include "cpu/kernels/ukr.h"
 
-/* C[m x n] = alpha A B + beta C, as scale says, for elements of `bytes`. A panel of B stays in L1 while all of A passes by. */
+/* C[m x n] = alpha A B + beta C, as scale says, for elements of `bytes`. A panel of B stays in L1
+ * while all of A passes by. */
 static inline void ws_sweep(const ws_ukr_set *ukr, int64_t bytes, const ws_scale *scale, int64_t kb, const char *a_panels,
                             int64_t m, const char *b_panels, int64_t n, char *c, int64_t ldc) {
   enum { CACHE_LINE = 64 };

@@ -1,5 +1,5 @@
-/* paths.h - the ways of computing a product on the CPU, and what they share. Each takes a checked problem with k >= 1 and
- * alpha != 0 and the plan that plan.c made for it. */
+/* paths.h - the ways of computing a product on the CPU, and what they share. Each takes a checked
+ * problem with k >= 1 and alpha != 0 and the plan that plan.c made for it. */
 #ifndef WS_CPU_PATHS_H
 #define WS_CPU_PATHS_H
 #include "cpu/plan.h"

@@ -1,9 +1,10 @@
 /* place.c - how the workers of one job keep to processors of their own.
  *
- * A kernel that packs threads on few processors wakes a worker on the processor of the thread that calls it, and may leave both
- * there for whole seconds while the next processor sleeps: two threads then take as long as one (bench/NOTES.md). So each worker
- * looks, as it enters a job, whether its processor is taken already, and if so asks once to be moved. Threads are never bound:
- * the scheduler is free to move them again. */
+ * A kernel that packs threads on few processors wakes a worker on the processor of the thread that
+ * calls it, and may leave both there for whole seconds while the next processor sleeps: two threads
+ * then take as long as one (bench/NOTES.md). So each worker looks, as it enters a job, whether its
+ * processor is taken already, and if so asks once to be moved. Threads are never bound: the
+ * scheduler is free to move them again. */
 #define _GNU_SOURCE
 #include "cpu/place.h"
 

@@ -1,5 +1,6 @@
-/* plan.c - how a call on the CPU is divided: path, tile, COARSE_FACTOR, policy, threads. What the handle says counts first, then what tuning
- * has found, then the model, whose numbers carry their origin. Only kc is part of the numerics, and it follows from the row and k. */
+/* plan.c - how a call on the CPU is divided: path, tile, COARSE_FACTOR, policy, threads. What the
+ * handle says counts first, then what tuning has found, then the model, whose numbers carry their
+ * origin. Only kc is part of the numerics, and it follows from the row and k. */
 #include "cpu/plan.h"
 
 #include "core/processors.h"
@@ -11,7 +12,8 @@ const char *ws_path_name(ws_path path) {
   return names[path];
 }
 
-/* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured, Zen 5, 2 cores). */
+/* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured,
+ * Zen 5, 2 cores). */
 #define WORK_PER_THREAD (80.0 * 80 * 80)
 /* The same beside a matrix unit (Sapphire Rapids). */
 #define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
@@ -28,7 +30,8 @@ enum { PANELS_PER_TILE = 4 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
-/* Blocks of nearly equal length, so that none is short; a multiple of 4, the unrolling of the kernels. */
+/* Blocks of nearly equal length, so that none is short; a multiple of 4, the unrolling of the
+ * kernels. */
 static int64_t k_block(int64_t k, int64_t longest) {
   return k <= longest ? k : round_up(ws_ceil_div(k, ws_ceil_div(k, longest)), 4);
 }
@@ -50,7 +53,8 @@ static int threads_for(const ws_call *call, ws_plan *plan, double work, double w
 
 double ws_float_products(wsgemm_type type) { return ws_types[type].n_real * ws_types[type].bytes / 4.0; }
 
-/* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning says. */
+/* COARSE_FACTOR that leaves each thread `items`, at most `most`, if neither the handle nor tuning
+ * says. */
 static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64_t n_rows, int64_t n_cols, int64_t most) {
   const int forced = (int)call->settings.coarse, n_threads = plan->n_threads;
   if (forced > 0) return forced;
@@ -65,7 +69,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double a_bytes = (double)p->m * (double)p->k * ws_types[p->a.type].bytes;
   const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
-  plan->pack_a = p->a.trans; /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
+  /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
+  plan->pack_a = p->a.trans;
   plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   plan->n_threads = threads_for(call, plan, work, WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
@@ -82,7 +87,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   }
   const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
   if (p->m <= tall && p->batch_count == 1) {
-    /* One panel: cut by columns; into one strip each if A is too large to be read again for every strip. */
+    /* One panel: cut by columns; into one strip each if A is too large to be read again for every
+     * strip. */
     plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
     return;
   }
@@ -118,15 +124,17 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
-  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A stream through it. */
+  /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A
+   * stream through it. */
   const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
   plan->coarse = coarse_for(call, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
 }
 
-/* Every item converts its own operands, so its sums should be about square; they and the block of A take three tenths of L2 each. Beside a
- * matrix unit packing takes as long as the products: sums of half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on
- * Sapphire Rapids: 2048 from 440 to 600 GF/s). */
+/* Every item converts its own operands, so its sums should be about square; they and the block of A
+ * take three tenths of L2 each. Beside a matrix unit packing takes as long as the products: sums of
+ * half of L2, and a few large items for each thread (512 x 512 for 288 x 1024 on Sapphire Rapids:
+ * 2048 from 440 to 600 GF/s). */
 static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
@@ -146,11 +154,12 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
-/* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one pays as long as B stays in L2, the
- * other as long as A is not fetched from far away (measured, Zen 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter
- * faster packed). A transposed A for one column is packed a panel at a time rather than whole: a third less time. A product of few rows or
- * columns is not worth the steps of packing and their barriers (60 shapes drawn at random, FP32 and FP64, one and two threads, untransposed:
- * 5 to 40 %). */
+/* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
+ * pays as long as B stays in L2, the other as long as A is not fetched from far away (measured, Zen
+ * 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter faster packed). A transposed A for one
+ * column is packed a panel at a time rather than whole: a third less time. A product of few rows or
+ * columns is not worth the steps of packing and their barriers (60 shapes drawn at random, FP32 and
+ * FP64, one and two threads, untransposed: 5 to 40 %). */
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
@@ -209,9 +218,11 @@ static bool is_direct(const ws_problem *p, const ws_plan *plan) {
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
-  /* The vector path alone has an order of summing of its own: all others make each element in one chain, cut by kc. */
+  /* The vector path alone has an order of summing of its own: all others make each element in one
+   * chain, cut by kc. */
   const bool invariant = call->settings.invariant;
-  /* A row whose elements follow each other fills vectors as a column; the transposed sums of real numbers have the same bits. */
+  /* A row whose elements follow each other fills vectors as a column; the transposed sums of real
+   * numbers have the same bits. */
   const bool is_row = invariant && given->m == 1 && given->n > 1 && given->c.ld == 1 && ws_types[given->a.type].n_real == 1 &&
                       !ws_is_half(given->a.type);
   ws_problem transposed;

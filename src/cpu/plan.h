@@ -8,14 +8,16 @@ typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
   WS_PATH_PACKED, /* B packed once for all workers, A by the worker of its rows */
-  WS_PATH_HALF    /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
+  /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
+  WS_PATH_HALF
 } ws_path;
 
 typedef struct ws_plan {
   const ws_cpu_row *row;
   ws_path path;
-  bool pack_a;        /* DIRECT: pack panels of A */
-  bool by_columns;    /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
+  bool pack_a; /* DIRECT: pack panels of A */
+  /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
+  bool by_columns;
   bool transposed;    /* m = 1, computed as its transpose */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
@@ -27,7 +29,8 @@ typedef struct ws_plan {
   ws_tuned tuned;
 } ws_plan;
 
-/* A product of one panel of rows, small enough that planning it would be felt: straight to the direct path. */
+/* A product of one panel of rows, small enough that planning it would be felt: straight to the
+ * direct path. */
 static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   enum { SMALL_B = 64 * 64 };
   return p->m <= row->ukr->n_vectors * row->ukr->vl && p->n <= SMALL_B && p->k <= SMALL_B && p->n * p->k <= SMALL_B &&

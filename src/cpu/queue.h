@@ -1,14 +1,17 @@
-/* queue.h - the tile queue of the CPU: hands out the items 0 .. n_items - 1, each exactly once, under one of three policies.
+/* queue.h - the tile queue of the CPU: hands out the items 0 .. n_items - 1, each exactly once,
+ * under one of three policies.
  *
- * A range [lo, hi) of items is one 64-bit word, so that taking from either end is one atomic operation:
+ * A range [lo, hi) of items is one 64-bit word, so that taking from either end is one atomic
+ * operation:
  *   fixed work     one range for all; everybody takes from its low end
  *   fixed blocks   a range for each worker; everybody keeps to his own
- *   steal          a range for each worker; who is done takes from the high end of the longest range left, that is, from the
- *                  worker furthest behind
+ *   steal          a range for each worker; who is done takes from the high end of the longest
+ *                  range left, that is, from the worker furthest behind
  *
- * The queue gives out integers and orders nothing else: who needs to see what another worker wrote for an earlier item must
- * synchronise by other means (team.c does, between steps). A word that is equal to one seen before means the same items are
- * left, so a late compare-and-swap that succeeds is always right for the filling that is current at that moment. */
+ * The queue gives out integers and orders nothing else: who needs to see what another worker wrote
+ * for an earlier item must synchronise by other means (team.c does, between steps). A word that is
+ * equal to one seen before means the same items are left, so a late compare-and-swap that succeeds
+ * is always right for the filling that is current at that moment. */
 #ifndef WS_CPU_QUEUE_H
 #define WS_CPU_QUEUE_H
 #include <assert.h>
@@ -44,8 +47,8 @@ static inline void ws_queue_init(ws_queue *q, wsgemm_policy policy, int n_worker
   for (int w = 0; w < q->n_ranges; w++) atomic_init(&q->range[w].word, 0);
 }
 
-/* Refills an empty queue with n_items. Workers may be asking meanwhile: each gets either nothing or an item of the new filling,
- * and sees (acquire) all that the caller wrote before. */
+/* Refills an empty queue with n_items. Workers may be asking meanwhile: each gets either nothing or
+ * an item of the new filling, and sees (acquire) all that the caller wrote before. */
 static inline void ws_queue_fill(ws_queue *q, int64_t n_items) {
   assert(n_items >= 0 && n_items < WS_MAX_ITEMS);
   const uint64_t share = (uint64_t)n_items / (uint64_t)q->n_ranges, extra = (uint64_t)n_items % (uint64_t)q->n_ranges;
@@ -76,7 +79,8 @@ static inline bool ws_range_take_high(ws_range *r, uint64_t word, int64_t *item_
   return true;
 }
 
-/* Takes one item for a worker (0 .. n_workers - 1); false: nothing is left that this worker may take. */
+/* Takes one item for a worker (0 .. n_workers - 1); false: nothing is left that this worker may
+ * take. */
 static inline bool ws_queue_take(ws_queue *q, int worker, int64_t *item_idx) {
   if (q->policy == WSGEMM_POLICY_FIXED_WORK) return ws_range_take_low(&q->range[0], item_idx);
   if (ws_range_take_low(&q->range[worker], item_idx)) return true;

@@ -81,7 +81,7 @@ int ws_row_find(const char *name) {
   return -1;
 }
 
-/* ---- what the environment asks for, and what is left when the machine is known ---------------------------------------------- */
+/* ---- what the environment asks for, and what is left when the machine is known --------------- */
 
 static ws_isa most_isa = WS_N_ISAS - 1;
 static int forced_row = -1;

@@ -1,4 +1,5 @@
-/* run.c - runs a planned product by the path that the plan names; scales C where there is no product. */
+/* run.c - runs a planned product by the path that the plan names; scales C where there is no
+ * product. */
 #include "cpu/run.h"
 
 #include "core/tile.h"
@@ -6,7 +7,8 @@
 
 void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
   ws_problem transposed;
-  const bool is_transposed = plan->transposed && plan->path != WS_PATH_VECTOR; /* which transposes by itself */
+  /* which transposes by itself */
+  const bool is_transposed = plan->transposed && plan->path != WS_PATH_VECTOR;
   if (is_transposed) transposed = ws_transposed(given);
   const ws_problem *p = is_transposed ? &transposed : given;
   switch (plan->path) {

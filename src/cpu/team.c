@@ -1,10 +1,12 @@
 /* team.c - steps of items over the tile queue and the thread pool.
  *
- * Invariant: `left` counts the items of the current step that are not done, and one more while the step is being opened. Whoever
- * takes it to zero opens the next step: he writes step and left, fills the queues, raises `opened`, and only then gives up the one
- * of his own; so a step whose items are all done by quick workers cannot be followed by the next one while its opener is still
- * filling, and `opened` never falls. A worker that has taken an item reads `step` afterwards: the step cannot change before that
- * item is done, so the two belong together even if the worker fell asleep on the way. */
+ * Invariant: `left` counts the items of the current step that are not done, and one more while the
+ * step is being opened. Whoever takes it to zero opens the next step: he writes step and left,
+ * fills the queues, raises `opened`, and only then gives up the one of his own; so a step whose
+ * items are all done by quick workers cannot be followed by the next one while its opener is still
+ * filling, and `opened` never falls. A worker that has taken an item reads `step` afterwards: the
+ * step cannot change before that item is done, so the two belong together even if the worker fell
+ * asleep on the way. */
 #include "cpu/team.h"
 
 #include <stdatomic.h>
@@ -13,7 +15,8 @@
 #include "cpu/queue.h"
 #include "cpu/threads.h"
 
-/* Those of the team that has the pool, the only one of several workers; 32 KiB that no caller needs to have on its stack. */
+/* Those of the team that has the pool, the only one of several workers; 32 KiB that no caller needs
+ * to have on its stack. */
 static ws_queue queues[WS_N_KINDS];
 
 typedef struct team {
@@ -24,11 +27,12 @@ typedef struct team {
   int n_workers;
 } team;
 
-/* Whether this was the last: acq_rel, so that he sees every item's writes, and hands them on by filling the queues. */
+/* Whether this was the last: acq_rel, so that he sees every item's writes, and hands them on by
+ * filling the queues. */
 static bool one_done(team *t) { return atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1; }
 
-/* Opens the first step from `step` on that has items; the following ones too, for as long as the others are done with each before
- * we are. */
+/* Opens the first step from `step` on that has items; the following ones too, for as long as the
+ * others are done with each before we are. */
 static void open_steps(team *t, int64_t step) {
   do {
     int64_t n_items[WS_N_KINDS] = {0, 0};
@@ -41,7 +45,8 @@ static void open_steps(team *t, int64_t step) {
     atomic_store_explicit(&t->left, is_end ? 0 : n_items[0] + n_items[1] + 1, memory_order_relaxed);
     if (!is_end)
       for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&queues[kind], n_items[kind]);
-    atomic_store_explicit(&t->opened, ++step, memory_order_release); /* pairs with the acquire in work */
+    /* pairs with the acquire in work */
+    atomic_store_explicit(&t->opened, ++step, memory_order_release);
     if (is_end) return;
   } while (one_done(t));
 }

@@ -1,16 +1,18 @@
 /* threads.c - the pool of worker threads.
  *
- * No thread exists before the first call that wants one. A call that finds the pool taken by another call does not wait: it runs
- * alone (its bits are the same). A job is published by raising `generation`; a worker that sees it enters unless the job is
- * closed already, so the caller never waits for a worker that is slow to wake. Workers spin for a short time after a job, then
- * sleep. After fork() the child starts with an empty pool.
+ * No thread exists before the first call that wants one. A call that finds the pool taken by
+ * another call does not wait: it runs alone (its bits are the same). A job is published by raising
+ * `generation`; a worker that sees it enters unless the job is closed already, so the caller never
+ * waits for a worker that is slow to wake. Workers spin for a short time after a job, then sleep.
+ * After fork() the child starts with an empty pool.
  *
- * A worker computes as the caller would: each job carries the caller's floating-point environment, affinity and real-time priority, and the
- * exception flags that a worker raises become the caller's. What a thread inherits of the one that makes it counts for nothing, but for
- * what the system does not let it change back: nice, policies below SCHED_OTHER, filters of system calls.
+ * A worker computes as the caller would: each job carries the caller's floating-point environment,
+ * affinity and real-time priority, and the exception flags that a worker raises become the
+ * caller's. What a thread inherits of the one that makes it counts for nothing, but for what the
+ * system does not let it change back: nice, policies below SCHED_OTHER, filters of system calls.
  *
- * Invariant: `entry` counts the workers inside the job, plus CLOSED once the caller is through; job fields are written only
- * while it is CLOSED with nobody inside. */
+ * Invariant: `entry` counts the workers inside the job, plus CLOSED once the caller is through; job
+ * fields are written only while it is CLOSED with nobody inside. */
 #define _GNU_SOURCE
 #include "cpu/threads.h"
 
@@ -32,7 +34,8 @@
 #include "cpu/workspace.h"
 
 #define CLOSED UINT32_C(0x80000000)
-/* How long a worker looks for the next job before it sleeps: some times the cost of waking it (about 50 us). */
+/* How long a worker looks for the next job before it sleeps: some times the cost of waking it
+ * (about 50 us). */
 #define SPIN_NS INT64_C(200000)
 
 /* Real-time policy and priority of a thread; SCHED_OTHER and 0 for all that has none. */
@@ -74,8 +77,9 @@ static void pause_cpu(void) {
 #endif
 }
 
-/* A real-time thread yields to none of a lower priority, which a worker has until it has followed its caller: after about a millisecond it
- * sleeps now and then, so that such a worker on its processor comes to that. */
+/* A real-time thread yields to none of a lower priority, which a worker has until it has followed
+ * its caller: after about a millisecond it sleeps now and then, so that such a worker on its
+ * processor comes to that. */
 static void yield_cpu(unsigned round) {
   enum { LONG = 1 << 14, NS = 20000 };
   if (round < LONG || pool.schedule.policy == SCHED_OTHER)
@@ -99,7 +103,8 @@ static void wait_for_job(uint32_t seen) {
   }
   if (atomic_load(&pool.generation) != seen) return;
   pthread_mutex_lock(&pool.lock);
-  atomic_fetch_add(&pool.n_asleep, 1); /* seq_cst against the caller's raise of generation: one of us sees the other */
+  /* seq_cst against the caller's raise of generation: one of us sees the other */
+  atomic_fetch_add(&pool.n_asleep, 1);
   while (atomic_load(&pool.generation) == seen) pthread_cond_wait(&pool.wake, &pool.lock);
   atomic_fetch_sub(&pool.n_asleep, 1);
   pthread_mutex_unlock(&pool.lock);
@@ -137,9 +142,11 @@ typedef struct followed {
   schedule schedule;
 } followed;
 
-/* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the question may end the process. */
+/* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the
+ * question may end the process. */
 static void follow_caller(followed *f) {
-  /* The policy first: on the processor of a real-time caller that waits for it, a worker without would get no time to take it. */
+  /* The policy first: on the processor of a real-time caller that waits for it, a worker without
+   * would get no time to take it. */
 #if defined(__linux__)
   const struct sched_param param = {.sched_priority = pool.schedule.priority};
   if (f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority)
@@ -160,7 +167,8 @@ static void work_as_caller(int worker, followed *f) {
   ws_fp_enter(&pool.fp_control);
   pool.fn(pool.context, worker);
   const unsigned raised = ws_fp_raised();
-  if (raised) atomic_fetch_or_explicit(&pool.fp_raised, raised, memory_order_relaxed); /* handed over by the release of `entry` */
+  /* handed over by the release of `entry` */
+  if (raised) atomic_fetch_or_explicit(&pool.fp_raised, raised, memory_order_relaxed);
 }
 
 static void *worker_main(void *arg) {
@@ -172,7 +180,8 @@ static void *worker_main(void *arg) {
     wait_for_job(seen);
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
     if (!enter_job()) continue;
-    /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can start before we leave. */
+    /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can
+     * start before we leave. */
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
     if (worker < pool.n_workers) work_as_caller(worker, &f);
     atomic_fetch_sub_explicit(&pool.entry, 1, memory_order_release);
@@ -194,8 +203,8 @@ void ws_pool_unlock_in_child(void) {
   pool.n_created = 0;
 }
 
-/* Signals that no worker takes: all but those that tell a thread of a fault of its own, which must reach the program's handler as they would
- * from the caller. */
+/* Signals that no worker takes: all but those that tell a thread of a fault of its own, which must
+ * reach the program's handler as they would from the caller. */
 static void mask_of_workers(sigset_t *mask) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   sigfillset(mask);
@@ -245,7 +254,8 @@ static void publish(int n_workers, ws_worker_fn *fn, void *context) {
   publish_caller();
   ws_places_clear(&pool.places);
   ws_places_claim(&pool.places);
-  atomic_store_explicit(&pool.entry, 0, memory_order_release); /* pairs with the acquire in enter_job */
+  /* pairs with the acquire in enter_job */
+  atomic_store_explicit(&pool.entry, 0, memory_order_release);
   atomic_fetch_add(&pool.generation, 1);
   if (atomic_load(&pool.n_asleep) > 0) {
     pthread_mutex_lock(&pool.lock);
@@ -262,7 +272,8 @@ void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *con
     fn(context, 0);
     return;
   }
-  WS_UNCANCELLED; /* also in a handler that repairs a fault of this thread's: others are at work for it */
+  /* also in a handler that repairs a fault of this thread's: others are at work for it */
+  WS_UNCANCELLED;
   create_threads(n_workers - 1);
   if (n_workers > pool.n_created + 1) n_workers = pool.n_created + 1;
   begin(context, n_workers);

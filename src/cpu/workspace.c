@@ -1,7 +1,8 @@
 /* workspace.c - memory for packed operands, kept between calls in a short list.
  *
- * Taken from the system with mmap (large pages asked for where the system has them: packed panels are read in long strides of
- * pages otherwise). A returned workspace is kept if fewer than KEEP are free, so that a loop of calls maps memory once.
+ * Taken from the system with mmap (large pages asked for where the system has them: packed panels
+ * are read in long strides of pages otherwise). A returned workspace is kept if fewer than KEEP are
+ * free, so that a loop of calls maps memory once.
  *
  * Invariant: every workspace is either in the list or held by exactly one call. */
 #define _DEFAULT_SOURCE
@@ -28,7 +29,8 @@ void ws_workspace_unlock(void) { pthread_mutex_unlock(&lock); }
 
 void *ws_workspace_data(ws_workspace *w) { return (char *)w + HEADER_BYTES; }
 
-/* Unlinks the first workspace of the list that is large enough; failing that, `any`: the first one. */
+/* Unlinks the first workspace of the list that is large enough; failing that, `any`: the first
+ * one. */
 static ws_workspace *unlink_free(size_t bytes, int any) {
   ws_workspace **at = &free_list;
   while (*at && !any && (*at)->mapped_bytes < bytes) at = &(*at)->next;
@@ -40,8 +42,9 @@ static ws_workspace *unlink_free(size_t bytes, int any) {
   return w;
 }
 
-/* Maps whole large pages: more than asked for, then the ends cut off. Only an aligned stretch can become large pages, and small
- * ones, scattered as they are, would meet each other in the same sets of L2. */
+/* Maps whole large pages: more than asked for, then the ends cut off. Only an aligned stretch can
+ * become large pages, and small ones, scattered as they are, would meet each other in the same sets
+ * of L2. */
 static void *map_aligned(size_t bytes) {
   char *base = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return NULL;

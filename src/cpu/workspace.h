@@ -5,7 +5,8 @@
 
 typedef struct ws_workspace ws_workspace;
 
-/* At least `bytes` bytes at a page boundary, or NULL. Several threads may hold workspaces at once. */
+/* At least `bytes` bytes at a page boundary, or NULL. Several threads may hold workspaces at
+ * once. */
 ws_workspace *ws_workspace_get(size_t bytes);
 void *ws_workspace_data(ws_workspace *w);
 void ws_workspace_put(ws_workspace *w);

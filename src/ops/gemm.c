@@ -18,8 +18,8 @@ static const ws_backend *backend_of(const ws_call *call, const ws_problem *p, in
   return NULL;
 }
 
-/* A device's call is not cancelled in the middle; one on the host has no point at which it could be. Out of line: what it keeps on the stack
- * costs a small product on the host 3 ns. */
+/* A device's call is not cancelled in the middle; one on the host has no point at which it could
+ * be. Out of line: what it keeps on the stack costs a small product on the host 3 ns. */
 __attribute__((noinline)) static wsgemm_status gemm_beside_devices(const ws_call *call, const ws_problem *p) {
   wsgemm_status status = WSGEMM_SUCCESS;
   int device;
@@ -46,7 +46,8 @@ wsgemm_status ws_gemm_workspace_bytes(const ws_call *call, const ws_problem *p, 
   return backend == ws_devices ? backend->workspace_bytes(call, p, device, bytes) : status;
 }
 
-/* "epilogue: bias per row, gelu_tanh, scale 2, residual, column sums": its steps in their order, in the caller's words. */
+/* "epilogue: bias per row, gelu_tanh, scale 2, residual, column sums": its steps in their order, in
+ * the caller's words. */
 static void explain_epilogue(const ws_problem *p, ws_text *t) {
   static const char *const activations[] = {"", "relu", "gelu_tanh", "gelu_erf", "silu"};
   const ws_epilogue *e = &p->epilogue;

@@ -1,9 +1,10 @@
 /* file.c - reads and replaces files of tuning entries.
  *
- * Readers take no lock: a file is only ever replaced as a whole, by rename. Writers hold a lock on PATH.lock, which the system takes back
- * from one that is killed; it is never removed, since another may be waiting for it. Only those who may write the file may open its lock: with
- * flock whoever has it open could hold it for ever. From those who may, and do, a deadline helps. Whoever may only read the file cannot keep
- * a writer waiting by it, as no writer waits for readers. */
+ * Readers take no lock: a file is only ever replaced as a whole, by rename. Writers hold a lock on
+ * PATH.lock, which the system takes back from one that is killed; it is never removed, since
+ * another may be waiting for it. Only those who may write the file may open its lock: with flock
+ * whoever has it open could hold it for ever. From those who may, and do, a deadline helps. Whoever
+ * may only read the file cannot keep a writer waiting by it, as no writer waits for readers. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 /* Some thousand lines: whatever is longer is not ours. */
 enum { MOST_BYTES = 1 << 20 };
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* NULL, with errno: it cannot be read, or (EINVAL) is no regular file or too long. */
 static char *read_all(int fd, size_t *length) {
@@ -53,7 +54,8 @@ static bool begins_with(const char *text, size_t length, const char *words) {
   return length >= n && memcmp(text, words, n) == 0;
 }
 
-/* Something is there that is no regular file. Asked before it is opened, which of a device or a pipe may do something. */
+/* Something is there that is no regular file. Asked before it is opened, which of a device or a
+ * pipe may do something. */
 static bool is_other(const char *path) {
   struct stat s;
   return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
@@ -64,7 +66,8 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
     errno = EINVAL;
     return false;
   }
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* one that took its place must not keep us waiting */
+  /* one that took its place must not keep us waiting */
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno == ENOENT || errno == ENOTDIR;
   size_t length = 0;
   char *text = read_all(fd, &length);
@@ -88,7 +91,7 @@ bool ws_tuning_file_read(const char *path, ws_tuning_list *list) {
   return ok;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const char *text, size_t length) {
   for (size_t done = 0; done < length;) {
@@ -132,8 +135,10 @@ static bool sync_folder(const char *path) {
   else
     strcpy(folder, ".");
   const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno == EACCES;                                  /* who may not list it cannot do more */
-  const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EROFS; /* not all file systems can */
+  /* who may not list it cannot do more */
+  if (fd < 0) return errno == EACCES;
+  /* not all file systems can */
+  const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
   const int why = errno;
   close(fd);
   errno = why;
@@ -149,8 +154,8 @@ static bool follow(char path[PATH_MAX], const char *target) {
   return false;
 }
 
-/* A file that links stand for is locked and replaced where it lies, so that writers by all of its names take turns; one that is not there yet,
- * where the last link says. */
+/* A file that links stand for is locked and replaced where it lies, so that writers by all of its
+ * names take turns; one that is not there yet, where the last link says. */
 static bool resolve(const char *path, char resolved[PATH_MAX]) {
   enum { MOST_LINKS = 40 }; /* as Linux follows */
   char target[PATH_MAX];
@@ -163,7 +168,8 @@ static bool resolve(const char *path, char resolved[PATH_MAX]) {
   }
   for (int n_links = 0; n_links < MOST_LINKS; n_links++) {
     const ssize_t n = readlink(resolved, target, sizeof target - 1);
-    if (n < 0) return errno == ENOENT || errno == EINVAL; /* the last; it may have been made meanwhile */
+    /* the last; it may have been made meanwhile */
+    if (n < 0) return errno == ENOENT || errno == EINVAL;
     target[n] = '\0';
     if (!follow(resolved, target)) return false;
   }
@@ -180,8 +186,9 @@ static bool is_end_of_temporary(const char *text) {
   return n_pid > 0 && text[n_pid] == '-' && *ns && !ns[strspn(ns, "0123456789")];
 }
 
-/* With the lock, which whoever writes such a file holds: so it is a dead writer's. But a file system may have no locks that other machines see,
- * hence the age; and of our own user's regular files only. What fails is left for the next writer. */
+/* With the lock, which whoever writes such a file holds: so it is a dead writer's. But a file
+ * system may have no locks that other machines see, hence the age; and of our own user's regular
+ * files only. What fails is left for the next writer. */
 static void remove_stale(const char *target) {
   enum { STALE_S = 2 * WS_TUNING_LOCK_S };
   char folder[PATH_MAX];
@@ -239,10 +246,10 @@ static bool replace(const char *target, const char *text, size_t length) {
   return sync_folder(target);
 }
 
-/* ---- the lock ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
-/* For those who may write the file, also where an earlier version made the lock for all; another user's lock is left alone. Failures
- * do not matter: a file system may have no modes. */
+/* For those who may write the file, also where an earlier version made the lock for all; another
+ * user's lock is left alone. Failures do not matter: a file system may have no modes. */
 static void set_lock_mode(int lock, const char *path) {
   struct stat file, own;
   mode_t mode = 0600;
@@ -299,7 +306,8 @@ static int lock_of(const char *path) {
   return -1;
 }
 
-/* Not by close alone: a child that another thread has forked meanwhile has the file open too, and would keep the lock. */
+/* Not by close alone: a child that another thread has forked meanwhile has the file open too, and
+ * would keep the lock. */
 static void unlock(int lock) {
   flock(lock, LOCK_UN);
   close(lock);
@@ -320,12 +328,13 @@ bool ws_tuning_file_lock_is_closed(const char *path) {
   return false;
 }
 
-/* ---- merging -------------------------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static void write_text(const ws_tuning_list *list, ws_text *t) {
   ws_text_add(t, WS_TUNING_HEADER);
   ws_tuning_list_write(list, t);
-  ws_text_add(t, "%.*s", (int)list->n_foreign_bytes, list->foreign ? list->foreign : ""); /* of a file of MOST_BYTES at most */
+  /* of a file of MOST_BYTES at most */
+  ws_text_add(t, "%.*s", (int)list->n_foreign_bytes, list->foreign ? list->foreign : "");
 }
 
 static bool write_list(const char *path, const ws_tuning_list *list) {
@@ -355,7 +364,8 @@ bool ws_tuning_file_merge(const char *name, const ws_tuning_list *entries) {
   ws_tuning_list all = {0};
   remove_stale(path);
   bool ok = ws_tuning_file_read(path, &all);
-  if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL; /* what is not ours is not replaced */
+  /* what is not ours is not replaced */
+  if (ok && !all.has_header && all.n_bad + all.n_foreign > 0) ok = false, errno = EINVAL;
   if (!entries) ws_tuning_list_free(&all);
   for (int i = 0; ok && entries && i < entries->n; i++) {
     ok = ws_tuning_list_put(&all, &entries->entry[i]);

@@ -1,5 +1,6 @@
-/* line.c - tuning entries as lines of text: words of the form key=value in a fixed order, the last one a checksum (CRC-32 of ISO
- * 3309, as zlib's) of all before it. A line that is not exactly what this file would write for some entry is none. */
+/* line.c - tuning entries as lines of text: words of the form key=value in a fixed order, the last
+ * one a checksum (CRC-32 of ISO 3309, as zlib's) of all before it. A line that is not exactly what
+ * this file would write for some entry is none. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -40,7 +41,7 @@ static uint32_t crc32_of(const char *text, size_t length) {
   return ~crc;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void add_quoted(const char *text, ws_text *t) {
   ws_text_add(t, "\"");
@@ -92,7 +93,7 @@ void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t) {
   ws_text_add(t, "%s crc=%08x\n", line, (unsigned)crc32_of(line, l.length));
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* What is left of a line, NUL-closed. */
 typedef struct reader {
@@ -274,7 +275,7 @@ bool ws_tuning_read_line(const char *line, size_t length, ws_tuning_entry *e) {
   return !r.is_bad && *r.at == '\0' && is_line_of(e, line, length);
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 void ws_tuning_list_free(ws_tuning_list *list) {
   free(list->entry);

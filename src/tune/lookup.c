@@ -1,11 +1,13 @@
-/* lookup.c - what tuning has found, as a call looks it up: in the user's file and in what this process itself has found, else in the table
- * that comes with the library.
+/* lookup.c - what tuning has found, as a call looks it up: in the user's file and in what this
+ * process itself has found, else in the table that comes with the library.
  *
- * A look-up takes no lock, and copies what it finds. Every table exists twice: a change is written into the copy that is not in force, which
- * a slow look-up may still be reading; a look-up therefore reads the count of changes before and after, and starts again if there was one.
- * So no memory is freed under a reader, and a process that tunes for days holds no more than its largest tables. The library's own table is
- * parsed on the first question to it. Entries of one kind and one octave of m are together, in order of n, so that a look-up touches few
- * that are not within reach. */
+ * A look-up takes no lock, and copies what it finds. Every table exists twice: a change is written
+ * into the copy that is not in force, which a slow look-up may still be reading; a look-up
+ * therefore reads the count of changes before and after, and starts again if there was one. So no
+ * memory is freed under a reader, and a process that tunes for days holds no more than its largest
+ * tables. The library's own table is parsed on the first question to it. Entries of one kind and
+ * one octave of m are together, in order of n, so that a look-up touches few that are not within
+ * reach. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -18,20 +20,23 @@
 #include "core/status.h"
 #include "tune/tuning.h"
 
-/* OCTAVE: of the logarithms of m, n, k, batch, whose largest is 63 of them. REACH: the distance of shapes up to which an entry serves.
- * OTHER_LINES: what partial lines add to the logarithm of batch, so that no entry serves the others' neighbours. */
+/* OCTAVE: of the logarithms of m, n, k, batch, whose largest is 63 of them. REACH: the distance of
+ * shapes up to which an entry serves. OTHER_LINES: what partial lines add to the logarithm of
+ * batch, so that no entry serves the others' neighbours. */
 enum { OCTAVE = 1 << 24, REACH = OCTAVE / 2, OTHER_LINES = 64 * OCTAVE };
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Logarithms to the base 2, in parts of an octave; too coarse to tell large shapes apart. Integers, as gcc takes atomic floats through a
- * general register (look-ups among 3000 shapes: 290 ns instead of 230). */
+/* Logarithms to the base 2, in parts of an octave; too coarse to tell large shapes apart. Integers,
+ * as gcc takes atomic floats through a general register (look-ups among 3000 shapes: 290 ns instead
+ * of 230). */
 typedef struct shape_log {
   int32_t m, n, k, batch;
 } shape_log;
 
-/* Members of a table, which a look-up may read while a change writes them. The acquire of GET has its partner in the release of SET: a look-up
- * that has read something of a later table then also reads the later count of changes. */
+/* Members of a table, which a look-up may read while a change writes them. The acquire of GET has
+ * its partner in the release of SET: a look-up that has read something of a later table then also
+ * reads the later count of changes. */
 #define GET(member) atomic_load_explicit(&(member), memory_order_acquire)
 #define SET(member, value) atomic_store_explicit(&(member), (value), memory_order_release)
 
@@ -55,8 +60,10 @@ typedef struct table_entry {
 } table_entry;
 
 typedef struct table {
-  struct table *outgrown; /* the one that this took the place of, at most half as large; a look-up may still be reading it */
-  int most;               /* room for so many entries and ranges; never changes */
+  /* the one that this took the place of, at most half as large; a look-up may still be reading
+   * it */
+  struct table *outgrown;
+  int most; /* room for so many entries and ranges; never changes */
   _Atomic int n_ranges;
   range *ranges; /* ascending */
   table_log *logs;
@@ -137,7 +144,8 @@ static int row_of(const ws_tuning_entry *e) {
   return row >= 0 && ws_row_info(backend, row).type == e->kind.type ? row + 1 : 0;
 }
 
-/* The table of the library also serves other devices of the same architecture and, of GPUs, size. */
+/* The table of the library also serves other devices of the same architecture and, of GPUs,
+ * size. */
 static bool serves(const ws_tuning_entry *e, const ws_tuning_device *device, bool is_shipped) {
   const bool any_size = is_shipped && !device->is_gpu;
   return (any_size || e->device.units == device->units) && strcmp(e->device.arch, device->arch) == 0 &&
@@ -211,7 +219,8 @@ static bool put_into_force(layer *l, const sorted_entry *sorted, int n) {
   return true;
 }
 
-/* With the lock. Where both lists have a shape, the `later` one's is in force. false: out of memory, and nothing has changed. */
+/* With the lock. Where both lists have a shape, the `later` one's is in force. false: out of
+ * memory, and nothing has changed. */
 static bool build(struct slot *s, int layer_idx, const ws_tuning_list *earlier, const ws_tuning_list *later) {
   sorted_entry *sorted = malloc((size_t)(earlier->n + later->n + 1) * sizeof *sorted);
   if (!sorted) return false;
@@ -267,10 +276,10 @@ bool ws_tune_device(int slot, ws_tuning_device *device) {
   return true;
 }
 
-/* ---- look-up ------------------------------------------------------------------------------------------------------------------ */
+/* ---- look-up --------------------------------------------------------------------------------- */
 
-/* These may read while a change writes, and so meet parts of two tables: the result is then of no use, but no index is beyond the table's
- * room. */
+/* These may read while a change writes, and so meet parts of two tables: the result is then of no
+ * use, but no index is beyond the table's room. */
 static int first_range(const table *t, int n_ranges, uint64_t key) {
   int low = 0, high = n_ranges;
   while (low < high) {
@@ -315,7 +324,8 @@ static const table_entry *nearest(const table *t, uint32_t kind, const ws_tuning
       if (log_n > log->n + REACH) break;
       const int64_t d =
           square(GET(l->m) - log->m) + square(log_n - log->n) + square(GET(l->k) - log->k) + square(GET(l->batch) - log->batch);
-      if (d % square(OTHER_LINES) == 0 && is_same(&t->entries[i], shape)) return &t->entries[i]; /* whatever its lines */
+      /* whatever its lines */
+      if (d % square(OTHER_LINES) == 0 && is_same(&t->entries[i], shape)) return &t->entries[i];
       if (d < distance) best = i, distance = d;
     }
   }
@@ -360,7 +370,7 @@ ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning
   return ws_tuned_model();
 }
 
-/* ---- the user's file ---------------------------------------------------------------------------------------------------------- */
+/* ---- the user's file ------------------------------------------------------------------------- */
 
 const char *ws_tune_path(void) { return user_path; }
 

@@ -1,13 +1,15 @@
 /* search.c - the search for what is faster than the built-in choice, the same for all backends.
  *
- * The model puts the candidates in order; as many of them as the budget lasts for are measured by successive halving: each round, all that
- * are left take turns in a drawn order, and the slower half goes. The built-in choice takes part in every round, so that both times of a
- * comparison are of the same minutes. A candidate's C is compared with the built-in choice's after its first run, before any time of
- * its counts.
+ * The model puts the candidates in order; as many of them as the budget lasts for are measured by
+ * successive halving: each round, all that are left take turns in a drawn order, and the slower
+ * half goes. The built-in choice takes part in every round, so that both times of a comparison are
+ * of the same minutes. A candidate's C is compared with the built-in choice's after its first run,
+ * before any time of its counts.
  *
- * Times of a busy machine differ by more than candidates do, and the least of many times is luck. So nothing is kept that is not confirmed: at
- * the end a survivor and the built-in choice are measured anew, side by side, in blocks of a few runs each. A drift of the machine's speed
- * meets both alike; noise makes the survivor lose blocks, of which it may lose one at most. */
+ * Times of a busy machine differ by more than candidates do, and the least of many times is luck.
+ * So nothing is kept that is not confirmed: at the end a survivor and the built-in choice are
+ * measured anew, side by side, in blocks of a few runs each. A drift of the machine's speed meets
+ * both alike; noise makes the survivor lose blocks, of which it may lose one at most. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,8 @@ enum {
   EXHAUSTIVE_RUNS = 5,
   N_SURVIVORS = 2,
   BLOCK_RUNS = 3, /* of each of both; the least counts, since what disturbs only ever adds time */
-  /* A survivor that is no faster wins all of 6 blocks once in 64 times, loses one of them and wins 3 more once in 85; and its gain must be 2 %,
-   * too. */
+  /* A survivor that is no faster wins all of 6 blocks once in 64 times, loses one of them and wins
+   * 3 more once in 85; and its gain must be 2 %, too. */
   BLOCKS_WITHOUT_LOSS = 6,
   MOST_BLOCKS = 9,
   BLOCKS_IN_ALL = 12, /* of all survivors */
@@ -32,7 +34,8 @@ enum {
 
 /* Of the built-in choice's time: what is not faster by this much is not worth a change. */
 static const double hysteresis = 0.98;
-/* Of the budget: for halving, less where the rest would not last for a confirmation; and until a confirmation must be over. */
+/* Of the budget: for halving, less where the rest would not last for a confirmation; and until a
+ * confirmation must be over. */
 static const double most_of_halving = 0.65, least_of_halving = 0.25, share_of_confirming = 1.25;
 
 /* A candidate, and what was measured of it. */
@@ -48,16 +51,17 @@ typedef struct search {
   ws_arena *arena;
   const wsgemm_autotune_options *options;
   wsgemm_autotune_result *result;
-  double open_ms, begin_ms, budget_ms, halving_ms, run_ms; /* run_ms: of one measurement, all that belongs to it */
-  double usual_us;                                         /* of a turn */
-  timed *timed;                                            /* the built-in choice first */
+  /* run_ms: of one measurement, all that belongs to it */
+  double open_ms, begin_ms, budget_ms, halving_ms, run_ms;
+  double usual_us; /* of a turn */
+  timed *timed;    /* the built-in choice first */
   int n_timed, n_candidates, n_survivors, n_blocks, n_runs, round;
   const timed *rival, *winner; /* rival: NULL, or the survivor that is being confirmed */
   uint64_t rng;
   bool is_stopped, is_undecided; /* is_undecided: the budget did not last for a confirmation */
 } search;
 
-/* ---- small things --------------------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 static uint64_t draw(search *s) { /* splitmix64 (Steele, Lea, Flood 2014) */
   uint64_t x = s->rng += UINT64_C(0x9E3779B97F4A7C15);
@@ -86,7 +90,8 @@ static double median(const timed *c) {
   return median_of(us, c->n_runs - first);
 }
 
-/* A quarter of the built-in choice's times differ from their median by more than this part of it. */
+/* A quarter of the built-in choice's times differ from their median by more than this part of
+ * it. */
 static double noise_of(const search *s) {
   const timed *built_in = &s->timed[0];
   double us[MOST_RUNS];
@@ -139,7 +144,7 @@ static void tell(search *s, const timed *c, double us) {
   if (s->options->progress(s->options->user, &step) != 0) s->is_stopped = true;
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 /* What one candidate may fail of without ending the search. */
 static bool is_of_candidate(wsgemm_status status) {
@@ -160,7 +165,8 @@ static wsgemm_status measure(search *s, timed *c) {
   const bool is_first = c->n_runs == 0;
   double us = 0, begin_ms = is->now_ms(s->arena);
   wsgemm_status status = is_first ? is->prepare(s->arena, tuning) : WSGEMM_SUCCESS;
-  if (!status && is_first && c->is_built_in) { /* what all candidates share is loaded now, and in nobody's time */
+  /* what all candidates share is loaded now, and in nobody's time */
+  if (!status && is_first && c->is_built_in) {
     status = is->run(s->arena, tuning, &us);
     s->begin_ms = begin_ms = is->now_ms(s->arena);
     if (!status) status = is->prepare(s->arena, tuning);
@@ -183,7 +189,7 @@ static wsgemm_status measure(search *s, timed *c) {
 /* Whether another measurement would end after so much time. */
 static bool is_over(const search *s, double ms) { return s->is_stopped || elapsed(s) + s->run_ms > ms; }
 
-/* ---- halving -------------------------------------------------------------------------------------------------------------------- */
+/* ---- halving --------------------------------------------------------------------------------- */
 
 /* Of so few runs as a round has, the median is too often of one that was disturbed. */
 static int by_least(const void *a, const void *b) {
@@ -194,8 +200,9 @@ static int by_least(const void *a, const void *b) {
   return (x > y) - (x < y); /* so that it does not depend on qsort */
 }
 
-/* Turns are of different minutes: how slow the machine was in this one tell the candidates that were in others, too. Of few that may have been
- * disturbed they tell nothing, but then turns are short. */
+/* Turns are of different minutes: how slow the machine was in this one tell the candidates that
+ * were in others, too. Of few that may have been disturbed they tell nothing, but then turns are
+ * short. */
 static void take_turn(search *s, timed **turn, const double *us, int n) {
   enum { ENOUGH = 12 };
   double factors[WS_MOST_CANDIDATES];
@@ -251,7 +258,8 @@ static void keep_best(search *s, timed **survivors, int n) {
 }
 
 static wsgemm_status halve(search *s, timed **survivors) {
-  const int most = s->n_survivors <= N_SURVIVORS + 1 ? s->n_survivors - 1 : ROUND_RUNS; /* of few, confirming says all */
+  /* of few, confirming says all */
+  const int most = s->n_survivors <= N_SURVIVORS + 1 ? s->n_survivors - 1 : ROUND_RUNS;
   int n_rounds = 1;
   wsgemm_status status = WSGEMM_SUCCESS;
   while (2 << n_rounds < s->n_survivors) n_rounds++;
@@ -270,11 +278,12 @@ static wsgemm_status run_exhaustively(search *s, timed **survivors) {
   return status ? status : run_turns(s, survivors, EXHAUSTIVE_RUNS - 1, s->budget_ms);
 }
 
-/* ---- confirming ----------------------------------------------------------------------------------------------------------------- */
+/* ---- confirming ------------------------------------------------------------------------------ */
 
 typedef enum verdict { CONFIRMED, REFUTED, UNDECIDED } verdict;
 
-/* n_each runs of both: in the order ABBAAB, or BAABBA, so that a drift meets both alike. *gain: of the survivor, as a logarithm. */
+/* n_each runs of both: in the order ABBAAB, or BAABBA, so that a drift meets both alike. *gain: of
+ * the survivor, as a logarithm. */
 static wsgemm_status run_block(search *s, timed *survivor, int n_each, double *gain) {
   timed *const sides[2] = {&s->timed[0], survivor};
   const int first = (int)(draw(s) & 1);
@@ -298,7 +307,8 @@ static verdict judge(const search *s, const timed *survivor, double *gains, int 
 static wsgemm_status run_blocks(search *s, timed *survivor, double ms, verdict *v) {
   double gains[MOST_BLOCKS];
   const double lasts_for = s->run_ms > 0 ? (ms - elapsed(s)) / s->run_ms : HUGE_VAL;
-  const int n_each = (int)fmin(0.9 * lasts_for / (2 * BLOCKS_WITHOUT_LOSS), BLOCK_RUNS); /* 0.9: runs differ */
+  /* 0.9: runs differ */
+  const int n_each = (int)fmin(0.9 * lasts_for / (2 * BLOCKS_WITHOUT_LOSS), BLOCK_RUNS);
   *v = UNDECIDED;
   if (n_each < 1) return WSGEMM_SUCCESS;
   for (int n_blocks = 0, n_lost = 0; s->n_blocks < BLOCKS_IN_ALL; s->round++) {
@@ -306,7 +316,8 @@ static wsgemm_status run_blocks(search *s, timed *survivor, double ms, verdict *
     const wsgemm_status status = run_block(s, survivor, n_each, &gains[n_blocks]);
     if (status) return status;
     if (survivor->is_refused) *v = REFUTED;
-    if (survivor->is_refused || s->is_stopped) return WSGEMM_SUCCESS; /* a block that was cut short says nothing */
+    /* a block that was cut short says nothing */
+    if (survivor->is_refused || s->is_stopped) return WSGEMM_SUCCESS;
     s->n_blocks++, n_lost += gains[n_blocks++] <= 0;
     if (n_lost > 1) *v = REFUTED;
     if (n_lost == 0 && n_blocks == BLOCKS_WITHOUT_LOSS) *v = judge(s, survivor, gains, n_blocks);
@@ -337,7 +348,8 @@ static wsgemm_status confirm(search *s, timed **survivors) {
   return status;
 }
 
-/* After the first measurement: how much time halving gets, and for how many candidates that lasts. */
+/* After the first measurement: how much time halving gets, and for how many candidates that
+ * lasts. */
 static void share_budget(search *s) {
   const double confirming = s->budget_ms > 0 ? 2 * BLOCKS_WITHOUT_LOSS * s->run_ms / s->budget_ms : 0;
   const double left = share_of_confirming - confirming;
@@ -363,7 +375,7 @@ static wsgemm_status run_search(search *s) {
   return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int by_model(const void *a, const void *b) {
   const ws_candidate *x = a, *y = b;
@@ -384,7 +396,8 @@ static void set_result(search *s, ws_tuning_entry *e) {
   e->before_us = r->before_us, e->after_us = r->after_us;
 }
 
-/* What is in force for this product takes part whatever the model says of it, or a search could put something slower in its place. */
+/* What is in force for this product takes part whatever the model says of it, or a search could put
+ * something slower in its place. */
 static void put_second(search *s, ws_candidate *candidates) {
   const ws_tuning_entry *e = &s->arena->entry;
   const ws_tuned in_force = ws_tune_find(1 + s->arena->device, &e->kind, &e->shape);

@@ -1,4 +1,5 @@
-/* tuned.c - the table of tuned settings that comes with the library: lines as in a tuning file, made by tools/tuned_table.py. */
+/* tuned.c - the table of tuned settings that comes with the library: lines as in a tuning file,
+ * made by tools/tuned_table.py. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* tuning.h - what tuning may choose for a product, for which products it was found, and where it is kept.
+/* tuning.h - what tuning may choose for a product, for which products it was found, and where it is
+ * kept.
  *
  *   line.c     an entry as a line of text, and back
  *   file.c     the files that such lines are kept in
@@ -6,15 +7,17 @@
  *   lookup.c   the tables in force, and the look-up of a call
  *   search.c   the search, over an arena of a backend's (arena.c, cpu/arena.c, cuda/host/arena.c)
  *
- * No parameter here may change the bits of a product within its numerics class; ws_numerics names those that tuning keeps apart. */
+ * No parameter here may change the bits of a product within its numerics class; ws_numerics names
+ * those that tuning keeps apart. */
 #ifndef WS_TUNING_H
 #define WS_TUNING_H
 #include "core/problem.h"
 #include "core/text.h"
 
-/* ---- of which numerics (what is chosen: ws_tuning in core/tuned.h) --------------------------------------------------------- */
+/* ---- of which numerics (what is chosen: ws_tuning in core/tuned.h) --------------------------- */
 
-/* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class give the same bits. */
+/* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class
+ * give the same bits. */
 #define WS_NUMERICS_MAP(X)                                              \
   X(CHAIN, "chain") /* multiply-adds in one chain, on CPUs cut by kc */ \
   X(PARTS, "parts") /* k in parts, by their number (split.h) */         \
@@ -35,7 +38,7 @@ typedef enum ws_numerics {
 } ws_numerics;
 const char *ws_numerics_name(ws_numerics numerics);
 
-/* ---- for what -------------------------------------------------------------------------------------------------------------- */
+/* ---- for what -------------------------------------------------------------------------------- */
 
 enum { WS_DEVICE_NAME_BYTES = 80, WS_ARCH_BYTES = 40, WS_VERSION_BYTES = 24, WS_ROW_NAME_BYTES = 64 };
 
@@ -51,11 +54,12 @@ typedef struct ws_tuning_kind {
   wsgemm_type type, type_c;
   ws_numerics numerics;
   bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
-  /* GPU, kernels of tensor cores of cc 9.0: the store reads C or goes through more of an epilogue than a bias and ReLU, which other rows are
-   * good at. */
+  /* GPU, kernels of tensor cores of cc 9.0: the store reads C or goes through more of an epilogue
+   * than a bias and ReLU, which other rows are good at. */
   bool full_store;
-  /* GPU, not in the text: the columns of A or B are no whole lines of 128 bytes in memory, which other rows are good at. Of a line as its own
-   * shape has them without an ld; this is asked of neighbours alone. */
+  /* GPU, not in the text: the columns of A or B are no whole lines of 128 bytes in memory, which
+   * other rows are good at. Of a line as its own shape has them without an ld; this is asked of
+   * neighbours alone. */
   bool partial_lines;
   int workers; /* CPU: threads that the call may use; GPU: 0 */
 } ws_tuning_kind;
@@ -74,7 +78,7 @@ typedef struct ws_tuning_entry {
   double before_us, after_us;
 } ws_tuning_entry;
 
-/* ---- text: line.c --------------------------------------------------------------------------------------------------- */
+/* ---- text: line.c ---------------------------------------------------------------------------- */
 
 #define WS_TUNING_HEADER_OF_ALL "# wsgemm tuning "
 #define WS_TUNING_HEADER WS_TUNING_HEADER_OF_ALL "1\n"
@@ -82,7 +86,8 @@ enum { WS_TUNING_LINE_BYTES = 640 };
 
 /* What a line cannot hold of a device's name becomes '?'. */
 void ws_tuning_clean_name(char *name);
-/* "row=... policy=...", what differs from the model's; without a row's name, of the parameters alone. */
+/* "row=... policy=...", what differs from the model's; without a row's name, of the parameters
+ * alone. */
 void ws_tuning_describe(const char *row, const ws_tuning *tuning, ws_text *t);
 /* The entry's line with its checksum and '\n'. */
 void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t);
@@ -93,8 +98,8 @@ typedef struct ws_tuning_list {
   ws_tuning_entry *entry;
   int n, most;
   int n_bad; /* lines that were none */
-  /* Lines of other versions that have a right checksum, but cannot be read here, each with its '\n'. A writer leaves them in
-   * the file. */
+  /* Lines of other versions that have a right checksum, but cannot be read here, each with its
+   * '\n'. A writer leaves them in the file. */
   char *foreign;
   size_t n_foreign_bytes;
   int n_foreign;
@@ -106,19 +111,22 @@ void ws_tuning_list_free(ws_tuning_list *list);
 bool ws_tuning_list_put(ws_tuning_list *list, const ws_tuning_entry *e);
 /* Without a look at what is there. */
 bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e);
-/* Empty lines and those that begin with '#' are none, and not counted as bad. false: out of memory. */
+/* Empty lines and those that begin with '#' are none, and not counted as bad. false: out of
+ * memory. */
 bool ws_tuning_list_read(ws_tuning_list *list, const char *text, size_t length);
 /* The entries; not the foreign lines. */
 void ws_tuning_list_write(const ws_tuning_list *list, ws_text *t);
 
-/* ---- files: file.c -------------------------------------------------------------------------------------------------- */
+/* ---- files: file.c --------------------------------------------------------------------------- */
 
-/* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be read, or is no file of ours (EINVAL). */
+/* Adds a file's valid lines. A file that is not there has none. false, with errno: it cannot be
+ * read, or is no file of ours (EINVAL). */
 bool ws_tuning_file_read(const char *path, ws_tuning_list *list);
 enum { WS_TUNING_LOCK_S = 30 };
-/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that is not of this kind is left as it is, and so
- * are foreign lines, but by NULL. Writers take turns by PATH.lock; who is killed at any point leaves the old file or the new one. false, with
- * errno; ETIMEDOUT: another held the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
+/* Merges the entries into the file, or (NULL) empties it; makes its folder if need be. A file that
+ * is not of this kind is left as it is, and so are foreign lines, but by NULL. Writers take turns
+ * by PATH.lock; who is killed at any point leaves the old file or the new one. false, with errno;
+ * ETIMEDOUT: another held the lock for WS_TUNING_LOCK_S seconds (a writer takes some ms). */
 bool ws_tuning_file_merge(const char *path, const ws_tuning_list *entries);
 
 /* The name of the lock that writers of this file take. */
@@ -126,19 +134,22 @@ void ws_tuning_file_lock_name(const char *path, ws_text *t);
 /* Whether it is there and the system does not let us open it, such as another user's. */
 bool ws_tuning_file_lock_is_closed(const char *path);
 
-/* ---- the library's own table: tuned.c ------------------------------------------------------------------------------------- */
+/* ---- the library's own table: tuned.c -------------------------------------------------------- */
 
 void ws_tuned_write(ws_text *t);
-/* Adds the entries of a device's architecture and, of GPUs, size; the others are not even parsed. false: out of memory. */
+/* Adds the entries of a device's architecture and, of GPUs, size; the others are not even parsed.
+ * false: out of memory. */
 bool ws_tuned_read(const ws_tuning_device *device, ws_tuning_list *list);
 
-/* ---- tables in force: lookup.c ----------------------------------------------------------------------------------------------- */
+/* ---- tables in force: lookup.c --------------------------------------------------------------- */
 
-/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no table). Once, by library.c. */
+/* Reads the user's file (`setting`: what WSGEMM_TUNE says, NULL if nothing; "off": no file, no
+ * table). Once, by library.c. */
 void ws_tune_init(const char *setting);
 /* The user's file; "": none. */
 const char *ws_tune_path(void);
-/* Replaces what is in force of the user's file by what it holds now; keeps what was only found in this process. */
+/* Replaces what is in force of the user's file by what it holds now; keeps what was only found in
+ * this process. */
 void ws_tune_reload(void);
 /* Into force, for this process. false: out of memory. */
 bool ws_tune_put(const ws_tuning_entry *e);
@@ -156,17 +167,19 @@ bool ws_tune_device(int slot, ws_tuning_device *device);
 
 /* Whether there is any. */
 bool ws_tune_has_table(int slot);
-/* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked up. */
+/* Multiply-adds of a batch on the CPU below which a look-up would be felt: neither tuned nor looked
+ * up. */
 enum { WS_TUNE_LEAST_WORK = 64 * 64 * 64 };
 /* *line: the shape that what is found was found for; NULL: not wanted. */
 ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line);
 static inline ws_tuned ws_tune_find(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape) {
   return ws_tune_find_line(slot, kind, shape, NULL);
 }
-/* What the kind's partial_lines is for these lds: kernels that read copies do not see the lines of what was copied. */
+/* What the kind's partial_lines is for these lds: kernels that read copies do not see the lines of
+ * what was copied. */
 bool ws_tuning_has_partial_lines(const ws_tuning_kind *kind, int64_t lda, int64_t ldb);
 
-/* ---- search: search.c ------------------------------------------------------------------------------------------------------ */
+/* ---- search: search.c ------------------------------------------------------------------------ */
 
 typedef struct ws_candidate {
   ws_tuning tuning;
@@ -182,10 +195,11 @@ typedef struct ws_arena_class ws_arena_class;
 struct ws_arena_class {
   /* Makes operands, puts them into the problem, and describes device and kind in *e. */
   wsgemm_status (*open)(ws_arena *arena);
-  /* All candidates, *n of them, at most WS_MOST_CANDIDATES; first the built-in choice, with all of its parameters. None: there is nothing to
-   * choose. */
+  /* All candidates, *n of them, at most WS_MOST_CANDIDATES; first the built-in choice, with all of
+   * its parameters. None: there is nothing to choose. */
   wsgemm_status (*candidates)(ws_arena *arena, ws_candidate *candidates, int *n);
-  /* Readies what the first run would otherwise be the slower for; fills C with what it begins with. */
+  /* Readies what the first run would otherwise be the slower for; fills C with what it begins
+   * with. */
   wsgemm_status (*prepare)(ws_arena *arena, const ws_tuning *tuning);
   /* One run with caches cleared, and its time. */
   wsgemm_status (*run)(ws_arena *arena, const ws_tuning *tuning, double *us);
@@ -218,8 +232,9 @@ extern const ws_arena_class ws_cpu_arena;
 ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p);
 void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
 
-/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in choice's, if nothing better was
- * confirmed). is_settled: the search was not stopped, and its budget lasted for what had to be confirmed. */
+/* The search alone; nothing is put into force or written. e: the winner's entry (the built-in
+ * choice's, if nothing better was confirmed). is_settled: the search was not stopped, and its
+ * budget lasted for what had to be confirmed. */
 wsgemm_status ws_search(ws_arena *arena, const wsgemm_autotune_options *options, wsgemm_autotune_result *result,
                         ws_tuning_entry *e, bool *is_settled);
 

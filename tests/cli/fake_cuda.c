@@ -1,10 +1,12 @@
-/* A libcuda.so.1 that plays a machine with GPUs that compute nothing. WSGEMM_TEST_FAKE_CUDA says in what way:
+/* A libcuda.so.1 that plays a machine with GPUs that compute nothing. WSGEMM_TEST_FAKE_CUDA says in
+ * what way:
  *
  *   old         it has no cuLibraryLoadData     no device, zero devices   what they say
  *   no memory   cuMemAlloc fails                broken                    cuInit fails
  *   no code     cuLibraryLoadData knows no image    hopper                what only plans products finds nothing amiss
  *
- * "Device memory" is one block of host memory. What is not written here does nothing and succeeds. */
+ * "Device memory" is one block of host memory. What is not written here does nothing and
+ * succeeds. */
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdlib.h>

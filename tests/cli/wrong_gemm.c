@@ -1,5 +1,5 @@
-/* A library to be preloaded: its wsgemm_gemm calls the real one and then spoils the last element of C a little, as a broken
- * kernel would. Whoever claims to check products must notice. */
+/* A library to be preloaded: its wsgemm_gemm calls the real one and then spoils the last element of
+ * C a little, as a broken kernel would. Whoever claims to check products must notice. */
 #define _GNU_SOURCE
 #include "wsgemm.h"
 

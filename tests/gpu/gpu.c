@@ -31,7 +31,8 @@ void *gpu_alloc(size_t bytes) {
 void *gpu_copy(const void *host, size_t bytes) {
   void *device = gpu_alloc(bytes);
   GPU(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
-  GPU(cudaDeviceSynchronize()); /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
+  /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
+  GPU(cudaDeviceSynchronize());
   return device;
 }
 
@@ -61,7 +62,8 @@ static void to_mirror(int i, const struct arena *arena) {
   GPU(cudaMemcpyAsync(mirror[i], arena->low, arena->bytes, cudaMemcpyHostToDevice, 0));
 }
 
-/* What stands there of the arena that the pointer points into: an empty matrix may lie right behind the last byte. */
+/* What stands there of the arena that the pointer points into: an empty matrix may lie right behind
+ * the last byte. */
 static void *in_mirror(const struct arena *arenas, int n_arenas, const void *pointer) {
   const unsigned char *const byte = pointer;
   int i = 0;

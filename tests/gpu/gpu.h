@@ -1,21 +1,25 @@
-/* gpu.h - what the suites of the GPU backend need of the CUDA runtime: device memory, mirrors of the arenas, streams, graphs. */
+/* gpu.h - what the suites of the GPU backend need of the CUDA runtime: device memory, mirrors of
+ * the arenas, streams, graphs. */
 #ifndef WSGEMM_TESTS_GPU_H
 #define WSGEMM_TESTS_GPU_H
 #include <cuda_runtime_api.h>
 
 #include "support/rows.h"
 
-/* Ends the process with 77 (skipped) if there is no GPU. Makes run_case work on device memory and rows_open open GPU rows. */
+/* Ends the process with 77 (skipped) if there is no GPU. Makes run_case work on device memory and
+ * rows_open open GPU rows. */
 void gpu_open(void);
 
 /* CUDA call that must succeed. */
 #define GPU(call) gpu_check((call), __FILE__, __LINE__, #call)
 void gpu_check(cudaError_t result, const char *file, int line, const char *call);
 
-/* run_case's caller, and that of cases with an epilogue: whole arenas, guards and all, go to the device and come back. */
+/* run_case's caller, and that of cases with an epilogue: whole arenas, guards and all, go to the
+ * device and come back. */
 gemm_caller call_on_device;
 arenas_caller call_arenas_on_device;
-/* The same for another product, who works on the default stream or waits; d's pointers are of the device. */
+/* The same for another product, who works on the default stream or waits; d's pointers are of the
+ * device. */
 typedef wsgemm_status device_gemm(wsgemm_handle *handle, const wsgemm_gemm_desc *d);
 wsgemm_status call_mirrored(const struct arena *arenas, int n_arenas, wsgemm_handle *handle, const wsgemm_gemm_desc *d,
                             device_gemm *gemm);

@@ -1,11 +1,13 @@
-/* gpu_grid_barrier.cu - cuda/grid_barrier.* on a GPU: what one block wrote before a barrier is what all others read after it (a litmus
- * test through lines that the reader's L1 holds), no block runs ahead, the state serves launch after launch, and the host's check
- * refuses what would hang.
+/* gpu_grid_barrier.cu - cuda/grid_barrier.* on a GPU: what one block wrote before a barrier is what
+ * all others read after it (a litmus test through lines that the reader's L1 holds), no block runs
+ * ahead, the state serves launch after launch, and the host's check refuses what would hang.
  *
- *   nvcc -std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a -I . -I src tests/gpu/gpu_grid_barrier.cu -o gpu_grid_barrier
+ *   nvcc -std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a -I . -I src
+ *   tests/gpu/gpu_grid_barrier.cu -o gpu_grid_barrier
  *
- * One line for each case; exit 0 if all passed, 1 if not (also when a barrier hangs), 77 without a GPU. WSGEMM_TEST_SCALE=s in the
- * environment runs one part in s of the rounds. Needs a GPU that nobody else is using: a barrier waits for blocks to be placed. */
+ * One line for each case; exit 0 if all passed, 1 if not (also when a barrier hangs), 77 without a
+ * GPU. WSGEMM_TEST_SCALE=s in the environment runs one part in s of the rounds. Needs a GPU that
+ * nobody else is using: a barrier waits for blocks to be placed. */
 #include <algorithm>
 #include <climits>
 #include <csignal>
@@ -82,7 +84,7 @@ template <class Kernel> int64_t resident_blocks(const device &gpu, Kernel kernel
 /* Whether no arrival is left over in the state: then the next launch finds it as it must be. */
 bool is_at_rest(const ws_grid_barrier *state) { return (host_copy(state, 1)[0].word & ~WS_GRID_BARRIER_SENSE) == 0; }
 
-/* ---- 1. Litmus: message passing between blocks of different SMs ------------------------------------------------------------ */
+/* ---- 1. Litmus: message passing between blocks of different SMs ------------------------------ */
 
 enum { count_stale, count_foreign, count_bad_rounds, count_oldest, n_counts };
 
@@ -116,15 +118,17 @@ __global__ void litmus_fill(const __grid_constant__ litmus_args args) {
       *place(args, ring_idx, blockIdx.x, word) = message(0, blockIdx.x, word);
 }
 
-/* A round: every block writes its message, all meet, every block reads the messages of all others; each thread reads words that other
- * threads wrote. What makes an old value visible if the barrier under test (ORDER) orders too little:
+/* A round: every block writes its message, all meet, every block reads the messages of all others;
+ * each thread reads words that other threads wrote. What makes an old value visible if the barrier
+ * under test (ORDER) orders too little:
  *
  *     write r | barrier under test | read r, vote | separator | write r + 1 | barrier under test | read r + 1, vote | ..
  *                                    the reader's L1 holds the line from here to here ------------^ and hits it, unless emptied
  *
- * The separator keeps a writer from overwriting what is still being read. It is relaxed in both runs, because an acquire in it would
- * empty the reader's L1 for the barrier under test. No order is needed there: the vote needs the loaded values, so the loads are over.
- * Without SEPARATED there are two buffers in turn and only the barrier under test, as a program would use it. */
+ * The separator keeps a writer from overwriting what is still being read. It is relaxed in both
+ * runs, because an acquire in it would empty the reader's L1 for the barrier under test. No order
+ * is needed there: the vote needs the loaded values, so the loads are over. Without SEPARATED there
+ * are two buffers in turn and only the barrier under test, as a program would use it. */
 template <barrier_order ORDER, bool SEPARATED> __global__ void litmus(const __grid_constant__ litmus_args args) {
   const uint32_t me = blockIdx.x, n_blocks = gridDim.x;
   const uint32_t n_reads = (n_blocks - 1) * args.n_words;
@@ -173,16 +177,17 @@ struct litmus_case {
   uint32_t n_words, stride, ring;
   bool by_ca;
   bool is_separated;
-  bool is_held;   /* the reader's L1 holds the lines */
-  bool must_show; /* relaxed order must let old values through, or the test is blind; else they are only reported */
+  bool is_held; /* the reader's L1 holds the lines */
+  /* relaxed order must let old values through, or the test is blind; else they are only reported */
+  bool must_show;
   uint32_t n_rounds;
 };
 
 constexpr uint32_t line = 32;                     /* words in a line of 128 bytes */
 constexpr uint32_t max_rounds_of_launch = 250000; /* about a second */
 
-/* In the fifth the reader's own store goes to the line that it holds; in the sixth the L1 has long replaced the line, so that only a
- * late store could show. */
+/* In the fifth the reader's own store goes to the line that it holds; in the sixth the L1 has long
+ * replaced the line, so that only a late store could show. */
 const litmus_case litmus_cases[] = {
     {"pair, 1 word, held in L1", blocks::pair, 32, 1, line, 1, false, true, true, true, 1000000},
     {"pair, 1 word, held in L1, ld.ca", blocks::pair, 32, 1, line, 1, true, true, true, true, 250000},
@@ -266,7 +271,7 @@ void test_litmus(const device &gpu) {
   }
 }
 
-/* ---- 2. Counting: nobody runs ahead, nobody is left behind ----------------------------------------------------------------- */
+/* ---- 2. Counting: nobody runs ahead, nobody is left behind ----------------------------------- */
 
 struct count_args {
   ws_grid_barrier *barrier;
@@ -276,10 +281,11 @@ struct count_args {
   uint32_t n_rounds;
 };
 
-/* In each round one thread of every block, another each time, comes late and counts itself; after the barrier all threads see
- * n_blocks * round, through an L1 that holds the count of the round before. A block that did not wait for its own threads, or a barrier
- * that did not wait for a block, counts too few; one that let a block run ahead counts too many. An odd number of barriers, so that
- * launches begin with either sense. */
+/* In each round one thread of every block, another each time, comes late and counts itself; after
+ * the barrier all threads see n_blocks * round, through an L1 that holds the count of the round
+ * before. A block that did not wait for its own threads, or a barrier that did not wait for a
+ * block, counts too few; one that let a block run ahead counts too many. An odd number of barriers,
+ * so that launches begin with either sense. */
 __global__ void count_arrivals(const __grid_constant__ count_args args) {
   const uint32_t n_blocks = gridDim.x;
   const bool has_stamps = args.stamps != nullptr && blockIdx.x == 0 && threadIdx.x == 0;
@@ -317,7 +323,8 @@ struct counting {
     count_arrivals<<<n_blocks, n_threads, 0, stream>>>(args);
     must(cudaGetLastError(), "launch of count_arrivals");
   }
-  /* Waits; whether the last launch counted right in all rounds, and all launches saw right counts. */
+  /* Waits; whether the last launch counted right in all rounds, and all launches saw right
+   * counts. */
   bool is_right(uint32_t n_blocks) {
     must(cudaDeviceSynchronize(), "count_arrivals");
     return host_copy(args.n_wrong, 1)[0] == 0 && host_copy(args.n_arrived, 1)[0] == n_blocks * args.n_rounds &&
@@ -349,7 +356,7 @@ void test_counting(const device &gpu) {
   }
 }
 
-/* ---- 3. One state for many launches; two states at once -------------------------------------------------------------------- */
+/* ---- 3. One state for many launches; two states at once -------------------------------------- */
 
 void test_reuse(const device &gpu) {
   counting count;
@@ -382,7 +389,7 @@ void test_reuse(const device &gpu) {
   for (cudaStream_t stream : streams) must(cudaStreamDestroy(stream), "stream");
 }
 
-/* ---- 4. The host's check, against the occupancy calculator and against what a cooperative launch refuses ------------------- */
+/* ---- 4. The host's check, against the occupancy calculator and against what a cooperative launch refuses  */
 
 void test_fits(const device &gpu) {
   for (const int n_threads : {32, 128, 256, 512, 1024}) {
@@ -413,7 +420,7 @@ void test_fits(const device &gpu) {
          "fits: nothing, negative numbers and what a word cannot count are refused");
 }
 
-/* ---- 5. Time --------------------------------------------------------------------------------------------------------------- */
+/* ---- 5. Time --------------------------------------------------------------------------------- */
 
 __global__ void only_barriers(ws_grid_barrier *barrier, uint32_t n_rounds) {
   for (uint32_t round = 0; round < n_rounds; round++) ws::grid_sync(barrier, gridDim.x);
@@ -440,7 +447,8 @@ void test_time(const device &gpu) {
   for (const uint32_t n_blocks : {2u, n_sms, n_resident}) {
     for (const int n_threads : {32, 256, 1024}) {
       std::vector<double> us;
-      for (int i = 0; i < 11; i++) { /* the difference leaves out the launch; the first is a warm-up */
+      /* the difference leaves out the launch; the first is a warm-up */
+      for (int i = 0; i < 11; i++) {
         const float few = milliseconds(barrier, n_blocks, n_threads, 1000, begin, end);
         const float many = milliseconds(barrier, n_blocks, n_threads, 11000, begin, end);
         if (i > 0) us.push_back(double(many - few) * 1e3 / 10000);

@@ -1,4 +1,5 @@
-/* gpu_record_bits.c - prints the bits of calls on a GPU, drawn at random: gpu_record_bits SEED COUNT [LARGEST]. See call_bits.h. */
+/* gpu_record_bits.c - prints the bits of calls on a GPU, drawn at random: gpu_record_bits SEED
+ * COUNT [LARGEST]. See call_bits.h. */
 #include "gpu.h"
 #include "support/call_bits.h"
 

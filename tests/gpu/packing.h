@@ -1,9 +1,11 @@
-/* packing.h - numbers that need marks, and operands in their packed form, for the suites of these (compute capability 9.0). */
+/* packing.h - numbers that need marks, and operands in their packed form, for the suites of these
+ * (compute capability 9.0). */
 #ifndef WSGEMM_TESTS_PACKING_H
 #define WSGEMM_TESTS_PACKING_H
 #include "slices.h"
 
-/* What of its numbers two slices will not do for: FOR_THREE slices, FOR_ALL: of some also multiply-adds. */
+/* What of its numbers two slices will not do for: FOR_THREE slices, FOR_ALL: of some also
+ * multiply-adds. */
 enum marks { NO_MARKS, FOR_THREE, FOR_ALL };
 
 /* Of (-1, 1), but for so many; in host memory, for free(). */

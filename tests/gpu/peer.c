@@ -1,4 +1,5 @@
-/* peer.c - see peer.h. cuBLAS's types are ints and pointers here, the values those of its manual. */
+/* peer.c - see peer.h. cuBLAS's types are ints and pointers here, the values those of its
+ * manual. */
 #include "peer.h"
 
 #include <dlfcn.h>
@@ -38,7 +39,8 @@ static int op_of(wsgemm_op op) { return op == WSGEMM_NO_TRANS ? OP_N : op == WSG
 wsgemm_status peer_gemm(wsgemm_handle *unused, const wsgemm_gemm_desc *d) {
   (void)unused;
   const bool transposed = d->layout == WSGEMM_ROW_MAJOR;
-  _Alignas(16) wsgemm_scalar alpha = d->alpha, beta = d->beta; /* its complex doubles are aligned to 16 bytes, and read so */
+  /* its complex doubles are aligned to 16 bytes, and read so */
+  _Alignas(16) wsgemm_scalar alpha = d->alpha, beta = d->beta;
   const int result = transposed ? gemm[d->type_c](handle, op_of(d->transb), op_of(d->transa), d->n, d->m, d->k, &alpha, d->b,
                                                   d->ldb, d->a, d->lda, &beta, d->c, d->ldc)
                                 : gemm[d->type_c](handle, op_of(d->transa), op_of(d->transb), d->m, d->n, d->k, &alpha, d->a,

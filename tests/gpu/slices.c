@@ -15,7 +15,7 @@ bool heads(void) { return drawn(0, 1) == 1; }
 
 int n_parts(wsgemm_type type) { return type_is_complex(type) ? 2 : 1; }
 
-/* ---- Rows of slices, and what explain says of them --------------------------------------------------------------------------------- */
+/* ---- Rows of slices, and what explain says of them ------------------------------------------- */
 
 wsgemm_math math_of(const char *name) { return row_is_of(name, OF_ONE_PRODUCT) ? WSGEMM_MATH_TF32 : WSGEMM_MATH_DEFAULT; }
 
@@ -102,7 +102,7 @@ void gpu_open_for_slices(wsgemm_type type) {
   exit(CHECK_EXIT_SKIPPED);
 }
 
-/* ---- Sizes, scalars, operands ------------------------------------------------------------------------------------------------------- */
+/* ---- Sizes, scalars, operands ---------------------------------------------------------------- */
 
 int64_t drawn_side(int64_t most) {
   const int64_t edge = 64 * drawn(1, 4) + drawn(-1, 1);
@@ -163,7 +163,7 @@ void store_and_call(struct stage *stage, wsgemm_handle *h, wsgemm_gemm_desc *d, 
   case_guards_intact(stage, d, who);
 }
 
-/* ---- The bound ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- The bound ------------------------------------------------------------------------------- */
 
 double gamma_of(int64_t k) {
   const double u = FLT_EPSILON / 2;

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* n numbers with parts of (-1, 1), of which a few are so large that they mark their rows and columns, for three slices or as unfit; or
- * (ALL_NEED_3) so many so small that they mark every one, for three slices. */
+/* n numbers with parts of (-1, 1), of which a few are so large that they mark their rows and
+ * columns, for three slices or as unfit; or (ALL_NEED_3) so many so small that they mark every one,
+ * for three slices. */
 static float *new_numbers(wsgemm_type type, int64_t n, int n_marks) {
   const int64_t n_floats = n * n_parts(type);
   float *x = malloc((size_t)n_floats * sizeof *x);
@@ -31,7 +32,7 @@ struct twice twice_new(wsgemm_type type, int64_t n, int n_marks) {
 }
 void twice_free(struct twice *x) { gpu_free(x->memory[0]), gpu_free(x->memory[1]); }
 
-/* ---- Settings, runs, pieces --------------------------------------------------------------------------------------------------------------- */
+/* ---- Settings, runs, pieces ------------------------------------------------------------------ */
 
 enum { N_QUANTA = 3, GUARD = 4096 };
 
@@ -55,7 +56,8 @@ static void without_memory(wsgemm_handle *h, const wsgemm_gemm_desc *d, size_t c
 void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, size_t few, wsgemm_op transa, wsgemm_op transb) {
   const size_t c_bytes = (size_t)(m * n) * type_bytes(type);
   struct twice a = twice_new(type, m * k, n_marks), b = twice_new(type, k * n, 2), c = twice_new(type, m * n, 0);
-  unsigned char *memory = gpu_alloc(few + 2 * GUARD); /* of few = 0 bytes: only guards, which without_memory leaves alone, too */
+  /* of few = 0 bytes: only guards, which without_memory leaves alone, too */
+  unsigned char *memory = gpu_alloc(few + 2 * GUARD);
   GPU(cudaMemset(memory, 0x5a, few + 2 * GUARD));
   const unsigned long long guards = gpu_digest(memory, GUARD) + gpu_digest(memory + GUARD + few, GUARD);
   unsigned long long first = 0;
@@ -93,7 +95,7 @@ void bits_of(wsgemm_type type, int64_t m, int64_t n, int64_t k, int n_marks, siz
   gpu_free(memory);
 }
 
-/* ---- Graphs ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 enum { GRAPH_M = 200, GRAPH_K = 300, GRAPH_N = 260, GRAPH_LAST = 150, N_REPLAYS = 20, N_INPUTS = 4 };
 static const int64_t n_in[3] = {GRAPH_M * GRAPH_K, GRAPH_K *GRAPH_N, GRAPH_N *GRAPH_LAST};
@@ -177,7 +179,8 @@ static void captured_on(wsgemm_type type, const char *row, int n_handles, float 
     for (int i = 0; i < 3; i++)
       GPU(cudaMemcpyAsync(x.in[i], inputs[replay % N_INPUTS][i], x.in_bytes[i], cudaMemcpyHostToDevice, x.stream));
     for (int turn = 0; turn < 2; turn++) {
-      const bool by_graph = turn != replay % 2; /* either may find what the other left in the workspace */
+      /* either may find what the other left in the workspace */
+      const bool by_graph = turn != replay % 2;
       poison_chain(&x);
       if (by_graph)
         GPU(cudaGraphLaunch(exec, x.stream));
@@ -196,7 +199,8 @@ static void captured_on(wsgemm_type type, const char *row, int n_handles, float 
   chain_free(&x);
 }
 
-/* Inputs with no marks, with some, and with NaN and Inf: what is marked is known only when the graph runs. */
+/* Inputs with no marks, with some, and with NaN and Inf: what is marked is known only when the
+ * graph runs. */
 void captured_of(wsgemm_type type) {
   float *inputs[N_INPUTS][3];
   for (int set = 0; set < N_INPUTS; set++)
@@ -210,7 +214,7 @@ void captured_of(wsgemm_type type) {
     for (int i = 0; i < 3; i++) free(inputs[set][i]);
 }
 
-/* ---- Batches ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 enum {
   COUNT = 7,
@@ -224,7 +228,8 @@ struct series {
   int64_t stride; /* elements */
 };
 
-/* `lines` of ld elements each: apart as drawn, one upon the other (if shared), or backwards. Parts of complex numbers begin anywhere. */
+/* `lines` of ld elements each: apart as drawn, one upon the other (if shared), or backwards. Parts
+ * of complex numbers begin anywhere. */
 static struct series series_new(wsgemm_type type, int64_t ld, int64_t lines, bool may_share, int n_marks) {
   const int64_t apart = ld * lines + drawn(0, 5), kind = drawn(may_share ? 0 : 1, 3), shift = drawn(0, 3);
   const int64_t n_odd = type_is_complex(type) ? drawn(0, 1) : 0; /* floats */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Numbers of all kinds: one part of A and of B, or of B and of A --------------------------------------------------------------------- */
+/* ---- Numbers of all kinds: one part of A and of B, or of B and of A -------------------------- */
 
 static double positive(void) { return fabs(unit()); }
 static double lognormal(void) { return exp(2 * sqrt(-2 * log(positive())) * cos(3.14159265358979324 * unit())); }
@@ -117,7 +117,8 @@ static const struct distribution {
                          {"near the largest", fill_near_largest, true}, {"hilbert", fill_hilbert, false},
                          {"zero lines", fill_zero_lines, false}};
 
-/* Of one line in three: one part is far less than the other, unless that is 0; both have the same scale. */
+/* Of one line in three: one part is far less than the other, unless that is 0; both have the same
+ * scale. */
 static void set_parts_apart(const struct stage *stage, bool is_b) {
   for (int64_t line = 0; line < lines_of(stage, is_b, 0).n; line++) {
     if (drawn(0, 2) != 0) continue;
@@ -144,7 +145,8 @@ static struct stage stage_filled(wsgemm_type type, const struct distribution *ho
   return stage;
 }
 
-/* As large as the reference's time allows: a complex product takes it twice as long, and its tiles are half as high. */
+/* As large as the reference's time allows: a complex product takes it twice as long, and its tiles
+ * are half as high. */
 struct extents {
   int64_t m, n, k;
 };
@@ -182,11 +184,13 @@ void distributions_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* ---- Marked rows and columns ---------------------------------------------------------------------------------------------------------- */
+/* ---- Marked rows and columns ----------------------------------------------------------------- */
 
 enum { FALLBACK_M = 100, FALLBACK_N = 90 };
-static int64_t fallback_k(void) { return type_is_complex(rows.type) ? 160 : 256; } /* as long as the reference's time allows */
-typedef wsgemm_cfloat fallback_c[FALLBACK_M * FALLBACK_N];                         /* of floats im is 0 */
+/* as long as the reference's time allows */
+static int64_t fallback_k(void) { return type_is_complex(rows.type) ? 160 : 256; }
+/* of floats im is 0 */
+typedef wsgemm_cfloat fallback_c[FALLBACK_M * FALLBACK_N];
 
 static void compute(struct stage *stage, wsgemm_handle *h, wsgemm_gemm_desc *d, const struct layout_of_case *where,
                     const char *who, fallback_c c) {
@@ -222,7 +226,8 @@ static double as_slices(double x, double most) {
   return ldexp(first + ldexp(second, -11), -e);
 }
 
-/* How many elements of C would be out of the bound if a line were its slices, and all else exact. */
+/* How many elements of C would be out of the bound if a line were its slices, and all else
+ * exact. */
 static int n_out_of_bound(const struct stage *stage, bool is_b, int64_t line) {
   const struct lines re = lines_of(stage, is_b, 0), im = lines_of(stage, is_b, 1), other_re = lines_of(stage, !is_b, 0),
                      other_im = lines_of(stage, !is_b, 1);
@@ -322,7 +327,7 @@ void marked_is_needed_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* ---- NaN, Inf, zeros -------------------------------------------------------------------------------------------------------------------- */
+/* ---- NaN, Inf, zeros ------------------------------------------------------------------------- */
 
 enum special { SOW_NAN, SOW_PLUS_INF, SOW_MINUS_INF, SOW_BOTH_INF, SOW_ZEROS, N_SPECIALS };
 
@@ -418,7 +423,7 @@ void classes_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* ---- Numerics classes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Numerics classes ------------------------------------------------------------------------ */
 
 /* A and B may lose a part of 2^-11 each. */
 static void within_bound_of_tf32(enum fill fill) {
@@ -438,7 +443,8 @@ static void within_bound_of_tf32(enum fill fill) {
   }
 }
 
-/* A forced row is used in its own class and no other, by the handle or the descriptor, and from k = 128 on. */
+/* A forced row is used in its own class and no other, by the handle or the descriptor, and from k =
+ * 128 on. */
 static void classes_of_rows(void) {
   static const wsgemm_math maths[] = {WSGEMM_MATH_INHERIT, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_TF32};
   for (int i = 0; i < rows.n_rows; i++)

@@ -1,6 +1,7 @@
-/* test_gpu_calls.c - how calls on device memory behave: who works where, streams and threads, graphs, managed and pinned memory, bad
- * pointers, the noisy neighbour. Whether C is right element by element is test_gpu_gemm.c's business; here a digest on the default
- * stream is the reference. */
+/* test_gpu_calls.c - how calls on device memory behave: who works where, streams and threads,
+ * graphs, managed and pinned memory, bad pointers, the noisy neighbour. Whether C is right element
+ * by element is test_gpu_gemm.c's business; here a digest on the default stream is the
+ * reference. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,8 @@ static void explains(void) {
   CHECK(explained_is(NULL, &d, "backend", "cpu"), "host memory is not explained as cpu");
 }
 
-/* Host and device memory mixed, in every position: refused, with nothing launched and C untouched. */
+/* Host and device memory mixed, in every position: refused, with nothing launched and C
+ * untouched. */
 static void mixed_pointers(void) {
   static float host[N * N];
   float *device = gpu_alloc(BYTES);
@@ -140,7 +142,8 @@ static void *call_many(void *argument) {
   return NULL;
 }
 
-/* Many threads at once; half of them on the default handle and stream, half on streams of their own. */
+/* Many threads at once; half of them on the default handle and stream, half on streams of their
+ * own. */
 static void threads(void) {
   struct caller callers[N_STREAMS];
   cudaStream_t stream[N_STREAMS];

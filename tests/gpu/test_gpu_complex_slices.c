@@ -1,6 +1,8 @@
-/* test_gpu_complex_slices.c - complex FP32 products by slices of FP16 (compute capability 9.0), which are for the tensor cores products of real
- * numbers, 2 m x n x 2 k: within the bound whatever the parts of A and B are, by all ops, layouts and scalars; exact on whole numbers; the rows
- * and columns that slices cannot stand for; NaN and Inf in either part; the same bits by all ways; which numerics class uses which rows. */
+/* test_gpu_complex_slices.c - complex FP32 products by slices of FP16 (compute capability 9.0),
+ * which are for the tensor cores products of real numbers, 2 m x n x 2 k: within the bound whatever
+ * the parts of A and B are, by all ops, layouts and scalars; exact on whole numbers; the rows and
+ * columns that slices cannot stand for; NaN and Inf in either part; the same bits by all ways;
+ * which numerics class uses which rows. */
 #include "slices.h"
 
 #include <math.h>
@@ -31,7 +33,7 @@ static void tf32(void) {
   tf32_of(WSGEMM_C32);
 }
 
-/* ---- Whole numbers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Whole numbers --------------------------------------------------------------------------- */
 
 static wsgemm_scalar drawn_whole(void) { return scalar_make(WSGEMM_C32, (double)drawn(-2, 3), (double)drawn(-2, 2)); }
 
@@ -62,12 +64,12 @@ static void exact(void) {
   rows_close(&rows);
 }
 
-/* ---- Marked rows and columns ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Marked rows and columns ----------------------------------------------------------------- */
 
 static double common(void) { return number(0); }
 
-/* Some lines of A or B with one or two elements of which one part, or both, are 2^-40 times the size of the others. Returns how many
- * lines. */
+/* Some lines of A or B with one or two elements of which one part, or both, are 2^-40 times the
+ * size of the others. Returns how many lines. */
 static int mark_some(const struct stage *stage, bool is_b) {
   const int64_t n = lines_of(stage, is_b, 0).n;
   int n_fallback = 0;
@@ -82,7 +84,8 @@ static int mark_some(const struct stage *stage, bool is_b) {
   return n_fallback;
 }
 
-/* Each row and each column counts once, whatever is in it, wherever it is, and however the operands stand. */
+/* Each row and each column counts once, whatever is in it, wherever it is, and however the operands
+ * stand. */
 static void counted_once(void) {
   enum { K = 140 };
   open_sliced(WSGEMM_C32, OF_ANY_PRODUCTS);
@@ -117,7 +120,7 @@ static void marked_is_needed(void) {
   counted_once();
 }
 
-/* ---- Bits ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Bits ------------------------------------------------------------------------------------ */
 
 /* Where element (i, j) of op(X) stands. */
 static int64_t place_of(wsgemm_layout layout, wsgemm_op op, int64_t ld, int64_t i, int64_t j) {
@@ -125,7 +128,8 @@ static int64_t place_of(wsgemm_layout layout, wsgemm_op op, int64_t ld, int64_t 
   return (layout == WSGEMM_COL_MAJOR) != is_transposed ? i + j * ld : j + i * ld;
 }
 
-/* An element depends on its row and its column: blocks of C by themselves have the bits of the whole. */
+/* An element depends on its row and its column: blocks of C by themselves have the bits of the
+ * whole. */
 static void blocks_on(wsgemm_handle *h, const char *row) {
   enum { M = 170, N = 210, K = 150, LD = 220, N_C = LD * LD };
   struct twice a = twice_new(WSGEMM_C32, LD * LD, 3), b = twice_new(WSGEMM_C32, LD * LD, 3), c = twice_new(WSGEMM_C32, N_C, 0);
@@ -183,7 +187,7 @@ static void bits(void) {
   rows_close(&rows);
 }
 
-/* ---- Which rows are used ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Which rows are used --------------------------------------------------------------------- */
 
 static void unforced(void) {
   const wsgemm_gemm_desc large = to_explain(WSGEMM_C32, 2048, 2048, 2048);

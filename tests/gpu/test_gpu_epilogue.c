@@ -1,13 +1,14 @@
-/* test_gpu_epilogue.c - the epilogue of wsgemm_gemm in device memory: the cases of epilogue_case.h, and what is of GPUs alone: every kernel
- * row, the edges of tiles, sums in parts, memory for a residual that is C itself, graphs. The plain product that each case is compared with
- * is made by the same device and row. */
+/* test_gpu_epilogue.c - the epilogue of wsgemm_gemm in device memory: the cases of epilogue_case.h,
+ * and what is of GPUs alone: every kernel row, the edges of tiles, sums in parts, memory for a
+ * residual that is C itself, graphs. The plain product that each case is compared with is made by
+ * the same device and row. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
 #include "support/epilogue_case.h"
 
-/* ---- rows and edges ------------------------------------------------------------------------------------------------------------- */
+/* ---- rows and edges -------------------------------------------------------------------------- */
 
 static int64_t no_more(int64_t n, int64_t most) { return n < most ? n : most; }
 
@@ -50,7 +51,8 @@ static void long_sums(void) {
   epilogue_stage_free(&stage);
 }
 
-/* Every m x every n about the extents of tiles and pieces of them, with a bias, now for rows, now for columns, and a residual. */
+/* Every m x every n about the extents of tiles and pieces of them, with a bias, now for rows, now
+ * for columns, and a residual. */
 static void edges(void) {
   static const int64_t ranges[][2] = {{1, 17}, {63, 65}, {127, 129}, {191, 193}, {255, 257}};
   enum { N_RANGES = sizeof ranges / sizeof ranges[0], MOST = 257, MOST_K = 100 };
@@ -72,7 +74,7 @@ static void edges(void) {
   epilogue_stage_free(&stage);
 }
 
-/* ---- bits ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 /* Turn by turn every policy, with and without a quantum. */
 static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_random *rng) {
@@ -85,7 +87,7 @@ static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_rando
 /* More tiles than find a place at once, so that some are stolen. */
 static void bits(void) { epilogue_same_bits(2100, 1100, 60, settings_of_turn); }
 
-/* ---- memory and streams --------------------------------------------------------------------------------------------------------- */
+/* ---- memory and streams ---------------------------------------------------------------------- */
 
 /* The call with a workspace of the size that was asked for, and nothing of the library's own. */
 static wsgemm_status gemm_in_workspace(wsgemm_handle *handle, const wsgemm_gemm_desc *d) {
@@ -115,7 +117,8 @@ static struct epilogue_case residual_is_c(struct epilogue_stage *stage, int turn
   return x;
 }
 
-/* Of F32 and F64: a workspace that is too short for a copy of C is refused before anything is written; as large as was asked for it does. */
+/* Of F32 and F64: a workspace that is too short for a copy of C is refused before anything is
+ * written; as large as was asked for it does. */
 static void residual_in_c_without_memory(void) {
   enum { MOST = 130, MOST_K = 4000, SHORT_BYTES = 256, N_TURNS = 12 };
   struct epilogue_stage stage = epilogue_stage_new(MOST, MOST_K, 173);
@@ -139,7 +142,8 @@ static void residual_in_c_without_memory(void) {
   epilogue_stage_free(&stage);
 }
 
-/* A part of the epilogue in host memory beside matrices in device memory, and the other way round: refused, nothing is written. */
+/* A part of the epilogue in host memory beside matrices in device memory, and the other way round:
+ * refused, nothing is written. */
 static void mixed_pointers(void) {
   enum { N = 32, BYTES = N * N * sizeof(float) };
   float host[N * N] = {0};
@@ -184,7 +188,8 @@ static wsgemm_status call_captured(const struct arena *arenas, int n_arenas, wsg
   return call_mirrored(arenas, n_arenas, handle, d, gemm_captured);
 }
 
-/* In a graph, on a stream that waits for no other: with all parts, the residual another matrix than C. */
+/* In a graph, on a stream that waits for no other: with all parts, the residual another matrix than
+ * C. */
 static void captured(void) {
   enum { MOST = 300, MOST_K = 100 };
   struct epilogue_stage stage = epilogue_stage_new(MOST, MOST_K, 174);

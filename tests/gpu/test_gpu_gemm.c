@@ -1,6 +1,7 @@
-/* test_gpu_gemm.c - every GPU row against the reference: exact on small whole numbers and within the componentwise bound, round the
- * edges of its work item and over whole shapes, all op pairs, layouts, lds and alignments, guard bands round every matrix; NaN, Inf
- * and beta = 0; bits equal over policies, quanta, COARSE_FACTORs and runs. */
+/* test_gpu_gemm.c - every GPU row against the reference: exact on small whole numbers and within
+ * the componentwise bound, round the edges of its work item and over whole shapes, all op pairs,
+ * layouts, lds and alignments, guard bands round every matrix; NaN, Inf and beta = 0; bits equal
+ * over policies, quanta, COARSE_FACTORs and runs. */
 #include "gpu.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ static wsgemm_type type_c_of(wsgemm_type type, int turn) {
   return type_is_half(type) ? types_c[turn % 3] : type;
 }
 
-/* What a row is used for: those that sum parts of k, and those of slices, begin at a longer k; one slice has the accuracy of TF32. */
+/* What a row is used for: those that sum parts of k, and those of slices, begin at a longer k; one
+ * slice has the accuracy of TF32. */
 struct use {
   int64_t ks[18];
   int n_ks;
@@ -157,7 +159,8 @@ static void spreading(void) {
 
 /* Those of three slices come after those of two, where one is forced. */
 static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1; }
-/* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds beside tensor cores. */
+/* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds
+ * beside tensor cores. */
 enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, N_SUMS };
 static int sums_of(const wsgemm_kernel_info *row) {
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;

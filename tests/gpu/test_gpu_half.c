@@ -1,7 +1,9 @@
-/* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the number that it stands for, in each layout and
- * alignment; every sum is rounded once to C's type, to nearest even; batches with lds and strides that are odd, zero or negative, at every
- * alignment of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges, bounds and special values are
- * tested where those of the other types are. Under PEDANTIC sums keep the bound where tensor cores lose it. */
+/* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the
+ * number that it stands for, in each layout and alignment; every sum is rounded once to C's type,
+ * to nearest even; batches with lds and strides that are odd, zero or negative, at every alignment
+ * of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges,
+ * bounds and special values are tested where those of the other types are. Under PEDANTIC sums keep
+ * the bound where tensor cores lose it. */
 #include "gpu.h"
 
 #include <math.h>
@@ -14,8 +16,8 @@ static struct rows_of_type rows;
 
 static uint16_t one_of(wsgemm_type type) { return type == WSGEMM_F16 ? 0x3c00 : 0x3f80; }
 
-/* All patterns times 1, into each type of C: each comes out as it is, or rounded to the other type (a NaN as one). As A by columns, as A
- * transposed, and as B; aligned, and one element off. */
+/* All patterns times 1, into each type of C: each comes out as it is, or rounded to the other type
+ * (a NaN as one). As A by columns, as A transposed, and as B; aligned, and one element off. */
 static void conversions_of(wsgemm_type type) {
   enum { ALL = 65536 };
   uint16_t *patterns = malloc((ALL + 1) * sizeof *patterns);
@@ -62,7 +64,8 @@ static void conversions(void) {
   for (int t = 0; t < 2; t++) conversions_of(halves[t]);
 }
 
-/* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere in its range or just beyond. */
+/* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere
+ * in its range or just beyond. */
 static float drawn_near(wsgemm_type type) {
   const int low = ilogb(type_least(type)) - 2, high = ilogb(type_largest(type)) + (type == WSGEMM_F16 ? 2 : 0);
   const double x = ldexp(1 + fabs(check_random_unit(&rng)), (int)check_random_in(&rng, low, high));
@@ -74,7 +77,8 @@ static float drawn_near(wsgemm_type type) {
   return turn == 0 || turn == 2 ? f : nextafterf(f, turn < 0 ? -INFINITY : INFINITY);
 }
 
-/* 1 * 1 scaled by alpha is alpha: C is alpha rounded to its type, in whole columns and in what is left of one. */
+/* 1 * 1 scaled by alpha is alpha: C is alpha rounded to its type, in whole columns and in what is
+ * left of one. */
 static void one_rounding(void) {
   enum { M = 37, N_TURNS = 3000 };
   uint16_t c[M];
@@ -129,7 +133,8 @@ static void twin_free(struct twin *twin) {
   gpu_free(twin->device);
 }
 
-/* Whole numbers, so that the CPU's result is the GPU's: all of C's buffer must be, also between and beyond the matrices. */
+/* Whole numbers, so that the CPU's result is the GPU's: all of C's buffer must be, also between and
+ * beyond the matrices. */
 static void batches(void) {
   enum { N_TURNS = 400, ORIGIN = BUFFER_BYTES / 4 };
   rng = check_random_from(161);
@@ -143,7 +148,8 @@ static void batches(void) {
     d.alpha = scalar_make(type, (double)check_random_in(&rng, 1, 3), 0);
     d.beta = scalar_make(type, (double)check_random_in(&rng, -1, 1), 0);
     d.lda += check_random_in(&rng, 0, 9), d.ldb += check_random_in(&rng, 0, 9), d.ldc += check_random_in(&rng, 0, 9);
-    /* Each of A, B: as far apart as drawn, one upon the other, or backwards; C never one upon the other. */
+    /* Each of A, B: as far apart as drawn, one upon the other, or backwards; C never one upon the
+     * other. */
     int64_t *strides[3] = {&d.stride_a, &d.stride_b, &d.stride_c};
     int64_t apart[3] = {17000, 17000, d.ldc * (m > n ? m : n)};
     ptrdiff_t shift[3];
@@ -169,7 +175,8 @@ static void batches(void) {
   }
 }
 
-/* By 16 bytes, by pairs and by single elements the same numbers come to the same places: one digest for every alignment and ld. */
+/* By 16 bytes, by pairs and by single elements the same numbers come to the same places: one digest
+ * for every alignment and ld. */
 static void ways_of_copying(void) {
   enum { M = 150, N = 140, K = 333 };
   rng = check_random_from(162);
@@ -201,8 +208,9 @@ static void ways_of_copying(void) {
   }
 }
 
-/* Items of few k blocks, which come late as they come from memory, and several for each block: the same bits every time, by each row with one
- * order of summation. Consumers in turns once took the stages of another for their own here (tests/host/test_pipeline.cpp). */
+/* Items of few k blocks, which come late as they come from memory, and several for each block: the
+ * same bits every time, by each row with one order of summation. Consumers in turns once took the
+ * stages of another for their own here (tests/host/test_pipeline.cpp). */
 static void few_k_blocks_from_memory(void) {
   enum { M = 2560, N = 2560, FLUSHED = 192 << 20 };
   static const int ks[] = {64, 128, 256, 320, 384, 448};
@@ -224,8 +232,10 @@ static void few_k_blocks_from_memory(void) {
         unsigned long long first = 0;
         for (int i = 0; i < rows.n_rows; i++) {
           const wsgemm_kernel_info *row = &rows.row[i].info;
-          if (!is_of_family(row, "wgmma") || row->cluster_splits > 1) continue; /* parts of k: another order */
-          const int n_turns = row->is_ping_pong ? 20 : 4;                       /* what this is about */
+          /* parts of k: another order */
+          if (!is_of_family(row, "wgmma") || row->cluster_splits > 1) continue;
+          /* what this is about */
+          const int n_turns = row->is_ping_pong ? 20 : 4;
           for (int turn = 0; turn < n_turns; turn++) {
             wsgemm_gemm_desc d = gemm_desc(halves[t], WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, M, N, ks[k]);
             d.a = a, d.b = b, d.c = c, d.beta.s = (float)beta;
@@ -246,10 +256,11 @@ static void few_k_blocks_from_memory(void) {
   free(host);
 }
 
-/* ---- subnormal numbers beside large partners -------------------------------------------------------------------------------------- */
+/* ---- subnormal numbers beside large partners ------------------------------------------------- */
 
-/* Elements of one k: of A, and of B; a subnormal number times a large one is not large, but tensor cores align all products to what it would
- * be if it were normal (2^-14, or of bfloat16 2^-126). The others lie where that costs them their last bits, or all. */
+/* Elements of one k: of A, and of B; a subnormal number times a large one is not large, but tensor
+ * cores align all products to what it would be if it were normal (2^-14, or of bfloat16 2^-126).
+ * The others lie where that costs them their last bits, or all. */
 enum pair_kind { TINY_LARGE, LARGE_TINY, MODERATE, N_PAIR_KINDS };
 
 static double drawn_of_kind(wsgemm_type type, bool is_tiny, bool is_large) {
@@ -281,8 +292,8 @@ static wsgemm_gemm_desc drawn_shape(const struct stage *stage, wsgemm_type type,
   return d;
 }
 
-/* Every row, and none by name, within the bound of C of each type; by default at least some products are not, or nothing here tests
- * anything. k short, long, and cut into parts. */
+/* Every row, and none by name, within the bound of C of each type; by default at least some
+ * products are not, or nothing here tests anything. k short, long, and cut into parts. */
 static void pedantic(void) {
   static const int64_t shapes[][3] = {{130, 70, 16}, {300, 257, 64}, {64, 64, 6000}, {1, 300, 500},
                                       {300, 1, 900}, {33, 65, 2000}, {1, 1, 6000},   {257, 129, 128}};

@@ -1,5 +1,6 @@
-/* test_gpu_invariant.c - invariant mode on the GPU: an element of C has the same bits whatever m, n, the batch, lds, ops and alignment are;
- * and by default it has not, or nothing here tests anything. */
+/* test_gpu_invariant.c - invariant mode on the GPU: an element of C has the same bits whatever m,
+ * n, the batch, lds, ops and alignment are; and by default it has not, or nothing here tests
+ * anything. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 enum { M = 257, N = 70, MOST_K = 4100, BATCH = 3 };
 static struct check_random rng;
 
-/* One product of A (M x k, row i at a + i * k elements) and B (k x N, column j at b + j * k), in device memory. */
+/* One product of A (M x k, row i at a + i * k elements) and B (k x N, column j at b + j * k), in
+ * device memory. */
 struct operands {
   wsgemm_type type;
   int64_t k;
@@ -18,7 +20,8 @@ struct operands {
 
 static size_t bytes_of(wsgemm_type type) { return type_bytes(type); }
 
-/* Rows i .. i + m - 1 and columns j .. j + n - 1: the same operands, whose transposes are what they are stored as. */
+/* Rows i .. i + m - 1 and columns j .. j + n - 1: the same operands, whose transposes are what they
+ * are stored as. */
 static wsgemm_gemm_desc part_of(const struct operands *x, int64_t i, int64_t m, int64_t j, int64_t n, int64_t ldc) {
   wsgemm_gemm_desc d = gemm_desc(x->type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, m, n, x->k);
   d.a = x->a + i * x->k * x->bytes, d.lda = x->k;
@@ -124,7 +127,8 @@ static void in_batches(void) {
   wsgemm_destroy(h);
 }
 
-/* Few tiles and a long k are cut, matrix-vector products summed by their own rows: not so in invariant mode. */
+/* Few tiles and a long k are cut, matrix-vector products summed by their own rows: not so in
+ * invariant mode. */
 static void default_differs(void) {
   rng = check_random_from(142);
   wsgemm_handle *h = handle_new(true), *usual = handle_new(false);

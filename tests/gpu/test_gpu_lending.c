@@ -93,7 +93,7 @@ static cudaGraphExec_t capture(wsgemm_handle *h, cudaStream_t stream, const stru
   return exec;
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static size_t free_bytes(void) {
   size_t bytes, total;
@@ -183,7 +183,7 @@ static void graphs_alive_at_once(void) {
   matrices_free(&p);
 }
 
-/* ---- contexts -------------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 /* The driver's own entry points, which the runtime has no names for; NULL: it is too old. */
 static void *driver_entry(const char *name) {
@@ -283,7 +283,7 @@ static void few_sms(void) {
   CHECK(destroy(green) == CUDA_SUCCESS, "the green context cannot be destroyed");
 }
 
-/* ---- a device that is nearly full -------------------------------------------------------------------------------------------------- */
+/* ---- a device that is nearly full ------------------------------------------------------------ */
 
 /* The first product of the process, with little room: right, or refused with C as it was. With room
  * it has its bits. */

@@ -1,5 +1,6 @@
-/* test_gpu_packed.c - products with operands packed beforehand (compute capability 9.0): the bits that they have without, whatever is packed and
- * marked, in whatever memory, on many streams at once, from graphs and in batches; and that flat products gain. What the kernels are told is the
+/* test_gpu_packed.c - products with operands packed beforehand (compute capability 9.0): the bits
+ * that they have without, whatever is packed and marked, in whatever memory, on many streams at
+ * once, from graphs and in batches; and that flat products gain. What the kernels are told is the
  * business of tests/host/test_backend_packed*.c. */
 #include "packing.h"
 
@@ -11,7 +12,7 @@
 enum { MOST_SIDE = 600, MOST_K = 420, LD = MOST_SIDE + 20 };
 static const wsgemm_type both_types[] = {WSGEMM_F32, WSGEMM_C32};
 
-/* ---- Operands ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands -------------------------------------------------------------------------------- */
 
 /* A, B and C of products with leading dimensions up to LD, and what C holds before. */
 struct matrices {
@@ -44,7 +45,7 @@ static size_t bytes_of_piece(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   return bytes;
 }
 
-/* ---- The same bits ------------------------------------------------------------------------------------------------------------------- */
+/* ---- The same bits --------------------------------------------------------------------------- */
 
 static wsgemm_gemm_desc desc_in(const struct matrices *x, wsgemm_type type, wsgemm_layout layout, wsgemm_op transa,
                                 wsgemm_op transb) {
@@ -136,11 +137,12 @@ static void tf32(void) {
   }
 }
 
-/* ---- Streams --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 enum { N_STREAMS = 4, N_TIMES = 8, N_ROUNDS = 25, M = 300, N = 520, K = 700 };
 
-/* A product on a stream of its own, with a workspace of its own: the library's is for two streams. */
+/* A product on a stream of its own, with a workspace of its own: the library's is for two
+ * streams. */
 struct lane {
   wsgemm_handle *h;
   cudaStream_t stream;
@@ -212,7 +214,7 @@ static void streams(void) {
   }
 }
 
-/* ---- Graphs ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 enum { N_REPLAYS = 8 };
 
@@ -300,7 +302,7 @@ static void captured(void) {
   }
 }
 
-/* ---- Batches ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 enum { COUNT = 5, BATCH_SIDE = 150, BATCH_K = 200, BATCH_LD = 210 };
 
@@ -354,7 +356,7 @@ static void batches(void) {
   gpu_free(few);
 }
 
-/* ---- Gain ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gain ------------------------------------------------------------------------------------ */
 
 /* Components of some columns of C = A B, against sums of exact products in double. */
 static void judge_some_columns(const wsgemm_gemm_desc *d, const float *a, const float *b, const float *c) {
@@ -381,7 +383,8 @@ static void judge_some_columns(const wsgemm_gemm_desc *d, const float *a, const 
   CHECK(worst <= 1, "type %c: error/bound %.3g", type_letter(d->type_a), worst);
 }
 
-/* Flat, as a layer's product with its weights: cutting the weights costs more than slices save, unless it is done already. */
+/* Flat, as a layer's product with its weights: cutting the weights costs more than slices save,
+ * unless it is done already. */
 static void gain_of(wsgemm_type type, int64_t m, int64_t n, int64_t k) {
   const size_t parts = (size_t)n_parts(type), a_floats = (size_t)(m * k) * parts, b_floats = (size_t)(k * n) * parts,
                c_floats = (size_t)(m * n) * parts;
@@ -418,7 +421,7 @@ static void gain(void) {
   gain_of(WSGEMM_C32, 32, 8192, 4096);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 static void expect_refusal(wsgemm_handle *h, const wsgemm_gemm_desc *d, const struct matrices *x, const char *words) {
   GPU(cudaMemset(x->c, 0x5a, x->c_bytes));

@@ -1,6 +1,7 @@
-/* test_gpu_peer.c - every GPU row beside cuBLAS: random shapes round the edges of its work item, all op pairs that cuBLAS knows, both
- * layouts, beta 0, 1 and general. Both results must lie within the componentwise bound of the reference, and within the sum of the two
- * bounds of each other, by sizes |A| |B| that are summed here in double. Skipped where there is no cuBLAS. */
+/* test_gpu_peer.c - every GPU row beside cuBLAS: random shapes round the edges of its work item,
+ * all op pairs that cuBLAS knows, both layouts, beta 0, 1 and general. Both results must lie within
+ * the componentwise bound of the reference, and within the sum of the two bounds of each other, by
+ * sizes |A| |B| that are summed here in double. Skipped where there is no cuBLAS. */
 #include "gpu.h"
 #include "peer.h"
 
@@ -49,7 +50,8 @@ static void compare(const struct stage *stage, const wsgemm_gemm_desc *d, const 
     const double both = 2 * gamma * size * (1 + 1e-9); /* the size itself is rounded */
     for (int part = 0; part < 2; part++) {
       const double off = fabs(ours[2 * at + part] - theirs[2 * at + part]);
-      const double ratio = off == 0 ? 0 : off / both >= 0 ? off / both : (double)INFINITY; /* NaN is as far off as can be */
+      /* NaN is as far off as can be */
+      const double ratio = off == 0 ? 0 : off / both >= 0 ? off / both : (double)INFINITY;
       if (ratio > worst) worst = ratio, worst_at = at;
     }
   }

@@ -1,6 +1,8 @@
-/* test_gpu_slices.c - FP32 products by slices of FP16 (compute capability 9.0), their numbers: within the bound whatever A and B hold; the rows
- * and columns that slices cannot stand for, and they alone, have the multiply-adds' bits; NaN and Inf; whole numbers; which numerics class uses
- * which rows. Edges of tiles are also tested where those of the other rows are; bits in test_gpu_slices_bits.c. */
+/* test_gpu_slices.c - FP32 products by slices of FP16 (compute capability 9.0), their numbers:
+ * within the bound whatever A and B hold; the rows and columns that slices cannot stand for, and
+ * they alone, have the multiply-adds' bits; NaN and Inf; whole numbers; which numerics class uses
+ * which rows. Edges of tiles are also tested where those of the other rows are; bits in
+ * test_gpu_slices_bits.c. */
 #include "slices.h"
 
 #include <math.h>
@@ -26,7 +28,7 @@ static void tf32(void) {
   unforced_of(WSGEMM_F32);
 }
 
-/* ---- Whole numbers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Whole numbers --------------------------------------------------------------------------- */
 
 static void exact(void) {
   enum { MOST = 257, N_TURNS = 4 };
@@ -53,11 +55,12 @@ static void exact(void) {
   rows_close(&rows);
 }
 
-/* ---- Small numbers of A meet small ones of B, and each a large one that meets 0 ------------------------------------------------------- */
+/* ---- Small numbers of A meet small ones of B, and each a large one that meets 0 -------------- */
 
 static void small_beside_large(void) {
   enum { M = 70, N = 80, K = 300 };
-  static const int exponents[][2] = {{0, -40}, {100, 6}, {0, -20}, {0, -33}, {0, -53}, {10, -62}, {60, -60}}; /* large, small */
+  /* large, small */
+  static const int exponents[][2] = {{0, -40}, {100, 6}, {0, -20}, {0, -33}, {0, -53}, {10, -62}, {60, -60}};
   rng = check_random_from(181);
   open_sliced(WSGEMM_F32, OF_THREE_PRODUCTS);
   for (size_t e = 0; e < sizeof exponents / sizeof exponents[0]; e++) {

@@ -1,5 +1,6 @@
-/* test_gpu_slices_bits.c - FP32 products by slices of FP16 (compute capability 9.0), their bits: the same over rows, policies, quanta, runs,
- * workspaces, pieces and batches, from graphs, from several threads and on many streams; before an epilogue; in invariant mode there are none. */
+/* test_gpu_slices_bits.c - FP32 products by slices of FP16 (compute capability 9.0), their bits:
+ * the same over rows, policies, quanta, runs, workspaces, pieces and batches, from graphs, from
+ * several threads and on many streams; before an epilogue; in invariant mode there are none. */
 #include "slices.h"
 
 #include <pthread.h>
@@ -25,7 +26,7 @@ static void batches(void) {
   batches_of(WSGEMM_F32);
 }
 
-/* ---- Invariant mode --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Invariant mode -------------------------------------------------------------------------- */
 
 enum { TALL = 300, FLAT = 10, ACROSS = 200, DEEP = 512 };
 
@@ -71,7 +72,7 @@ static void invariant(void) {
   rows_close(&rows);
 }
 
-/* ---- Threads: the launches of two calls onto one stream do not mix ---------------------------------------------------------------------- */
+/* ---- Threads: the launches of two calls onto one stream do not mix --------------------------- */
 
 enum { SIDE = 640, N_THREADS = 6, N_CALLS = 60 };
 struct caller {
@@ -135,7 +136,7 @@ static void threads(void) { call_at_once(false); }
 /* More of them than the library has memory for: they share it. */
 static void streams(void) { call_at_once(true); }
 
-/* ---- Epilogue: taken after the product; a residual that is C itself waits where the slices do not stand ---------------------------------- */
+/* ---- Epilogue: taken after the product; a residual that is C itself waits where the slices do not stand  */
 
 static void epilogue(void) {
   enum { M = 130, N = 90, K = 300 };

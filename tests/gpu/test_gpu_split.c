@@ -1,11 +1,13 @@
-/* test_gpu_split.c - products whose k is cut into parts, and the workspace: right and within the bound on every row; the same bits whatever
- * row, COARSE_FACTOR, policy and workspace; many such launches at the same time, captured or not, neither mixed up nor deadlocked. */
+/* test_gpu_split.c - products whose k is cut into parts, and the workspace: right and within the
+ * bound on every row; the same bits whatever row, COARSE_FACTOR, policy and workspace; many such
+ * launches at the same time, captured or not, neither mixed up nor deadlocked. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
 
-/* Few tiles, long k: tall, square, flat, a multiple of nothing, few parts and many; matrix-vector products both ways. */
+/* Few tiles, long k: tall, square, flat, a multiple of nothing, few parts and many; matrix-vector
+ * products both ways. */
 static const int64_t shapes[][3] = {{64, 64, 4096}, {33, 70, 3000}, {16, 700, 2100}, {1, 900, 1500},
                                     {900, 1, 1500}, {1, 1, 5000},   {5, 3, 9777},    {300, 31, 3031}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -18,7 +20,8 @@ static struct check_random rng;
 /* Kernels on Hopper's tensor cores, also those of slices, cut no k. */
 static bool never_splits(const wsgemm_kernel_info *row) { return is_of_family(row, "wgmma f16x3 bf16x6 f16x1"); }
 
-/* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are all the same few. */
+/* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are
+ * all the same few. */
 static bool sums_otherwise(wsgemm_type type, const wsgemm_kernel_info *row, bool is_pedantic) {
   return never_splits(row) || (type_is_half(type) && is_of_family(row, "vec")) || (!is_pedantic && is_of_family(row, "fma16"));
 }
@@ -69,7 +72,8 @@ static void within_bound(void) {
   gpu_free(own), gpu_free(small);
 }
 
-/* The shapes above must be ones that are cut, or nothing here tests anything; and others must not be. */
+/* The shapes above must be ones that are cut, or nothing here tests anything; and others must not
+ * be. */
 static void what_is_cut(void) {
   void *memory = gpu_alloc(1 << 20);
   for (int type = 0; type < N_TYPES; type++) {
@@ -95,7 +99,8 @@ static void what_is_cut(void) {
   gpu_free(memory);
 }
 
-/* One shape on every row of the open type, in drawn places, by all policies and in all kinds of workspace; the bits of the first call. */
+/* One shape on every row of the open type, in drawn places, by all policies and in all kinds of
+ * workspace; the bits of the first call. */
 static void check_bits_of_shape(const struct rows_of_type *rows, int s, bool is_pedantic, void *own, void *small) {
   static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL,
                                            WSGEMM_POLICY_CLC, WSGEMM_POLICY_AUTO};
@@ -174,8 +179,8 @@ static void make_operands(void) {
   gpu_free(c);
 }
 
-/* More streams than there is own workspace for: some go without. Each launch's blocks wait for each other, so if the device ever
- * held parts of two launches this would not end. */
+/* More streams than there is own workspace for: some go without. Each launch's blocks wait for each
+ * other, so if the device ever held parts of two launches this would not end. */
 static void many_streams(void) {
   cudaStream_t stream[N_STREAMS];
   wsgemm_handle *h[N_STREAMS];

@@ -1,5 +1,6 @@
-/* test_gpu_stress.c - calls on device memory under strain: many threads with many streams each, a full device, a first call inside a
- * capture, pointers that do not belong together, a second GPU. References are digests of the same products made one after the other. */
+/* test_gpu_stress.c - calls on device memory under strain: many threads with many streams each, a
+ * full device, a first call inside a capture, pointers that do not belong together, a second GPU.
+ * References are digests of the same products made one after the other. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,10 @@
 
 static struct check_random rng;
 
-/* ---- products to be made again and again -------------------------------------------------------------------------------------- */
+/* ---- products to be made again and again ----------------------------------------------------- */
 
-/* LARGE: more items of the smallest row than blocks fit, so that there is something to steal; SPLIT: few items and a long k. */
+/* LARGE: more items of the smallest row than blocks fit, so that there is something to steal;
+ * SPLIT: few items and a long k. */
 enum shape { SMALL, LARGE, SPLIT, SCALE, N_SHAPES };
 enum { MAX_SIDE = 1210, MATRIX_BYTES = MAX_SIDE * MAX_SIDE * 8 };
 struct job {
@@ -77,7 +79,8 @@ static struct job draw_job(wsgemm_type type, enum shape shape) {
   return job;
 }
 
-/* Makes the job on a stream, with a C of its own: what is not an element of C stays 0xa5 and is part of the digest. */
+/* Makes the job on a stream, with a C of its own: what is not an element of C stays 0xa5 and is
+ * part of the digest. */
 static wsgemm_status begin_job(wsgemm_handle *h, const struct job *job, void *c, cudaStream_t stream) {
   wsgemm_gemm_desc d = job->d;
   d.c = c;
@@ -89,7 +92,8 @@ static wsgemm_status begin_job(wsgemm_handle *h, const struct job *job, void *c,
 static unsigned long long digest_on(const void *device, size_t bytes, void *host, cudaStream_t stream) {
   GPU(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
   GPU(cudaStreamSynchronize(stream));
-  unsigned long long digest = 1469598103934665603ull; /* FNV-1a, by words; all sizes are multiples of 4 */
+  /* FNV-1a, by words; all sizes are multiples of 4 */
+  unsigned long long digest = 1469598103934665603ull;
   for (size_t i = 0; i < bytes / sizeof(unsigned); i++) digest = (digest ^ ((const unsigned *)host)[i]) * 1099511628211ull;
   return digest;
 }
@@ -99,7 +103,7 @@ static void expect_job(struct job *job, void *c, void *host) {
   job->expected = digest_on(c, job->c_bytes, host, 0);
 }
 
-/* ---- 16 threads, 4 streams each ---------------------------------------------------------------------------------------------------- */
+/* ---- 16 threads, 4 streams each -------------------------------------------------------------- */
 
 enum { N_THREADS = 16, N_STREAMS = 4, N_JOBS = 96, N_ROUNDS = 40 };
 static struct job jobs[N_JOBS];
@@ -170,7 +174,7 @@ static void threads_and_streams(void) {
   free_operands();
 }
 
-/* ---- a full device ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a full device --------------------------------------------------------------------------- */
 
 struct block {
   struct block *next; /* in host memory; `device` is what was taken */
@@ -205,8 +209,8 @@ static void give_back(struct block *block) {
   }
 }
 
-/* A call allocates nothing, so a full device does not matter to kernels that are loaded. One that is not may fail to load, with a status
- * that says so, and works when there is room again. */
+/* A call allocates nothing, so a full device does not matter to kernels that are loaded. One that
+ * is not may fail to load, with a status that says so, and works when there is room again. */
 static void memory_is_full(void) {
   enum { N = 24 };
   static struct job some[N];
@@ -247,9 +251,10 @@ static void memory_is_full(void) {
   free_operands();
 }
 
-/* ---- captures ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- captures -------------------------------------------------------------------------------- */
 
-/* The process's first call for a type lies in a capture of the strictest mode: kernels are loaded and queues found beside it. */
+/* The process's first call for a type lies in a capture of the strictest mode: kernels are loaded
+ * and queues found beside it. */
 static void first_call_in_capture(void) {
   cudaStream_t stream;
   wsgemm_handle *h = NULL;
@@ -290,7 +295,7 @@ static void first_call_in_capture(void) {
   free_operands();
 }
 
-/* ---- bad pointers, a second GPU -------------------------------------------------------------------------------------------------------------- */
+/* ---- bad pointers, a second GPU -------------------------------------------------------------- */
 
 static void expect_refusal(const wsgemm_gemm_desc *d, wsgemm_status status, const char *words, const char *what) {
   const wsgemm_status got = wsgemm_gemm(NULL, d);
@@ -298,7 +303,8 @@ static void expect_refusal(const wsgemm_gemm_desc *d, wsgemm_status status, cons
   CHECK(cudaDeviceSynchronize() == cudaSuccess && cudaGetLastError() == cudaSuccess, "%s: an error was left behind", what);
 }
 
-/* One operand in memory of another kind, for products, scalings and batches; then a good call, as if nothing had been. */
+/* One operand in memory of another kind, for products, scalings and batches; then a good call, as
+ * if nothing had been. */
 static void bad_pointers(void) {
   void *c, *pinned, *host = malloc(MATRIX_BYTES);
   rng = check_random_from(303);

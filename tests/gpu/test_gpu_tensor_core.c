@@ -1,5 +1,6 @@
-/* test_gpu_tensor_core.c - the model of the tensor core (tensor_core.h) and of products by slices (sliced_model.h), bit by bit beside a GPU of
- * compute capability 9.0; and the bound of F32 and C32 on it under operands made to break it (adversary.h). */
+/* test_gpu_tensor_core.c - the model of the tensor core (tensor_core.h) and of products by slices
+ * (sliced_model.h), bit by bit beside a GPU of compute capability 9.0; and the bound of F32 and C32
+ * on it under operands made to break it (adversary.h). */
 #include "slices.h"
 #include "support/adversary.h"
 #include "support/sliced_model.h"
@@ -18,7 +19,8 @@ static void *memory_of(size_t bytes) {
   return memory;
 }
 
-/* N rows of A and N columns of B, k floats each, one after the other: so A is transposed, as the call sees it. */
+/* N rows of A and N columns of B, k floats each, one after the other: so A is transposed, as the
+ * call sees it. */
 typedef struct operands {
   float *a, *b;
 } operands;
@@ -28,7 +30,7 @@ static operands operands_new(int64_t k) {
 }
 static void operands_free(operands *x) { free(x->a), free(x->b); }
 
-/* ---- 16-bit elements ------------------------------------------------------------------------------------------------------------ */
+/* ---- 16-bit elements ------------------------------------------------------------------------- */
 
 static const struct format {
   wsgemm_type type;
@@ -100,7 +102,8 @@ static void elements(void) {
   }
 }
 
-/* A product with a zero has no exponent: else the largest elements, meeting zeros, would cost the others their low bits. */
+/* A product with a zero has no exponent: else the largest elements, meeting zeros, would cost the
+ * others their low bits. */
 static void zeros(void) {
   enum { K = 16 };
   static const float large[] = {0x1p14f, 0x1p120f};
@@ -122,9 +125,10 @@ static void zeros(void) {
   }
 }
 
-/* ---- Slices --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Slices ---------------------------------------------------------------------------------- */
 
-/* Every row of A meets every column of B, and each element comes from the arithmetic that the worse of the two needs. */
+/* Every row of A meets every column of B, and each element comes from the arithmetic that the worse
+ * of the two needs. */
 static void slices_of(const char *product, int n_slices) {
   static float c[N * N];
   int n_by[4] = {0};
@@ -166,7 +170,7 @@ static void slices(void) {
   slices_of(OF_ONE_PRODUCT, 1);
 }
 
-/* ---- The bound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- The bound ------------------------------------------------------------------------------- */
 
 /* Products of a batch: M x M x k each, transposed A. */
 enum { M = 16, BATCH = 250 };

@@ -1,5 +1,6 @@
-/* test_gpu_tuning.c - tuning on the GPU: no candidate of any product gives other bits than the built-in choice (the search compares them
- * itself, and so does this suite with a C of its own); what is found is taken, from the file too; nothing of the device is kept or harmed. */
+/* test_gpu_tuning.c - tuning on the GPU: no candidate of any product gives other bits than the
+ * built-in choice (the search compares them itself, and so does this suite with a C of its own);
+ * what is found is taken, from the file too; nothing of the device is kept or harmed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ static wsgemm_autotune_options options_with(wsgemm_autotune_result *result) {
   return o;
 }
 
-/* Sizes of every kind of row: a few tiles, many, a short and a long k (in parts; in slices), vectors apart. */
+/* Sizes of every kind of row: a few tiles, many, a short and a long k (in parts; in slices),
+ * vectors apart. */
 static const int64_t shapes[][3] = {{96, 80, 33},     {700, 900, 333}, {64, 4000, 50},   {129, 257, 1000},
                                     {1024, 640, 512}, {130, 70, 5000}, {33, 2000, 2100}, {2100, 1300, 160}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -61,7 +63,8 @@ static unsigned long long digest_of(struct stage *stage, wsgemm_handle *h, wsgem
   return matrix_digest(&stage->stored[2]);
 }
 
-/* The caller's own C, before and after; and that the search was not in vain: settings other than the built-in ones come into force. */
+/* The caller's own C, before and after; and that the search was not in vain: settings other than
+ * the built-in ones come into force. */
 static void bits_before_and_after(void) {
   rng = check_random_from(302);
   int n_better = 0;
@@ -115,7 +118,8 @@ static void taken_and_forced(void) {
   wsgemm_destroy(forced);
 }
 
-/* A budget of nothing measures nothing, the stream of the handle is waited for, a captured one refused; no memory is lost. */
+/* A budget of nothing measures nothing, the stream of the handle is waited for, a captured one
+ * refused; no memory is lost. */
 static void leaves_the_device_alone(void) {
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 500, 600, 700);
   wsgemm_autotune_result result;

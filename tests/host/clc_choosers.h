@@ -1,4 +1,5 @@
-/* clc_choosers.h - orders of events for clc_machine.h: random ones of two kinds, and all that differ little from a plain one. */
+/* clc_choosers.h - orders of events for clc_machine.h: random ones of two kinds, and all that
+ * differ little from a plain one. */
 #ifndef WSGEMM_TESTS_CLC_CHOOSERS_H
 #define WSGEMM_TESTS_CLC_CHOOSERS_H
 #include "clc_machine.h"
@@ -9,8 +10,9 @@ extern "C" {
 
 namespace clc_machine {
 
-/* Each thread and each kind of event has a weight for the whole run, 1, 10 or 100, and the running thread another one: so some runs
- * starve a thread, hold back results or launches, or change threads at every step. */
+/* Each thread and each kind of event has a weight for the whole run, 1, 10 or 100, and the running
+ * thread another one: so some runs starve a thread, hold back results or launches, or change
+ * threads at every step. */
 class weighted_chooser : public chooser {
 public:
   explicit weighted_chooser(check_random &random) : random(random) {
@@ -43,7 +45,8 @@ private:
   }
 };
 
-/* Strict priorities, drawn for the run; at a few random steps who would go next becomes the last of all. */
+/* Strict priorities, drawn for the run; at a few random steps who would go next becomes the last of
+ * all. */
 class priority_chooser : public chooser {
 public:
   priority_chooser(check_random &random, int n_changes, int n_steps) {
@@ -74,8 +77,9 @@ private:
   }
 };
 
-/* One after the other, all orders with at most so many deviations from a plain one: a thread runs until it has to wait, then the next
- * one; events come as late as they can, or as early. Each run follows the one before as far as it can, and then deviates once more. */
+/* One after the other, all orders with at most so many deviations from a plain one: a thread runs
+ * until it has to wait, then the next one; events come as late as they can, or as early. Each run
+ * follows the one before as far as it can, and then deviates once more. */
 class bounded_chooser : public chooser {
 public:
   bounded_chooser(int n_deviations, bool events_first) : n_allowed(n_deviations), events_first(events_first) {}

@@ -1,9 +1,12 @@
-/* clc_device.h - the words of CUDA and the functions of cuda/ptx/clc.cuh over the simulated device of clc_machine.h, so that the adapters
- * cuda/sched/clc.cuh and foreach.cuh are compiled for the host and run there, line by line as they are.
+/* clc_device.h - the words of CUDA and the functions of cuda/ptx/clc.cuh over the simulated device
+ * of clc_machine.h, so that the adapters cuda/sched/clc.cuh and foreach.cuh are compiled for the
+ * host and run there, line by line as they are.
  *
- * A __shared__ variable is one object for all blocks: the device keeps what each block has there, and knows it by its address. The library's
- * cuda::for_each_canceled_block is written from what its documentation promises, and promises no more: so threads may enter body again while
- * others have not left it. To be included before the adapters. Compiled and model-checked, never run on hardware. */
+ * A __shared__ variable is one object for all blocks: the device keeps what each block has there,
+ * and knows it by its address. The library's cuda::for_each_canceled_block is written from what its
+ * documentation promises, and promises no more: so threads may enter body again while others have
+ * not left it. To be included before the adapters. Compiled and model-checked, never run on
+ * hardware. */
 #ifndef WSGEMM_TESTS_CLC_DEVICE_H
 #define WSGEMM_TESTS_CLC_DEVICE_H
 #include <cstdlib>
@@ -38,7 +41,7 @@ inline void __syncthreads() {
   clc_machine::device->sync(t, clc_machine::device->block_rank(t));
 }
 
-/* ---- cuda/ptx/clc.cuh ------------------------------------------------------------------------------------------------------------- */
+/* ---- cuda/ptx/clc.cuh ------------------------------------------------------------------------ */
 
 #define WS_CUDA_PTX_CLC_CUH
 namespace ws {
@@ -84,7 +87,7 @@ inline uint32_t clusterlaunchcontrol_query_cancel_get_first_ctaid_x(const clc_re
 
 } // namespace ws
 
-/* ---- cuda::for_each_canceled_block --------------------------------------------------------------------------------------------------- */
+/* ---- cuda::for_each_canceled_block ----------------------------------------------------------- */
 
 struct dim3 {
   unsigned x, y = 1, z = 1;
@@ -92,7 +95,8 @@ struct dim3 {
 
 namespace cuda {
 
-/* Every thread waits for the answer and reads it; the first one alone waits for the others' reads, and asks again. */
+/* Every thread waits for the answer and reads it; the first one alone waits for the others' reads,
+ * and asks again. */
 template <int, class Body> void for_each_canceled_block(Body body) {
   clc_machine::machine &m = *clc_machine::device;
   const int t = m.running();

@@ -1,5 +1,5 @@
-/* clc_machine.cpp - see clc_machine.h: first the device and who goes on when, then the primitives, each with the rules it checks.
- * Compiled and model-checked, never run on hardware. */
+/* clc_machine.cpp - see clc_machine.h: first the device and who goes on when, then the primitives,
+ * each with the rules it checks. Compiled and model-checked, never run on hardware. */
 #include "clc_machine.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void clock::join(const clock &other) {
   for (size_t i = 0; i < result.size(); i++) result[i] = std::max(result[i], other.result[i]);
 }
 
-/* ---- The device ------------------------------------------------------------------------------------------------------------ */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 static int n_clusters_of(const shape &launch) { return (launch.n_items + launch.cluster_blocks - 1) / launch.cluster_blocks; }
 
@@ -81,7 +81,8 @@ void machine::pause(int t) {
   if (broken != rule::none) throw stopped{};
 }
 
-/* Lets the device go on until a thread is to make a step: its fiber; or the caller's, when all is over. */
+/* Lets the device go on until a thread is to make a step: its fiber; or the caller's, when all is
+ * over. */
 int machine::next(int running) {
   while (broken == rule::none) {
     list_actions(running);
@@ -236,7 +237,7 @@ void machine::exit_thread(int t) {
   if (++c.n_blocks_exited == launch.cluster_blocks) c.is_resident = false;
 }
 
-/* ---- Meeting --------------------------------------------------------------------------------------------------------------- */
+/* ---- Meeting --------------------------------------------------------------------------------- */
 
 machine::meeting &machine::meeting_at(size_t slot, int rank) {
   cluster_state &c = clusters[slot];
@@ -244,7 +245,8 @@ machine::meeting &machine::meeting_at(size_t slot, int rank) {
   return rank == of_library ? c.block[0].library_sync : c.block[size_t(rank)].sync;
 }
 
-/* Ends the meeting of a block, or of the cluster, if all of its threads that have not exited are there. */
+/* Ends the meeting of a block, or of the cluster, if all of its threads that have not exited are
+ * there. */
 void machine::meet_if_all(size_t slot, int rank) {
   cluster_state &c = clusters[slot];
   meeting &m = meeting_at(slot, rank);
@@ -274,7 +276,7 @@ void machine::sync(int t, int rank, bool waits) {
   pause(t);
 }
 
-/* ---- Barrier --------------------------------------------------------------------------------------------------------------- */
+/* ---- Barrier --------------------------------------------------------------------------------- */
 
 void machine::check_barrier_ready(int t, int rank, const void *barrier_at) {
   const block_state &b = cluster(t).block[size_t(rank)];
@@ -336,14 +338,15 @@ bool machine::try_wait(int t, uint32_t parity, bool is_of_cluster, const void *b
   return true;
 }
 
-/* ---- Requests and results -------------------------------------------------------------------------------------------------- */
+/* ---- Requests and results -------------------------------------------------------------------- */
 
 /* Covers this thread's own reads, not those of others that it has seen. */
 void machine::release_result_reads(int t) { thread(t).released.thread[in_cluster(t)] = thread(t).seen.thread[in_cluster(t)]; }
 
 void machine::acquire_result_reads(int t) { thread(t).acquired.join(thread(t).released); }
 
-/* A block's result may be written over by thread t's request if each of its threads has read it before, and has handed it over. */
+/* A block's result may be written over by thread t's request if each of its threads has read it
+ * before, and has handed it over. */
 void machine::check_reads(int t, int rank) {
   const block_state &b = cluster(t).block[size_t(rank)];
   const int first = t - t % max_cluster_threads + rank * max_threads;
@@ -404,7 +407,7 @@ int machine::first_ctaid(result r) {
   return r.first_ctaid;
 }
 
-/* ---- Work ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Work ------------------------------------------------------------------------------------ */
 
 void machine::body(int t, int64_t item_idx, int n_pauses) {
   pause(t);

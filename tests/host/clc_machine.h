@@ -1,10 +1,13 @@
-/* clc_machine.h - a simulated device for the protocol of cuda/sched/clc_protocol.cuh: blocks, clusters, barriers, requests, two proxies.
+/* clc_machine.h - a simulated device for the protocol of cuda/sched/clc_protocol.cuh: blocks,
+ * clusters, barriers, requests, two proxies.
  *
- * Every primitive is a step of one thread, and between steps a chooser says what happens next: a step of any thread or an event of the
- * device. Values are in order; what real memory may reorder is found by vector clocks. The first rule that is broken ends the run.
- * Stricter than the manual in two things: a release fence covers the reads of its own thread only, and only fence.mbarrier_init shows
- * a barrier to other blocks. Not modelled: the instructions themselves, other memory, time, a device unlike the manual.
- * Compiled and model-checked, never run on hardware. */
+ * Every primitive is a step of one thread, and between steps a chooser says what happens next: a
+ * step of any thread or an event of the device. Values are in order; what real memory may reorder
+ * is found by vector clocks. The first rule that is broken ends the run. Stricter than the manual
+ * in two things: a release fence covers the reads of its own thread only, and only
+ * fence.mbarrier_init shows a barrier to other blocks. Not modelled: the instructions themselves,
+ * other memory, time, a device unlike the manual. Compiled and model-checked, never run on
+ * hardware. */
 #ifndef WSGEMM_TESTS_CLC_MACHINE_H
 #define WSGEMM_TESTS_CLC_MACHINE_H
 #include <array>
@@ -50,7 +53,9 @@ struct shape {
   int cluster_blocks; /* 1 or 2 */
   int n_threads;      /* of a block, 1 .. 4 */
   int n_resident;     /* clusters that fit on the device, 1 .. 4 */
-  int n_priority; /* how often a kernel of higher priority may come: all requests are refused until it goes, nothing is launched */
+  /* how often a kernel of higher priority may come: all requests are refused until it goes, nothing
+   * is launched */
+  int n_priority;
 };
 constexpr int max_clusters = 4, max_cluster_blocks = 2, max_threads = 4;
 constexpr int max_cluster_threads = max_cluster_blocks * max_threads;
@@ -105,7 +110,8 @@ enum count {
 const char *count_text(count which);
 using tally = std::array<long long, n_counts>;
 
-/* How far a thread has seen: of the threads of its cluster by their own count, of the results of its blocks by number. */
+/* How far a thread has seen: of the threads of its cluster by their own count, of the results of
+ * its blocks by number. */
 struct clock {
   std::array<uint32_t, max_cluster_threads> thread{};
   std::array<uint32_t, max_cluster_blocks> result{};
@@ -120,20 +126,23 @@ public:
   rule run(const std::function<void(int)> &program);
   tally seen{};
 
-  /* ---- The primitives of a thread, and body -------------------------------------------------------------------------------- */
+  /* ---- The primitives of a thread, and body -------------------------------------------------- */
   int thread_rank(int t) const { return t % max_threads; }
   int block_rank(int t) const { return t / max_threads % max_cluster_blocks; }
   int ctaid(int t) const { return clusters[cluster_of(t)].first_ctaid + block_rank(t); }
   int running() const { return running_thread; }
-  /* rank: the own block's, or of_cluster; of_library: of a block that is its own cluster, apart from its other meetings */
+  /* rank: the own block's, or of_cluster; of_library: of a block that is its own cluster, apart
+   * from its other meetings */
   static constexpr int of_cluster = -1, of_library = -2;
   void sync(int t, int rank, bool waits = true);
-  /* barrier_at, result_at: where they stand in each block; a program that has one of each need not say so. */
+  /* barrier_at, result_at: where they stand in each block; a program that has one of each need not
+   * say so. */
   void init_barrier(int t, uint32_t n_arrivals = 1, const void *barrier_at = nullptr);
   void release_barrier_init(int t);
   void arrive_expect_tx(int t, uint32_t n_bytes, const void *barrier_at = nullptr);
   void wait(int t, uint32_t parity);
-  /* A wait that may say no, and does so once if it must wait at all. is_of_cluster: orders what other blocks do, too. */
+  /* A wait that may say no, and does so once if it must wait at all. is_of_cluster: orders what
+   * other blocks do, too. */
   bool try_wait(int t, uint32_t parity, bool is_of_cluster, const void *barrier_at);
   void acquire_result_reads(int t);
   void release_result_reads(int t);
@@ -168,7 +177,8 @@ private:
     int init_by = 0;
     uint32_t init_at = 0;
     int32_t n_arrivals = 1, pending_arrivals = 1, tx_bytes = 0; /* n_arrivals: of a phase */
-    uint32_t n_phases = 0, completed_in_phase = 0, visible = 0; /* visible: results whose bytes a completed phase has counted */
+    /* visible: results whose bytes a completed phase has counted */
+    uint32_t n_phases = 0, completed_in_phase = 0, visible = 0;
   };
   struct cluster_state {
     bool is_resident = false, is_asked = false, is_decided = false, refusal_seen = false;

@@ -1,7 +1,9 @@
-/* clc_mutants.h - the primitives of the simulated device as the protocol sees them; and the same with one thing wrong, or harmlessly
- * different: each mutant drops, moves or doubles a call, and names the rule that this breaks.
+/* clc_mutants.h - the primitives of the simulated device as the protocol sees them; and the same
+ * with one thing wrong, or harmlessly different: each mutant drops, moves or doubles a call, and
+ * names the rule that this breaks.
  *
- * The protocol's text is always that of cuda/sched/clc_protocol.cuh. Compiled and model-checked, never run on hardware. */
+ * The protocol's text is always that of cuda/sched/clc_protocol.cuh. Compiled and model-checked,
+ * never run on hardware. */
 #ifndef WSGEMM_TESTS_CLC_MUTANTS_H
 #define WSGEMM_TESTS_CLC_MUTANTS_H
 #include "clc_machine.h"
@@ -32,7 +34,8 @@ template <int CLUSTER_BLOCKS> struct primitives {
   int first_ctaid(result r) const { return m.first_ctaid(r); }
 };
 
-/* X(name, rule it breaks, rule that is at times broken first, clusters of 1, 2 or both (3), least threads of a block) */
+/* X(name, rule it breaks, rule that is at times broken first, clusters of 1, 2 or both (3), least
+ * threads of a block) */
 #define CLC_MUTANTS(X)                                                   \
   X(asks_after_refusal, request_after_refusal, none, 3, 1)               \
   X(takes_refusal_for_grant, refusal_decoded, none, 3, 1)                \

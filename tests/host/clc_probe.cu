@@ -1,7 +1,9 @@
-/* clc_probe.cu - the smallest kernels over each CLC scheduler, for clc_code.py to look at: each thread of a block adds one to the count
- * of every item it is given, through shared memory, as a GEMM kernel would use it.
+/* clc_probe.cu - the smallest kernels over each CLC scheduler, for clc_code.py to look at: each
+ * thread of a block adds one to the count of every item it is given, through shared memory, as a
+ * GEMM kernel would use it.
  *
- * Compiled to PTX and to machine code for every target that has CLC. Compiled and model-checked, never run on hardware. */
+ * Compiled to PTX and to machine code for every target that has CLC. Compiled and model-checked,
+ * never run on hardware. */
 #include "cuda/sched/clc.cuh"
 #include "cuda/sched/foreach.cuh"
 

@@ -1,4 +1,5 @@
-/* clc_runs.h - what the tests over clc_machine.h run: the fibers, shapes of grids, and how long an item takes. */
+/* clc_runs.h - what the tests over clc_machine.h run: the fibers, shapes of grids, and how long an
+ * item takes. */
 #ifndef WSGEMM_TESTS_CLC_RUNS_H
 #define WSGEMM_TESTS_CLC_RUNS_H
 #include <algorithm>

@@ -73,8 +73,8 @@ wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t 
   return device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
 }
 
-/* By the words of their names, so that none can come in by another door. Streams may wait, the call may not. Memory is allocated once in a
- * context, see watched_gemm, and by nodes of a graph. */
+/* By the words of their names, so that none can come in by another door. Streams may wait, the call
+ * may not. Memory is allocated once in a context, see watched_gemm, and by nodes of a graph. */
 static bool is_never_called(const char *name) {
   static const char *const words[] = {"Init",  "Alloc",  "Free",    "Synchronize", "Memcpy",  "Memset", "Wait",
                                       "Query", "Record", "Destroy", "Unload",      "Release", "Reset",  "SetCurrent"};

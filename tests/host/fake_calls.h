@@ -1,7 +1,10 @@
-/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of every call: it allocates nothing but what
- * the library has once, waits for nothing, leaves the thread's contexts and capture mode and any capture as they were, and launches nothing if it fails.
+/* fake_calls.h - calls on the fake driver's device memory, each watched for what is promised of
+ * every call: it allocates nothing but what the library has once, waits for nothing, leaves the
+ * thread's contexts and capture mode and any capture as they were, and launches nothing if it
+ * fails.
  *
- * The library keeps what it has learnt of a driver, so every case runs in a child that is the first to use it: CHILD_CASE. */
+ * The library keeps what it has learnt of a driver, so every case runs in a child that is the first
+ * to use it: CHILD_CASE. */
 #ifndef WSGEMM_TESTS_FAKE_CALLS_H
 #define WSGEMM_TESTS_FAKE_CALLS_H
 #include "cuda/host/device.h"
@@ -19,18 +22,21 @@ extern const ws_cuda_row *const gpu_rows;
 extern const int n_gpu_rows, n_all_gpu_rows;
 const ws_cuda_row *gpu_row_named(const char *name);
 const ws_cuda_row *gpu_row_with(wsgemm_type type, int bm, int bn, int coarse);
-/* The row whose kernel was launched; NULL: the kernel is no row's. And whether that is one of the family, or an entry point of split-k. */
+/* The row whose kernel was launched; NULL: the kernel is no row's. And whether that is one of the
+ * family, or an entry point of split-k. */
 const ws_cuda_row *row_of(const fake_launch *l);
 bool is_of(const fake_launch *l, const char *family);
 bool is_split(const fake_launch *l);
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count);
 wsgemm_handle *handle_of_row(const ws_cuda_row *row);
 
-/* A problem with all matrices on one device, column-major, no transposes; its memory is large enough for 4 MiB each. */
+/* A problem with all matrices on one device, column-major, no transposes; its memory is large
+ * enough for 4 MiB each. */
 wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, int device);
 /* The same that the row can run: m or n becomes 1 where it must be. */
 wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device);
-void *device_memory(int device); /* of this device, once and for all; with room for 3 matrices of 4 MiB */
+/* of this device, once and for all; with room for 3 matrices of 4 MiB */
+void *device_memory(int device);
 
 /* The watched call. What it launched is in fake.launch, and nothing from before it. */
 wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
@@ -39,7 +45,8 @@ const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
 
-/* Whether a launch writes C, or the sums of its columns: all but those that copy operands or split them into slices. */
+/* Whether a launch writes C, or the sums of its columns: all but those that copy operands or split
+ * them into slices. */
 bool writes_output(const fake_launch *l);
 /* How many of those that are written down do. */
 int n_writing_launches(void);

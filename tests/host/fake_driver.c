@@ -1,5 +1,6 @@
-/* fake_driver.c - the driver of fake_driver.h. Only cuGetProcAddress_v2 and the traps are exported under the driver's names: the rest is
- * reached as in the real one, by asking. With FAKE_IS_OLD it lacks that one too, as drivers before 12.0 do. */
+/* fake_driver.c - the driver of fake_driver.h. Only cuGetProcAddress_v2 and the traps are exported
+ * under the driver's names: the rest is reached as in the real one, by asking. With FAKE_IS_OLD it
+ * lacks that one too, as drivers before 12.0 do. */
 #define _GNU_SOURCE
 #include "fake_driver.h"
 
@@ -81,8 +82,8 @@ static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_G
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* over all above that is not a thread's own, and over what is written down */
 
-/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and without its tensor cores' own kernels, which
- * have a suite of theirs (test_backend_wgmma.c). */
+/* An H200's numbers, but for the odd ones, which no other number here can be mistaken for; and
+ * without its tensor cores' own kernels, which have a suite of theirs (test_backend_wgmma.c). */
 #define DEVICE \
   { 80, 131, 2, 227 << 10, 0, false }
 fake_driver fake = {.is_initialised = true, .n_devices = 2, .device = {DEVICE, DEVICE, DEVICE}, .failing = FAKE_ANY};
@@ -123,7 +124,7 @@ void fake_set_current(CUcontext context) {
   stack[0] = context;
 }
 
-/* ---- contexts, streams and graphs that end --------------------------------------------------------------------------------------- */
+/* ---- contexts, streams and graphs that end --------------------------------------------------- */
 
 void fake_end_context(CUcontext context) {
   pthread_mutex_lock(&lock);
@@ -193,7 +194,7 @@ void fake_destroy_graph(CUgraph graph) {
     if (objects[i].graph == graph) release(&objects[i], objects[i].n_references);
 }
 
-/* ---- every call comes through here ---------------------------------------------------------------------------------------------- */
+/* ---- every call comes through here ----------------------------------------------------------- */
 
 static CUresult enter(fake_function function) {
   CUresult result = CUDA_SUCCESS;
@@ -229,7 +230,7 @@ static CUresult leave(CUresult result) {
 
 static bool is_device(CUdevice device) { return device >= 0 && device < fake.n_devices; }
 
-/* ---- devices and contexts ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices and contexts -------------------------------------------------------------------- */
 
 static CUresult fake_cuDriverGetVersion(int *version) {
   ENTER(cuDriverGetVersion);
@@ -321,7 +322,7 @@ static CUresult fake_cuCtxPopCurrent(CUcontext *context) {
   return leave(result);
 }
 
-/* ---- pointers: memory that the driver does not know is not an error ------------------------------------------------------------- */
+/* ---- pointers: memory that the driver does not know is not an error -------------------------- */
 
 static CUresult fake_cuPointerGetAttributes(unsigned int n_attributes, CUpointer_attribute *attributes, void **values,
                                             CUdeviceptr pointer) {
@@ -345,7 +346,7 @@ static CUresult fake_cuPointerGetAttributes(unsigned int n_attributes, CUpointer
   return leave(result);
 }
 
-/* ---- libraries and kernels ----------------------------------------------------------------------------------------------------------- */
+/* ---- libraries and kernels ------------------------------------------------------------------- */
 
 /* Anything that a capture does not survive unless the thread is in the relaxed mode. */
 static bool breaks_capture(void) {
@@ -441,7 +442,8 @@ static CUresult fake_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   return leave(at ? result : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-/* Only in captures: else it would be a call that allocates. Addresses of nodes are never used again. */
+/* Only in captures: else it would be a call that allocates. Addresses of nodes are never used
+ * again. */
 static CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
   static char *next;
   enum { ALIGN = 512 };
@@ -565,7 +567,8 @@ static void copy_args(fake_launch *l, const void *parameter) {
   l->args = (ws_gemm_args){.sched = l->wgmma.sched, .grid = l->wgmma.grid};
 }
 
-/* A variable that is another context's, or was that of one that is no more; memory of a graph's, which is not the stream's, or freed. */
+/* A variable that is another context's, or was that of one that is no more; memory of a graph's,
+ * which is not the stream's, or freed. */
 static void check_memory(CUstream stream, const void *pointer) {
   for (int i = 0; i < fake.n_nodes && i < FAKE_N_NODES; i++)
     if ((const char *)pointer >= fake.node[i].memory && (const char *)pointer < fake.node[i].memory + fake.node[i].bytes &&
@@ -615,7 +618,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   return leave(result);
 }
 
-/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions with 128-byte swizzle ------------------------------------------- */
+/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions with 128-byte swizzle  */
 
 static bool is_map_good(cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
                         const cuuint32_t *box) {
@@ -643,7 +646,7 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
   return leave(result);
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static CUresult fake_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                             const CUgraphNode **dependencies, size_t *n_dependencies) {
@@ -728,7 +731,7 @@ static CUresult fake_cuStreamSynchronize(CUstream stream) {
   return leave(result);
 }
 
-/* ---- user objects --------------------------------------------------------------------------------------------------------------------- */
+/* ---- user objects ---------------------------------------------------------------------------- */
 
 static CUresult fake_cuUserObjectCreate(CUuserObject *object, void *payload, CUhostFn destroy, unsigned n_references,
                                         unsigned flags) {
@@ -764,7 +767,7 @@ static CUresult fake_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode
   return leave(result);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static const char *error_name(CUresult error) {
   switch (error) {
@@ -797,7 +800,7 @@ static CUresult fake_cuGetErrorString(CUresult error, const char **text) {
   return leave(*text ? result : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- what is exported --------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is exported ------------------------------------------------------------------------ */
 
 /* Checked by the compiler against the types that the library calls them by. */
 static const ws_driver table = {

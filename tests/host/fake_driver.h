@@ -1,9 +1,12 @@
-/* fake_driver.h - a CUDA driver for machines without a GPU: libcuda.so.1 with the entry points of cuda/host/driver.h, which does what the
- * test has written into `fake`, and writes down what it was asked.
+/* fake_driver.h - a CUDA driver for machines without a GPU: libcuda.so.1 with the entry points of
+ * cuda/host/driver.h, which does what the test has written into `fake`, and writes down what it was
+ * asked.
  *
- * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has to: no answer before it is
- * initialised, contexts in a stack for each thread, no loading and no look-up (which may load) while somebody captures unless the thread is in the relaxed mode, no
- * launch that a device would refuse. Device memory is address space without access, so that a read on the CPU ends the test. */
+ * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has
+ * to: no answer before it is initialised, contexts in a stack for each thread, no loading and no
+ * look-up (which may load) while somebody captures unless the thread is in the relaxed mode, no
+ * launch that a device would refuse. Device memory is address space without access, so that a read
+ * on the CPU ends the test. */
 #ifndef WSGEMM_TESTS_FAKE_DRIVER_H
 #define WSGEMM_TESTS_FAKE_DRIVER_H
 #include "cuda/host/driver.h"
@@ -56,7 +59,8 @@ typedef struct fake_launch {
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */
   ws_fallback_args fallback;       /* of sfallback; args then has its product's */
-  ws_wgmma_args wgmma;             /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
+  /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
+  ws_wgmma_args wgmma;
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */
@@ -75,7 +79,8 @@ typedef struct fake_map {
   CUtensorMapL2promotion promotion;
 } fake_map;
 
-/* An event, and how many launches there had been when it was last recorded, in which stream; n_records 0: never. */
+/* An event, and how many launches there had been when it was last recorded, in which stream;
+ * n_records 0: never. */
 enum { FAKE_N_EVENTS = 8192, FAKE_N_WAITS = 64 };
 typedef struct fake_event {
   int n_records, n_launches;
@@ -93,14 +98,17 @@ typedef struct fake_driver {
   bool is_initialised; /* somebody has called cuInit */
   int n_devices;
   fake_device device[FAKE_N_DEVICES];
-  fake_stream stream[FAKE_N_STREAMS]; /* the handle is the element's address; NULL is the default stream, numbered 0 */
-  const char *missing;                /* this entry point does not exist */
-  /* The first_failing-th call of the function (FAKE_ANY: of all together) up to the last_failing-th answer so, and do nothing. */
+  /* the handle is the element's address; NULL is the default stream, numbered 0 */
+  fake_stream stream[FAKE_N_STREAMS];
+  const char *missing; /* this entry point does not exist */
+  /* The first_failing-th call of the function (FAKE_ANY: of all together) up to the last_failing-th
+   * answer so, and do nothing. */
   fake_function failing;
   int first_failing, last_failing;
   CUresult failure;
-  int n_watched;                               /* calls of that function since it was named */
-  bool is_forbidden;                           /* any call ends the process with FAKE_EXIT_FORBIDDEN */
+  int n_watched; /* calls of that function since it was named */
+  /* any call ends the process with FAKE_EXIT_FORBIDDEN */
+  bool is_forbidden;
   void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
 
   /* ---- what it was asked ---- */
@@ -108,24 +116,28 @@ typedef struct fake_driver {
   fake_function calls[FAKE_N_CALLS];
   int n_launches; /* refused ones are not counted */
   fake_launch launch[FAKE_N_LAUNCHES];
-  int n_loads;                             /* images given to the driver with success */
-  ws_launch_state *states[FAKE_N_DEVICES]; /* the globals of these names, once somebody asked where they are */
-  int n_events;                            /* made; the handle is the element's address */
+  int n_loads; /* images given to the driver with success */
+  /* the globals of these names, once somebody asked where they are */
+  ws_launch_state *states[FAKE_N_DEVICES];
+  int n_events; /* made; the handle is the element's address */
   fake_event event[FAKE_N_EVENTS];
   int n_waits; /* of streams for events */
   fake_wait wait[FAKE_N_WAITS];
   uint64_t n_fallback[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES];
-  int n_allocs;                 /* with success */
-  char *copies[FAKE_N_DEVICES]; /* the last that was allocated in the primary context, and its bytes */
+  int n_allocs; /* with success */
+  /* the last that was allocated in the primary context, and its bytes */
+  char *copies[FAKE_N_DEVICES];
   size_t copies_bytes[FAKE_N_DEVICES];
   int n_nodes; /* the last ones are kept, the first at 0 */
   fake_node node[FAKE_N_NODES];
   bool is_capture_broken; /* a call came that a capturing stream does not survive */
-  const char *trapped;    /* a function that the library has no business with was looked for or called */
-  const char *misuse;     /* something was used that is no more, or belongs to another context; NULL: nothing was */
-  int n_user_objects;     /* alive */
-  char last_wanted[64];   /* the last name that was looked for in vain */
+  /* a function that the library has no business with was looked for or called */
+  const char *trapped;
+  /* something was used that is no more, or belongs to another context; NULL: nothing was */
+  const char *misuse;
+  int n_user_objects;   /* alive */
+  char last_wanted[64]; /* the last name that was looked for in vain */
 } fake_driver;
 extern fake_driver fake;
 
@@ -148,8 +160,8 @@ int fake_depth(void);
 void fake_set_current(CUcontext context); /* NULL: none */
 CUstreamCaptureMode fake_capture_mode(void);
 
-/* Ends a context, with its events and the globals in it; another with the same handle takes its place: cudaDeviceReset, or cuCtxDestroy and
- * cuCtxCreate. */
+/* Ends a context, with its events and the globals in it; another with the same handle takes its
+ * place: cudaDeviceReset, or cuCtxDestroy and cuCtxCreate. */
 void fake_end_context(CUcontext context);
 /* A green context, say: of the device's SMs it has so many. 0: all. */
 void fake_limit_sms(CUcontext context, int n_sms);
@@ -157,7 +169,8 @@ void fake_limit_sms(CUcontext context, int n_sms);
 /* The stream is destroyed; with the same handle another one is made, as real drivers do. */
 void fake_end_stream(int stream);
 
-/* Captures of their own, unlike streams that are just set to be captured: what the graph retains goes with it, in another thread. */
+/* Captures of their own, unlike streams that are just set to be captured: what the graph retains
+ * goes with it, in another thread. */
 void fake_begin_capture(int stream);
 CUgraph fake_end_capture(int stream);
 void fake_destroy_graph(CUgraph graph);

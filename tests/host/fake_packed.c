@@ -149,7 +149,8 @@ static void check_scales(const ws_wgmma_scales *s, const struct packing *p, cons
   CHECK((is_m ? s->n_m : s->n_n) == x->n_given * x->n_batch, "the state counts %lld rows or columns", (long long)x->n_given);
 }
 
-/* The slices that a product reads: from element `given` of a packed operand's lines on, or its three in `to`. */
+/* The slices that a product reads: from element `given` of a packed operand's lines on, or its
+ * three in `to`. */
 static void check_map(const ws_wgmma_operand *read, uintptr_t to, int64_t pitch, int64_t slice_lines, int n_slices,
                       const struct shape *x, const struct part *at) {
   const int64_t n_given = at->n * (x->slot == 0 ? x->unit : 1);
@@ -165,7 +166,8 @@ static void check_map(const ws_wgmma_operand *read, uintptr_t to, int64_t pitch,
         "how they are read");
 }
 
-/* The operand as the kernels before a product are told of it: so that none cuts it, but into three slices elsewhere. */
+/* The operand as the kernels before a product are told of it: so that none cuts it, but into three
+ * slices elsewhere. */
 static void check_told(const ws_slice_operand *op, const struct packing *p, const struct shape *x, const struct part *at,
                        int n_slices) {
   const int64_t unit = x->unit, element = (int64_t)sizeof(float) * unit, given = at->first * (x->slot == 0 ? unit : 1);

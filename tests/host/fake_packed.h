@@ -1,4 +1,5 @@
-/* fake_packed.h - operands packed beforehand, on the fake driver: making them, and what the launches of a product should be told of them. */
+/* fake_packed.h - operands packed beforehand, on the fake driver: making them, and what the
+ * launches of a product should be told of them. */
 #ifndef WSGEMM_TESTS_FAKE_PACKED_H
 #define WSGEMM_TESTS_FAKE_PACKED_H
 #include "fake_slices.h"
@@ -11,20 +12,23 @@ int unit_of(wsgemm_type type); /* reals of an element */
 /* That forces a row of the class; and the class. */
 wsgemm_handle *handle_for(wsgemm_type type, wsgemm_math math);
 
-/* A product with all matrices on the first device, lds larger than need be; a batch of five small ones. */
+/* A product with all matrices on the first device, lds larger than need be; a batch of five small
+ * ones. */
 wsgemm_gemm_desc desc_of(wsgemm_type type, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t m, int64_t n,
                          int64_t k);
 wsgemm_gemm_desc batch_of(wsgemm_type type, wsgemm_layout layout, wsgemm_op op, int64_t stride_a, int64_t stride_b);
 
-/* ---- Operands --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands -------------------------------------------------------------------------------- */
 
 /* An operand of a call, as the kernels should see it. */
 struct shape {
   const char *data;
-  int slot;                        /* of the problem's operands: a row-major product is that of B and A */
-  bool along_k, conj;              /* along_k: contiguous along k */
-  int64_t n, k, ld, n_given;       /* n_given: rows or columns for the units */
-  int64_t n_lines, length, stride; /* of a slice; between products of a batch, in elements of the operand */
+  /* of the problem's operands: a row-major product is that of B and A */
+  int slot;
+  bool along_k, conj;        /* along_k: contiguous along k */
+  int64_t n, k, ld, n_given; /* n_given: rows or columns for the units */
+  /* of a slice; between products of a batch, in elements of the operand */
+  int64_t n_lines, length, stride;
   int n_batch, unit;
 };
 struct shape shape_of(const wsgemm_gemm_desc *d, bool is_b);
@@ -50,12 +54,13 @@ char *next_memory(size_t bytes);
 size_t workspace_for(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 bool explained_with(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *words);
 
-/* ---- Products ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 /* The launches of a piece. */
 struct chain {
-  const fake_launch *first_pass, *slices, *product; /* the first two: not if both operands are packed */
-  const fake_launch *three, *second;                /* not of one slice */
+  /* the first two: not if both operands are packed */
+  const fake_launch *first_pass, *slices, *product;
+  const fake_launch *three, *second; /* not of one slice */
   const fake_launch *fallback;
 };
 /* Those from launch *at on, which becomes the next; cuts: not both operands are packed. */

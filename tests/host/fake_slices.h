@@ -1,4 +1,5 @@
-/* fake_slices.h - what the suites share that see on the fake driver how floats are multiplied by slices of 16 bits (cuda/shared/slice_args.h). */
+/* fake_slices.h - what the suites share that see on the fake driver how floats are multiplied by
+ * slices of 16 bits (cuda/shared/slice_args.h). */
 #ifndef WSGEMM_TESTS_FAKE_SLICES_H
 #define WSGEMM_TESTS_FAKE_SLICES_H
 #include "fake_calls.h"

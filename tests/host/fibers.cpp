@@ -1,4 +1,5 @@
-/* fibers.cpp - see fibers.h; over ucontext, whose switch costs a fifth of a microsecond (two system calls for the signal mask). */
+/* fibers.cpp - see fibers.h; over ucontext, whose switch costs a fifth of a microsecond (two system
+ * calls for the signal mask). */
 #include "fibers.h"
 
 #include <cstdint>

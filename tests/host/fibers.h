@@ -1,7 +1,8 @@
-/* fibers.h - threads of control that take turns inside one thread of the system: who runs next is always said, never left to chance.
+/* fibers.h - threads of control that take turns inside one thread of the system: who runs next is
+ * always said, never left to chance.
  *
- * Each fiber calls `live` again and again, and after each life switches to the fiber that this names; the next switch to it begins a
- * new life. A fiber must not be left in the middle of a life.
+ * Each fiber calls `live` again and again, and after each life switches to the fiber that this
+ * names; the next switch to it begins a new life. A fiber must not be left in the middle of a life.
  * Knows AddressSanitizer and ThreadSanitizer, which must be told of every change of stack. */
 #ifndef WSGEMM_TESTS_FIBERS_H
 #define WSGEMM_TESTS_FIBERS_H

@@ -51,7 +51,8 @@ void make(const copy &c) {
 
 } // namespace
 
-/* All threads come to as many barriers, so that the one after the last to come is the first to go on. */
+/* All threads come to as many barriers, so that the one after the last to come is the first to go
+ * on. */
 void __syncthreads() {
   const int t = int(threadIdx.x), next = running->next(t);
   own().n_barriers++;
@@ -101,7 +102,7 @@ bool host_run_block(int n_threads, int shared_bytes, bool is_backwards, const st
   return true;
 }
 
-/* ---- conversions, from what the formats say ---------------------------------------------------------------------------------------- */
+/* ---- conversions, from what the formats say -------------------------------------------------- */
 
 namespace ws {
 
@@ -125,7 +126,8 @@ uint16_t f16_of(float x) {
   if (isnan(x)) return 0x7fff;
   const double magnitude = fabs(double(x));
   const int exponent = magnitude < 0x1p-14 ? -14 : magnitude >= 0x1p16 ? 16 : ilogb(magnitude);
-  const double in_ulps = nearbyint(ldexp(magnitude, 10 - exponent)); /* to even; may reach the next power of two */
+  /* to even; may reach the next power of two */
+  const double in_ulps = nearbyint(ldexp(magnitude, 10 - exponent));
   if (exponent == 16 || ldexp(in_ulps, exponent - 10) > 65504) return sign | 0x7c00;
   return uint16_t(sign | (((exponent + 14) << 10) + int(in_ulps)));
 }

@@ -1,9 +1,11 @@
-/* host_device.h - what code of cuda/ needs to be compiled and run on the host: CUDA's words, and in place of the PTX of copies and conversions
- * functions that do the same. One block of threads at a time, as fibers.
+/* host_device.h - what code of cuda/ needs to be compiled and run on the host: CUDA's words, and in
+ * place of the PTX of copies and conversions functions that do the same. One block of threads at a
+ * time, as fibers.
  *
- * Stricter than hardware in three things: a thread runs alone from barrier to barrier, in either order of the threads; an asynchronous copy is
- * made when it is waited for and no sooner; and an address that an instruction would refuse ends the test.
- * To be included before anything of cuda/. */
+ * Stricter than hardware in three things: a thread runs alone from barrier to barrier, in either
+ * order of the threads; an asynchronous copy is made when it is waited for and no sooner; and an
+ * address that an instruction would refuse ends the test. To be included before anything of
+ * cuda/. */
 #ifndef WSGEMM_TESTS_HOST_DEVICE_H
 #define WSGEMM_TESTS_HOST_DEVICE_H
 #include <cstdint>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <vector>
 
-/* ---- words of the language ------------------------------------------------------------------------------------------------------- */
+/* ---- words of the language ------------------------------------------------------------------- */
 
 #define __device__
 #define __host__
@@ -70,7 +72,7 @@ inline double __dmul_rn(double x, double y) { return x * y; }
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fmul_rn(float x, float y) { return x * y; }
 
-/* ---- ptx/copy.cuh: shared memory is host_shared ------------------------------------------------------------------------------------ */
+/* ---- ptx/copy.cuh: shared memory is host_shared ---------------------------------------------- */
 
 #define WS_CUDA_PTX_COPY_CUH
 extern unsigned char *host_shared;
@@ -87,7 +89,7 @@ inline void cp_async_commit() { host_copies_group(); }
 template <int N> void cp_async_wait() { host_copies_wait(N); }
 } // namespace ws
 
-/* ---- ptx/convert.cuh, ptx/math.cuh ------------------------------------------------------------------------------------------------- */
+/* ---- ptx/convert.cuh, ptx/math.cuh ----------------------------------------------------------- */
 
 #define WS_CUDA_PTX_CONVERT_CUH
 #define WS_CUDA_PTX_MATH_CUH
@@ -102,10 +104,11 @@ inline float ex2_approx(float x) { return exp2f(x); }
 inline float rcp_approx(float x) { return 1 / x; }
 } // namespace ws
 
-/* ---- the block --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the block ------------------------------------------------------------------------------- */
 
-/* Runs program() as every thread of a block with so much shared memory, filled with bytes that are no number. is_backwards: from the last
- * thread to the first. false: not all came to the same number of barriers. */
+/* Runs program() as every thread of a block with so much shared memory, filled with bytes that are
+ * no number. is_backwards: from the last thread to the first. false: not all came to the same
+ * number of barriers. */
 bool host_run_block(int n_threads, int shared_bytes, bool is_backwards, const std::function<void()> &program);
 
 #endif

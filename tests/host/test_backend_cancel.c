@@ -1,5 +1,6 @@
-/* test_backend_cancel.c - a thread that is to be cancelled (pthread_cancel) calls the library for device memory, with a driver whose functions
- * are places where a cancel acts: the call ends as ever, and the cancel comes after it. A hang is the defect itself: an alarm ends it. */
+/* test_backend_cancel.c - a thread that is to be cancelled (pthread_cancel) calls the library for
+ * device memory, with a driver whose functions are places where a cancel acts: the call ends as
+ * ever, and the cancel comes after it. A hang is the defect itself: an alarm ends it. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 

@@ -1,5 +1,6 @@
-/* test_backend_epilogue.c - what is launched for an epilogue in device memory: by products of half precision nothing more than the product, by
- * others a kernel over C; a copy of C that is its own residual; column sums. Seen by a fake driver. */
+/* test_backend_epilogue.c - what is launched for an epilogue in device memory: by products of half
+ * precision nothing more than the product, by others a kernel over C; a copy of C that is its own
+ * residual; column sums. Seen by a fake driver. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 

@@ -1,5 +1,6 @@
-/* test_backend_exit.c - a program that loads the library, works on a GPU (a fake one), unloads it and leaves through exit(): from the
- * unloading on the driver is not called, as CUDA may be gone by then. Not linked with the library; exit status 0, 1, or the driver's. */
+/* test_backend_exit.c - a program that loads the library, works on a GPU (a fake one), unloads it
+ * and leaves through exit(): from the unloading on the driver is not called, as CUDA may be gone by
+ * then. Not linked with the library; exit status 0, 1, or the driver's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* test_backend_faults.c - the GPU backend when the driver is not there, not ready, too old, or fails: a status that says so, nothing
- * launched, CPU calls as before, and all well again once the driver is. And after fork(), where the driver must not be touched. */
+/* test_backend_faults.c - the GPU backend when the driver is not there, not ready, too old, or
+ * fails: a status that says so, nothing launched, CPU calls as before, and all well again once the
+ * driver is. And after fork(), where the driver must not be touched. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -10,9 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- no driver to speak of ---------------------------------------------------------------------------------------------------------- */
+/* ---- no driver to speak of ------------------------------------------------------------------- */
 
-/* Until somebody calls cuInit, which is not this library, every pointer is host memory; from then on GPUs are there. */
+/* Until somebody calls cuInit, which is not this library, every pointer is host memory; from then
+ * on GPUs are there. */
 CHILD_CASE(nobody_has_initialised_it) {
   (void)unused;
   fake.is_initialised = false;
@@ -79,9 +81,10 @@ static void old_drivers(void) {
     check_in_child(fake_function_names[f], lacks_entry, (void *)&fake_function_names[f]);
 }
 
-/* ---- no kernel for the device --------------------------------------------------------------------------------------------------------- */
+/* ---- no kernel for the device ---------------------------------------------------------------- */
 
-/* The driver has no machine code for the device, wherever it notices that: said so each time, without trying again. */
+/* The driver has no machine code for the device, wherever it notices that: said so each time,
+ * without trying again. */
 static void no_kernel(void *argument) {
   const fake_function function = *(fake_function *)argument;
   fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -135,7 +138,7 @@ static void no_kernels(void) {
     check_in_child(fake_function_names[functions[i]], no_kernel, (void *)&functions[i]);
 }
 
-/* ---- calls that fail --------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls that fail ------------------------------------------------------------------------- */
 
 CHILD_CASE(launches_fail) {
   (void)unused;
@@ -216,7 +219,8 @@ static void fault_child(void *argument) {
   wsgemm_destroy(h);
 }
 
-/* The 1st, 2nd, .. call of the driver fails, on every path, until a run gets by without: a clean status, and the next call works. */
+/* The 1st, 2nd, .. call of the driver fails, on every path, until a run gets by without: a clean
+ * status, and the next call works. */
 static void each_call_fails(void) {
   static const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE,
                                       CUDA_ERROR_UNKNOWN};
@@ -243,8 +247,8 @@ static void each_call_fails(void) {
   munmap(shared, 4096);
 }
 
-/* The kernel of a split product may use more shared memory than usual; if the driver is once too short of memory to say yes, it is asked
- * again. */
+/* The kernel of a split product may use more shared memory than usual; if the driver is once too
+ * short of memory to say yes, it is asked again. */
 CHILD_CASE(shared_memory_refused_once) {
   (void)unused;
   wsgemm_handle *h = NULL;
@@ -268,7 +272,8 @@ CHILD_CASE(everything_fails) {
     wsgemm_explain(NULL, &d, text, sizeof text);
     CHECK(strstr(text, "error: "), "explained: %s", text);
     expect_cpu_works("beside a broken device");
-    fake_fail(FAKE_cuPointerGetAttributes, 1, 1 << 30, CUDA_ERROR_DEINITIALIZED); /* as in a program's last moments */
+    /* as in a program's last moments */
+    fake_fail(FAKE_cuPointerGetAttributes, 1, 1 << 30, CUDA_ERROR_DEINITIALIZED);
     expect_failure(NULL, &d, WSGEMM_DEVICE_ERROR, "");
     expect_cpu_works("after the driver has gone");
     fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
@@ -276,9 +281,10 @@ CHILD_CASE(everything_fails) {
   }
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* One element each, the last one before memory that is not there: whether it can be read must be asked of no byte beyond it. */
+/* One element each, the last one before memory that is not there: whether it can be read must be
+ * asked of no byte beyond it. */
 static void expect_page_ends_work(const char *who) {
   const struct arena arena = arena_new(1);
   float *last = (float *)(void *)(arena.low + arena.bytes) - 3;
@@ -353,7 +359,8 @@ CHILD_CASE(fork_after_host_calls) {
   check_in_child("a child of a process that used CUDA", forked_child, NULL);
 }
 
-/* The parent has used CUDA, but not this library, which cannot know more than the driver says in the child: that nobody has initialised it. */
+/* The parent has used CUDA, but not this library, which cannot know more than the driver says in
+ * the child: that nobody has initialised it. */
 static void first_user(void *unused) {
   (void)unused;
   static float host[3][64];
@@ -399,8 +406,8 @@ CHILD_CASE(fork_before_use) {
   child_uses_gpu(NULL);
 }
 
-/* A thread is in the middle of loading kernels, or of a launch, and holds the lock for that, while another forks. A child that hangs is ended by
- * CTest. */
+/* A thread is in the middle of loading kernels, or of a launch, and holds the lock for that, while
+ * another forks. A child that hangs is ended by CTest. */
 static atomic_bool is_held, may_go_on;
 static fake_function held_in;
 static void hold(fake_function function) {

@@ -1,11 +1,12 @@
-/* test_backend_host.c - what a call on device memory tells the driver, seen by a fake one: which device and context, which stream, what
- * the kernel is told of its operands, and when there is nothing to launch. Schedulers and queues: test_backend_sched.c. */
+/* test_backend_host.c - what a call on device memory tells the driver, seen by a fake one: which
+ * device and context, which stream, what the kernel is told of its operands, and when there is
+ * nothing to launch. Schedulers and queues: test_backend_sched.c. */
 #include "fake_calls.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- pointers decide ------------------------------------------------------------------------------------------------------------ */
+/* ---- pointers decide ------------------------------------------------------------------------- */
 
 CHILD_CASE(all_on_one_device) {
   (void)unused;
@@ -62,7 +63,8 @@ CHILD_CASE(two_devices) {
     if (on_other & 4) d.c = other.c;
     expect_failure(NULL, &d, WSGEMM_INVALID_POINTER, "different devices");
   }
-  /* managed memory goes where the others are, wherever it was allocated, and whichever comes first */
+  /* managed memory goes where the others are, wherever it was allocated, and whichever comes
+   * first */
   for (int position = 0; position < 3; position++) {
     wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 8, 8, 8, 1);
     void *managed = fake_alloc(FAKE_MANAGED, 0, 4096);
@@ -90,7 +92,8 @@ CHILD_CASE(unread_operands) {
     }
 }
 
-/* Sizes alone: the device that is the thread's, if any; else nothing says that it is a GPU's call. */
+/* Sizes alone: the device that is the thread's, if any; else nothing says that it is a GPU's
+ * call. */
 CHILD_CASE(no_pointers) {
   (void)unused;
   const int current[] = {-1, 0, 1};
@@ -112,9 +115,10 @@ CHILD_CASE(no_pointers) {
   fake_set_current(NULL);
 }
 
-/* ---- contexts and streams ---------------------------------------------------------------------------------------------------------- */
+/* ---- contexts and streams -------------------------------------------------------------------- */
 
-/* Whatever is current stays current (watched_gemm looks); a context of the device's own is used as it is. */
+/* Whatever is current stays current (watched_gemm looks); a context of the device's own is used as
+ * it is. */
 CHILD_CASE(contexts) {
   (void)unused;
   const CUcontext before[] = {NULL, fake_primary(0), fake_other(0), fake_primary(1), fake_other(1)};
@@ -151,13 +155,14 @@ CHILD_CASE(streams) {
     }
 }
 
-/* ---- what the kernel is told --------------------------------------------------------------------------------------------------------- */
+/* ---- what the kernel is told ----------------------------------------------------------------- */
 
 static double scalar_part(wsgemm_type type, const float *s, const double *d, int part) {
   return type_is_double(type) ? d[part] : (double)s[part];
 }
 
-/* Every type, layout and op: each operand's steps, conjugation and widest copy; row-major is the transposed problem. */
+/* Every type, layout and op: each operand's steps, conjugation and widest copy; row-major is the
+ * transposed problem. */
 CHILD_CASE(operands) {
   (void)unused;
   for (int type = 0; type < N_TYPES; type++)
@@ -194,7 +199,8 @@ CHILD_CASE(operands) {
         }
 }
 
-/* Pointers, lds and strides that forbid copies of 16 bytes, or of a whole element; one at a time, all else as good as can be. */
+/* Pointers, lds and strides that forbid copies of 16 bytes, or of a whole element; one at a time,
+ * all else as good as can be. */
 CHILD_CASE(alignment) {
   (void)unused;
   enum { PLAIN, POINTER, LD, STRIDE, REAL_PART, N_FLAWS };
@@ -254,7 +260,7 @@ CHILD_CASE(batches) {
   }
 }
 
-/* ---- little or nothing to launch ------------------------------------------------------------------------------------------------------ */
+/* ---- little or nothing to launch ------------------------------------------------------------- */
 
 CHILD_CASE(quick_paths) {
   (void)unused;
@@ -289,8 +295,9 @@ CHILD_CASE(quick_paths) {
   }
 }
 
-/* A and B of 16 bits: C of either such type or of floats, aligned and scaled by its own type; vectors (m = 1, n = 1) by their own rows if the
- * matrix has k contiguous, else by the ordinary ones. */
+/* A and B of 16 bits: C of either such type or of floats, aligned and scaled by its own type;
+ * vectors (m = 1, n = 1) by their own rows if the matrix has k contiguous, else by the ordinary
+ * ones. */
 CHILD_CASE(half_precision) {
   (void)unused;
   static const wsgemm_type types[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGEMM_F16, WSGEMM_BF16, WSGEMM_F32};
@@ -362,7 +369,7 @@ CHILD_CASE(grid_limits) {
   wsgemm_destroy(h);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 CHILD_CASE(explanations) {
   (void)unused;
@@ -417,8 +424,8 @@ CHILD_CASE(explanations) {
   CHECK(strstr(text, "gpu: driver found"), "%s", text);
 }
 
-/* A product of a row and a column could be either kind of vector product, which sum differently: it is the same one with memory for partial
- * sums and without, however its operands lie. */
+/* A product of a row and a column could be either kind of vector product, which sum differently: it
+ * is the same one with memory for partial sums and without, however its operands lie. */
 CHILD_CASE(one_element) {
   static const wsgemm_op ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
   wsgemm_handle *frugal = NULL;

@@ -1,6 +1,8 @@
-/* test_backend_lending.c - what the library lends to calls on device memory, launch states, memory for partial sums and for operands: that
- * any number of streams and captured launches, one after the other, get the same arithmetic; that no two which may run at once share any of
- * it; that nothing is used of a context that is no more. And that calls do not wait for calls on other devices. Seen by a fake driver. */
+/* test_backend_lending.c - what the library lends to calls on device memory, launch states, memory
+ * for partial sums and for operands: that any number of streams and captured launches, one after
+ * the other, get the same arithmetic; that no two which may run at once share any of it; that
+ * nothing is used of a context that is no more. And that calls do not wait for calls on other
+ * devices. Seen by a fake driver. */
 #define _GNU_SOURCE
 #include "fake_slices.h"
 
@@ -26,15 +28,17 @@ static int state_on(wsgemm_handle *h, int stream, int device) {
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, device);
   wsgemm_set_stream(h, stream > 0 ? &fake.stream[stream] : NULL);
   const fake_launch *l = launch_of(h, &d);
-  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue; /* its first member */
+  /* its first member */
+  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue;
   if (!state) return -1;
   CHECK(state >= fake.states[device] && state < fake.states[device] + WS_N_STATES, "a state that is none");
   return (int)(state - fake.states[device]);
 }
 
-/* ---- streams that come and go ---------------------------------------------------------------------------------------------------- */
+/* ---- streams that come and go ---------------------------------------------------------------- */
 
-/* More streams than there are states, all with something in flight: none shares, none waits; those beyond work without. */
+/* More streams than there are states, all with something in flight: none shares, none waits; those
+ * beyond work without. */
 CHILD_CASE(busy_streams) {
   (void)unused;
   static bool is_taken[WS_N_STATES];
@@ -81,7 +85,8 @@ CHILD_CASE(streams_that_end_beside_a_capture) {
   wsgemm_destroy(h);
 }
 
-/* The arithmetic of a product of slices, which needs memory, is the same on any stream: its kernels are. */
+/* The arithmetic of a product of slices, which needs memory, is the same on any stream: its kernels
+ * are. */
 CHILD_CASE(same_arithmetic_on_all_streams) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -122,9 +127,10 @@ CHILD_CASE(sums_are_passed_on) {
   wsgemm_destroy(h);
 }
 
-/* ---- captured calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- captured calls -------------------------------------------------------------------------- */
 
-/* A graph that is no more gives back what its calls had: the next is as good as the first. Those that are alive share nothing. */
+/* A graph that is no more gives back what its calls had: the next is as good as the first. Those
+ * that are alive share nothing. */
 CHILD_CASE(graphs_that_end) {
   (void)unused;
   enum { N_ALIVE = 3 };
@@ -192,7 +198,8 @@ CHILD_CASE(graphs_that_retain_nothing) {
   wsgemm_destroy(h);
 }
 
-/* The device is full: without that memory the bits would be others, so there is no product; with room there is. Its sums it can do without. */
+/* The device is full: without that memory the bits would be others, so there is no product; with
+ * room there is. Its sums it can do without. */
 CHILD_CASE(no_room) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -215,7 +222,8 @@ CHILD_CASE(no_room) {
   REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS && wsgemm_set_kernel(h, NULL) == WSGEMM_SUCCESS &&
               wsgemm_set_workspace(h, fake_alloc(FAKE_DEVICE, 0, 32 << 20), 32 << 20) == WSGEMM_SUCCESS,
           "%s", wsgemm_last_error());
-  CHECK(launch_of(h, &split)->args.split.sums, "no sums in the workspace"); /* loads all but the library's own sums */
+  /* loads all but the library's own sums */
+  CHECK(launch_of(h, &split)->args.split.sums, "no sums in the workspace");
   REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   fake_fail(FAKE_cuLibraryLoadData, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(!launch_of(h, &split)->args.split.sums && fake.n_watched == 1, "sums that there is no room for");
@@ -223,7 +231,7 @@ CHILD_CASE(no_room) {
   wsgemm_destroy(h);
 }
 
-/* ---- ends that cannot be recorded ------------------------------------------------------------------------------------------------- */
+/* ---- ends that cannot be recorded ------------------------------------------------------------ */
 
 static bool synchronising_fails;
 static void fail_to_tell(fake_function function) {
@@ -245,7 +253,8 @@ static void call_without_end(wsgemm_handle *h, const wsgemm_gemm_desc *d, int st
         "%d events, %d waits", fake.n_calls_of[FAKE_cuEventRecord], fake.n_calls_of[FAKE_cuStreamSynchronize]);
 }
 
-/* The memory for copies: the call waits for its own stream, and others have the memory; if that fails, too, they have new memory. */
+/* The memory for copies: the call waits for its own stream, and others have the memory; if that
+ * fails, too, they have new memory. */
 CHILD_CASE(copies_without_end) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -287,7 +296,7 @@ CHILD_CASE(sums_without_end) {
   wsgemm_destroy(h);
 }
 
-/* ---- a device with little room ----------------------------------------------------------------------------------------------------- */
+/* ---- a device with little room --------------------------------------------------------------- */
 
 /* What one launch of a product writes: rows and columns of C, and how it is made. */
 static bool is_tile_of(const fake_launch *l, const fake_launch *whole) {
@@ -295,8 +304,8 @@ static bool is_tile_of(const fake_launch *l, const fake_launch *whole) {
          l->wgmma.m <= whole->wgmma.m && l->wgmma.n <= whole->wgmma.n;
 }
 
-/* A device with room for a part of the memory: a product gets by with as much as there is, by the same kernels, each element of C once; with less
- * than its smallest chunk it is refused. */
+/* A device with room for a part of the memory: a product gets by with as much as there is, by the
+ * same kernels, each element of C once; with less than its smallest chunk it is refused. */
 CHILD_CASE(little_room) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -315,7 +324,8 @@ CHILD_CASE(little_room) {
   fake_launch whole = {.device = -1};
   CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   CHECK(bytes > 13 * MIB && bytes < WS_COPIES_BYTES / 8, "%zu bytes", bytes);
-  for (int i = sizeof rooms / sizeof rooms[0] - 1; i >= 0; i--) { /* each with a context of its own */
+  /* each with a context of its own */
+  for (int i = sizeof rooms / sizeof rooms[0] - 1; i >= 0; i--) {
     fake.device[0].room = rooms[i].room;
     fake.copies_bytes[0] = 0;
     fake_end_context(fake_primary(0));
@@ -338,7 +348,8 @@ CHILD_CASE(little_room) {
   wsgemm_destroy(h);
 }
 
-/* When there is room again, more is taken: at once by a product that cannot do without, in time by those that can. */
+/* When there is room again, more is taken: at once by a product that cannot do without, in time by
+ * those that can. */
 CHILD_CASE(room_again) {
   (void)unused;
   wsgemm_handle *h = forced(sliced_row);
@@ -358,8 +369,9 @@ CHILD_CASE(room_again) {
   wsgemm_destroy(h);
 }
 
-/* Whichever call of the driver finds no memory: the product as it should be, or ALLOC_FAILED and nothing launched that writes C; only a launch
- * may fail after that, and what frees the memory of a graph, which has no use then: DEVICE_ERROR, as where something else goes wrong. */
+/* Whichever call of the driver finds no memory: the product as it should be, or ALLOC_FAILED and
+ * nothing launched that writes C; only a launch may fail after that, and what frees the memory of a
+ * graph, which has no use then: DEVICE_ERROR, as where something else goes wrong. */
 struct lack {
   int number, captured, chunked;
   CUresult failure;
@@ -380,7 +392,8 @@ static void lack_child(void *argument) {
   const char *name = lack->number <= fake.n_calls ? fake_function_names[fake.calls[lack->number - 1]] : "none";
   const bool is_lack = lack->failure == CUDA_ERROR_OUT_OF_MEMORY, has_written = n_writing_launches() > 0,
              may_be_late = strcmp(name, "cuLaunchKernelEx") == 0 || strcmp(name, "cuMemFreeAsync") == 0;
-  /* Maps are made of arguments alone, and real drivers find no lack there; those of a second chunk come after the first. */
+  /* Maps are made of arguments alone, and real drivers find no lack there; those of a second chunk
+   * come after the first. */
   const bool is_map = strcmp(name, "cuTensorMapEncodeTiled") == 0;
   const wsgemm_status expected = is_lack && (!has_written || is_map) ? WSGEMM_ALLOC_FAILED : WSGEMM_DEVICE_ERROR;
   const int n_all = 1 + (lack->chunked ? 2 : 1) * N_CUT + 1;
@@ -405,7 +418,8 @@ static void each_call_lacks_memory(void) {
   munmap(n_calls, 4096);
 }
 
-/* Once C may be partly written, all that a call still needs is there: nothing but a launch may fail. (Maps: see above.) */
+/* Once C may be partly written, all that a call still needs is there: nothing but a launch may
+ * fail. (Maps: see above.) */
 static void fail_after_writing(fake_function function) {
   const bool may_fail = function != FAKE_cuLaunchKernelEx && function != FAKE_cuTensorMapEncodeTiled;
   fake_fail(function, 1, may_fail && n_writing_launches() > 0, CUDA_ERROR_OUT_OF_MEMORY);
@@ -446,7 +460,8 @@ CHILD_CASE(nothing_is_needed_after_the_first_write) {
   }
 }
 
-/* A call that finds no state for its first launch does not look for one again, when what it lacks then would end it. */
+/* A call that finds no state for its first launch does not look for one again, when what it lacks
+ * then would end it. */
 static void no_object_after_writing(fake_function function) {
   if (n_writing_launches() > 0 && function == FAKE_cuUserObjectCreate) fake_fail(function, 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
 }
@@ -466,10 +481,10 @@ CHILD_CASE(states_are_asked_for_once) {
   wsgemm_destroy(h);
 }
 
-/* ---- memory of graphs ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory of graphs ------------------------------------------------------------------------ */
 
-/* Captured products of slices have the arithmetic of any other, however many graphs are alive, each in memory of its own, as much as it needs,
- * which its graph frees. */
+/* Captured products of slices have the arithmetic of any other, however many graphs are alive, each
+ * in memory of its own, as much as it needs, which its graph frees. */
 CHILD_CASE(graphs_with_memory) {
   (void)unused;
   enum { N_GRAPHS = 20 };
@@ -508,8 +523,8 @@ CHILD_CASE(large_captured) {
   wsgemm_destroy(h);
 }
 
-/* Where graphs can have no memory of their own, one captured call at a time has the library's; another is refused, as is one without a state.
- * None takes other arithmetic. */
+/* Where graphs can have no memory of their own, one captured call at a time has the library's;
+ * another is refused, as is one without a state. None takes other arithmetic. */
 static void without_nodes(wsgemm_handle *h) {
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 64, 64, 128, 0);
   wsgemm_set_stream(h, &fake.stream[1]);
@@ -542,7 +557,7 @@ CHILD_CASE(no_entry_for_nodes) {
   without_nodes(forced(sliced_row));
 }
 
-/* ---- contexts -------------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 /* Work of all kinds, each with memory of the library's; the fake driver sees whose. */
 static void work_of_all_kinds(const char *where) {
@@ -570,7 +585,8 @@ CHILD_CASE(contexts) {
   work_of_all_kinds("the own one again");
 }
 
-/* Streams of a context that is not current, nor the primary one; beside no context, the primary one, and another device's. */
+/* Streams of a context that is not current, nor the primary one; beside no context, the primary
+ * one, and another device's. */
 CHILD_CASE(streams_of_other_contexts) {
   (void)unused;
   const CUcontext others[] = {NULL, fake_primary(0), fake_primary(1), fake_other(0)};
@@ -598,7 +614,8 @@ CHILD_CASE(explained_in_the_streams_context) {
   wsgemm_destroy(h);
 }
 
-/* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first, but what the next call does not use. */
+/* cudaDeviceReset, or a context that is destroyed and another made: nothing is left of the first,
+ * but what the next call does not use. */
 CHILD_CASE(contexts_that_end) {
   (void)unused;
   int64_t count = 0;
@@ -624,8 +641,8 @@ CHILD_CASE(reset_from_another_device) {
   CHECK(l->device == 0 && l->context == fake_primary(0), "launched on device %d", l->device);
 }
 
-/* Of the device's SMs the context has a few: a split product cannot have all its blocks there at once, and goes without sums, in the
- * same parts. */
+/* Of the device's SMs the context has a few: a split product cannot have all its blocks there at
+ * once, and goes without sums, in the same parts. */
 CHILD_CASE(few_sms) {
   (void)unused;
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F64, 256, 256, 8192, 0);
@@ -639,7 +656,7 @@ CHILD_CASE(few_sms) {
         l->args.split.n_splits, all.n_splits);
 }
 
-/* ---- locks ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 static atomic_bool is_launching, other_is_done;
 static _Thread_local bool waits_in_launch;
@@ -659,8 +676,8 @@ static void *call_and_wait(void *unused) {
   return NULL;
 }
 
-/* Known and unknown kernels: neither the lock of launches nor that of what is found out once is held over. A call that waits for the other is
- * ended by CTest. */
+/* Known and unknown kernels: neither the lock of launches nor that of what is found out once is
+ * held over. A call that waits for the other is ended by CTest. */
 CHILD_CASE(devices_beside_each_other) {
   (void)unused;
   pthread_t thread;
@@ -748,7 +765,8 @@ CHILD_CASE(beside_the_memory_for_copies) {
   beside_a_sliced_product(false);
 }
 
-/* States and sums that are passed on: what another call has in the middle of its launches is not taken. */
+/* States and sums that are passed on: what another call has in the middle of its launches is not
+ * taken. */
 CHILD_CASE(passed_beside_each_other) {
   (void)unused;
   pthread_t thread;
@@ -853,7 +871,7 @@ CHILD_CASE(calls_stay_together) {
   wsgemm_destroy(h);
 }
 
-/* ---- the caller's workspace ------------------------------------------------------------------------------------------------------ */
+/* ---- the caller's workspace ------------------------------------------------------------------ */
 
 static wsgemm_handle *flipped;
 static char *large, *small;
@@ -863,7 +881,8 @@ static void set_small(fake_function function) {
   if (function == FAKE_cuLaunchKernelEx) wsgemm_set_workspace(flipped, small, SMALL);
 }
 
-/* Another thread sets another workspace in the middle of a call, which goes on with the one that it began with. */
+/* Another thread sets another workspace in the middle of a call, which goes on with the one that it
+ * began with. */
 CHILD_CASE(workspace_of_the_call) {
   (void)unused;
   large = fake_alloc(FAKE_DEVICE, 0, LARGE), small = fake_alloc(FAKE_DEVICE, 0, 1 << 20);

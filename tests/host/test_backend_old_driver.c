@@ -1,5 +1,5 @@
-/* test_backend_old_driver.c - a driver from before CUDA 12, which cannot even be asked for its entry points: device memory is refused in
- * so many words, and nothing else changes. */
+/* test_backend_old_driver.c - a driver from before CUDA 12, which cannot even be asked for its
+ * entry points: device memory is refused in so many words, and nothing else changes. */
 #include "fake_driver.h"
 #include "support/gemm_call.h"
 

@@ -1,6 +1,7 @@
-/* test_backend_packed.c - packing operands, seen by a fake driver: what is launched and into which memory, what cannot be packed, and that a
- * product refuses a packed form which is not that of its operand. What products launch: test_backend_packed_products.c. Bad arguments that need
- * no GPU: tests/unit/test_packed.c. Bits: tests/gpu/test_gpu_packed.c. */
+/* test_backend_packed.c - packing operands, seen by a fake driver: what is launched and into which
+ * memory, what cannot be packed, and that a product refuses a packed form which is not that of its
+ * operand. What products launch: test_backend_packed_products.c. Bad arguments that need no GPU:
+ * tests/unit/test_packed.c. Bits: tests/gpu/test_gpu_packed.c. */
 #define _GNU_SOURCE
 #include "core/problem.h"
 #include "fake_packed.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- What is launched --------------------------------------------------------------------------------------------------------------- */
+/* ---- What is launched ------------------------------------------------------------------------ */
 
 /* What is cut: all of it. */
 static void check_cut(const ws_slice_operand *op, const struct shape *x) {
@@ -33,7 +34,8 @@ static void expect_kernel(const fake_launch *l, const char *prefix, int n_slices
   CHECK(strcmp(l->kernel, name) == 0, "%s, not %s", l->kernel, name);
 }
 
-/* The launches just made that packed it, and that a product by itself would cut the operand into the same. */
+/* The launches just made that packed it, and that a product by itself would cut the operand into
+ * the same. */
 static void check_packing(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b, wsgemm_math math, const struct packing *p) {
   const struct shape x = shape_of(d, is_b);
   const int n_slices = math == WSGEMM_MATH_TF32 ? 1 : 2, n_launches = math == WSGEMM_MATH_TF32 ? 2 : 3;
@@ -84,7 +86,8 @@ CHILD_CASE(prepacked) {
     }
 }
 
-/* About 4 bytes for each real number, and for a complex operand that the units take as A 16 for each element; half of it for TF32. */
+/* About 4 bytes for each real number, and for a complex operand that the units take as A 16 for
+ * each element; half of it for TF32. */
 CHILD_CASE(sizes) {
   (void)unused;
   enum { SIDE = 640, K = 512, DIFFERENCE = 20 /* one part in */ };
@@ -115,7 +118,8 @@ CHILD_CASE(sizes) {
     }
 }
 
-/* What belongs to the other operand, to C and to the epilogue may be anything, and changes nothing. */
+/* What belongs to the other operand, to C and to the epilogue may be anything, and changes
+ * nothing. */
 CHILD_CASE(not_looked_at) {
   (void)unused;
   wsgemm_handle *h = handle_for(WSGEMM_F32, WSGEMM_MATH_DEFAULT);
@@ -139,7 +143,7 @@ CHILD_CASE(not_looked_at) {
   wsgemm_destroy(h);
 }
 
-/* ---- What cannot be packed ---------------------------------------------------------------------------------------------------------------- */
+/* ---- What cannot be packed ------------------------------------------------------------------- */
 
 static void expect_refusal(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b, void *memory, size_t bytes,
                            wsgemm_status answer, const char *words) {
@@ -312,7 +316,7 @@ CHILD_CASE(one_look_at_the_handle) {
   wsgemm_destroy(h);
 }
 
-/* ---- Not the packed operand -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Not the packed operand ------------------------------------------------------------------ */
 
 static void expect_mismatch(wsgemm_handle *h, const wsgemm_gemm_desc *d, bool is_b, const char *words, const char *what) {
   const char *const name = is_b ? "packed_b" : "packed_a";

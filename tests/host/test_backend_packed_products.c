@@ -1,12 +1,13 @@
-/* test_backend_packed_products.c - products with operands packed beforehand, seen by a fake driver: whole, in pieces and in batches they read
- * just the packed form, launch nothing to cut it again, and count its marks once; when it is looked at, and what is said of it. */
+/* test_backend_packed_products.c - products with operands packed beforehand, seen by a fake driver:
+ * whole, in pieces and in batches they read just the packed form, launch nothing to cut it again,
+ * and count its marks once; when it is looked at, and what is said of it. */
 #define _GNU_SOURCE
 #include "fake_packed.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Whole products ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Whole products -------------------------------------------------------------------------- */
 
 /* A product with one operand packed or with both. */
 static void check_product(wsgemm_handle *h, const wsgemm_gemm_desc *plain, wsgemm_math math, bool packs_a, bool packs_b) {
@@ -71,7 +72,7 @@ CHILD_CASE(on_both_sides) {
   }
 }
 
-/* ---- Products of other classes and kernels, and what is said of them ------------------------------------------------------------------------ */
+/* ---- Products of other classes and kernels, and what is said of them ------------------------- */
 
 /* A packed form of another class, or beside kernels without slices, is as if it were not there. */
 CHILD_CASE(other_classes) {
@@ -112,7 +113,8 @@ CHILD_CASE(other_classes) {
     }
 }
 
-/* Managed memory goes where the other matrices are: what is packed on one device is not read on another. */
+/* Managed memory goes where the other matrices are: what is packed on one device is not read on
+ * another. */
 CHILD_CASE(other_devices) {
   (void)unused;
   enum { SIDE = 1024, BYTES = SIDE * SIDE * 4 };
@@ -159,8 +161,8 @@ CHILD_CASE(explained) {
   wsgemm_destroy(h);
 }
 
-/* A flat product, whose large operand costs more to cut than slices save: it uses them only if that is done already. By the model of the time
- * (ws_slices_us), with a third to spare both ways. */
+/* A flat product, whose large operand costs more to cut than slices save: it uses them only if that
+ * is done already. By the model of the time (ws_slices_us), with a third to spare both ways. */
 CHILD_CASE(gain) {
   (void)unused;
   for (int turn = 0; turn < 8; turn++) {
@@ -182,7 +184,8 @@ CHILD_CASE(gain) {
   }
 }
 
-/* An epilogue is taken after the product; its residual in C is copied to where the slices do not stand. */
+/* An epilogue is taken after the product; its residual in C is copied to where the slices do not
+ * stand. */
 CHILD_CASE(epilogue) {
   (void)unused;
   wsgemm_handle *h = handle_for(WSGEMM_F32, WSGEMM_MATH_DEFAULT);
@@ -203,7 +206,7 @@ CHILD_CASE(epilogue) {
   wsgemm_destroy(h);
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 enum { LEAST_SIDE = 256 };
 
@@ -212,7 +215,8 @@ struct room {
   int64_t bytes;
 };
 
-/* A workspace for pieces of LEAST_SIDE rows and columns, or of so many products, of the unpacked product. */
+/* A workspace for pieces of LEAST_SIDE rows and columns, or of so many products, of the unpacked
+ * product. */
 static struct room give_little(wsgemm_handle *h, const wsgemm_gemm_desc *d, int64_t batch_count) {
   wsgemm_gemm_desc least = *d;
   if (batch_count > 0)
@@ -245,7 +249,8 @@ static struct piece piece_of(const struct chain *c, const wsgemm_gemm_desc *d) {
                         .n_batch = (int)c->fallback->fallback.gemm.grid.n_batch};
 }
 
-/* The part of a packed operand that the piece takes: of one that all products share, always of the first. */
+/* The part of a packed operand that the piece takes: of one that all products share, always of the
+ * first. */
 static struct part part_of(const struct piece *piece, const struct shape *x) {
   const bool are_many = x->n_batch > 1;
   return (struct part){x->slot == 0 ? piece->m_first : piece->n_first, x->slot == 0 ? piece->m : piece->n,
@@ -307,7 +312,8 @@ CHILD_CASE(chunks) {
     }
 }
 
-/* A packed operand of one slice needs no memory, so that only the other one is cut; with both packed nothing is, in any memory. */
+/* A packed operand of one slice needs no memory, so that only the other one is cut; with both
+ * packed nothing is, in any memory. */
 CHILD_CASE(pieces_of_one_slice) {
   (void)unused;
   for (int t = 0; t < N_SLICED_TYPES; t++)
@@ -325,7 +331,7 @@ CHILD_CASE(pieces_of_one_slice) {
     }
 }
 
-/* ---- Batches ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 /* All products at once, then some at a time. */
 CHILD_CASE(batches) {
@@ -374,9 +380,10 @@ CHILD_CASE(shared) {
   wsgemm_destroy(h);
 }
 
-/* ---- Counting marks -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Counting marks -------------------------------------------------------------------------- */
 
-/* The state of a packed operand counts all its rows or columns: in whatever pieces the product comes, one of them adds that. */
+/* The state of a packed operand counts all its rows or columns: in whatever pieces the product
+ * comes, one of them adds that. */
 CHILD_CASE(counted_once) {
   (void)unused;
   static const int64_t strides[][2] = {{20000, 20004}, {0, 20000}, {20000, 0}};

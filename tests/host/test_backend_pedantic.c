@@ -1,6 +1,7 @@
-/* test_backend_pedantic.c - half precision under PEDANTIC in device memory: whatever the shape, the operands and the store, no kernel that uses a
- * tensor core, forced or not; without PEDANTIC none of those made for it, but by name. Its parts of k, its lines of tuning, its words.
- * Seen by a fake driver; what the kernels compute: test_fma16.cpp. */
+/* test_backend_pedantic.c - half precision under PEDANTIC in device memory: whatever the shape, the
+ * operands and the store, no kernel that uses a tensor core, forced or not; without PEDANTIC none
+ * of those made for it, but by name. Its parts of k, its lines of tuning, its words. Seen by a fake
+ * driver; what the kernels compute: test_fma16.cpp. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -21,7 +22,8 @@ static wsgemm_handle *new_handle(wsgemm_math math) {
   return h;
 }
 
-/* Any product of halves: shapes, ops, layouts, alignments, batches, types of C, scalars, epilogues. */
+/* Any product of halves: shapes, ops, layouts, alignments, batches, types of C, scalars,
+ * epilogues. */
 static wsgemm_gemm_desc drawn_desc(int device) {
   const wsgemm_type type = halves[check_random_in(&rng, 0, 1)];
   int64_t size[3];
@@ -52,7 +54,8 @@ static wsgemm_gemm_desc drawn_desc(int device) {
 
 enum { N_DRAWN = 4000 };
 
-/* PEDANTIC by the handle, by the descriptor, or by a descriptor that says otherwise than its handle. */
+/* PEDANTIC by the handle, by the descriptor, or by a descriptor that says otherwise than its
+ * handle. */
 CHILD_CASE(rows) {
   (void)unused;
   static const int ccs[FAKE_N_DEVICES] = {80, 90, 120};
@@ -63,7 +66,8 @@ CHILD_CASE(rows) {
   int n_of_kind[3] = {0}; /* vectors, tiles, parts of k */
   for (int turn = 0; turn < N_DRAWN / check_scale(); turn++) {
     wsgemm_gemm_desc d = drawn_desc(turn % FAKE_N_DEVICES);
-    const bool by_desc = turn / 3 % 2 && (d.m % 2 == 0 || d.batch_count > 1); /* not as hgemm: watched_gemm */
+    /* not as hgemm: watched_gemm */
+    const bool by_desc = turn / 3 % 2 && (d.m % 2 == 0 || d.batch_count > 1);
     if (by_desc) d.math = WSGEMM_MATH_PEDANTIC;
     const fake_launch *l = launch_of(by_desc ? plain : pedantic, &d);
     const ws_cuda_row *row = row_of(l);
@@ -81,7 +85,8 @@ CHILD_CASE(rows) {
   wsgemm_destroy(plain), wsgemm_destroy(pedantic);
 }
 
-/* A name forces a row of multiply-adds under any class, and one of tensor cores under all but PEDANTIC, which wins. */
+/* A name forces a row of multiply-adds under any class, and one of tensor cores under all but
+ * PEDANTIC, which wins. */
 CHILD_CASE(forced_rows) {
   (void)unused;
   int n_seen = 0;
@@ -120,7 +125,8 @@ CHILD_CASE(forced_without_memory) {
   CHECK(n_seen >= 4, "%d rows", n_seen);
 }
 
-/* Few tiles and a long k: the workspace that is asked for is used, and what a small one cannot hold is summed tile by tile. */
+/* Few tiles and a long k: the workspace that is asked for is used, and what a small one cannot hold
+ * is summed tile by tile. */
 CHILD_CASE(parts_of_k) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
@@ -188,7 +194,7 @@ CHILD_CASE(words) {
   }
 }
 
-/* ---- tuning ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- tuning ---------------------------------------------------------------------------------- */
 
 static uint32_t crc_of(const char *text) {
   uint32_t crc = UINT32_MAX;
@@ -199,7 +205,8 @@ static uint32_t crc_of(const char *text) {
   return ~crc;
 }
 
-/* A line of one class serves that class alone: of each a line with a row and an order that no model chooses. */
+/* A line of one class serves that class alone: of each a line with a row and an order that no model
+ * chooses. */
 CHILD_CASE(tuning) {
   (void)unused;
   static const char *const lines[][2] = {{"chain", "row=hgemm_mma16_32x32x64_c1 order=5"},

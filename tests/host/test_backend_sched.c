@@ -1,6 +1,8 @@
-/* test_backend_sched.c - which scheduler and grid a call on device memory gets, and which ticket queue: seen by a fake driver.
+/* test_backend_sched.c - which scheduler and grid a call on device memory gets, and which ticket
+ * queue: seen by a fake driver.
  *
- * Expected grids are worked out here from the numbers of the fake device: 131 SMs of 2 blocks each. */
+ * Expected grids are worked out here from the numbers of the fake device: 131 SMs of 2 blocks
+ * each. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -30,11 +32,12 @@ static wsgemm_handle *handle_with(const ws_cuda_row *row, wsgemm_policy policy, 
 }
 
 static int queue_of(const fake_launch *l) {
-  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue; /* its first member */
+  /* its first member */
+  const ws_launch_state *state = (const ws_launch_state *)(const void *)l->args.sched.queue;
   return state ? (int)(state - fake.states[l->device]) : -1;
 }
 
-/* ---- grids -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- grids ----------------------------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -75,7 +78,8 @@ static void check_grid(const ws_cuda_row *row, wsgemm_policy policy, int quantum
   wsgemm_destroy(h);
 }
 
-/* What each policy comes to. Only 10.0 and 12.0 have both Cluster Launch Control and machine code here that uses it. */
+/* What each policy comes to. Only 10.0 and 12.0 have both Cluster Launch Control and machine code
+ * here that uses it. */
 static const struct {
   const char *with_clc, *without;
 } expected_scheds[] = {[WSGEMM_POLICY_AUTO] = {"clc", "queue"},
@@ -171,7 +175,7 @@ CHILD_CASE(coarse_factors) {
   wsgemm_destroy(h);
 }
 
-/* ---- ticket queues -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ticket queues --------------------------------------------------------------------------- */
 
 static const ws_cuda_row *steal_row(void) { return gpu_row_with(WSGEMM_F32, 64, 32, 1); }
 
@@ -212,7 +216,8 @@ CHILD_CASE(queues) {
   wsgemm_destroy(h);
 }
 
-/* All are taken, by captured launches and streams with something in flight: the static form with the same items; who has a queue keeps it. */
+/* All are taken, by captured launches and streams with something in flight: the static form with
+ * the same items; who has a queue keeps it. */
 static void take_all(int n_captured) {
   wsgemm_handle *h = handle_with(steal_row(), WSGEMM_POLICY_STEAL, 0);
   const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 6400, 640, 10, 0); /* 2000 items */
@@ -250,7 +255,8 @@ CHILD_CASE(no_queue_left_by_captures) {
   take_all(1000);
 }
 
-/* The very first call of a process, and the first with a scheduler and a type, in a capture: kernels are loaded beside it. */
+/* The very first call of a process, and the first with a scheduler and a type, in a capture:
+ * kernels are loaded beside it. */
 CHILD_CASE(first_calls_in_a_capture) {
   (void)unused;
   fake.stream[7].capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -268,10 +274,11 @@ CHILD_CASE(first_calls_in_a_capture) {
       }
 }
 
-/* ---- split products -------------------------------------------------------------------------------------------------------------------- */
+/* ---- split products -------------------------------------------------------------------------- */
 
-/* Few tiles and a long k: one launch of blocks that are all there at once, with memory of the library's for 8 streams, of the caller's, or
- * none; then the row that wants the least shared memory works alone. */
+/* Few tiles and a long k: one launch of blocks that are all there at once, with memory of the
+ * library's for 8 streams, of the caller's, or none; then the row that wants the least shared
+ * memory works alone. */
 CHILD_CASE(split_products) {
   (void)unused;
   enum { N = 64, K = 8192 };
@@ -325,7 +332,8 @@ CHILD_CASE(split_products) {
   wsgemm_destroy(h);
 }
 
-/* A row by name keeps its way of summing where there is no memory for sums, also for a matrix and a vector. */
+/* A row by name keeps its way of summing where there is no memory for sums, also for a matrix and a
+ * vector. */
 CHILD_CASE(named_rows_without_sums) {
   (void)unused;
   for (int r = 0; r < n_gpu_rows; r++)
@@ -344,7 +352,8 @@ CHILD_CASE(named_rows_without_sums) {
     }
 }
 
-/* Without sums no block waits for another: where there is Cluster Launch Control, it hands out the tiles. */
+/* Without sums no block waits for another: where there is Cluster Launch Control, it hands out the
+ * tiles. */
 CHILD_CASE(split_products_by_clc) {
   (void)unused;
   enum { N = 64, K = 8192 };
@@ -388,7 +397,7 @@ CHILD_CASE(rows_of_split_products) {
   }
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { N_THREADS = 8, N_TURNS = 200 };
 struct caller {
@@ -413,7 +422,8 @@ static void *call_many(void *argument) {
   return NULL;
 }
 
-/* Threads that are all first: every image is loaded once for each device, every stream gets one queue. */
+/* Threads that are all first: every image is loaded once for each device, every stream gets one
+ * queue. */
 CHILD_CASE(threads) {
   (void)unused;
   struct caller callers[N_THREADS];
@@ -440,12 +450,13 @@ CHILD_CASE(threads) {
   wsgemm_destroy(h);
 }
 
-/* Two threads that are first on one stream: the second has looked for its queue, in vain, when the first is about to enter it. */
+/* Two threads that are first on one stream: the second has looked for its queue, in vain, when the
+ * first is about to enter it. */
 static void hold_first(fake_function function) {
   if (function == FAKE_cuStreamGetId) atomic_fetch_add(&n_ready, 1);
   if (function != FAKE_cuLibraryGetGlobal) return;
-  /* The second may be waiting for the lock that the first holds here, to look up its kernel. If any wait is too short, nothing is
-   * learnt, and nothing fails. */
+  /* The second may be waiting for the lock that the first holds here, to look up its kernel. If any
+   * wait is too short, nothing is learnt, and nothing fails. */
   for (int i = 0; i < 200 && atomic_load(&n_ready) < 2; i++) usleep(1000);
   usleep(50000);
 }

@@ -1,5 +1,6 @@
-/* test_backend_slices.c - what the kernels are told that multiply floats by slices of FP16: where slices, scales and marks stand, the tensor maps of
- * the slices, pieces, and which products go this way at all. Seen by a fake driver. */
+/* test_backend_slices.c - what the kernels are told that multiply floats by slices of FP16: where
+ * slices, scales and marks stand, the tensor maps of the slices, pieces, and which products go this
+ * way at all. Seen by a fake driver. */
 #define _GNU_SOURCE
 #include "fake_slices.h"
 
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_LAUNCHES = 6 }; /* maxima, two slices and their product, three slices and theirs, multiply-adds */
+/* maxima, two slices and their product, three slices and theirs, multiply-adds */
+enum { N_LAUNCHES = 6 };
 static const char *const row_name = "sgemm_f16x3_128x64x64_c2_x1";
 
 static wsgemm_gemm_desc single_desc(wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
@@ -84,7 +86,8 @@ CHILD_CASE(launches) {
   wsgemm_destroy(h);
 }
 
-/* Complex numbers: as reals, twice the rows of C and twice the k. What is cut are floats as they are in memory. */
+/* Complex numbers: as reals, twice the rows of C and twice the k. What is cut are floats as they
+ * are in memory. */
 static void check_complex_operand(const ws_slice_operand *op, const ws_wgmma_operand *read, int n_slices, bool is_a, bool along_k,
                                   int64_t n, int64_t k, int64_t ld) {
   const int64_t n_given = is_a ? 2 * n : n, length = along_k ? 2 * k : n_given, n_lines = along_k ? n_given : 2 * k;
@@ -181,7 +184,8 @@ CHILD_CASE(who_uses_them) {
   }
 }
 
-/* A build without code of these rows for the device, wherever the driver notices that: other rows, and not a word of it. */
+/* A build without code of these rows for the device, wherever the driver notices that: other rows,
+ * and not a word of it. */
 static void count_words(void *user, wsgemm_status status, const char *message) {
   (void)status, (void)message;
   ++*(int *)user;
@@ -195,7 +199,8 @@ static void no_sliced_code(void *argument) {
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_logger(h, count_words, &n_words) == WSGEMM_SUCCESS, "handle");
   wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1024, 1024, 1024, 0);
   for (int turn = 0; turn < 2; turn++) {
-    fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU); /* an image is looked for again, a row is not */
+    /* an image is looked for again, a row is not */
+    fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
     const fake_launch *l = launch_of(h, &d);
     CHECK(strstr(l->kernel, "_simt_") && (turn == 1 || fake.n_watched > 0), "%s", l->kernel);
     CHECK(n_words == 0 && wsgemm_last_error()[0] == '\0', "%d words of a success; %s", n_words, wsgemm_last_error());
@@ -210,7 +215,8 @@ CHILD_CASE(without_code) {
     check_in_child(fake_function_names[functions[i]], no_sliced_code, (void *)&functions[i]);
 }
 
-/* A workspace for parts of the operands: every element of C belongs to one piece, an operand is cut once for a row of pieces. */
+/* A workspace for parts of the operands: every element of C belongs to one piece, an operand is cut
+ * once for a row of pieces. */
 CHILD_CASE(chunks) {
   (void)unused;
   wsgemm_handle *h = forced(row_name);
@@ -272,7 +278,8 @@ CHILD_CASE(batches) {
   wsgemm_destroy(h);
 }
 
-/* A residual that is C itself is copied to where the slices do not stand, in the workspace and in the library's own memory. */
+/* A residual that is C itself is copied to where the slices do not stand, in the workspace and in
+ * the library's own memory. */
 CHILD_CASE(residual_in_c) {
   (void)unused;
   wsgemm_handle *h = forced(row_name);
@@ -295,8 +302,8 @@ CHILD_CASE(residual_in_c) {
   wsgemm_destroy(h);
 }
 
-/* Streams have one memory, which each takes when the calls before with it have ended. Captured launches wait for nobody: each has its
- * own. */
+/* Streams have one memory, which each takes when the calls before with it have ended. Captured
+ * launches wait for nobody: each has its own. */
 CHILD_CASE(shared_memory) {
   (void)unused;
   enum { N_STREAMS = 3, N_TURNS = 4 };
@@ -333,7 +340,8 @@ CHILD_CASE(shared_memory) {
   wsgemm_destroy(h);
 }
 
-/* The end of a call could not be recorded: the next ones have the same memory all the same (test_backend_lending.c: how). */
+/* The end of a call could not be recorded: the next ones have the same memory all the same
+ * (test_backend_lending.c: how). */
 CHILD_CASE(unrecorded) {
   (void)unused;
   wsgemm_handle *h = forced(row_name);

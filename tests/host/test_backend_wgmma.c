@@ -1,5 +1,6 @@
-/* test_backend_wgmma.c - what the kernels on Hopper's tensor cores are told: tensor maps of A, B and C, clusters; copies of operands that do
- * not begin at whole 16 bytes, and the chunks of C that they are made for. Seen by a fake driver, whose tensor maps can be read. */
+/* test_backend_wgmma.c - what the kernels on Hopper's tensor cores are told: tensor maps of A, B
+ * and C, clusters; copies of operands that do not begin at whole 16 bytes, and the chunks of C that
+ * they are made for. Seen by a fake driver, whose tensor maps can be read. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -74,13 +75,14 @@ CHILD_CASE(maps) {
       }
 }
 
-/* The L2 fetches blocks of 256 bytes only where lines are a multiple of 128, as those of copies are. */
+/* The L2 fetches blocks of 256 bytes only where lines are a multiple of 128, as those of copies
+ * are. */
 CHILD_CASE(promotions) {
   (void)unused;
   fake.device[0].cc = 90;
   static const int64_t lds[] = {512, 448, 456, 480, 504, 576};
-  for (size_t i = 0; i < sizeof lds / sizeof lds[0]; i++)
-    for (int which = 0; which < 3; which++) { /* A, B, C have such lines, the others have 1024 bytes */
+  for (size_t i = 0; i < sizeof lds / sizeof lds[0]; i++) /* A, B, C have such lines, the others have 1024 bytes */
+    for (int which = 0; which < 3; which++) {
       wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
       int64_t *const ld[] = {&d.lda, &d.ldb, &d.ldc};
       d.lda = d.ldb = d.ldc = 512, *ld[which] = lds[i];
@@ -199,7 +201,8 @@ CHILD_CASE(chunks) {
             times[m][n]);
 }
 
-/* Each captured launch has memory for copies of its own; the caller's workspace serves any. Without, rows that need none. */
+/* Each captured launch has memory for copies of its own; the caller's workspace serves any.
+ * Without, rows that need none. */
 CHILD_CASE(without_memory) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -222,7 +225,8 @@ CHILD_CASE(without_memory) {
   }
 }
 
-/* However small the memory for copies: as many parts of k as with enough of it, as these decide about bits. */
+/* However small the memory for copies: as many parts of k as with enough of it, as these decide
+ * about bits. */
 CHILD_CASE(parts_of_k_in_chunks) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
@@ -252,7 +256,8 @@ CHILD_CASE(parts_of_k_in_chunks) {
     }
 }
 
-/* Of two operands too large for the memory, one after the other, the first is aligned and the second is not: its copy has its place. */
+/* Of two operands too large for the memory, one after the other, the first is aligned and the
+ * second is not: its copy has its place. */
 CHILD_CASE(odd_strides) {
   (void)unused;
   enum { SIDE = 16384 };
@@ -285,7 +290,8 @@ CHILD_CASE(other_devices) {
   }
 }
 
-/* Few rows and a long k: two blocks share k, but not in invariant mode, whose sums are all of one order. */
+/* Few rows and a long k: two blocks share k, but not in invariant mode, whose sums are all of one
+ * order. */
 CHILD_CASE(parts_of_k) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
@@ -303,7 +309,8 @@ CHILD_CASE(parts_of_k) {
   wsgemm_destroy(h);
 }
 
-/* Where a store takes long, consumers take turns, in lines of the library's table of their own, and by the model where it has none. */
+/* Where a store takes long, consumers take turns, in lines of the library's table of their own, and
+ * by the model where it has none. */
 CHILD_CASE(rows_by_store) {
   (void)unused;
   static const int64_t sizes[][3] = {{4096, 4096, 4096}, {20000, 10000, 1000}};
@@ -320,13 +327,15 @@ CHILD_CASE(rows_by_store) {
     }
 }
 
-/* A line serves shapes near its own whose columns are whole lines of 128 bytes where its own are, and no others; and only a row that the
- * model does not think worse of there. All of these shapes are within reach of the table's lines. */
+/* A line serves shapes near its own whose columns are whole lines of 128 bytes where its own are,
+ * and no others; and only a row that the model does not think worse of there. All of these shapes
+ * are within reach of the table's lines. */
 CHILD_CASE(lines_of_neighbours) {
   (void)unused;
   static const struct {
     int64_t size;
-    const char *row, *chosen_by; /* of a BF16 product of transposed A, after the rows of the table's lines */
+    /* of a BF16 product of transposed A, after the rows of the table's lines */
+    const char *row, *chosen_by;
   } sizes[] = {
       {8192, "192x64x64_c2_x1", "tuning table"}, {8256, "192x64x64_c2_x1", "tuning table"}, {10000, "128x64x64_c4_x2", "model"},
       {8200, "192x64x64_c3_x1", "model"},        {1000, "128x64x64_c1_x2", "tuning table"}, {1008, "128x64x64_c1_x1", "model"},

@@ -1,8 +1,9 @@
-/* test_clc.cpp - the protocol of Cluster Launch Control (cuda/sched/clc_protocol.cuh) on a simulated device: it keeps every rule of
- * clc_machine.h under all orders of events tried, and each mutant of it (clc_mutants.h) is found out by the rule that it breaks.
+/* test_clc.cpp - the protocol of Cluster Launch Control (cuda/sched/clc_protocol.cuh) on a
+ * simulated device: it keeps every rule of clc_machine.h under all orders of events tried, and each
+ * mutant of it (clc_mutants.h) is found out by the rule that it breaks.
  *
- * Orders tried: for small grids all that differ from a plain order at few places, for grids up to 200 items random ones.
- * Compiled and model-checked, never run on hardware. */
+ * Orders tried: for small grids all that differ from a plain order at few places, for grids up to
+ * 200 items random ones. Compiled and model-checked, never run on hardware. */
 #include "clc_mutants.h"
 #include "clc_runs.h"
 #include "cuda/sched/clc_protocol.cuh"
@@ -38,10 +39,11 @@ rule run_mutant(mutant which, const shape &launch, chooser &order) {
   });
 }
 
-/* ---- Cases --------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 void small_grids() {
-  /* items, blocks of a cluster, threads of a block, clusters that fit, priority kernels; deviations */
+  /* items, blocks of a cluster, threads of a block, clusters that fit, priority kernels;
+   * deviations */
   static const struct {
     shape launch;
     int n_deviations;

@@ -1,6 +1,7 @@
-/* test_clc_adapter.cpp - the adapters of Cluster Launch Control, cuda/sched/clc.cuh and foreach.cuh, compiled for the host over the simulated
- * device (clc_device.h): they keep every rule of clc_machine.h, and each fault of clc_source_mutants.py that is theirs is found out by the
- * rule that it breaks. Compiled and model-checked, never run on hardware. */
+/* test_clc_adapter.cpp - the adapters of Cluster Launch Control, cuda/sched/clc.cuh and
+ * foreach.cuh, compiled for the host over the simulated device (clc_device.h): they keep every rule
+ * of clc_machine.h, and each fault of clc_source_mutants.py that is theirs is found out by the rule
+ * that it breaks. Compiled and model-checked, never run on hardware. */
 #include "clc_device.h"
 #include "clc_runs.h"
 
@@ -25,7 +26,7 @@ template <class Sched> rule run_adapter(const shape &launch, chooser &order, tal
 
 using run_function = rule (*)(const shape &, chooser &, tally &);
 
-/* ---- Cases -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 void check_small_grid(const char *name, run_function run, const shape &s, int n_deviations) {
   for (const bool events_first : {false, true}) {

@@ -1,5 +1,6 @@
-/* test_fma16.cpp - the rows fma16 of kernels.def on the host, as the device would run them: copies to shared memory, mainloop, C. Every element of
- * C is the chain of multiply-adds of floats in the order of k, to the bit, and has one owner; reads of fragments meet no bank twice.
+/* test_fma16.cpp - the rows fma16 of kernels.def on the host, as the device would run them: copies
+ * to shared memory, mainloop, C. Every element of C is the chain of multiply-adds of floats in the
+ * order of k, to the bit, and has one owner; reads of fragments meet no bank twice.
  *
  * What the compiler makes of the code, and how fast it is, only hardware can tell. */
 #include "host_device.h"
@@ -19,7 +20,7 @@ namespace {
 
 template <class Config> using product = ws::tiled_product<Config, ws::mainloop_fma16>;
 
-/* ---- The rows --------------------------------------------------------------------------------------------------------------------- */
+/* ---- The rows -------------------------------------------------------------------------------- */
 
 struct row_test {
   const char *name;
@@ -63,7 +64,7 @@ template <class Test> void for_each_layout(Test test) {
   test(std::true_type{}, std::false_type{}), test(std::true_type{}, std::true_type{});
 }
 
-/* ---- Who owns what ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Who owns what --------------------------------------------------------------------------- */
 
 template <class Config, bool A_K, bool B_K> void owners_in(const char *name) {
   using mainloop = ws::mainloop_fma16<Config, A_K, B_K>;
@@ -92,9 +93,10 @@ template <class Config> void owners(const char *name) {
   for_each_layout([&](auto a_k, auto b_k) { owners_in<Config, a_k.value, b_k.value>(name); });
 }
 
-/* ---- Banks ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Banks ----------------------------------------------------------------------------------- */
 
-/* A warp reads so many bytes a lane from these places, 128 bytes' worth of lanes at once: how often the fullest bank is asked. */
+/* A warp reads so many bytes a lane from these places, 128 bytes' worth of lanes at once: how often
+ * the fullest bank is asked. */
 int most_of_a_bank(const std::array<int, 32> &at, int bytes) {
   const int at_once = 32 / (bytes / 4);
   int most = 0;
@@ -131,14 +133,15 @@ template <class Config> void banks(const char *name) {
   });
 }
 
-/* ---- Products ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 struct check_random rng;
 
 int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
-/* Bits of an element. `fill` 0: of all magnitudes that keep products and sums finite, with many subnormal numbers; 1: with few Inf and NaN;
- * 2: so small that (of bfloat16) products underflow, mostly to zeros of either sign. */
+/* Bits of an element. `fill` 0: of all magnitudes that keep products and sums finite, with many
+ * subnormal numbers; 1: with few Inf and NaN; 2: so small that (of bfloat16) products underflow,
+ * mostly to zeros of either sign. */
 template <class Type> uint16_t drawn_element(int fill) {
   constexpr bool is_f16 = std::is_same_v<Type, ws::type_h>;
   constexpr int fraction_bits = is_f16 ? 10 : 7, most_exponent = is_f16 ? 30 : 180;
@@ -214,7 +217,8 @@ template <class Type> float chain(const problem &p, int64_t i, int64_t j, int64_
   return sum;
 }
 
-/* All tiles of the product, each by a block of its own; n_parts > 1: one part of k after the other by the same block. */
+/* All tiles of the product, each by a block of its own; n_parts > 1: one part of k after the other
+ * by the same block. */
 template <class Config, class MakeOutput>
 void run(const char *name, const problem &p, bool is_backwards, int64_t k_first, int64_t n_k, MakeOutput make_output) {
   for (int row = 0; row < ws_ceil_div(p.m, Config::bm); row++)
@@ -307,7 +311,8 @@ template <class Config> void products(const char *name) {
     for (int turn = 0; turn < 24 / check_scale(); turn++) one_product<Config>(name, layout & 1, layout & 2, turn);
 }
 
-/* Parts of k, as split_k.cuh has them summed: each part is a chain of its own, and they are added in their order. */
+/* Parts of k, as split_k.cuh has them summed: each part is a chain of its own, and they are added
+ * in their order. */
 template <class Config> void parts(const char *name) {
   rng = check_random_from(181);
   for (int turn = 0; turn < 24 / check_scale(); turn++) {

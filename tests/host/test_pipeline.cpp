@@ -1,10 +1,13 @@
-/* test_pipeline.cpp - a model of the barriers of cuda/kernels/gemm_wgmma.cuh where two consumers play ping-pong, all of whose interleavings are
- * walked through: a stage is read only when it is full and filled only when it has been read, whatever TMA does first, and nobody waits for
- * ever. Places, parities and the beginning of a turn are not written here: every thread's steps are recorded from cuda/mainloop/pipeline.cuh,
- * which the kernel runs. As in the kernel, a waiter knows no more than the parity of its round.
+/* test_pipeline.cpp - a model of the barriers of cuda/kernels/gemm_wgmma.cuh where two consumers
+ * play ping-pong, all of whose interleavings are walked through: a stage is read only when it is
+ * full and filled only when it has been read, whatever TMA does first, and nobody waits for ever.
+ * Places, parities and the beginning of a turn are not written here: every thread's steps are
+ * recorded from cuda/mainloop/pipeline.cuh, which the kernel runs. As in the kernel, a waiter knows
+ * no more than the parity of its round.
  *
- * Also that the model finds what it is for: without `begun` (begin_item) a consumer takes the round before its own, which it did not watch, for
- * its own; and if one warp of a consumer says it has begun before the others know that they may, these can wait for ever. */
+ * Also that the model finds what it is for: without `begun` (begin_item) a consumer takes the round
+ * before its own, which it did not watch, for its own; and if one warp of a consumer says it has
+ * begun before the others know that they may, these can wait for ever. */
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -21,18 +24,21 @@ extern "C" {
 namespace {
 
 constexpr int max_blocks = 2, max_stages = 4, n_consumers = 2, n_slots = 2, max_warps = 2;
-constexpr int threads_of_block = 1 + n_consumers * max_warps; /* the producer, then each consumer's warps */
+/* the producer, then each consumer's warps */
+constexpr int threads_of_block = 1 + n_consumers * max_warps;
 
-/* Who says that a consumer has begun: nobody, its first warp for itself, or when all of its warps have met (as the kernel). */
+/* Who says that a consumer has begun: nobody, its first warp for itself, or when all of its warps
+ * have met (as the kernel). */
 enum class begun_by { nobody, first_warp, all_warps };
 
 struct protocol {
-  int n_blocks, n_stages, n_k, n_items; /* blocks of a cluster, which fill each other's stages; k blocks of an item */
-  int n_warps;                          /* of a consumer: 2, or 1 that stands for them all */
+  /* blocks of a cluster, which fill each other's stages; k blocks of an item */
+  int n_blocks, n_stages, n_k, n_items;
+  int n_warps; /* of a consumer: 2, or 1 that stands for them all */
   begun_by begun;
 };
 
-/* ---- Steps: each waits for something, and then counts some things up --------------------------------------------------------------- */
+/* ---- Steps: each waits for something, and then counts some things up ------------------------- */
 
 /* What a thread has done so often. Of all but the stages there is one in a thread's own block. */
 enum counter {
@@ -56,7 +62,8 @@ struct step {
   counts done{};
 };
 
-/* Records the steps of a thread, which it makes in the order of its program: no step depends on what others do. */
+/* Records the steps of a thread, which it makes in the order of its program: no step depends on
+ * what others do. */
 struct recorder {
   const protocol &p;
   int consumer, warp, n_met = 0;
@@ -70,7 +77,8 @@ struct recorder {
   }
 };
 
-/* The policy of ping_pong::begin_item; nth: the k block, of all, that the consumer is about to read. */
+/* The policy of ping_pong::begin_item; nth: the k block, of all, that the consumer is about to
+ * read. */
 struct recorded_barriers {
   recorder &r;
   int nth;
@@ -88,7 +96,8 @@ template <int N_STAGES> std::vector<step> producer_steps(const protocol &p, int 
   recorder r{p, 0, 0};
   ws::pipeline_stage<N_STAGES> stage;
   ws::pipeline_stage<n_slots> slot;
-  for (int item = 0; item <= p.n_items; item++, slot.advance()) { /* the last one says that there are no more */
+  /* the last one says that there are no more */
+  for (int item = 0; item <= p.n_items; item++, slot.advance()) {
     if (block == 0) {
       r.wait(wait_for::slot_empty, slot.place, slot.empty_parity(), item / n_slots);
       r.count(published + slot.place);
@@ -142,9 +151,10 @@ template <int N_STAGES> std::vector<step> steps_of(const protocol &p, int thread
   return consumer_steps<N_STAGES>(p, (in_block - 1) / max_warps, (in_block - 1) % max_warps);
 }
 
-/* ---- The walk ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
-/* How far each thread is, and of each stage of each block (last) how many copies from each block have landed. */
+/* How far each thread is, and of each stage of each block (last) how many copies from each block
+ * have landed. */
 struct state {
   std::array<uint8_t, max_blocks * threads_of_block> at{};
   uint8_t landed[max_blocks][max_blocks][max_stages] = {};
@@ -232,7 +242,8 @@ private:
     return true;
   }
 
-  /* A thread has met the other warp, and nobody else can tell when it goes on: then it does so first. */
+  /* A thread has met the other warp, and nobody else can tell when it goes on: then it does so
+   * first. */
   bool is_private(const state &s, size_t t) {
     if (s.at[t] == steps[t].size()) return false;
     const step &next = steps[t][s.at[t]];
@@ -281,8 +292,9 @@ void check_protocol(const protocol &p) {
         "%d blocks, %d stages, %d k blocks, %d items: of %zu states %d read and %d fill a stage too early, %d are stuck, %d the "
         "end",
         p.n_blocks, p.n_stages, p.n_k, p.n_items, o.n_states, o.n_early_reads, o.n_early_fills, o.n_stuck, o.n_ends);
-  /* With more k blocks than stages the last to be filled has waited for another to be read, and that one's reader for the first; with half as
-   * many or less a stage comes back to whom it was before. */
+  /* With more k blocks than stages the last to be filled has waited for another to be read, and
+   * that one's reader for the first; with half as many or less a stage comes back to whom it was
+   * before. */
   const bool is_needed = p.n_k <= p.n_stages && 2 * p.n_k > p.n_stages;
   CHECK((walk_with(begun_by::nobody).n_early_reads > 0) == is_needed, "%d blocks, %d stages, %d k blocks: `begun` is %s",
         p.n_blocks, p.n_stages, p.n_k, is_needed ? "not missed" : "missed");
@@ -299,7 +311,8 @@ void one_block() {
     for (int n_k = 1; n_k <= 2 * n_stages + 1; n_k++) check_protocol({1, n_stages, n_k, 5, 2, begun_by::all_warps});
 }
 
-/* A consumer's warps meet inside their block: one for all of them leaves few enough states. Of 3 stages there are millions. */
+/* A consumer's warps meet inside their block: one for all of them leaves few enough states. Of 3
+ * stages there are millions. */
 void clusters() {
   for (int n_k = check_scale() > 1 ? 3 : 1; n_k <= 4; n_k++) check_protocol({2, 2, n_k, 3, 1, begun_by::all_warps});
 }

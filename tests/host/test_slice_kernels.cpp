@@ -1,5 +1,6 @@
-// test_slice_kernels.cpp - the slices that cuda/kernels/slices.cuh makes of four neighbours, and which of them it says stand, run on the host beside
-// their definition in cuda/shared/slice_args.h. Threads, and the instructions between them, are not here.
+// test_slice_kernels.cpp - the slices that cuda/kernels/slices.cuh makes of four neighbours, and
+// which of them it says stand, run on the host beside their definition in cuda/shared/slice_args.h.
+// Threads, and the instructions between them, are not here.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

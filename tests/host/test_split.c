@@ -1,4 +1,5 @@
-/* test_split.c - cuda/host/split.h alone: the parts cover k once, their sums fit the workspace, and what is cut is what should be. */
+/* test_split.c - cuda/host/split.h alone: the parts cover k once, their sums fit the workspace, and
+ * what is cut is what should be. */
 #include "cuda/host/split.h"
 #include "support/check.h"
 
@@ -42,8 +43,8 @@ static void drawn(void) {
   CHECK(n_cut > 4000 / check_scale(), "only %d were cut", n_cut);
 }
 
-/* 132 multiprocessors: few tiles and a long k are cut; large products, short k and small products, which are done before a barrier would
- * be, are not. */
+/* 132 multiprocessors: few tiles and a long k are cut; large products, short k and small products,
+ * which are done before a barrier would be, are not. */
 static void known(void) {
   static const struct {
     int64_t m, n, k;
@@ -61,8 +62,8 @@ static void known(void) {
     }
 }
 
-/* Multiply-adds of 16-bit elements take as long as those of floats: what keeps tensor cores busy enough whole, is cut for them; and only
- * of 16 bits there is a difference. */
+/* Multiply-adds of 16-bit elements take as long as those of floats: what keeps tensor cores busy
+ * enough whole, is cut for them; and only of 16 bits there is a difference. */
 static void by_multiply_adds(void) {
   for (int type = 0; type < N_SPLIT_TYPES; type++) {
     const ws_problem p = problem(type, 512, 512, 4096, 1), of_floats = problem(WSGEMM_F32, 512, 512, 4096, 1);

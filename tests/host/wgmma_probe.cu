@@ -1,4 +1,5 @@
-/* wgmma_probe.cu - kernels of cuda/kernels/gemm_wgmma.cuh in each form that a cluster has, for wgmma_code.py to look at; never run. */
+/* wgmma_probe.cu - kernels of cuda/kernels/gemm_wgmma.cuh in each form that a cluster has, for
+ * wgmma_code.py to look at; never run. */
 #include "cuda/kernels/gemm_wgmma.cuh"
 
 #define PROBE(name, threads, ...)                                                                             \

@@ -56,7 +56,7 @@ def main(source, docs):
     if shutil.which("groff"):
         done = subprocess.run(["groff", "-man", "-ww", "-Tascii", docs / "wsgemm.1"], capture_output=True, text=True, check=True)
         assert done.stderr == "", done.stderr
-        assert "'wsgemm help COMMAND' tells more" in done.stdout
+        assert "'wsgemm help COMMAND' describes one" in done.stdout
     print(f"{len(real)} commands, {sum(map(len, real.values()))} options")
 
 

@@ -1,5 +1,6 @@
-/* A user's program, as C11 and (through consumer.cpp) as C++: multiplies 2 x 3 by 3 x 2 in both forms of the call and exits 0
- * only if every element is the known integer. It knows wsgemm by its installed header and library alone. */
+/* A user's program, as C11 and (through consumer.cpp) as C++: multiplies 2 x 3 by 3 x 2 in both
+ * forms of the call and exits 0 only if every element is the known integer. It knows wsgemm by its
+ * installed header and library alone. */
 #include <wsgemm.h>
 
 #include <stdio.h>

@@ -28,8 +28,8 @@ typedef struct manner {
   bool is_signed, swaps;
 } manner;
 
-/* Tiny elements on both sides of the least normal number, or far below; the other products where those lose their low bits to the tiny ones'
- * exponent fields, or anywhere. */
+/* Tiny elements on both sides of the least normal number, or far below; the other products where
+ * those lose their low bits to the tiny ones' exponent fields, or anywhere. */
 static manner manner_drawn(struct check_random *random, int min_exponent, int bits, int largest) {
   static const int every[] = {0, 1, 2, 15, 16, 16, 16, 17, 64};
   manner how = {.tiny_every = every[drawn(random, 0, 8)], .bits = bits, .tiny_bits = drawn(random, 1, drawn(random, 1, bits))};
@@ -91,8 +91,8 @@ void adversary_of_complex(struct check_random *random, int64_t k, float *a, floa
   put_imaginary(random, k, a + k, a), put_imaginary(random, k, b + k, b);
 }
 
-/* Rounded toward zero to the format: what is below its least subnormal number is that number, what is beyond its range the power of two
- * that is its largest. */
+/* Rounded toward zero to the format: what is below its least subnormal number is that number, what
+ * is beyond its range the power of two that is its largest. */
 static float of_format(float x, int min_exponent, int bits, int largest) {
   if (x == 0) return 0;
   if (ilogbf(x) > largest + 1) return copysignf(ldexpf(1, largest), x);
@@ -102,7 +102,8 @@ static float of_format(float x, int min_exponent, int bits, int largest) {
 }
 
 void adversary_of_elements(struct check_random *random, int min_exponent, int bits, int64_t k, float *a, float *b) {
-  const int largest = min_exponent < -100 ? 120 : 14; /* with subnormal numbers it makes products round 1 */
+  /* with subnormal numbers it makes products round 1 */
+  const int largest = min_exponent < -100 ? 120 : 14;
   const manner how = manner_drawn(random, min_exponent, bits, largest);
   put_pairs(random, &how, largest, k, a, b);
   const int zero_every = drawn(random, 0, 1) ? 0 : drawn(random, 1, 40);

@@ -18,7 +18,8 @@ static int64_t drawn_size(struct check_random *random, int64_t largest) {
   return (int64_t)exp(log((double)largest) * (check_random_unit(random) / 2 + 0.5) + 0.5);
 }
 
-/* A number of the type's reals; one in 64 is tiny, one in 64 a power of two, so that all ways of slices are met. */
+/* A number of the type's reals; one in 64 is tiny, one in 64 a power of two, so that all ways of
+ * slices are met. */
 static void drawn_real(wsgemm_type type, bool spread, struct check_random *random, void *to) {
   double x = check_random_unit(random);
   if (spread) x = ldexp(x, (int)check_random_in(random, type == WSGEMM_F16 ? -10 : -30, type == WSGEMM_F16 ? 2 : 30));

@@ -1,4 +1,5 @@
-/* call_bits.h - the bits of calls drawn at random, one line a call, so that two builds of the library can be compared line by line.
+/* call_bits.h - the bits of calls drawn at random, one line a call, so that two builds of the
+ * library can be compared line by line.
  *
  * Only the public interface is used. Memory is the caller's: on the host, or on a GPU. A line is
  *   number description | status | kernel | digest of C and of the column sums
@@ -14,6 +15,7 @@ struct call_memory {
   void (*release)(void *memory);
 };
 
-/* Prints the lines of calls 0 .. count - 1 of a seed, on rows of the backend ("cpu", "cuda"), sizes up to `largest`. */
+/* Prints the lines of calls 0 .. count - 1 of a seed, on rows of the backend ("cpu", "cuda"), sizes
+ * up to `largest`. */
 void call_bits_print(const char *backend, const struct call_memory *memory, unsigned long long seed, int count, int64_t largest);
 #endif

@@ -1,7 +1,7 @@
 /* check.c - the test runner: see check.h. What a check compares is left to the suites.
  *
- * Invariant: the exit status is 0 only if main ran to its end, at least one case ran, every case that ran made a check, and no
- * check failed. */
+ * Invariant: the exit status is 0 only if main ran to its end, at least one case ran, every case
+ * that ran made a check, and no check failed. */
 #include "check.h"
 
 #include <stdarg.h>

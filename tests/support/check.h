@@ -1,8 +1,10 @@
-/* check.h - the test runner of this folder: cases in a table, checks that are counted, one exit status.
+/* check.h - the test runner of this folder: cases in a table, checks that are counted, one exit
+ * status.
  *
- * A run cannot pass in silence: a case that makes no check fails, a process that leaves early (exit() called from anywhere) fails,
- * and a suite in which every case was skipped exits with 77, which CTest shows as skipped. A case name on the command line runs
- * only that case. Checks may be made from any thread. */
+ * A run cannot pass in silence: a case that makes no check fails, a process that leaves early
+ * (exit() called from anywhere) fails, and a suite in which every case was skipped exits with 77,
+ * which CTest shows as skipped. A case name on the command line runs only that case. Checks may be
+ * made from any thread. */
 #ifndef WSGEMM_TESTS_CHECK_H
 #define WSGEMM_TESTS_CHECK_H
 
@@ -22,7 +24,8 @@ int check_main(const char *suite, const struct check_case *cases, size_t n_cases
 #define CHECK_MAIN(suite, cases) \
   int main(int argc, char **argv) { return check_main(suite, cases, sizeof(cases) / sizeof((cases)[0]), argc, argv); }
 
-/* Records one check; on failure prints the place, the condition and the printf-style text, and goes on. Value: the condition. */
+/* Records one check; on failure prints the place, the condition and the printf-style text, and goes
+ * on. Value: the condition. */
 #define CHECK(condition, ...) check_record((condition), __FILE__, __LINE__, #condition, __VA_ARGS__)
 
 /* The same, but a failure ends the process: for what the rest of the case cannot do without. */
@@ -35,14 +38,16 @@ bool check_record(bool passed, const char *file, int line, const char *condition
 void check_abandon(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* Marks the running case as skipped, with the reason; the case should then return. A skipped case may not have failed. */
+/* Marks the running case as skipped, with the reason; the case should then return. A skipped case
+ * may not have failed. */
 void check_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Runs body(argument) in a forked child and checks that it ended well with at least one check made and none failed. Value: whether it did. */
+/* Runs body(argument) in a forked child and checks that it ended well with at least one check made
+ * and none failed. Value: whether it did. */
 bool check_in_child(const char *what, void (*body)(void *argument), void *argument);
 
-/* How much repeated work to leave out: 1 runs everything, s about one part in s. WSGEMM_TEST_SCALE in the environment, else a
- * default that depends on the sanitizer. */
+/* How much repeated work to leave out: 1 runs everything, s about one part in s. WSGEMM_TEST_SCALE
+ * in the environment, else a default that depends on the sanitizer. */
 int check_scale(void);
 
 /* Sequence of 64-bit numbers that is the same in every run (WSGEMM_TEST_SEED changes it). */
@@ -51,7 +56,9 @@ struct check_random {
 };
 struct check_random check_random_from(unsigned long long salt);
 unsigned long long check_random_bits(struct check_random *random);
-long long check_random_in(struct check_random *random, long long low, long long high); /* both ends included */
-double check_random_unit(struct check_random *random);                                 /* in (-1, 1) */
+/* both ends included */
+long long check_random_in(struct check_random *random, long long low, long long high);
+/* in (-1, 1) */
+double check_random_unit(struct check_random *random);
 
 #endif

@@ -1,4 +1,5 @@
-/* epilogue_case.c - cases of the epilogue, from values to verdict: see epilogue_case.h. Who is called is left to the suites. */
+/* epilogue_case.c - cases of the epilogue, from values to verdict: see epilogue_case.h. Who is
+ * called is left to the suites. */
 #include "epilogue_case.h"
 
 #include <fenv.h>
@@ -22,9 +23,10 @@ static wsgemm_status call_where_they_are(const struct arena *arenas, int n_arena
 
 struct epilogue_backend epilogue_backend = {call_where_they_are, false};
 
-/* ---- the steps ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
-/* A number of the type that sums are made in. Products and sums of two floats are exact enough in double to be rounded once more. */
+/* A number of the type that sums are made in. Products and sums of two floats are exact enough in
+ * double to be rounded once more. */
 static double step(bool is_double, double x) {
   volatile double rounded = x; /* volatile: no compiler makes one step of two */
   return is_double ? rounded : (double)(float)rounded;
@@ -68,7 +70,7 @@ static wsgemm_type type_of_sums(wsgemm_type type_c) { return type_c == WSGEMM_F6
 
 static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y; }
 
-/* ---- one case ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 struct epilogue_stage epilogue_stage_new(int64_t most, int64_t most_k, unsigned long long salt) {
   const size_t line = (size_t)(most + MAX_PAD), operand = line * (size_t)(most_k + MAX_PAD), results = line * line * MOST_BATCH;
@@ -302,7 +304,7 @@ bool epilogue_case_run(struct epilogue_stage *stage, wsgemm_handle *handle, stru
   return judge(stage, x);
 }
 
-/* ---- against the steps ---------------------------------------------------------------------------------------------------------- */
+/* ---- against the steps ----------------------------------------------------------------------- */
 
 void epilogue_against_steps(void) {
   enum { MOST = 140, MOST_K = 500 };
@@ -322,7 +324,7 @@ void epilogue_against_steps(void) {
   epilogue_stage_free(&stage);
 }
 
-/* ---- activations over the whole range ------------------------------------------------------------------------------------------ */
+/* ---- activations over the whole range -------------------------------------------------------- */
 
 enum { N_VALUES = 65536, SIDE = 256 };
 
@@ -439,7 +441,7 @@ void epilogue_spreading(void) {
   for (int i = 0; i < N; i++) arena_free(&places[i]);
 }
 
-/* ---- bits ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set) {
   enum { BATCH = 2, N = 5 };

@@ -1,10 +1,12 @@
-/* epilogue_case.h - bias, activation, scale, residual and column sums of wsgemm_gemm against the same steps one after the other: a plain
- * product (for half precision into floats, so that nothing is rounded early), then each step rounded as the header says. Without an
- * activation, and with RELU, the result is that number; the other activations may be off, so C lies between what the neighbours of the
- * exact one give.
+/* epilogue_case.h - bias, activation, scale, residual and column sums of wsgemm_gemm against the
+ * same steps one after the other: a plain product (for half precision into floats, so that nothing
+ * is rounded early), then each step rounded as the header says. Without an activation, and with
+ * RELU, the result is that number; the other activations may be off, so C lies between what the
+ * neighbours of the exact one give.
  *
- * All that a case reads and writes stands in arenas, guards and all. The suites of host memory and of device memory run the same cases;
- * who calls the library, and where the arenas lie meanwhile, is epilogue_backend's business. */
+ * All that a case reads and writes stands in arenas, guards and all. The suites of host memory and
+ * of device memory run the same cases; who calls the library, and where the arenas lie meanwhile,
+ * is epilogue_backend's business. */
 #ifndef WSGEMM_TESTS_EPILOGUE_CASE_H
 #define WSGEMM_TESTS_EPILOGUE_CASE_H
 
@@ -16,11 +18,13 @@ extern const wsgemm_type type_pairs[N_TYPE_PAIRS][2];
 extern const wsgemm_epilogue activations[N_ACTIVATIONS];
 
 extern struct epilogue_backend {
-  arenas_caller *call;      /* at first: wsgemm_gemm where they are */
-  bool has_short_half_acts; /* activations of half-precision products are within 8 |z| 2^-24, at first within an ulp */
+  arenas_caller *call; /* at first: wsgemm_gemm where they are */
+  /* activations of half-precision products are within 8 |z| 2^-24, at first within an ulp */
+  bool has_short_half_acts;
 } epilogue_backend;
 
-/* What stands in an arena of its own: two operands, C, the plain product, and the parts of the epilogue. */
+/* What stands in an arena of its own: two operands, C, the plain product, and the parts of the
+ * epilogue. */
 enum { PART_A, PART_B, PART_C, PART_PLAIN, PART_BIAS, PART_RESIDUAL, PART_SUMS, N_PARTS };
 
 /* The arenas of many cases, for m, n <= most, k <= most_k and batches of up to MOST_BATCH. */
@@ -33,7 +37,8 @@ struct epilogue_stage {
 struct epilogue_stage epilogue_stage_new(int64_t most, int64_t most_k, unsigned long long salt);
 void epilogue_stage_free(struct epilogue_stage *stage);
 
-/* A batch is one matrix here, whose products follow each other; so its guards are those of a matrix. A and B are shared by its products. */
+/* A batch is one matrix here, whose products follow each other; so its guards are those of a
+ * matrix. A and B are shared by its products. */
 struct epilogue_case {
   wsgemm_gemm_desc d; /* pointers, lds and strides are filled in when the operands are stored */
   bool has_bias, has_residual, residual_is_c, has_sums;
@@ -49,26 +54,30 @@ struct epilogue_case epilogue_case_draw(struct epilogue_stage *stage, int pair, 
 /* Stores all that the case reads, and makes its plain product by the same handle. */
 void epilogue_case_store(struct epilogue_stage *stage, wsgemm_handle *handle, struct epilogue_case *x);
 
-/* Stores, calls, judges: C, the sums, the guards, that the operands are unchanged, and that no floating-point exception flag is raised. */
+/* Stores, calls, judges: C, the sums, the guards, that the operands are unchanged, and that no
+ * floating-point exception flag is raised. */
 bool epilogue_case_run(struct epilogue_stage *stage, wsgemm_handle *handle, struct epilogue_case *x);
 
-/* ---- cases for every backend ---------------------------------------------------------------------------------------------------- */
+/* ---- cases for every backend ----------------------------------------------------------------- */
 
-/* Every pair of types x activation x layout x part of the epilogue, at sizes round the edges of tiles. */
+/* Every pair of types x activation x layout x part of the epilogue, at sizes round the edges of
+ * tiles. */
 void epilogue_against_steps(void);
 
-/* Activations of all halves; of floats and doubles of every size and sign, with NaN, Inf, zeros, the least and the largest among them, with
- * a product (of zeros) and without. Nothing finite or infinite raises more than underflow. */
+/* Activations of all halves; of floats and doubles of every size and sign, with NaN, Inf, zeros,
+ * the least and the largest among them, with a product (of zeros) and without. Nothing finite or
+ * infinite raises more than underflow. */
 void epilogue_whole_range(void);
 
 /* NaN and Inf go through bias, scale and residual as through sums; column sums too. */
 void epilogue_spreading(void);
 
-/* The sum of a column has the same bits whether its elements lie beside each other or not, after a product and without one. */
+/* The sum of a column has the same bits whether its elements lie beside each other or not, after a
+ * product and without one. */
 void epilogue_sums_in_both_layouts(void);
 
-/* Neither what `set` sets for a turn nor running again changes a bit of C or of the sums. Turn 0 is the one that the others are compared
- * with. */
+/* Neither what `set` sets for a turn nor running again changes a bit of C or of the sums. Turn 0 is
+ * the one that the others are compared with. */
 typedef void epilogue_settings(wsgemm_handle *handle, int turn, struct check_random *rng);
 void epilogue_same_bits(int64_t m, int64_t n, int64_t k, epilogue_settings *set);
 

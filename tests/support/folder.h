@@ -1,4 +1,5 @@
-/* folder.h - temporary folders and files for the suites that write some, and what it takes to be refused one. */
+/* folder.h - temporary folders and files for the suites that write some, and what it takes to be
+ * refused one. */
 #ifndef WSGEMM_TESTS_FOLDER_H
 #define WSGEMM_TESTS_FOLDER_H
 
@@ -6,7 +7,8 @@
 
 enum { PATH_BYTES = 512 };
 
-/* A new empty folder under $TMPDIR or /tmp, open to all users; the process ends if there is none to be had. */
+/* A new empty folder under $TMPDIR or /tmp, open to all users; the process ends if there is none to
+ * be had. */
 void folder_make(char folder[PATH_BYTES]);
 
 /* With all that is in it. */

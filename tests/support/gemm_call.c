@@ -1,7 +1,8 @@
-/* gemm_call.c - calling the library and checking one case: see gemm_call.h. Which cases there are is left to the suites.
+/* gemm_call.c - calling the library and checking one case: see gemm_call.h. Which cases there are
+ * is left to the suites.
  *
- * Invariant: run_case passes only if the status is SUCCESS, every component is judged good, and no guarded byte outside C's
- * elements has changed. */
+ * Invariant: run_case passes only if the status is SUCCESS, every component is judged good, and no
+ * guarded byte outside C's elements has changed. */
 #include "gemm_call.h"
 
 #include <fenv.h>

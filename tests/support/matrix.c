@@ -1,7 +1,8 @@
-/* matrix.c - values and guarded storage for the tests: see matrix.h. What a product should be is reference.c's business.
+/* matrix.c - values and guarded storage for the tests: see matrix.h. What a product should be is
+ * reference.c's business.
  *
- * Invariant: outside [low, low + bytes) of an arena every access faults; inside, within GUARD_BYTES of a placed matrix, each real
- * that is not an element is the signalling NaN of its type. */
+ * Invariant: outside [low, low + bytes) of an arena every access faults; inside, within GUARD_BYTES
+ * of a placed matrix, each real that is not an element is the signalling NaN of its type. */
 #define _GNU_SOURCE
 #include "matrix.h"
 
@@ -14,7 +15,8 @@
 
 #define GUARD_BYTES 1024
 
-/* The reals of each type: their bytes, digits, least and largest exponent of a normal number, and signalling NaN. */
+/* The reals of each type: their bytes, digits, least and largest exponent of a normal number, and
+ * signalling NaN. */
 static const struct {
   size_t bytes;
   int digits, low, high;
@@ -58,7 +60,8 @@ static uint16_t half_bits(wsgemm_type type, double value) {
   if (isnan(x)) return 0x7fff;
   if (isinf(x)) return sign | top;
   const int place = last_place(type, x);
-  const int digits = (int)ldexp(x, -place); /* a subnormal's: without the leading one; a normal's carries into the exponent */
+  /* a subnormal's: without the leading one; a normal's carries into the exponent */
+  const int digits = (int)ldexp(x, -place);
   const int biased = place - (reals[type].low + 1 - reals[type].digits);
   return (uint16_t)(sign | ((biased << fraction_bits) + digits));
 }
@@ -138,7 +141,8 @@ static void guard_bounds(const struct matrix *x, unsigned char **low, unsigned c
 }
 
 static void guard_fill(wsgemm_type type, unsigned char *low, unsigned char *high) {
-  for (; low < high; low += real_bytes(type)) memcpy(low, &reals[type].signalling, real_bytes(type)); /* little-endian */
+  /* little-endian */
+  for (; low < high; low += real_bytes(type)) memcpy(low, &reals[type].signalling, real_bytes(type));
 }
 
 /* First byte of [low, high) that is not the pattern, or NULL. */
@@ -251,7 +255,8 @@ bool matrix_guard_intact(const struct matrix *x, int64_t *byte_idx) {
 }
 
 unsigned long long matrix_digest(const struct matrix *x) {
-  unsigned long long digest = 0xcbf29ce484222325ULL; /* FNV-1a, by words of 32 bits or, if that is all a real has, 16 */
+  /* FNV-1a, by words of 32 bits or, if that is all a real has, 16 */
+  unsigned long long digest = 0xcbf29ce484222325ULL;
   const size_t word_bytes = real_bytes(x->type) < sizeof(uint32_t) ? real_bytes(x->type) : sizeof(uint32_t);
   const size_t words = (size_t)line_length(x) * type_bytes(x->type) / word_bytes;
   for (int64_t line = 0; line < n_lines(x); line++) {

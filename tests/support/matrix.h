@@ -1,8 +1,10 @@
-/* matrix.h - matrices for the tests: plain values on one side, guarded storage in every layout on the other.
+/* matrix.h - matrices for the tests: plain values on one side, guarded storage in every layout on
+ * the other.
  *
- * `values` is what op(X) means: a row-major table of doubles. `matrix` is how it lies in memory for a call: any type, op, layout,
- * ld, and alignment, in an arena whose data area stands between two pages without access. Every byte of the arena near a matrix
- * that is not one of its elements (between columns, before, after) holds a signalling NaN, so that a write there is seen, a read
+ * `values` is what op(X) means: a row-major table of doubles. `matrix` is how it lies in memory for
+ * a call: any type, op, layout, ld, and alignment, in an arena whose data area stands between two
+ * pages without access. Every byte of the arena near a matrix that is not one of its elements
+ * (between columns, before, after) holds a signalling NaN, so that a write there is seen, a read
  * spoils the result, and arithmetic on it raises FE_INVALID. */
 #ifndef WSGEMM_TESTS_MATRIX_H
 #define WSGEMM_TESTS_MATRIX_H
@@ -69,7 +71,8 @@ struct matrix {
   const struct arena *arena;
 };
 
-/* Lays out an empty matrix and fills its surroundings with the guard pattern. rows and cols are those of the stored matrix. */
+/* Lays out an empty matrix and fills its surroundings with the guard pattern. rows and cols are
+ * those of the stored matrix. */
 struct matrix matrix_place(const struct arena *arena, wsgemm_type type, wsgemm_layout layout, int64_t rows, int64_t cols,
                            int64_t ld, enum place place);
 
@@ -89,7 +92,8 @@ double element_value(wsgemm_type type, const void *element);
 /* The same number, and sign of zero; any NaN is as any other. */
 bool same_number(double x, double y);
 
-/* Whether every byte round the elements still holds the guard pattern; if not, *byte_idx is the offset from the first element. */
+/* Whether every byte round the elements still holds the guard pattern; if not, *byte_idx is the
+ * offset from the first element. */
 bool matrix_guard_intact(const struct matrix *x, int64_t *byte_idx);
 
 /* Bytes from the first element to the end of the last. */

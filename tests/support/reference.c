@@ -1,7 +1,8 @@
-/* reference.c - the reference product and the judgement: see reference.h. It calls nothing of the library.
+/* reference.c - the reference product and the judgement: see reference.h. It calls nothing of the
+ * library.
  *
- * Invariant: whatever is accepted without 113-bit arithmetic is accepted by a bound that covers the error of the double
- * arithmetic used for it; NaN is never accepted. */
+ * Invariant: whatever is accepted without 113-bit arithmetic is accepted by a bound that covers the
+ * error of the double arithmetic used for it; NaN is never accepted. */
 #include "reference.h"
 #include "gemm_call.h"
 
@@ -84,7 +85,8 @@ struct element {
   wide magnitude; /* |alpha| |A| |B| + |beta| |C| */
 };
 
-/* A real scalar scales the components: Inf stays Inf, where the full complex product would make Inf * 0 of it. */
+/* A real scalar scales the components: Inf stays Inf, where the full complex product would make Inf
+ * * 0 of it. */
 static void add_scaled(struct element *e, const double scalar[2], wide re, wide im, wide magnitude) {
   e->re += (wide)scalar[0] * re;
   e->im += (wide)scalar[0] * im;
@@ -108,8 +110,8 @@ static struct element element_exact(const struct product *p, int64_t i, int64_t 
   return e;
 }
 
-/* Accepts most elements at the cost of double arithmetic: the estimate is off by less than 16 DBL_EPSILON times the magnitude,
- * and for whole numbers (gamma = 0) not at all. */
+/* Accepts most elements at the cost of double arithmetic: the estimate is off by less than 16
+ * DBL_EPSILON times the magnitude, and for whole numbers (gamma = 0) not at all. */
 static bool is_surely_within(const struct product *p, int64_t i, int64_t j, const double alpha[2], const double beta[2],
                              const struct values *c_before, double gamma, wsgemm_type type_c, double got_re, double got_im) {
   const int64_t at = i * p->n + j;

@@ -1,4 +1,5 @@
-/* rows.c - rows of the registry and the plans of cases run on them: see rows.h. What is right is judged in gemm_call.c. */
+/* rows.c - rows of the registry and the plans of cases run on them: see rows.h. What is right is
+ * judged in gemm_call.c. */
 #include "rows.h"
 
 #include <stdio.h>
@@ -79,9 +80,11 @@ int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k) 
   return packed;
 }
 
-/* The largest k that is summed in one block: beyond it, wsgemm_explain names a block shorter than k. */
+/* The largest k that is summed in one block: beyond it, wsgemm_explain names a block shorter than
+ * k. */
 static int64_t longest_k_block(wsgemm_handle *handle, wsgemm_type type) {
-  if (strcmp(rows_backend, "cuda") == 0) return 64; /* a few blocks of k: the pipeline is full, and its edges are near */
+  /* a few blocks of k: the pipeline is full, and its edges are near */
+  if (strcmp(rows_backend, "cuda") == 0) return 64;
   int64_t one_block = 1, several = INT64_C(1) << 24;
   while (several - one_block > 1) {
     const int64_t k = (one_block + several) / 2;
@@ -145,7 +148,8 @@ bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsge
   return run_case(stage, rows->handle[i], &d, &where, check_random_in(rng, 0, 1), how, rows->row[i].name);
 }
 
-/* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its neighbours. */
+/* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its
+ * neighbours. */
 enum { MAX_EDGES = 20 };
 static int edges_of(int tile, int edges[MAX_EDGES]) {
   const int marks[] = {2, tile / 4, tile / 2, tile, 2 * tile};

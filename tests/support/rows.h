@@ -1,5 +1,6 @@
-/* rows.h - the registry rows of one type, each with a handle that forces it, and the case plans that several suites run on them:
- * the edges round a row's tile, crossed with op pairs and layouts. */
+/* rows.h - the registry rows of one type, each with a handle that forces it, and the case plans
+ * that several suites run on them: the edges round a row's tile, crossed with op pairs and
+ * layouts. */
 #ifndef WSGEMM_TESTS_ROWS_H
 #define WSGEMM_TESTS_ROWS_H
 
@@ -20,7 +21,8 @@ struct kernel_row {
   wsgemm_kernel_info info;
 };
 
-/* Fills rows with the usable rows of the registry and returns how many there are; at least one for each type, or the check fails. */
+/* Fills rows with the usable rows of the registry and returns how many there are; at least one for
+ * each type, or the check fails. */
 enum { MAX_ROWS = 256 };
 extern const char *rows_backend; /* whose rows: "cpu" at first, or "cuda" */
 int usable_rows(struct kernel_row rows[MAX_ROWS]);
@@ -38,7 +40,8 @@ struct rows_of_type {
 void rows_open(struct rows_of_type *rows, wsgemm_type type);
 void rows_close(struct rows_of_type *rows);
 
-/* The value of a line "key: value" in wsgemm_explain's text for d, in `value`; false if there is no such line. */
+/* The value of a line "key: value" in wsgemm_explain's text for d, in `value`; false if there is no
+ * such line. */
 bool explained_text(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, char value[128]);
 
 /* The number after "key:" in wsgemm_explain's text for d, or fallback if there is none. */
@@ -47,22 +50,26 @@ long long explained_number(wsgemm_handle *handle, const wsgemm_gemm_desc *d, con
 /* Whether wsgemm_explain's text for d has the line "key: value". */
 bool explained_is(wsgemm_handle *handle, const wsgemm_gemm_desc *d, const char *key, const char *value);
 
-/* The smallest n for which an m x n x k product packs both operands (column-major, no transposes); it depends on the caches. */
+/* The smallest n for which an m x n x k product packs both operands (column-major, no transposes);
+ * it depends on the caches. */
 int64_t packed_n(wsgemm_handle *handle, wsgemm_type type, int64_t m, int64_t k);
 
 wsgemm_op draw_op(wsgemm_type type, struct check_random *rng);
 wsgemm_layout draw_layout(struct check_random *rng);
 
-/* One case on row i with lds, places and form of the API drawn at random, and alpha and beta: 0, 1, -1 or a random number (a small
- * integer for JUDGE_EXACT). k is the product's. `down` and `across` are the extents along the tile's mr and nr: in row-major the
- * library computes the transpose, so there they are n and m. */
+/* One case on row i with lds, places and form of the API drawn at random, and alpha and beta: 0, 1,
+ * -1 or a random number (a small integer for JUDGE_EXACT). k is the product's. `down` and `across`
+ * are the extents along the tile's mr and nr: in row-major the library computes the transpose, so
+ * there they are n and m. */
 bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsgemm_layout layout, wsgemm_op transa,
                wsgemm_op transb, int64_t down, int64_t across, enum judge how, struct check_random *rng);
 
-/* All edges of row i's tile x all op pairs x both layouts; part > 1 takes a random one in `part` of them. */
+/* All edges of row i's tile x all op pairs x both layouts; part > 1 takes a random one in `part` of
+ * them. */
 void cross_edges(struct stage *stage, const struct rows_of_type *rows, int i, enum judge how, int part, struct check_random *rng);
 
-/* cross_edges for all rows of a type, k = 0 .. 17 (every k_small_part-th case) and kc - 1, kc, kc + 1 (every kc_part-th). */
+/* cross_edges for all rows of a type, k = 0 .. 17 (every k_small_part-th case) and kc - 1, kc, kc +
+ * 1 (every kc_part-th). */
 void cross_edges_and_k(wsgemm_type type, enum fill fill, enum judge how, int small_k_part, int kc_part, struct check_random *rng);
 
 #endif

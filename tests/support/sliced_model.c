@@ -80,7 +80,8 @@ static void free_line(line *l) {
   for (int s = 0; s < MOST_SLICES; s++) free(l->slice[s]);
 }
 
-/* The order of gemm_wgmma.cuh: `high` of a chunk by itself; `low` of two slices through all of k, of three chunk by chunk. */
+/* The order of gemm_wgmma.cuh: `high` of a chunk by itself; `low` of two slices through all of k,
+ * of three chunk by chunk. */
 static float sum_slices(int n_slices, int64_t k, const line *a, const line *b) {
   static const int low_products[][2] = {{0, 1}, {1, 0}, {1, 1}, {0, 2}, {2, 0}};
   const tensor_format format = n_slices == 3 ? TENSOR_BF16 : TENSOR_F16;
@@ -101,7 +102,8 @@ static float sum_slices(int n_slices, int64_t k, const line *a, const line *b) {
   return n_slices == 3 ? total : fmaf(low, 0x1p-11f, total);
 }
 
-/* As sliced_store.cuh: in two steps, of which the first is exact unless the second makes 0 of it. */
+/* As sliced_store.cuh: in two steps, of which the first is exact unless the second makes 0 of
+ * it. */
 static float scaled_back(float x, int e) {
   e = e < -240 ? -240 : e;
   const int first = e >> 1;

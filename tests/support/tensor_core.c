@@ -1,5 +1,5 @@
-/* tensor_core.c - see tensor_core.h. Terms are whole numbers of 64 bits: the largest has at most 2 + fraction_bits bits before truncation's
- * place, and there are at most 17 of them. */
+/* tensor_core.c - see tensor_core.h. Terms are whole numbers of 64 bits: the largest has at most 2
+ * + fraction_bits bits before truncation's place, and there are at most 17 of them. */
 #include "tensor_core.h"
 
 #include <limits.h>

@@ -1,8 +1,9 @@
-/* fuzz_gemm.c - a fuzzer's bytes as calls of the C API: any enums, sizes, lds, strides and pointers. What must be refused is refused
- * and writes nothing; what is accepted is right (small whole numbers, so exactly) and stays within its guards.
+/* fuzz_gemm.c - a fuzzer's bytes as calls of the C API: any enums, sizes, lds, strides and
+ * pointers. What must be refused is refused and writes nothing; what is accepted is right (small
+ * whole numbers, so exactly) and stays within its guards.
  *
- * Built with libFuzzer (-fsanitize=fuzzer) it runs until stopped; built without it, main feeds it a fixed sequence of random bytes,
- * as a test. A finding ends the process. */
+ * Built with libFuzzer (-fsanitize=fuzzer) it runs until stopped; built without it, main feeds it a
+ * fixed sequence of random bytes, as a test. A finding ends the process. */
 #include "support/gemm_call.h"
 
 #include <stdio.h>
@@ -46,7 +47,8 @@ static wsgemm_scalar take_scalar(struct input *input, wsgemm_type type) {
   return scalar_make(type, (double)(byte % 5) - 2, (double)(byte / 5 % 5) - 2);
 }
 
-/* What the header says about d: the status it must give. Sizes stay so small that no extent overflows unless an ld is strange. */
+/* What the header says about d: the status it must give. Sizes stay so small that no extent
+ * overflows unless an ld is strange. */
 static wsgemm_status judge_arguments(const wsgemm_gemm_desc *d) {
   if (d->layout != WSGEMM_ROW_MAJOR && d->layout != WSGEMM_COL_MAJOR) return WSGEMM_INVALID_VALUE;
   if (d->transa < WSGEMM_NO_TRANS || d->transa > WSGEMM_CONJ_NO_TRANS || d->transb < WSGEMM_NO_TRANS ||
@@ -78,7 +80,8 @@ static struct stage *stage_of(wsgemm_type type) {
   return &stages[type];
 }
 
-/* The same descriptor, damaged in one more member that only the descriptor form has, must be refused. */
+/* The same descriptor, damaged in one more member that only the descriptor form has, must be
+ * refused. */
 static void damage(struct input *input, wsgemm_gemm_desc d) {
   switch (take(input) % 9) {
   case 0:
@@ -135,7 +138,8 @@ static void call_once(struct input *input) {
   const unsigned places = take(input);
   for (int i = 0; i < 3; i++) where.place[i] = (enum place)(places >> (2 * i) & 3) % 3;
   static unsigned char dummy[16];
-  d.a = d.b = d.c = dummy; /* never read or written by a call that is refused or has nothing to do */
+  /* never read or written by a call that is refused or has nothing to do */
+  d.a = d.b = d.c = dummy;
   wsgemm_status expected = judge_arguments(&d);
   const bool runs = expected == WSGEMM_SUCCESS && d.m > 0 && d.n > 0;
   const bool is_small = runs && d.m <= MOST && d.n <= MOST && d.k <= MOST && d.lda - least.lda <= MAX_PAD &&

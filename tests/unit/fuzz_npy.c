@@ -1,9 +1,9 @@
-/* Fuzzes the .npy reader: whatever the bytes, it either refuses with a reason, or gives a matrix that survives being written and
- * read again bit by bit.
+/* Fuzzes the .npy reader: whatever the bytes, it either refuses with a reason, or gives a matrix
+ * that survives being written and read again bit by bit.
  *
- * With clang's -fsanitize=fuzzer and -DWSGEMM_LIBFUZZER this is a libFuzzer harness. Without, a main of its own runs a fixed
- * set: valid files of every kind, all their truncations, every one of their header bytes replaced by every value, and known ways
- * of lying about sizes. */
+ * With clang's -fsanitize=fuzzer and -DWSGEMM_LIBFUZZER this is a libFuzzer harness. Without, a
+ * main of its own runs a fixed set: valid files of every kind, all their truncations, every one of
+ * their header bytes replaced by every value, and known ways of lying about sizes. */
 #include "../../src/cli/npy.h"
 #include "../../src/cli/types.h"
 

@@ -1,9 +1,10 @@
-/* fuzz_tuning.c - a fuzzer's bytes as a file of tuning entries: whatever is read must be written to lines that read back equal, and a product
- * that it serves must have the bits that it has without.
+/* fuzz_tuning.c - a fuzzer's bytes as a file of tuning entries: whatever is read must be written to
+ * lines that read back equal, and a product that it serves must have the bits that it has without.
  *
- * The bytes are read as they are, then line by line with the right checksum put behind each, so that the fuzz gets beyond it. Built with
- * libFuzzer (-fsanitize=fuzzer) it runs until stopped; built without it, main feeds it changed lines of drawn entries, as a test. A finding
- * ends the process. */
+ * The bytes are read as they are, then line by line with the right checksum put behind each, so
+ * that the fuzz gets beyond it. Built with libFuzzer (-fsanitize=fuzzer) it runs until stopped;
+ * built without it, main feeds it changed lines of drawn entries, as a test. A finding ends the
+ * process. */
 #include "support/rows.h"
 #include "support/tuning_case.h"
 
@@ -13,7 +14,7 @@
 
 static int n_read, n_served; /* so that the fixed run can tell that it tries something */
 
-/* ---- what was read serves products ---------------------------------------------------------------------------------------------------------- */
+/* ---- what was read serves products ----------------------------------------------------------- */
 
 enum { M = 66, N = 70, K = 68, N_PRODUCTS = 3 }; /* just large enough to be looked up */
 
@@ -43,7 +44,8 @@ static void make_ready(struct served *s) {
   s->is_ready = true;
 }
 
-/* With the entry's parameters, and the key of a product of ours: what is of another row stays without effect. */
+/* With the entry's parameters, and the key of a product of ours: what is of another row stays
+ * without effect. */
 static void serve(const ws_tuning_entry *read) {
   struct served *s = &products[read->kind.type % N_PRODUCTS];
   char text[256];
@@ -59,7 +61,7 @@ static void serve(const ws_tuning_entry *read) {
   if (++n_kept % 64 == 0) ws_tune_forget();
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void check_list(const ws_tuning_list *list) {
   for (int i = 0; i < list->n; i++) {
@@ -80,7 +82,8 @@ static void check_list(const ws_tuning_list *list) {
 
 static void read_as_is(const unsigned char *bytes, size_t n_bytes) {
   ws_tuning_list list = {0};
-  char *copy = malloc(n_bytes > 0 ? n_bytes : 1); /* of just the right size, so that a sanitizer sees any byte read beyond it */
+  /* of just the right size, so that a sanitizer sees any byte read beyond it */
+  char *copy = malloc(n_bytes > 0 ? n_bytes : 1);
   REQUIRE(copy != NULL, "memory");
   if (n_bytes > 0) memcpy(copy, bytes, n_bytes);
   REQUIRE(ws_tuning_list_read(&list, copy, n_bytes), "memory");
@@ -114,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
   return 0;
 }
 
-/* ---- what is tried ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is tried --------------------------------------------------------------------------- */
 
 enum { MOST_BYTES = 4 * LINE_BYTES };
 

@@ -1,4 +1,5 @@
-// header_cxx.cpp - the header as C++17 sees it: it compiles, links, and its structs are those of C++'s complex types.
+// header_cxx.cpp - the header as C++17 sees it: it compiles, links, and its structs are those of
+// C++'s complex types.
 #include "wsgemm.h"
 
 #include <complex>

@@ -1,6 +1,7 @@
 /* late_driver.c - a libcuda.so.1 without entry points, for test_driver_load.c. Its constructor does
  * what LATE_DRIVER says; then the driver is whole.
- *   wait     writes a byte to the first of the files LATE_DRIVER_FDS, and waits for one from the second
+ *   wait     writes a byte to the first of the files LATE_DRIVER_FDS, and waits for one from the
+ *            second
  *   fork     forks
  *   cancel   lets a cancel act that is pending */
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* late_library.c - a library that test_loader.c loads. Its constructor does what LATE_LIBRARY says:
  *   join   multiplies in a thread that it waits for
- *   wait   writes a byte to the first of the files LATE_LIBRARY_FDS, and waits for one from the second
+ *   wait   writes a byte to the first of the files LATE_LIBRARY_FDS, and waits for one from the
+ *          second
  *   call   the same, then multiplies
  *   fork   the same, then forks a child that multiplies, and waits for it */
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* record_bits.c - prints the bits of calls on host memory, drawn at random: record_bits SEED COUNT [LARGEST]. See call_bits.h. */
+/* record_bits.c - prints the bits of calls on host memory, drawn at random: record_bits SEED COUNT
+ * [LARGEST]. See call_bits.h. */
 #include "support/call_bits.h"
 
 #include <stdio.h>

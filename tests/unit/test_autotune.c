@@ -1,5 +1,5 @@
-/* test_autotune.c - the search for the fastest candidate, in an arena of the suite's own: times, failures and the clock are invented, so what
- * must be found is known beforehand. */
+/* test_autotune.c - the search for the fastest candidate, in an arena of the suite's own: times,
+ * failures and the clock are invented, so what must be found is known beforehand. */
 #include "support/check.h"
 #include "tune/tuning.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- an invented machine ------------------------------------------------------------------------------------------------------------------ */
+/* ---- an invented machine --------------------------------------------------------------------- */
 
 enum { MOST = WS_MOST_CANDIDATES, MOST_LOG = 20000, CLOCK_BEGINS_MS = 1000000 };
 
@@ -25,9 +25,12 @@ typedef struct lab {
   ws_arena arena;
   fake candidates[MOST]; /* as listed: by number, which stands in mc - 1 */
   int n;
-  double clock_ms, run_costs_ms, first_run_costs_ms; /* of each run, besides its time; more of the very first */
-  double noise, outliers;                            /* relative; share of runs that take up to four times as long */
-  double drift, drift_ms;                            /* all slows down, or gets faster, by this part within so much time */
+  /* of each run, besides its time; more of the very first */
+  double clock_ms, run_costs_ms, first_run_costs_ms;
+  /* relative; share of runs that take up to four times as long */
+  double noise, outliers;
+  /* all slows down, or gets faster, by this part within so much time */
+  double drift, drift_ms;
   struct check_random rng;
   wsgemm_status opens, lists, keeps, compares;
   int n_opened, n_closed, n_prepared, n_runs, n_kept;
@@ -106,7 +109,8 @@ static void lab_close(ws_arena *arena) { ((lab *)arena->own)->n_closed++; }
 static const ws_arena_class lab_class = {lab_open, lab_candidates, lab_prepare, lab_run,
                                          lab_keep, lab_differs,    lab_now_ms,  lab_close};
 
-/* n candidates, the built-in one of 100 us first; the others take 101 .. 200 us, and the model has no idea. */
+/* n candidates, the built-in one of 100 us first; the others take 101 .. 200 us, and the model has
+ * no idea. */
 static lab *lab_new(int n, unsigned long long salt) {
   lab *l = &the_lab;
   memset(l, 0, sizeof *l);
@@ -121,7 +125,7 @@ static lab *lab_new(int n, unsigned long long salt) {
   return l;
 }
 
-/* ---- one search --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one search ------------------------------------------------------------------------------ */
 
 typedef struct outcome {
   wsgemm_status status;
@@ -189,7 +193,7 @@ static int winner_of(const outcome *o) {
   return row;
 }
 
-/* ---- cases -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void fastest_is_found(void) {
   static const int counts[] = {1, 2, 3, 4, 5, 7, 8, 33, 100, 512};
@@ -241,7 +245,8 @@ static void budgets(void) {
   for (double budget_ms = 1e-6; budget_ms < 200; budget_ms = budget_ms * 1.7 + 0.05) {
     lab *l = lab_new(100, 430);
     for (int i = 0; i < l->n; i++) l->candidates[i].us = 100;
-    l->candidates[31].us = 50, l->candidates[31].model = 0.5; /* the model knows, so that it is among the first */
+    /* the model knows, so that it is among the first */
+    l->candidates[31].us = 50, l->candidates[31].model = 0.5;
     l->run_costs_ms = 0.1;
     const double begin_ms = l->clock_ms;
     const outcome o = search(l, budget_ms);
@@ -258,7 +263,8 @@ static void budgets(void) {
         least = fmin(least, l->candidates[i].model);
     if (budget_ms > 4) CHECK(most <= least, "in %g ms: one of model %g ran, one of %g did not", budget_ms, most, least);
   }
-  for (int strange = 0; strange < 3; strange++) { /* a clock that stands still; one that leaps; no end */
+  /* a clock that stands still; one that leaps; no end */
+  for (int strange = 0; strange < 3; strange++) {
     lab *l = lab_new(40, 431);
     for (int i = 0; i < l->n; i++) l->candidates[i].us = strange == 0 ? 1e-12 : strange == 1 ? 1e12 : 100;
     const outcome o = search(l, strange == 2 ? (double)INFINITY : 1);
@@ -341,11 +347,13 @@ static void hysteresis(void) {
     }
 }
 
-/* One that fails in the middle of its confirmation leaves runs of the built-in choice behind that count for nothing; the next survivor, which
- * loses a block, then needs the most runs that there can be: all of them have room. */
+/* One that fails in the middle of its confirmation leaves runs of the built-in choice behind that
+ * count for nothing; the next survivor, which loses a block, then needs the most runs that there
+ * can be: all of them have room. */
 static void refused_while_confirmed(void) {
   enum { HALVING = 15, BLOCK = 3 };
-  for (int block = 0; block < 4; block++) /* of the later ones none are left for the next survivor */
+  /* of the later ones none are left for the next survivor */
+  for (int block = 0; block < 4; block++)
     for (int run = 1; run <= BLOCK; run++) {
       lab *l = lab_new(300, 481);
       for (int i = 0; i < l->n; i++) l->candidates[i].us = i == 0 ? 10 : 20 + i, l->candidates[i].model = i + 1;
@@ -359,7 +367,7 @@ static void refused_while_confirmed(void) {
     }
 }
 
-/* ---- failures ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* Of one candidate alone: it is left out, from whichever run on. */
 static void left_out(void) {
@@ -395,7 +403,8 @@ static void ended_by_errors(void) {
     if (what == 1) l->keeps = expected;
     if (what == 2) l->compares = expected;
     if (what == 3) l->n = 0, expected = WSGEMM_NOT_SUPPORTED;
-    if (what == 4) l->candidates[0].prepares = expected = WSGEMM_ARCH_MISMATCH; /* there is no built-in choice to go back to */
+    /* there is no built-in choice to go back to */
+    if (what == 4) l->candidates[0].prepares = expected = WSGEMM_ARCH_MISMATCH;
     if (what == 5) l->candidates[0].runs = expected = WSGEMM_ARCH_MISMATCH, l->candidates[0].fails_from = 4;
     if (what == 6) l->lists = expected; /* not: there is nothing to choose */
     const outcome o = search(l, 1e6);
@@ -404,7 +413,7 @@ static void ended_by_errors(void) {
   }
 }
 
-/* ---- noise -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- noise ----------------------------------------------------------------------------------- */
 
 /* Outliers, as from other work on the machine, only ever add time. */
 static void noise(void) {
@@ -429,11 +438,12 @@ static void noise(void) {
   CHECK(n_near >= n_searches * 9 / 10, "a time within outliers is right in %d of %d searches", n_near, n_searches);
 }
 
-/* ---- a busy machine ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a busy machine -------------------------------------------------------------------------- */
 
 enum { N_SEARCHES = 120 };
 
-/* noise: as a standard deviation. Of searches among equals, or with one that is faster by `gain`: how often something is kept, and how often what is worse. */
+/* noise: as a standard deviation. Of searches among equals, or with one that is faster by `gain`:
+ * how often something is kept, and how often what is worse. */
 typedef struct count {
   int n_kept, n_right, n_worse, n_runs;
   double least_noise, most_noise;

@@ -1,8 +1,9 @@
-/* test_badinput.c - the bad-input table: each row spoils one good call and names the answer. A refused call writes nothing and its
- * wsgemm_last_error names the argument, its value and the least legal one.
+/* test_badinput.c - the bad-input table: each row spoils one good call and names the answer. A
+ * refused call writes nothing and its wsgemm_last_error names the argument, its value and the least
+ * legal one.
  *
- * The good call: m = 3, n = 4, k = 5, so all least lds differ. Each row runs in every type, both layouts, by the typed call where
- * that can express it and by descriptor. */
+ * The good call: m = 3, n = 4, k = 5, so all least lds differ. Each row runs in every type, both
+ * layouts, by the typed call where that can express it and by descriptor. */
 #define _GNU_SOURCE
 #include "support/gemm_call.h"
 
@@ -24,7 +25,7 @@ struct bad_input {
   const char *argument, *value, *least; /* each stands in last_error; "": not asked for */
 };
 
-/* ---- What is spoiled -------------------------------------------------------------------------------------------------------- */
+/* ---- What is spoiled ------------------------------------------------------------------------- */
 
 static bool by_columns(const wsgemm_gemm_desc *d) { return d->layout == WSGEMM_COL_MAJOR; }
 #define SPOIL(name, ...) \
@@ -147,7 +148,7 @@ static const struct bad_input table[] = {
     {"math 4", math_4, true, WSGEMM_INVALID_VALUE, "math", "4", "0"},
 };
 
-/* ---- Running it --------------------------------------------------------------------------------------------------------------- */
+/* ---- Running it ------------------------------------------------------------------------------ */
 
 struct operands {
   _Alignas(16) unsigned char a[ROOM * 16], b[ROOM * 16], c[ROOM * 16], before[ROOM * 16];
@@ -179,7 +180,8 @@ static bool names(const char *message, const char *word) {
   return false;
 }
 
-/* The least ld that the message must name for rows of the table that say "" there: from the spoiled descriptor itself. */
+/* The least ld that the message must name for rows of the table that say "" there: from the spoiled
+ * descriptor itself. */
 static void refused(const struct bad_input *row, wsgemm_handle *handle, const wsgemm_gemm_desc *d, struct operands *x,
                     bool typed) {
   const wsgemm_status status = typed ? gemm_typed(handle, d) : wsgemm_gemm(handle, d);
@@ -237,7 +239,8 @@ static void least_lds(void) {
         }
 }
 
-/* What is not refused: NULL where it is not read, whatever the enum in the other layout would say. */
+/* What is not refused: NULL where it is not read, whatever the enum in the other layout would
+ * say. */
 static void allowed(void) {
   static struct operands x;
   fill(&x);
@@ -259,7 +262,7 @@ static void allowed(void) {
     }
 }
 
-/* ---- Handles, setters, getters -------------------------------------------------------------------------------------------------- */
+/* ---- Handles, setters, getters --------------------------------------------------------------- */
 
 static void handles(void) {
   struct {
@@ -386,9 +389,10 @@ static void settings(void) {
   CHECK(wsgemm_destroy(own) == WSGEMM_SUCCESS, "destroy");
 }
 
-/* ---- Check mode, logger ---------------------------------------------------------------------------------------------------------- */
+/* ---- Check mode, logger ---------------------------------------------------------------------- */
 
-/* C that overlaps A or B by one element is refused in check mode, C right behind or before them is not. */
+/* C that overlaps A or B by one element is refused in check mode, C right behind or before them is
+ * not. */
 static void overlaps(void) {
   static struct operands x;
   wsgemm_handle *h = NULL;
@@ -418,7 +422,8 @@ static void overlaps(void) {
                     wsgemm_last_error());
           }
   fill(&x);
-  wsgemm_gemm_desc d = good_call(&x, WSGEMM_F64, WSGEMM_COL_MAJOR); /* unread A and B may be anywhere */
+  /* unread A and B may be anywhere */
+  wsgemm_gemm_desc d = good_call(&x, WSGEMM_F64, WSGEMM_COL_MAJOR);
   d.a = d.b = d.c;
   d.alpha.d = 0, d.beta.d = 1;
   CHECK(gemm_typed(h, &d) == WSGEMM_SUCCESS, "alpha = 0: %s", wsgemm_last_error());
@@ -463,7 +468,8 @@ static void logger(void) {
   CHECK(wsgemm_destroy(h) == WSGEMM_SUCCESS, "destroy");
 }
 
-/* A logger is never called with another logger's user pointer, however often they are changed meanwhile. */
+/* A logger is never called with another logger's user pointer, however often they are changed
+ * meanwhile. */
 struct tagged {
   int tag;
 };

@@ -1,5 +1,6 @@
-/* test_bits.c - one result: the bits of C depend neither on the number of threads, nor on the policy, the COARSE_FACTOR, the run,
- * other callers, or where the operands lie. Each is compared with one thread's result by a digest of all of C's bits. */
+/* test_bits.c - one result: the bits of C depend neither on the number of threads, nor on the
+ * policy, the COARSE_FACTOR, the run, other callers, or where the operands lie. Each is compared
+ * with one thread's result by a digest of all of C's bits. */
 #include "support/rows.h"
 
 #include <pthread.h>
@@ -10,8 +11,8 @@
 static const wsgemm_policy policies[] = {WSGEMM_POLICY_AUTO, WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS,
                                          WSGEMM_POLICY_STEAL};
 static const int coarse_factors[] = {0, 1, 2, 3, 4, 8, 64};
-/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of several tiles); then ragged, long,
- * thin, flat, small, vectors. */
+/* The first is packed, with several k blocks, in all types (see find_packed; for half precision: of
+ * several tiles); then ragged, long, thin, flat, small, vectors. */
 static int64_t shapes[][3] = {{0, 0, 700},     {333, 250, 97},  {64, 64, 3000}, {1000, 20, 150},
                               {20, 1000, 150}, {120, 120, 120}, {1, 3000, 300}, {3000, 1, 300}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -70,7 +71,8 @@ static void settings(void) {
     }
 }
 
-/* The suite must not compare one thread with one thread: these shapes do use several where several are allowed. */
+/* The suite must not compare one thread with one thread: these shapes do use several where several
+ * are allowed. */
 static void threads_are_used(void) {
   find_packed();
   for (int type = 0; type < N_TYPES; type++) {
@@ -127,7 +129,7 @@ static void placement(void) {
     }
 }
 
-/* ---- Callers at the same time ------------------------------------------------------------------------------------------- */
+/* ---- Callers at the same time ---------------------------------------------------------------- */
 
 enum { N_CALLERS = 6 };
 struct caller {

@@ -1,5 +1,6 @@
-/* test_cancel.c - a thread that is to be cancelled (pthread_cancel) calls the library: the call ends as ever, the cancel comes after it, and no
- * lock, file or thread is left taken. A hang is the defect itself: each case runs in a forked child with an alarm. */
+/* test_cancel.c - a thread that is to be cancelled (pthread_cancel) calls the library: the call
+ * ends as ever, the cancel comes after it, and no lock, file or thread is left taken. A hang is the
+ * defect itself: each case runs in a forked child with an alarm. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/process.h"
@@ -37,7 +38,7 @@ static void multiply(int n_threads) {
   wsgemm_destroy(h);
 }
 
-/* ---- Calls -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 static int step_with_cancellation_point(void *user, const wsgemm_autotune_step *step) {
   (void)user, (void)step;
@@ -47,7 +48,8 @@ static int step_with_cancellation_point(void *user, const wsgemm_autotune_step *
 
 static void call_autotune(void) {
   wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
-  options.is_exhaustive = 1, options.budget_ms = 1; /* each candidate once, however slow the machine */
+  /* each candidate once, however slow the machine */
+  options.is_exhaustive = 1, options.budget_ms = 1;
   options.file = file, options.progress = step_with_cancellation_point;
   const wsgemm_gemm_desc d = desc_of_product(TUNED_SIDE);
   CHECK(wsgemm_autotune(NULL, &d, &options) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -94,7 +96,7 @@ static const struct {
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 
-/* ---- Cancelled in each ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Cancelled in each ----------------------------------------------------------------------- */
 
 struct cancelled {
   void (*call)(void);
@@ -140,7 +142,8 @@ static void cancel_in(const char *name, void (*call)(void), void *(*thread_main)
   REQUIRE(pthread_create(&thread, NULL, thread_main, &self) == 0 && pthread_join(thread, &result) == 0, "thread");
   CHECK(self.has_returned, "%s: cancelled in the middle of the call", name);
   CHECK(result == PTHREAD_CANCELED, "%s: not cancelled after the call", name);
-  check_in_child(name, all_again, NULL); /* no file is locked, no lock of the library held over a fork */
+  /* no file is locked, no lock of the library held over a fork */
+  check_in_child(name, all_again, NULL);
   all_again(NULL);
 }
 
@@ -161,9 +164,10 @@ static void every_call(void) {
   folder_remove(folder);
 }
 
-/* ---- In a handler ------------------------------------------------------------------------------------------------------------------- */
+/* ---- In a handler ---------------------------------------------------------------------------- */
 
-/* A handler that repairs a fault in the middle of a product is a place where a cancel acts; but not while others work with the thread. */
+/* A handler that repairs a fault in the middle of a product is a place where a cancel acts; but not
+ * while others work with the thread. */
 static char *barrier;
 static const size_t barrier_bytes = SIDE * SIDE * sizeof(float);
 

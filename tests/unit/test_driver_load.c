@@ -1,5 +1,6 @@
-/* test_driver_load.c - what happens while the library's first call loads the GPU driver, here late_driver.c: forks, cancels, other first
- * calls. CTest puts that on LD_LIBRARY_PATH. A hang is the defect itself: each case runs in a forked child with an alarm. */
+/* test_driver_load.c - what happens while the library's first call loads the GPU driver, here
+ * late_driver.c: forks, cancels, other first calls. CTest puts that on LD_LIBRARY_PATH. A hang is
+ * the defect itself: each case runs in a forked child with an alarm. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "wsgemm.h"
@@ -49,7 +50,7 @@ static void live_on(void *who) {
   multiply(who);
 }
 
-/* ---- Beside a thread that loads the driver --------------------------------------------------------------------------------------------- */
+/* ---- Beside a thread that loads the driver --------------------------------------------------- */
 
 /* A thread in its first call, in the driver's constructor, until it is let go on. */
 struct loading {
@@ -108,7 +109,8 @@ static void *fork_thread(void *unused) {
   atomic_store(&other, (pid_t)syscall(SYS_gettid));
   fflush(NULL);
   const pid_t child = fork();
-  if (child == 0) _exit(!check_in_child("a child", child_body, NULL)); /* its own child, which counts its checks */
+  /* its own child, which counts its checks */
+  if (child == 0) _exit(!check_in_child("a child", child_body, NULL));
   atomic_store(&other_is_through, true);
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x",
         (unsigned)status);
@@ -132,7 +134,7 @@ static void call_beside_child(void *unused) {
   beside_loading(call_thread);
 }
 
-/* ---- In the thread that loads it ------------------------------------------------------------------------------------------------------- */
+/* ---- In the thread that loads it ------------------------------------------------------------- */
 
 static void forking_driver_child(void *unused) {
   int status = -1;
@@ -157,7 +159,7 @@ static void cancelled_child(void *unused) {
   live_on("after a cancel");
 }
 
-/* ---- Cases ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 static void in_child(void (*body)(void *), bool forks) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

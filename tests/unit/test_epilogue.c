@@ -1,4 +1,5 @@
-/* test_epilogue.c - the epilogue of wsgemm_gemm in host memory: the cases of epilogue_case.h, and what is taken and what is refused. */
+/* test_epilogue.c - the epilogue of wsgemm_gemm in host memory: the cases of epilogue_case.h, and
+ * what is taken and what is refused. */
 #include "support/epilogue_case.h"
 #include "support/rows.h"
 
@@ -16,9 +17,10 @@ static void settings_of_turn(wsgemm_handle *handle, int turn, struct check_rando
 
 static void bits(void) { epilogue_same_bits(520, 330, 60, settings_of_turn); }
 
-/* ---- what is taken and what is refused ------------------------------------------------------------------------------------------ */
+/* ---- what is taken and what is refused ------------------------------------------------------- */
 
-/* A descriptor of the first version is taken, not read beyond its end, and may have an activation. */
+/* A descriptor of the first version is taken, not read beyond its end, and may have an
+ * activation. */
 static void first_version(void) {
   double a[2] = {-3, 2}, b[1] = {2}, c[2] = {7, 7};
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 2, 1, 1);
@@ -132,7 +134,8 @@ static void refused(void) {
     }
 }
 
-/* m = 0 or n = 0 or no product in the batch: nothing is read or written, whatever the pointers; NaN as out_scale is an epilogue too. */
+/* m = 0 or n = 0 or no product in the batch: nothing is read or written, whatever the pointers; NaN
+ * as out_scale is an epilogue too. */
 static void nothing_to_do(void) {
   for (int pair = 0; pair < N_TYPE_PAIRS; pair++)
     for (int which = 0; which < 3; which++) {
@@ -148,8 +151,8 @@ static void nothing_to_do(void) {
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS && isnan(c), "out_scale = NaN gives %g", (double)c);
 }
 
-/* Check mode: what is written (C, column_sums) by one element over what else there is; right beside it is no overlap, nor is C its own
- * residual. */
+/* Check mode: what is written (C, column_sums) by one element over what else there is; right beside
+ * it is no overlap, nor is C its own residual. */
 static void overlaps(void) {
   enum { BIASES, RESIDUALS, SUM_VECTOR, SUMS_AND_A, SUMS_AND_BIAS, N_CASES };
   wsgemm_handle *h = NULL;

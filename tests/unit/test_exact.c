@@ -1,6 +1,7 @@
-/* test_exact.c - small whole numbers give the exact result, every component equal: on every registry row, round the edges of its
- * tile and its k block with all op pairs and both layouts, and over whole shapes of all proportions under every COARSE_FACTOR, policy
- * and a few thread counts. The blocks of rows and columns are test_paths.c's. */
+/* test_exact.c - small whole numbers give the exact result, every component equal: on every
+ * registry row, round the edges of its tile and its k block with all op pairs and both layouts, and
+ * over whole shapes of all proportions under every COARSE_FACTOR, policy and a few thread counts.
+ * The blocks of rows and columns are test_paths.c's. */
 #include "support/rows.h"
 
 #include <stdlib.h>

@@ -1,8 +1,10 @@
-/* test_faults.c - malloc, mmap, madvise, munmap and pthread_create failing, one call after the other; what small products ask of the
- * system (nothing); and a fork while another thread holds the lock on the memory for packing.
+/* test_faults.c - malloc, mmap, madvise, munmap and pthread_create failing, one call after the
+ * other; what small products ask of the system (nothing); and a fork while another thread holds the
+ * lock on the memory for packing.
  *
- * Linked with the library's objects and with --wrap for each function below (CMakeLists.txt), so every call that the library makes
- * by name comes through here. Each fault is tried in a forked child, on a library that has not been used before. */
+ * Linked with the library's objects and with --wrap for each function below (CMakeLists.txt), so
+ * every call that the library makes by name comes through here. Each fault is tried in a forked
+ * child, on a library that has not been used before. */
 #define _GNU_SOURCE
 #include "support/rows.h"
 
@@ -16,7 +18,7 @@
 
 #include "cpu/workspace.h"
 
-/* ---- The functions that can fail: X(kind) ------------------------------------------------------------------------------------------ */
+/* ---- The functions that can fail: X(kind) ---------------------------------------------------- */
 
 #define KINDS(X) X(MALLOC) X(MMAP) X(MUNMAP) X(MADVISE) X(THREAD) X(LOCK) X(DLSYM)
 #define KIND_ENUM(name) KIND_##name,
@@ -82,7 +84,7 @@ void *__wrap_dlsym(void *library, const char *name) {
   return __real_dlsym(library, name);
 }
 
-/* ---- Faults -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 struct fault {
   enum kind kind;
@@ -94,7 +96,8 @@ struct fault {
   struct stage *stage; /* made by the parent, product and all */
 };
 
-/* A shape that is packed. The library is asked in a child, so that the parent goes on without having used it. */
+/* A shape that is packed. The library is asked in a child, so that the parent goes on without
+ * having used it. */
 static int64_t *shared_number;
 static void ask_packed_n(void *type) { CHECK((*shared_number = packed_n(NULL, *(wsgemm_type *)type, 150, 500)) > 0, "packed"); }
 static int64_t packed_n_for(wsgemm_type type) {
@@ -139,7 +142,8 @@ static void fault_child(void *argument) {
           gemm_describe(&d, text), wsgemm_status_name(status));
   *fault->is_harmless = atomic_load(&n_calls[fault->kind]) < fault->first;
   first_failing[fault->kind] = last_failing[fault->kind] = 0;
-  for (int again = 0; again < 2; again++) { /* the trouble is over: all is as if it had never been */
+  /* the trouble is over: all is as if it had never been */
+  for (int again = 0; again < 2; again++) {
     case_store(stage, &d, &where);
     CHECK(wsgemm_gemm(h, &d) == WSGEMM_SUCCESS, "after the fault: %s", wsgemm_last_error());
     case_judge(stage, &d, JUDGE_EXACT, "after the fault");
@@ -189,9 +193,10 @@ static void munmap_fails(void) { each_call_fails(KIND_MUNMAP, false); }
 static void madvise_fails(void) { each_call_fails(KIND_MADVISE, false); }
 static void pthread_create_fails(void) { each_call_fails(KIND_THREAD, true); }
 
-/* ---- Small products ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Small products -------------------------------------------------------------------------- */
 
-/* After the first call of the process, products up to 48^3 neither allocate nor lock nor make a thread, in any type, op and layout. */
+/* After the first call of the process, products up to 48^3 neither allocate nor lock nor make a
+ * thread, in any type, op and layout. */
 static void small_products_child(void *unused) {
   (void)unused;
   struct check_random rng = check_random_from(111);
@@ -219,7 +224,8 @@ static void small_products_child(void *unused) {
 }
 static void small_products(void) { check_in_child("small products", small_products_child, NULL); }
 
-/* ... and the counting works: a large product is seen to lock and to map; but not to take the loader's lock. */
+/* ... and the counting works: a large product is seen to lock and to map; but not to take the
+ * loader's lock. */
 static void large_products_are_seen_child(void *unused) {
   (void)unused;
   struct check_random rng = check_random_from(112);
@@ -259,9 +265,10 @@ static void memory_is_kept_child(void *unused) {
 }
 static void memory_is_kept(void) { check_in_child("second calls", memory_is_kept_child, NULL); }
 
-/* ---- Epilogues ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Epilogues ------------------------------------------------------------------------------- */
 
-/* C as its own residual, 2 x n and sums of 1 for each element: so C = 1 + 3, of floats, doubles or halves. */
+/* C as its own residual, 2 x n and sums of 1 for each element: so C = 1 + 3, of floats, doubles or
+ * halves. */
 static wsgemm_status add_to_itself(wsgemm_type type, int64_t n, struct matrix *c, double expected) {
   static struct arena places[2];
   for (int i = 0; i < 2; i++)
@@ -284,8 +291,8 @@ static wsgemm_status add_to_itself(wsgemm_type type, int64_t n, struct matrix *c
   return status;
 }
 
-/* A small C that is its own residual asks nothing of the system. A large one of floats or doubles is copied; without memory for that, it is
- * refused and stays as it was. */
+/* A small C that is its own residual asks nothing of the system. A large one of floats or doubles
+ * is copied; without memory for that, it is refused and stays as it was. */
 static void residuals_child(void *unused) {
   (void)unused;
   static const wsgemm_type types[] = {WSGEMM_F32, WSGEMM_F64, WSGEMM_F16, WSGEMM_BF16};
@@ -308,7 +315,7 @@ static void residuals_child(void *unused) {
 }
 static void residuals(void) { check_in_child("residuals", residuals_child, NULL); }
 
-/* ---- fork beside a thread that is taking memory for packing ---------------------------------------------------------------------- */
+/* ---- fork beside a thread that is taking memory for packing ---------------------------------- */
 
 static atomic_bool is_held;
 static void *holder_main(void *unused) {

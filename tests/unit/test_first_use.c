@@ -1,7 +1,9 @@
-/* test_first_use.c - a fork, or a cancel, in the middle of the library's first call: all is as if it had come before or after it.
+/* test_first_use.c - a fork, or a cancel, in the middle of the library's first call: all is as if
+ * it had come before or after it.
  *
- * The first call is held up where it asks for the cgroup's quota, which is in its middle: linked with --wrap for ws_cgroup_least. A hang is
- * the defect itself: each case runs in a forked child with an alarm. */
+ * The first call is held up where it asks for the cgroup's quota, which is in its middle: linked
+ * with --wrap for ws_cgroup_least. A hang is the defect itself: each case runs in a forked child
+ * with an alarm. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "wsgemm.h"
@@ -48,7 +50,7 @@ static void live_on(void *who) {
   multiply(who);
 }
 
-/* ---- A fork ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- A fork ---------------------------------------------------------------------------------- */
 
 static atomic_bool is_in_the_middle, has_forked;
 static _Atomic pid_t forking_thread;
@@ -80,8 +82,8 @@ static void fork_child(void *unused) {
   fflush(NULL);
   atomic_store(&forking_thread, (pid_t)syscall(SYS_gettid));
   const pid_t child = fork();
-  if (child == 0)
-    _exit(!check_in_child("a child in the middle", forked_child, NULL)); /* its own child, which counts its checks */
+  if (child == 0) /* its own child, which counts its checks */
+    _exit(!check_in_child("a child in the middle", forked_child, NULL));
   atomic_store(&has_forked, true);
   int status = -1;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x",
@@ -117,7 +119,7 @@ static void own_fork_child(void *unused) {
 }
 static void forks_itself(void) { check_in_child("a fork by the first call", own_fork_child, NULL); }
 
-/* ---- A cancel ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- A cancel -------------------------------------------------------------------------------- */
 
 static void cancel_child(void *unused) {
   (void)unused;

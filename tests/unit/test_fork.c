@@ -1,5 +1,6 @@
-/* test_fork.c - after fork() both sides go on multiplying with as many threads as before and the same bits: forks of forks, forks
- * while other threads multiply, and before and after the first use. A side that hangs is ended by CTest. */
+/* test_fork.c - after fork() both sides go on multiplying with as many threads as before and the
+ * same bits: forks of forks, forks while other threads multiply, and before and after the first
+ * use. A side that hangs is ended by CTest. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "support/rows.h"
@@ -84,7 +85,7 @@ static void fork_before_first_use(void) {
   free_stages();
 }
 
-/* ---- Forks while other threads multiply ------------------------------------------------------------------------------------- */
+/* ---- Forks while other threads multiply ------------------------------------------------------ */
 
 static atomic_bool is_over;
 struct neighbour {
@@ -137,11 +138,12 @@ static void beside(int n_threads) {
   free_stages();
 }
 
-/* With one thread each no pool is ever made, but memory for packing is shared all the same. Run it in a process of its own. */
+/* With one thread each no pool is ever made, but memory for packing is shared all the same. Run it
+ * in a process of its own. */
 static void beside_single(void) { beside(1); }
 static void beside_teams(void) { beside(3); }
 
-/* ---- Forks while another thread changes a handle --------------------------------------------------------------------------- */
+/* ---- Forks while another thread changes a handle --------------------------------------------- */
 
 static void ignore(void *user, wsgemm_status status, const char *message) { (void)user, (void)status, (void)message; }
 

@@ -1,6 +1,7 @@
-/* test_half.c - what is of half precision alone: every one of the 65536 bit patterns is read as the number that it stands for, and every
- * sum rounded once, to nearest even, with ties, overflow and subnormal results; C of another type; what wsgemm_explain says of it. Edges,
- * bounds, special values and bits are tested where those of the other types are. */
+/* test_half.c - what is of half precision alone: every one of the 65536 bit patterns is read as the
+ * number that it stands for, and every sum rounded once, to nearest even, with ties, overflow and
+ * subnormal results; C of another type; what wsgemm_explain says of it. Edges, bounds, special
+ * values and bits are tested where those of the other types are. */
 #include "support/rows.h"
 
 #include <math.h>
@@ -12,8 +13,9 @@ static const wsgemm_type halves[] = {WSGEMM_F16, WSGEMM_BF16}, types_c[] = {WSGE
 static struct check_random rng;
 static struct rows_of_type rows;
 
-/* One column of all patterns times 1, into each type of C: each comes out as it is, or rounded to the other half (a NaN as one). As A by
- * columns, as A transposed, and as B: the operands are packed in different ways. */
+/* One column of all patterns times 1, into each type of C: each comes out as it is, or rounded to
+ * the other half (a NaN as one). As A by columns, as A transposed, and as B: the operands are
+ * packed in different ways. */
 static void conversions_of(wsgemm_type type) {
   enum { ALL = 65536 };
   uint16_t *patterns = malloc(ALL * sizeof *patterns), one;
@@ -55,7 +57,8 @@ static void conversions(void) {
   for (int t = 0; t < 2; t++) conversions_of(halves[t]);
 }
 
-/* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere in its range or just beyond. */
+/* A float that lies on, or next to, a number of the type or half-way between two of them, anywhere
+ * in its range or just beyond. */
 static float drawn_near(wsgemm_type type) {
   const int low = ilogb(type_least(type)) - 2, high = ilogb(type_largest(type)) + (type == WSGEMM_F16 ? 2 : 0);
   const double x = ldexp(1 + fabs(check_random_unit(&rng)), (int)check_random_in(&rng, low, high));
@@ -67,8 +70,8 @@ static float drawn_near(wsgemm_type type) {
   return turn == 0 || turn == 2 ? f : nextafterf(f, turn < 0 ? -INFINITY : INFINITY);
 }
 
-/* 1 * 1 scaled by alpha is alpha: C is alpha rounded to its type. With beta = 1 and C = alpha before, alpha + C: rounded to float, then
- * to C's type. */
+/* 1 * 1 scaled by alpha is alpha: C is alpha rounded to its type. With beta = 1 and C = alpha
+ * before, alpha + C: rounded to float, then to C's type. */
 static void one_rounding(void) {
   enum { M = 37 };
   rng = check_random_from(150);
@@ -106,7 +109,8 @@ static void one_rounding(void) {
   }
 }
 
-/* A batch into each type of C is what as many single products are; nothing between the matrices of C is written. */
+/* A batch into each type of C is what as many single products are; nothing between the matrices of
+ * C is written. */
 static void mixed_batches(void) {
   rng = check_random_from(151);
   for (int turn = 0; turn < 600 / check_scale(); turn++) {

@@ -1,5 +1,6 @@
-/* test_huge.c - beyond 2^31: leading dimensions, extents, m and k that no int holds. The memory is mapped sparsely or maps one
- * small file over and over, so that little of it exists; where the system refuses such mappings the case is skipped. */
+/* test_huge.c - beyond 2^31: leading dimensions, extents, m and k that no int holds. The memory is
+ * mapped sparsely or maps one small file over and over, so that little of it exists; where the
+ * system refuses such mappings the case is skipped. */
 #define _GNU_SOURCE
 #include "support/gemm_call.h"
 
@@ -13,7 +14,8 @@ static void *map_sparse(size_t bytes) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-/* An emulator keeps page tables of its own, dense ones: it would need gigabytes for these mappings. */
+/* An emulator keeps page tables of its own, dense ones: it would need gigabytes for these
+ * mappings. */
 static bool is_too_much_here(bool takes_long) {
 #ifdef WSGEMM_TESTS_EMULATED
   const bool is_emulated = true;
@@ -93,7 +95,8 @@ static void long_sum(void) {
   munmap(x, (size_t)k * sizeof *x);
 }
 
-/* m beyond 2^31: A and C are each one 2 MiB file mapped over and over, so every element of C must come out the same. */
+/* m beyond 2^31: A and C are each one 2 MiB file mapped over and over, so every element of C must
+ * come out the same. */
 static float *map_over_and_over(int64_t n_floats, size_t piece_bytes) {
   const size_t bytes = ((size_t)n_floats * sizeof(float) + piece_bytes - 1) / piece_bytes * piece_bytes;
   const int file = memfd_create("wsgemm-test", MFD_CLOEXEC);

@@ -1,6 +1,7 @@
-/* test_invariant.c - invariant mode: an element of C has the same bits in a product of any height and width, alone, in a batch, by any op
- * pair, layout, ld, alignment and number of threads. One product is the measure; parts of it are computed by calls of their own and compared
- * with it element by element. Without the mode a row alone differs, or these tests would show nothing. */
+/* test_invariant.c - invariant mode: an element of C has the same bits in a product of any height
+ * and width, alone, in a batch, by any op pair, layout, ld, alignment and number of threads. One
+ * product is the measure; parts of it are computed by calls of their own and compared with it
+ * element by element. Without the mode a row alone differs, or these tests would show nothing. */
 #include "support/rows.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@ enum { M = 257, N = 70, MOST_K = 800, N_WIDE = 300 };
 static struct check_random rng;
 static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
-/* op(A), op(B) and C before the call, by value; and C of the product that is the measure, column-major without gaps. */
+/* op(A), op(B) and C before the call, by value; and C of the product that is the measure,
+ * column-major without gaps. */
 struct whole {
   wsgemm_type type, type_c;
   int64_t n, k;
@@ -51,7 +53,8 @@ static struct values block_of(const struct values *x, int64_t i, int64_t j) {
   return block;
 }
 
-/* Stores op(A), op(B), C for rows i .. i + m - 1 and columns j .. j + n - 1, and multiplies them; C into *c. */
+/* Stores op(A), op(B), C for rows i .. i + m - 1 and columns j .. j + n - 1, and multiplies them; C
+ * into *c. */
 static void multiply(struct whole *w, wsgemm_handle *handle, wsgemm_layout layout, wsgemm_op transa, wsgemm_op transb, int64_t i,
                      int64_t m, int64_t j, int64_t n, const struct layout_of_case *where, struct matrix *c) {
   struct stage stage = {block_of(&w->a, i, 0), block_of(&w->b, 0, j), block_of(&w->c, i, j), {0}, {{0}}, {{0}}};
@@ -128,7 +131,8 @@ static wsgemm_op flipped(wsgemm_op op) {
   }
 }
 
-/* Every height from 1 to 257 for each type, of drawn rows and columns, ops, layouts, places and threads. */
+/* Every height from 1 to 257 for each type, of drawn rows and columns, ops, layouts, places and
+ * threads. */
 static void heights(void) {
   static const int64_t ks[] = {1, 3, 5, 64, 300, MOST_K};
   rng = check_random_from(170);
@@ -149,8 +153,8 @@ static void heights(void) {
     }
 }
 
-/* Single rows, columns and elements, where the default has kernels of their own: all op pairs, layouts and kernel rows; a width that is
- * packed, and one that is not. */
+/* Single rows, columns and elements, where the default has kernels of their own: all op pairs,
+ * layouts and kernel rows; a width that is packed, and one that is not. */
 static void vectors(void) {
   static struct rows_of_type rows;
   rng = check_random_from(171);
@@ -208,7 +212,8 @@ static void batches(void) {
     }
 }
 
-/* Without the mode a row alone has other bits somewhere, in every type whose vectors have kernels of their own. */
+/* Without the mode a row alone has other bits somewhere, in every type whose vectors have kernels
+ * of their own. */
 static void default_differs(void) {
   rng = check_random_from(173);
   for (int type = 0; type < N_TYPES; type++) {

@@ -1,5 +1,6 @@
-/* test_kernel_info.c - what wsgemm_get_kernel_info says of each row, against the columns of the two kernels.def, read here once more: every
- * row that this build has, all its facts, and nothing of a row that it does not have. */
+/* test_kernel_info.c - what wsgemm_get_kernel_info says of each row, against the columns of the two
+ * kernels.def, read here once more: every row that this build has, all its facts, and nothing of a
+ * row that it does not have. */
 #include "support/check.h"
 #include "wsgemm.h"
 
@@ -109,8 +110,9 @@ static void check_family(const wsgemm_kernel_info *info) {
         "%s: cc %d .. %d", info->name, info->least_cc, info->most_cc);
 }
 
-/* At least the blocks of A and B of every stage, at most what an SM has for a block (227 KiB of cc 9.0). A sliced complex number is for the
- * units a row of reals twice as high and with twice the k: 2 x 2 of A, 1 x 2 of B. */
+/* At least the blocks of A and B of every stage, at most what an SM has for a block (227 KiB of cc
+ * 9.0). A sliced complex number is for the units a row of reals twice as high and with twice the k:
+ * 2 x 2 of A, 1 x 2 of B. */
 static void check_shared(const wsgemm_kernel_info *info) {
   static const int element_bytes[] = {4, 8, 8, 16, 2, 2};
   const bool is_doubled = info->n_slices > 0 && info->type == WSGEMM_C32;
@@ -148,7 +150,8 @@ static void every_field(void) {
   }
 }
 
-/* Every line of a family that the build has, and no row besides: rows have different names (test_status.c), and each has its line. */
+/* Every line of a family that the build has, and no row besides: rows have different names
+ * (test_status.c), and each has its line. */
 static void every_row(void) {
   for (int i = 0; i < N_LINES; i++) {
     bool has_family = false, is_found = false;

@@ -1,5 +1,6 @@
-/* test_load.c - what loading the library does to a process: nothing. No thread, no change of the floating-point environment, no
- * output; it works after dlopen, and its threads outlive a dlclose. The library is not linked here, only loaded. */
+/* test_load.c - what loading the library does to a process: nothing. No thread, no change of the
+ * floating-point environment, no output; it works after dlopen, and its threads outlive a dlclose.
+ * The library is not linked here, only loaded. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "wsgemm.h"

@@ -1,5 +1,6 @@
-/* test_loader.c - products beside dlopen, whose lock is held while a library's constructor runs: they do not wait for it. A hang is the defect
- * itself: each case runs in a forked child with an alarm. */
+/* test_loader.c - products beside dlopen, whose lock is held while a library's constructor runs:
+ * they do not wait for it. A hang is the defect itself: each case runs in a forked child with an
+ * alarm. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "wsgemm.h"
@@ -33,7 +34,7 @@ static void load_late_library(void) {
   CHECK(library, "%s", dlerror());
 }
 
-/* ---- A constructor that waits for a thread that multiplies -------------------------------------------------------------------------- */
+/* ---- A constructor that waits for a thread that multiplies ----------------------------------- */
 
 static void joining_child(void *argument) {
   const bool is_first_call = *(const bool *)argument;
@@ -58,7 +59,7 @@ static void constructor_joins(void) {
   }
 }
 
-/* ---- A constructor that takes its time ------------------------------------------------------------------------------------------------- */
+/* ---- A constructor that takes its time ------------------------------------------------------- */
 
 static void *load_thread(void *unused) {
   load_late_library();
@@ -103,7 +104,7 @@ static void beside_child(void *unused) {
 }
 static void beside_dlopen(void) { check_in_child("beside dlopen", beside_child, NULL); }
 
-/* ---- A constructor that meets another thread's first call ---------------------------------------------------------------------------- */
+/* ---- A constructor that meets another thread's first call ------------------------------------ */
 
 static _Atomic pid_t caller;
 static atomic_bool has_returned;
@@ -115,7 +116,8 @@ static void *first_call(void *unused) {
   return unused;
 }
 
-/* The first caller has looked for a driver: it waits for the loader's lock, or is through, where it needs none. */
+/* The first caller has looked for a driver: it waits for the loader's lock, or is through, where it
+ * needs none. */
 static void wait_for_caller(void) {
   while (atomic_load(&caller) == 0) sched_yield();
   for (int n_asleep = 0; !atomic_load(&has_returned) && n_asleep < 50; usleep(1000))

@@ -1,5 +1,5 @@
-/* test_locale.c - what the library says does not depend on the program's locale: neither its numbers nor its words. (That of tuning lines is
- * test_tuning_line.c's.) */
+/* test_locale.c - what the library says does not depend on the program's locale: neither its
+ * numbers nor its words. (That of tuning lines is test_tuning_line.c's.) */
 #define _GNU_SOURCE
 #include "support/comma.h"
 #include "support/folder.h"
@@ -28,7 +28,7 @@ static void in_comma(void (*body)(const char *folder)) {
   folder_remove(folder);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum { TEXT_BYTES = 1 << 16 };
 
@@ -73,12 +73,13 @@ static void numbers(void) {
   free(said_before);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static char *table; /* lines to import */
 static char english[128];
 
-/* A catalogue of one text, as gettext reads it (https://www.gnu.org/software/gettext/manual/html_node/MO-Files.html). */
+/* A catalogue of one text, as gettext reads it
+ * (https://www.gnu.org/software/gettext/manual/html_node/MO-Files.html). */
 static void write_catalogue(const char *path, const char *text, const char *translation) {
   enum { N_WORDS = 7 + 2 * 2 };
   const uint32_t bytes = (uint32_t)strlen(text), more = (uint32_t)strlen(translation);

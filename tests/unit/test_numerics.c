@@ -1,7 +1,9 @@
-/* test_numerics.c - every registry row of this machine against the reference, componentwise: all edges round its tile, small k and
- * k round its k block, all op pairs, both layouts, padded lds, alignments, and the special values of alpha and beta.
+/* test_numerics.c - every registry row of this machine against the reference, componentwise: all
+ * edges round its tile, small k and k round its k block, all op pairs, both layouts, padded lds,
+ * alignments, and the special values of alpha and beta.
  *
- * One reference per type serves all rows: it grows with k, and its corners serve every m and n (reference.h). */
+ * One reference per type serves all rows: it grows with k, and its corners serve every m and n
+ * (reference.h). */
 #include <math.h>
 
 #include "support/rows.h"
@@ -9,7 +11,8 @@
 static struct check_random rng;
 static struct rows_of_type rows;
 
-/* Every m x n up to four tiles by three: more than the tallest and the widest of the tiles for operands in place. */
+/* Every m x n up to four tiles by three: more than the tallest and the widest of the tiles for
+ * operands in place. */
 static void every_extent(wsgemm_type type) {
   static const int64_t ks[] = {1, 6, 23};
   rows_open(&rows, type);
@@ -48,7 +51,8 @@ static void several_blocks(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* Long k with all terms of one sign, where one rounding too many per term would leave the bound first. */
+/* Long k with all terms of one sign, where one rounding too many per term would leave the bound
+ * first. */
 static void long_k(wsgemm_type type) {
   rows_open(&rows, type);
   const int64_t max_k = check_scale() > 1 ? 5000 : 20000;
@@ -66,7 +70,8 @@ static void long_k(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* Every pair of alpha and beta among 0, 1, -1 and general numbers, on a shape with full and cut tiles. */
+/* Every pair of alpha and beta among 0, 1, -1 and general numbers, on a shape with full and cut
+ * tiles. */
 static void every_scalar(wsgemm_type type) {
   static const double scalars[6][2] = {{0, 0}, {1, 0}, {-1, 0}, {0.7, -1.3}, {0, 1}, {1.25, 0}};
   rows_open(&rows, type);
@@ -127,7 +132,8 @@ static void single_real(void) { rows_of(10, WSGEMM_F32); }
 static void double_real(void) { rows_of(11, WSGEMM_F64); }
 static void single_complex(void) { rows_of(12, WSGEMM_C32); }
 static void double_complex(void) { rows_of(13, WSGEMM_C64); }
-/* Products and results below the normal range, of sums that are in it and below: bounds allow for what is rounded there, and nothing more. */
+/* Products and results below the normal range, of sums that are in it and below: bounds allow for
+ * what is rounded there, and nothing more. */
 static void below_range_of(wsgemm_type type) {
   const int lowest = type_is_double(type) ? -1074 : -149, side = 61, k = 40;
   rows_open(&rows, type);
@@ -156,7 +162,8 @@ static void below_range_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* (|alpha| + 1) |A| |B| + |beta| |C| just below half of the largest number: no sum on the way overflows. */
+/* (|alpha| + 1) |A| |B| + |beta| |C| just below half of the largest number: no sum on the way
+ * overflows. */
 static void near_largest_of(wsgemm_type type) {
   enum { SIDE = 61, K = 40 };
   static const double scalars[4][2] = {{1, 0}, {-0.7, 0}, {2.5, -1.5}, {0, 0}}, most_alpha = 2.5 + 1.5;

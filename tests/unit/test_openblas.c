@@ -1,5 +1,6 @@
-/* test_openblas.c - random shapes against OpenBLAS, if the machine has it: loaded by name, never linked. The difference of two
- * results that both keep the promised bound is at most twice the bound. Skipped where there is no OpenBLAS. */
+/* test_openblas.c - random shapes against OpenBLAS, if the machine has it: loaded by name, never
+ * linked. The difference of two results that both keep the promised bound is at most twice the
+ * bound. Skipped where there is no OpenBLAS. */
 #include "support/rows.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* test_openmp.c - inside an OpenMP parallel region a call works alone: the region has its threads already. Outside it does not,
- * and the bits are the same. Skipped where the compiler has no OpenMP. */
+/* test_openmp.c - inside an OpenMP parallel region a call works alone: the region has its threads
+ * already. Outside it does not, and the bits are the same. Skipped where the compiler has no
+ * OpenMP. */
 #include "support/process.h"
 #include "support/rows.h"
 

@@ -1,5 +1,6 @@
-/* test_packed.c - what the functions of packed operands refuse, and what they do not look at, wherever they run: here all memory is the host's,
- * where no operand has a packed form. What is made of one on a GPU: tests/host/test_backend_packed.c, tests/gpu/test_gpu_packed.c. */
+/* test_packed.c - what the functions of packed operands refuse, and what they do not look at,
+ * wherever they run: here all memory is the host's, where no operand has a packed form. What is
+ * made of one on a GPU: tests/host/test_backend_packed.c, tests/gpu/test_gpu_packed.c. */
 #include "support/gemm_call.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void expect_none(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_oper
         wsgemm_status_name(status), wsgemm_last_error());
 }
 
-/* ---- Descriptors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 struct bad_desc {
   const char *what;
@@ -136,7 +137,7 @@ static void descriptors(void) {
   CHECK(wsgemm_destroy(own) == WSGEMM_SUCCESS, "destroy");
 }
 
-/* ---- The other arguments ---------------------------------------------------------------------------------------------------------- */
+/* ---- The other arguments --------------------------------------------------------------------- */
 
 static void arguments(void) {
   static const wsgemm_operand unknown[] = {(wsgemm_operand)2, (wsgemm_operand)-1, (wsgemm_operand)111};
@@ -185,7 +186,7 @@ static void handles(void) {
         "no handle packs");
 }
 
-/* ---- What has no packed form here, and what is not looked at ----------------------------------------------------------------------- */
+/* ---- What has no packed form here, and what is not looked at --------------------------------- */
 
 static void none_here(void) {
   wsgemm_handle *own = NULL;
@@ -234,7 +235,8 @@ static void not_looked_at(void) {
     }
 }
 
-/* Operands of one line that are as long as memory allows; what else is in their product would not fit into int64_t. */
+/* Operands of one line that are as long as memory allows; what else is in their product would not
+ * fit into int64_t. */
 static void long_lines(void) {
   static const int64_t most = INT64_C(1) << 31;
   for (int type = 0; type < N_TYPES; type++)
@@ -260,7 +262,7 @@ static void first_version(void) {
   arena_free(&place);
 }
 
-/* ---- Products with what is no record ------------------------------------------------------------------------------------------------- */
+/* ---- Products with what is no record --------------------------------------------------------- */
 
 /* No call with this descriptor goes on; it names what is wrong, as the caller calls it. */
 static void expect_no_record(const wsgemm_gemm_desc *d, const char *name) {

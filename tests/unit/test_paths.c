@@ -1,7 +1,8 @@
-/* test_paths.c - the ways through the CPU backend with plans that cpu/plan.c would never make: blocks of one register tile, k blocks of
- * a few elements, any COARSE_FACTOR, policy and thread count. So every boundary between blocks, tiles, items and steps is crossed
- * in products small enough to check each of them: exact on whole numbers, and bit for bit what the direct path gives in one thread
- * with the same k block. */
+/* test_paths.c - the ways through the CPU backend with plans that cpu/plan.c would never make:
+ * blocks of one register tile, k blocks of a few elements, any COARSE_FACTOR, policy and thread
+ * count. So every boundary between blocks, tiles, items and steps is crossed in products small
+ * enough to check each of them: exact on whole numbers, and bit for bit what the direct path gives
+ * in one thread with the same k block. */
 #include "support/rows.h"
 
 #include <stdio.h>
@@ -52,7 +53,8 @@ static ws_problem problem_of(const wsgemm_gemm_desc *d) {
   return p;
 }
 
-/* The direct path (of half precision: its only one) in one thread, everything in one piece, with this k block. */
+/* The direct path (of half precision: its only one) in one thread, everything in one piece, with
+ * this k block. */
 static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc) {
   const ws_call call = ws_call_of(ws_handle(NULL));
   ws_plan plan;

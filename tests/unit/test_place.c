@@ -1,5 +1,5 @@
-/* test_place.c - src/cpu/place.h alone: who finds his processor taken is moved to a free one that he may use, and his affinity
- * stays as it was. */
+/* test_place.c - src/cpu/place.h alone: who finds his processor taken is moved to a free one that
+ * he may use, and his affinity stays as it was. */
 #define _GNU_SOURCE
 #include "support/check.h"
 
@@ -35,7 +35,8 @@ static int n_claimed(ws_places *places) {
   return n;
 }
 
-/* Each claim of one thread finds the processor taken that it claimed before, so it travels over all that it may use. */
+/* Each claim of one thread finds the processor taken that it claimed before, so it travels over all
+ * that it may use. */
 static void every_worker_apart(void) {
   static ws_places places;
   const int n_cpus = CPU_COUNT(&allowed);
@@ -49,7 +50,8 @@ static void every_worker_apart(void) {
   CHECK(is_claimed(&places, nth_allowed(0)) && n_claimed(&places) == 1, "the first claim claims where it runs");
   sched_setaffinity(0, sizeof allowed, &allowed);
   for (int n = 2; n <= n_cpus && n <= 4; n++) {
-    for (int cpu = 0, left = n - 1; left > 0 && cpu < n_cpus; cpu++) /* back to a processor that is taken */
+    /* back to a processor that is taken */
+    for (int cpu = 0, left = n - 1; left > 0 && cpu < n_cpus; cpu++)
       if (is_claimed(&places, nth_allowed(cpu))) {
         set_affinity(nth_allowed(cpu));
         sched_setaffinity(0, sizeof allowed, &allowed);

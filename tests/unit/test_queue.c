@@ -1,6 +1,7 @@
-/* test_queue.c - src/cpu/queue.h alone: each item exactly once under every policy, whatever the threads' timing, over reused
- * phases; and, in one thread, the promises of each policy against a plain model. Made to be run under ThreadSanitizer too: the
- * workers read what the leader wrote before it filled the queue through an ordinary variable. */
+/* test_queue.c - src/cpu/queue.h alone: each item exactly once under every policy, whatever the
+ * threads' timing, over reused phases; and, in one thread, the promises of each policy against a
+ * plain model. Made to be run under ThreadSanitizer too: the workers read what the leader wrote
+ * before it filled the queue through an ordinary variable. */
 #define _GNU_SOURCE
 #include "support/check.h"
 
@@ -13,7 +14,7 @@
 enum { MAX_THREADS = 16, MAX_ITEMS = 3000 };
 static const wsgemm_policy policies[] = {WSGEMM_POLICY_FIXED_WORK, WSGEMM_POLICY_FIXED_BLOCKS, WSGEMM_POLICY_STEAL};
 
-/* ---- One thread, against a model --------------------------------------------------------------------------------------- */
+/* ---- One thread, against a model ------------------------------------------------------------- */
 
 struct model {
   wsgemm_policy policy;
@@ -60,7 +61,8 @@ static void against_model(void) {
     ws_queue_init(&queue, policy, n_workers);
     for (int phase = 0; phase < 2; phase++) {
       struct model model = model_of(policy, n_workers, n_items);
-      const int lazy = (int)check_random_in(&random, 0, n_workers - 1); /* asks seldom, so that there is something to steal */
+      /* asks seldom, so that there is something to steal */
+      const int lazy = (int)check_random_in(&random, 0, n_workers - 1);
       ws_queue_fill(&queue, n_items);
       for (int64_t step = 0; step < 4 * n_items + 50; step++) {
         int worker = (int)check_random_in(&random, 0, n_workers - 1);
@@ -83,7 +85,8 @@ static void against_model(void) {
   }
 }
 
-/* The largest number of items, and numbers near 2^31: the two halves of a word do not run into each other. */
+/* The largest number of items, and numbers near 2^31: the two halves of a word do not run into each
+ * other. */
 static void many_items(void) {
   static ws_queue queue;
   const int64_t n_items = WS_MAX_ITEMS - 1;
@@ -100,7 +103,7 @@ static void many_items(void) {
   CHECK(!ws_queue_take(&queue, 0, &item) && !ws_queue_take(&queue, 1, &item), "an item too many: %lld", (long long)item);
 }
 
-/* ---- Many threads ------------------------------------------------------------------------------------------------------ */
+/* ---- Many threads ---------------------------------------------------------------------------- */
 
 struct crew {
   ws_queue queue;

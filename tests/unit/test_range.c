@@ -1,6 +1,8 @@
-/* test_range.c - bfloat16 has the exponents of FP32, so its products leave FP32's range at both ends: numbers of every size beside each other
- * in one product, sums that cancel down to subnormal ones, Inf and NaN at every kind of place. What a matrix unit would flush to zero or let
- * overflow has to come out as the header promises; that a row with such a unit does use it, and leaves it where it must, is seen by its bits. */
+/* test_range.c - bfloat16 has the exponents of FP32, so its products leave FP32's range at both
+ * ends: numbers of every size beside each other in one product, sums that cancel down to subnormal
+ * ones, Inf and NaN at every kind of place. What a matrix unit would flush to zero or let overflow
+ * has to come out as the header promises; that a row with such a unit does use it, and leaves it
+ * where it must, is seen by its bits. */
 #define _GNU_SOURCE
 #include "support/rows.h"
 
@@ -16,7 +18,8 @@
 static struct check_random rng;
 static int64_t drawn(int64_t low, int64_t high) { return check_random_in(&rng, low, high); }
 
-/* The numbers of op(A) (m x k) and op(B) (k x n), row-major, and C as the call left it, column-major floats or bfloat16. */
+/* The numbers of op(A) (m x k) and op(B) (k x n), row-major, and C as the call left it,
+ * column-major floats or bfloat16. */
 enum { MOST_M = 110, MOST_N = 110, MOST_K = 560 };
 static uint16_t a[MOST_M * MOST_K], b[MOST_K * MOST_N], stored_a[MOST_M * MOST_K], stored_b[MOST_K * MOST_N],
     c_halves[MOST_M * MOST_N];
@@ -50,8 +53,9 @@ static wsgemm_gemm_desc run(wsgemm_handle *handle, int64_t m, int64_t n, int64_t
   return d;
 }
 
-/* The call that d says against sums in double, in which the products are exact. Where the sum of magnitudes leaves FP32, nothing is promised
- * but what Inf and NaN in the operands make. Returns how many results are subnormal. */
+/* The call that d says against sums in double, in which the products are exact. Where the sum of
+ * magnitudes leaves FP32, nothing is promised but what Inf and NaN in the operands make. Returns
+ * how many results are subnormal. */
 static int judge(const wsgemm_gemm_desc *d, const char *who) {
   const double u = ldexp(1, -24), gamma = (double)(d->k + 2) * u / (1 - (double)(d->k + 2) * u), alpha = (double)d->alpha.s;
   int n_wrong = 0, n_subnormal = 0;
@@ -85,7 +89,7 @@ static int judge(const wsgemm_gemm_desc *d, const char *who) {
 
 static wsgemm_type drawn_type_c(void) { return drawn(0, 1) ? WSGEMM_F32 : WSGEMM_BF16; }
 
-/* ---- Every size of number ----------------------------------------------------------------------------------------------------------- */
+/* ---- Every size of number -------------------------------------------------------------------- */
 
 /* Fills a matrix with stretches of numbers of one size each, or of zeros. */
 static void fill_stretches(uint16_t *x, int64_t rows, int64_t cols) {
@@ -123,7 +127,8 @@ static void every_size(void) {
   rows_close(&rows);
 }
 
-/* Sums of two products of normal numbers, both well inside FP32's range, that cancel to a subnormal one, beside plain elements. */
+/* Sums of two products of normal numbers, both well inside FP32's range, that cancel to a subnormal
+ * one, beside plain elements. */
 static void cancellation(void) {
   static struct rows_of_type rows;
   rng = check_random_from(161);
@@ -149,8 +154,8 @@ static void cancellation(void) {
   rows_close(&rows);
 }
 
-/* One Inf or NaN, or Inf and -Inf in one sum, at the corners of tiles and panels and at the last, odd or even, k; the other operand has zeros
- * at some of the places where they meet. */
+/* One Inf or NaN, or Inf and -Inf in one sum, at the corners of tiles and panels and at the last,
+ * odd or even, k; the other operand has zeros at some of the places where they meet. */
 static void not_finite(void) {
   static struct rows_of_type rows;
   enum { M = 37, N = 35 };
@@ -180,7 +185,7 @@ static void not_finite(void) {
   rows_close(&rows);
 }
 
-/* ---- Where a matrix unit multiplies ---------------------------------------------------------------------------------------------------- */
+/* ---- Where a matrix unit multiplies ---------------------------------------------------------- */
 
 enum { UNIT_M = 101, UNIT_N = 102, UNIT_K = 100 };
 
@@ -208,8 +213,9 @@ static struct kernel_row row_of_unit(void) {
   return row;
 }
 
-/* The unit sums in another order than the FP32 kernels do, so its bits are others where sums are rounded. One number that does not suit it
- * takes the panel it stands in back to those kernels' bits, and nothing else. */
+/* The unit sums in another order than the FP32 kernels do, so its bits are others where sums are
+ * rounded. One number that does not suit it takes the panel it stands in back to those kernels'
+ * bits, and nothing else. */
 static void tiles_of_the_unit(void) {
   static const struct {
     uint16_t bits;
@@ -256,7 +262,7 @@ static void tiles_of_the_unit(void) {
   wsgemm_destroy(unit), wsgemm_destroy(floats);
 }
 
-/* ---- Tile registers, which the system gives or refuses ----------------------------------------------------------------------------------- */
+/* ---- Tile registers, which the system gives or refuses --------------------------------------- */
 
 static void multiply_plain(void) {
   for (int64_t at = 0; at < UNIT_M * UNIT_K; at++) a[at] = number(120, 130);
@@ -265,7 +271,8 @@ static void multiply_plain(void) {
   judge(&d, "default row");
 }
 
-/* Linux refuses them to a process with a signal stack that has no room for them: then all works without. */
+/* Linux refuses them to a process with a signal stack that has no room for them: then all works
+ * without. */
 static void refused_child(void *unused) {
   static char memory[8192];
   const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
@@ -274,7 +281,8 @@ static void refused_child(void *unused) {
   multiply_plain();
 }
 
-/* A thread that was there before the library's first call, which asks for them, and a child of the process use them too. */
+/* A thread that was there before the library's first call, which asks for them, and a child of the
+ * process use them too. */
 static void *use_late(void *barrier) {
   pthread_barrier_wait(barrier);
   pthread_barrier_wait(barrier);

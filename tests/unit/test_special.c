@@ -1,8 +1,9 @@
-/* test_special.c - the numbers that are no ordinary numbers: what must not be read is not read, NaN and Inf spread as in the
- * reference, subnormals are kept, padding raises no exception, and the caller's floating-point environment stays as it was.
+/* test_special.c - the numbers that are no ordinary numbers: what must not be read is not read, NaN
+ * and Inf spread as in the reference, subnormals are kept, padding raises no exception, and the
+ * caller's floating-point environment stays as it was.
  *
- * The guards round every matrix (matrix.h) are at work in all suites; here they are paired with data that make a stray zero or a
- * stray lane show: Inf times a padded 0 would raise FE_INVALID. */
+ * The guards round every matrix (matrix.h) are at work in all suites; here they are paired with
+ * data that make a stray zero or a stray lane show: Inf times a padded 0 would raise FE_INVALID. */
 #include "support/process.h"
 #include "support/rows.h"
 
@@ -22,9 +23,10 @@ static wsgemm_gemm_desc desc_for(wsgemm_type type, int64_t down, int64_t across,
                    k);
 }
 
-/* ---- What is not read ------------------------------------------------------------------------------------------------------ */
+/* ---- What is not read ------------------------------------------------------------------------ */
 
-/* alpha = 0 or k = 0: A and B are not read (NULL, or pages without access), C = beta C exactly; beta = 0: C is not read. */
+/* alpha = 0 or k = 0: A and B are not read (NULL, or pages without access), C = beta C exactly;
+ * beta = 0: C is not read. */
 static void unread_operands(void) {
   rng = check_random_from(50);
   for (int type = 0; type < N_TYPES; type++) {
@@ -64,7 +66,7 @@ static void nothing_to_do(void) {
     }
 }
 
-/* ---- NaN and Inf ------------------------------------------------------------------------------------------------------------ */
+/* ---- NaN and Inf ----------------------------------------------------------------------------- */
 
 static void sow(struct values *values, int n_seeds) {
   static const double seeds[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0};
@@ -77,7 +79,8 @@ static void sow(struct values *values, int n_seeds) {
   }
 }
 
-/* Random shapes with a few NaN, Inf and 0 in A, B and C: every component of C is of the reference's class. */
+/* Random shapes with a few NaN, Inf and 0 in A, B and C: every component of C is of the reference's
+ * class. */
 static void spreading_of(wsgemm_type type) {
   rows_open(&rows, type);
   const int64_t kc = rows.max_kc;
@@ -112,7 +115,8 @@ static void spreading_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* One Inf in A or B, all else positive: exact arithmetic raises nothing, so no flag may rise at any edge of the tile. */
+/* One Inf in A or B, all else positive: exact arithmetic raises nothing, so no flag may rise at any
+ * edge of the tile. */
 static void flags_beside_inf_of(wsgemm_type type) {
   rows_open(&rows, type);
   const int64_t side = rows.widest, most_k = rows.max_kc + 1;
@@ -130,7 +134,8 @@ static void flags_beside_inf_of(wsgemm_type type) {
         const int64_t k =
             check_random_in(&rng, 0, 19) == 0 ? rows.kc[i] + check_random_in(&rng, -1, 1) : check_random_in(&rng, 1, 9);
         wsgemm_gemm_desc d = desc_for(type, down, across, k);
-        /* op without conjugation, so that all terms of one component have one sign (im) or Inf meets finite terms only (re) */
+        /* op without conjugation, so that all terms of one component have one sign (im) or Inf
+         * meets finite terms only (re) */
         d.transa = all_ops[check_random_in(&rng, 0, 1)];
         d.transb = all_ops[check_random_in(&rng, 0, 1)];
         d.beta = scalar_make(type, (double)check_random_in(&rng, 0, 1), 0);
@@ -164,14 +169,16 @@ static void flags_beside_inf_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* Values near the top of the range whose exact results stay in it: no overflow from padding or from sums of other elements. */
+/* Values near the top of the range whose exact results stay in it: no overflow from padding or from
+ * sums of other elements. */
 static void near_overflow_of(wsgemm_type type) {
   rows_open(&rows, type);
   const double top = type_largest(type);
   struct stage stage = stage_new(type, rows.widest, rows.widest, 1, FILL_ZERO, &rng);
   for (int64_t at = 0; at < rows.widest; at++) {
     stage.a.re[at] = top / 2;
-    stage.b.re[at] = at % 2 ? 1 : -2; /* exactly representable products, the largest is the top itself halved and doubled */
+    /* exactly representable products, the largest is the top itself halved and doubled */
+    stage.b.re[at] = at % 2 ? 1 : -2;
     stage.b.im[at] = 0;
   }
   product_extend(&stage.product, &stage.a, &stage.b, 1);
@@ -234,7 +241,7 @@ static void subnormals_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
-/* ---- The caller's floating-point environment --------------------------------------------------------------------------------- */
+/* ---- The caller's floating-point environment ------------------------------------------------- */
 
 static void call_some(void) {
   for (int type = 0; type < N_TYPES; type++)

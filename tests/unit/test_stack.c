@@ -1,6 +1,7 @@
-/* test_stack.c - how much stack a call needs of the thread that makes it: what the header says is enough, for products on every path, with
- * epilogues and without memory, first calls, and tuning; and that the library's own threads have what they need. Each runs in a forked child,
- * on a thread with no more. */
+/* test_stack.c - how much stack a call needs of the thread that makes it: what the header says is
+ * enough, for products on every path, with epilogues and without memory, first calls, and tuning;
+ * and that the library's own threads have what they need. Each runs in a forked child, on a thread
+ * with no more. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/process.h"
@@ -128,7 +129,7 @@ static void tuning(void) {
   folder_remove(folder);
 }
 
-/* ---- The library's own threads --------------------------------------------------------------------------------------------------------- */
+/* ---- The library's own threads --------------------------------------------------------------- */
 
 /* As RLIMIT_STACK has it at the process's start: threads of which nobody says more have little. */
 static void set_small_default(void) {

@@ -1,5 +1,6 @@
-/* test_status.c - the small promises of the header: status names and texts, CBLAS's enum values, layouts of the structs, texts
- * that are cut and closed, versions, the registry's listing, last_error per thread. */
+/* test_status.c - the small promises of the header: status names and texts, CBLAS's enum values,
+ * layouts of the structs, texts that are cut and closed, versions, the registry's listing,
+ * last_error per thread. */
 #include "support/check.h"
 #include "wsgemm.h"
 
@@ -62,7 +63,8 @@ static void values_and_layouts(void) {
         "WSGEMM_GEMM_DESC_INIT fills the wrong members");
 }
 
-/* As users hold them: without a cast, and without a warning from a strict compiler (this suite is compiled so). */
+/* As users hold them: without a cast, and without a warning from a strict compiler (this suite is
+ * compiled so). */
 static void complex_pointers(void) {
   const float complex a = 1 + 2 * I, b = 3 - 4 * I;
   const double complex za = 5 + 6 * I, zb = 7 - 8 * I;
@@ -109,7 +111,7 @@ static void registry(void) {
   }
 }
 
-/* ---- Texts ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 static size_t text_config(char *text, size_t bytes) { return wsgemm_config(text, bytes); }
 static size_t text_machine(char *text, size_t bytes) { return wsgemm_machine(text, bytes); }
@@ -121,7 +123,8 @@ static size_t text_explain(char *text, size_t bytes) {
 }
 static size_t text_explain_error(char *text, size_t bytes) { return wsgemm_explain(NULL, NULL, text, bytes); }
 
-/* snprintf's manner: the length of the whole, cut to the buffer and closed, not a byte beyond it. */
+/* snprintf's manner: the length of the whole, cut to the buffer and closed, not a byte beyond
+ * it. */
 static void text_is_cut(const char *what, size_t (*ask)(char *text, size_t bytes)) {
   char whole[8192], cut[8192];
   const size_t length = ask(NULL, 0);
@@ -188,7 +191,7 @@ static void texts(void) {
   CHECK(strncmp(text, "error: ", 7) == 0 && strchr(text, '\n') == text + strlen(text) - 1, "not one error line: %s", text);
 }
 
-/* ---- last_error ------------------------------------------------------------------------------------------------------------------ */
+/* ---- last_error ------------------------------------------------------------------------------ */
 
 static void *other_thread(void *argument) {
   (void)argument;

@@ -1,5 +1,6 @@
-/* test_team.c - src/cpu/team.c alone: every item of every step exactly once, and none before all of the step before, over long rows
- * of tiny steps with more workers than processors, so that whoever opens a step is often put to sleep in the middle of it. */
+/* test_team.c - src/cpu/team.c alone: every item of every step exactly once, and none before all of
+ * the step before, over long rows of tiny steps with more workers than processors, so that whoever
+ * opens a step is often put to sleep in the middle of it. */
 #include "support/check.h"
 
 #include <stdatomic.h>
@@ -13,12 +14,14 @@ enum { MOST_ITEMS = 40, PERIOD = 61 }; /* the numbers of items repeat after PERI
 
 struct ledger {
   int64_t n_items[PERIOD][WS_N_KINDS];
-  int64_t n_before[PERIOD + 1];             /* steps with items among the first i of a period */
-  int64_t done[2][WS_N_KINDS * MOST_ITEMS]; /* plain on purpose: the turn (see turn_of) in which an item was last done */
+  int64_t n_before[PERIOD + 1]; /* steps with items among the first i of a period */
+  /* plain on purpose: the turn (see turn_of) in which an item was last done */
+  int64_t done[2][WS_N_KINDS * MOST_ITEMS];
   _Atomic int64_t n_done, n_too_early, n_twice;
 };
 
-/* The steps that have items, numbered from 1; even and odd turns write different halves of the ledger. */
+/* The steps that have items, numbered from 1; even and odd turns write different halves of the
+ * ledger. */
 static int64_t turn_of(const struct ledger *ledger, int64_t step) {
   return step / PERIOD * ledger->n_before[PERIOD] + ledger->n_before[step % PERIOD] + 1;
 }
@@ -52,7 +55,8 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   atomic_fetch_add(&ledger->n_done, 1);
 }
 
-/* most: how many items of a kind a step has at most. Few items leave most ranges of the queue empty. */
+/* most: how many items of a kind a step has at most. Few items leave most ranges of the queue
+ * empty. */
 static void run(wsgemm_policy policy, int n_threads, int64_t n_steps, int most, struct check_random *rng) {
   static struct ledger ledger;
   memset(&ledger, 0, sizeof ledger);

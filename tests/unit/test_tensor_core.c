@@ -1,5 +1,6 @@
-/* test_tensor_core.c - the model of the tensor core (tensor_core.h), and on it the bound of products by slices under operands made to break it.
- * What the model must reproduce was measured on an H200 (2026-11-23). */
+/* test_tensor_core.c - the model of the tensor core (tensor_core.h), and on it the bound of
+ * products by slices under operands made to break it. What the model must reproduce was measured on
+ * an H200 (2026-11-23). */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 enum { MOST_K = 4096 };
 static float a[MOST_K], b[MOST_K];
 
-/* ---- The step ------------------------------------------------------------------------------------------------------------------- */
+/* ---- The step -------------------------------------------------------------------------------- */
 
 static wide power(int e) {
   wide x = 1;
@@ -71,7 +72,7 @@ static void steps(void) {
   CHECK(isnan(tensor_core_step(TENSOR_F16, 25, 2, a, b, 1)), "infinity times 0");
 }
 
-/* ---- Errors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static wide size(wide x) { return x < 0 ? -x : x; }
 
@@ -89,7 +90,8 @@ static double part_with(int64_t k, double more, double beyond, float got) {
 
 static double part_of_bound(int64_t k, float got) { return part_with(k, 0, 0, got); }
 
-/* One subnormal number with a large partner, in every step of 16: as wgmma and mma.sync rows of an H200 had it. */
+/* One subnormal number with a large partner, in every step of 16: as wgmma and mma.sync rows of an
+ * H200 had it. */
 static void measured_elements(void) {
   for (int p = 0; p < 16; p++) a[p] = p ? 0x1.ffcp-13f : 0x1p-24f, b[p] = p ? 0x1p-13f : 0x1p14f;
   const double of_f16 = part_of_bound(16, tensor_core_dot(TENSOR_F16, 25, 16, a, b, 0));
@@ -124,14 +126,15 @@ static void measured_slices(void) {
   }
 }
 
-/* ---- Adversaries ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Adversaries ----------------------------------------------------------------------------- */
 
 static int64_t k_drawn(struct check_random *random) {
   static const int64_t all[] = {128, 128, 129, 143, 144, 160, 256, 512, 1000};
   return all[check_random_in(random, 0, 8)];
 }
 
-/* How many of so many products a rule leaves beyond the bound; the worst of those that came from each arithmetic. */
+/* How many of so many products a rule leaves beyond the bound; the worst of those that came from
+ * each arithmetic. */
 typedef struct outcome {
   int n_beyond, n_by[4];
   double worst[4];
@@ -139,7 +142,8 @@ typedef struct outcome {
 
 static outcome run_adversaries(int n_slices, slices_rule *rule, int n) {
   struct check_random random = check_random_from(2);
-  const double of_rounded = n_slices == 1 ? 0x1p-10 + 0x1p-22 : 0; /* of elements with 11 significant bits */
+  /* of elements with 11 significant bits */
+  const double of_rounded = n_slices == 1 ? 0x1p-10 + 0x1p-22 : 0;
   outcome all = {0};
   for (int i = 0; i < n; i++) {
     const int64_t k = k_drawn(&random);
@@ -163,8 +167,8 @@ static void two_slices(void) {
   CHECK(before.n_beyond > 0, "the adversaries do not find what they were made for");
 }
 
-/* All elements the same, beside the largest ones, which meet zeros: just beyond half a place of slice 0 and of slice 1, so that each leaves out as
- * much as it can of a number from `least` on. */
+/* All elements the same, beside the largest ones, which meet zeros: just beyond half a place of
+ * slice 0 and of slice 1, so that each leaves out as much as it can of a number from `least` on. */
 static double part_of_equal(slices_rule *rule, double least) {
   const int k = 128;
   const double half_place = 0x1p-25;
@@ -200,8 +204,8 @@ static void rule_is_needed(void) {
   CHECK(of_laxer > 2, "from 2^-17 on: %.3f of the bound", of_laxer);
 }
 
-/* A complex product is one of reals with 2 k: [re a, -im a] times [re b, im b] is re, [im a, re a] times it im. The worst part of one, in parts
- * of gamma_n |a| . |b|. */
+/* A complex product is one of reals with 2 k: [re a, -im a] times [re b, im b] is re, [im a, re a]
+ * times it im. The worst part of one, in parts of gamma_n |a| . |b|. */
 static double complex_part(int n_slices, slices_rule *rule, int64_t k, int64_t n, const float *x, const float *y, int n_by[4]) {
   static float row[2][2 * MOST_K];
   wide exact[2] = {0, 0}, magnitude = 0;
@@ -224,7 +228,8 @@ static double complex_part(int n_slices, slices_rule *rule, int64_t k, int64_t n
 static void complex_numbers(void) {
   static float x[2 * MOST_K], y[2 * MOST_K];
   struct check_random random = check_random_from(4);
-  const int n = 20000 / (check_scale() < 4 ? check_scale() : 4); /* with fewer the laxer rule might get away */
+  /* with fewer the laxer rule might get away */
+  const int n = 20000 / (check_scale() < 4 ? check_scale() : 4);
   int n_beyond = 0, n_beyond_before = 0, n_beyond_of_one = 0, n_by[4] = {0}, n_by_others[4] = {0};
   for (int i = 0; i < n; i++) {
     const int64_t k = k_drawn(&random);
@@ -239,8 +244,8 @@ static void complex_numbers(void) {
   CHECK(n_beyond_of_one == 0, "%d products of one slice are beyond the bound of TF32", n_beyond_of_one);
 }
 
-/* One sum through all of 2 k, of elements of 11 bits: a large pair first, then products that lose nearly all that is truncated. So of C32 in TF32
- * the bound is gamma_{2k+2}, not gamma_{k+2}. */
+/* One sum through all of 2 k, of elements of 11 bits: a large pair first, then products that lose
+ * nearly all that is truncated. So of C32 in TF32 the bound is gamma_{2k+2}, not gamma_{k+2}. */
 static void complex_one_slice(void) {
   static float x[2 * MOST_K], y[2 * MOST_K];
   const int k = 512;
@@ -266,7 +271,8 @@ static void one_slice(void) {
         now.n_by[1]);
 }
 
-/* What a subnormal element may cost the others of its step: k 2^-24 times the least normal number times the largest partner of a subnormal one. */
+/* What a subnormal element may cost the others of its step: k 2^-24 times the least normal number
+ * times the largest partner of a subnormal one. */
 static double of_subnormals(int64_t k, double least_normal) {
   double largest = 0;
   for (int64_t p = 0; p < k; p++) {

@@ -1,7 +1,8 @@
-/* test_threads.c - how many threads a call uses and why: affinity mask, cgroup quota, environment, handle, calling thread; when
- * threads are made; and what the other WSGEMM_* variables do.
+/* test_threads.c - how many threads a call uses and why: affinity mask, cgroup quota, environment,
+ * handle, calling thread; when threads are made; and what the other WSGEMM_* variables do.
  *
- * The library reads the environment on its first call, so every case runs in forked children and the parent never calls it. */
+ * The library reads the environment on its first call, so every case runs in forked children and
+ * the parent never calls it. */
 #define _GNU_SOURCE
 #include "support/cgroups.h"
 #include "support/process.h"
@@ -43,7 +44,7 @@ static void multiply(wsgemm_handle *h, int64_t side) {
   free(c);
 }
 
-/* ---- When threads are made ----------------------------------------------------------------------------------------------------- */
+/* ---- When threads are made ------------------------------------------------------------------- */
 
 static void first_need_child(void *unused) {
   (void)unused;
@@ -63,8 +64,8 @@ static void first_need_child(void *unused) {
 }
 static void first_need(void) { check_in_child("first need", first_need_child, NULL); }
 
-/* A second thread comes with the time that a product takes: of FP64 at half, of complex numbers at a quarter, at an eighth of the multiply-adds
- * of floats. */
+/* A second thread comes with the time that a product takes: of FP64 at half, of complex numbers at
+ * a quarter, at an eighth of the multiply-adds of floats. */
 static void types_child(void *unused) {
   static const struct {
     wsgemm_type type;
@@ -108,7 +109,7 @@ static void signals_child(void *unused) {
 }
 static void signals(void) { check_in_child("signals", signals_child, NULL); }
 
-/* ---- Affinity, environment ------------------------------------------------------------------------------------------------------- */
+/* ---- Affinity, environment ------------------------------------------------------------------- */
 
 struct limits {
   int n_processors;     /* to keep; 0: as they are */
@@ -147,11 +148,12 @@ static void affinity_and_environment(void) {
   }
 }
 
-/* ---- cgroup quota: files of our own over /proc/self/cgroup and /sys/fs/cgroup ------------------------------------------------------ */
+/* ---- cgroup quota: files of our own over /proc/self/cgroup and /sys/fs/cgroup ---------------- */
 
 struct quota {
-  const char *root, *outer, *inner; /* cpu.max of three nested cgroups, this process in the innermost; NULL: no such file */
-  int n_processors;                 /* the tightest, rounded up; 0: none */
+  /* cpu.max of three nested cgroups, this process in the innermost; NULL: no such file */
+  const char *root, *outer, *inner;
+  int n_processors; /* the tightest, rounded up; 0: none */
 };
 
 static void quota_child(void *argument) {
@@ -194,7 +196,7 @@ static void cgroup_quota(void) {
   }
 }
 
-/* ---- Handle and calling thread ------------------------------------------------------------------------------------------------------ */
+/* ---- Handle and calling thread --------------------------------------------------------------- */
 
 static atomic_int local_limit_tid;
 
@@ -241,11 +243,12 @@ static void per_handle_and_thread_child(void *unused) {
 }
 static void per_handle_and_thread(void) { check_in_child("limits", per_handle_and_thread_child, NULL); }
 
-/* ---- The other variables ---------------------------------------------------------------------------------------------------------------- */
+/* ---- The other variables --------------------------------------------------------------------- */
 
 struct variable {
   const char *name, *value, *key, *explained; /* wsgemm_explain says "key: explained" with it */
-  bool is_ignored;                            /* it makes no sense: one warning that names it, and the call works */
+  /* it makes no sense: one warning that names it, and the call works */
+  bool is_ignored;
 };
 
 static void variable_child(void *argument) {
@@ -303,7 +306,8 @@ static void variables(void) {
 static void forced_row_child(void *argument) {
   const int row = *(const int *)argument;
   char name[64];
-  snprintf(name, sizeof name, "%s", wsgemm_kernel_name(row)); /* a constant table: reads no environment */
+  /* a constant table: reads no environment */
+  snprintf(name, sizeof name, "%s", wsgemm_kernel_name(row));
   setenv("WSGEMM_KERNEL", name, 1);
   const bool is_usable = wsgemm_kernel_usable(row);
   struct variable variable = {"WSGEMM_KERNEL", name, "kernel", is_usable ? name : NULL, !is_usable};

@@ -1,5 +1,5 @@
-/* test_tile.c - src/core/tile.h alone: items and tiles correspond one to one on any grid, bands go down before across, and ragged
- * edges are cut, never dropped. */
+/* test_tile.c - src/core/tile.h alone: items and tiles correspond one to one on any grid, bands go
+ * down before across, and ragged edges are cut, never dropped. */
 #include "support/check.h"
 
 #include <stdint.h>
@@ -51,7 +51,8 @@ static void random_grids(void) {
                                 check_random_in(&random, 1, 64), check_random_in(&random, 1, 64)});
 }
 
-/* Within a group the row changes fastest; a group is left only when it is done; products follow each other. */
+/* Within a group the row changes fastest; a group is left only when it is done; products follow
+ * each other. */
 static void grouped_order(void) {
   struct check_random random = check_random_from(2);
   for (int i = 0; i < 2000 / check_scale(); i++) {

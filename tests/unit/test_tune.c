@@ -1,8 +1,10 @@
-/* test_tune.c - the look-up of what was tuned: which source goes first, how near a shape must be, which entries are never meant; and that
- * the tables can be read while they change. What becomes of a product by it is test_tuned.c's.
+/* test_tune.c - the look-up of what was tuned: which source goes first, how near a shape must be,
+ * which entries are never meant; and that the tables can be read while they change. What becomes of
+ * a product by it is test_tuned.c's.
  *
- * The library reads its file on its first call, so every case runs in forked children. Entries of the library's own table are added
- * here, by --wrap of the function that reads it (CMakeLists.txt). Most of it is asked of a device that does not exist, in a slot of its own. */
+ * The library reads its file on its first call, so every case runs in forked children. Entries of
+ * the library's own table are added here, by --wrap of the function that reads it (CMakeLists.txt).
+ * Most of it is asked of a device that does not exist, in a slot of its own. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/process.h"
@@ -111,7 +113,7 @@ static void in_scene(void (*body)(void *)) {
   munmap(scene, sizeof *scene);
 }
 
-/* ---- the CPU of this machine ------------------------------------------------------------------------------------------------------------- */
+/* ---- the CPU of this machine ----------------------------------------------------------------- */
 
 static wsgemm_gemm_desc large(void) {
   return gemm_desc(WSGEMM_F32, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 300, 280, 260);
@@ -134,7 +136,7 @@ static void learn_child(void *unused) {
   wsgemm_destroy(h);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void file_first_child(void *unused) {
   (void)unused;
@@ -184,7 +186,8 @@ static void off_child(void *unused) {
   expect(100, 100, 100, 30, WS_TUNED_BY_USER, "off, but found in this process");
 }
 
-/* What calls take: `by` says from where; what the handle forces it forces whoever has chosen the rest. */
+/* What calls take: `by` says from where; what the handle forces it forces whoever has chosen the
+ * rest. */
 static void check_sources(const char *by, const char *policy, int coarse) {
   const wsgemm_gemm_desc d = large();
   wsgemm_handle *h = handle_for(4);
@@ -243,7 +246,8 @@ static void order_in_scene(void *unused) {
 }
 static void order(void) { in_scene(order_in_scene); }
 
-/* The library's own table: whole, of this version, and each line is read for its device and architecture, whatever the device's name. */
+/* The library's own table: whole, of this version, and each line is read for its device and
+ * architecture, whatever the device's name. */
 static void shipped_child(void *unused) {
   (void)unused;
   ws_text t = {NULL, 0, 0};
@@ -275,7 +279,7 @@ static void shipped_child(void *unused) {
 }
 static void shipped(void) { check_in_child("the table", shipped_child, NULL); }
 
-/* ---- nearest ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- nearest --------------------------------------------------------------------------------- */
 
 static double distance(const ws_tuning_shape *x, const ws_tuning_shape *y) {
   const double m = log2((double)x->m / (double)y->m), n = log2((double)x->n / (double)y->n);
@@ -307,14 +311,16 @@ static void edges_child(void *unused) {
   }
 }
 
-/* Lines of GPUs: a neighbour has whole lines of 128 bytes in memory just where the product has them; the shape itself is found whatever
- * its lines. CPUs do not look at it, nor do slices, which are copies. */
+/* Lines of GPUs: a neighbour has whole lines of 128 bytes in memory just where the product has
+ * them; the shape itself is found whatever its lines. CPUs do not look at it, nor do slices, which
+ * are copies. */
 static void memory_lines_child(void *unused) {
   (void)unused;
   static const struct {
     ws_numerics numerics;
     int64_t m, k;
-    bool a_trans, is_gpu, is_near; /* is_near: serves 1000 x 1000 x 1000, whose columns have 4000 bytes */
+    /* is_near: serves 1000 x 1000 x 1000, whose columns have 4000 bytes */
+    bool a_trans, is_gpu, is_near;
   } lines[] = {{WS_NUMERICS_WGMMA, 1024, 1000, false, true, true},  {WS_NUMERICS_WGMMA, 1024, 1024, false, true, false},
                {WS_NUMERICS_WGMMA, 1008, 1008, false, true, true},  {WS_NUMERICS_WGMMA, 1001, 1024, true, true, false},
                {WS_NUMERICS_WGMMA, 1024, 1001, false, true, false}, {WS_NUMERICS_WGMMA, 1001, 1000, false, true, true},
@@ -377,7 +383,8 @@ static void nearest_child(void *unused) {
   CHECK(n_near > 100 && n_far > 100, "%d near and %d far", n_near, n_far);
   const ws_tuning_entry below = tuning_plain(8000, 8000, 8000, 1001), above = tuning_plain(12500, 8000, 8000, 1002);
   CHECK(ws_tune_put(&below) && ws_tune_put(&above), "memory");
-  const int first = find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning.mc; /* just between them */
+  /* just between them */
+  const int first = find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning.mc;
   CHECK(first == 1001 || first == 1002, "of two as near: %d", first);
   for (int i = 0; i < 10; i++) CHECK(find(SLOT, tuning_plain(10000, 8000, 8000, 0)).tuning.mc == first, "now this, now that");
 }
@@ -414,7 +421,7 @@ static void exact_child(void *unused) {
 }
 static void exact(void) { in_scene(exact_child); }
 
-/* ---- never meant ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- never meant ----------------------------------------------------------------------------- */
 
 static void kinds_child(void *unused) {
   (void)unused;
@@ -462,7 +469,7 @@ static void kinds_child(void *unused) {
 }
 static void kinds(void) { in_scene(kinds_child); }
 
-/* ---- warnings ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- warnings -------------------------------------------------------------------------------- */
 
 /* Kernels of other builds: one warning, and none for those of other versions. */
 static void unknown_rows_child(void *argument) {
@@ -495,7 +502,7 @@ static void unknown_rows_in_scene(void *unused) {
 }
 static void unknown_rows(void) { in_scene(unknown_rows_in_scene); }
 
-/* ---- changes ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void reload_child(void *unused) {
   (void)unused;
@@ -540,7 +547,7 @@ static void forget_child(void *unused) {
 }
 static void forget(void) { in_scene(forget_child); }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void change_all(int turn) {
   ws_tuning_list list = {0};
@@ -570,7 +577,7 @@ static void memory_child(void *unused) {
 }
 static void memory_is_kept(void) { in_scene(memory_child); }
 
-/* ---- readers beside a writer --------------------------------------------------------------------------------------------------------------- */
+/* ---- readers beside a writer ----------------------------------------------------------------- */
 
 static atomic_bool is_over;
 static atomic_llong n_found;
@@ -660,7 +667,7 @@ static void moving_child(void *unused) {
 }
 static void readers_of_what_moves(void) { in_scene(moving_child); }
 
-/* ---- forks beside a writer ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forks beside a writer ------------------------------------------------------------------- */
 
 static void *writer_main(void *unused) {
   for (int turn = 0; !atomic_load(&is_over); turn++) {

@@ -1,5 +1,6 @@
-/* test_tuned.c - what a tuning does to a product: wsgemm_explain names another path, block, COARSE_FACTOR, policy and thread count, and C is
- * the same, bit by bit: over all types, layouts and ops, ragged shapes, batches, epilogues, invariant mode and thread counts. */
+/* test_tuned.c - what a tuning does to a product: wsgemm_explain names another path, block,
+ * COARSE_FACTOR, policy and thread count, and C is the same, bit by bit: over all types, layouts
+ * and ops, ragged shapes, batches, epilogues, invariant mode and thread counts. */
 #include "support/rows.h"
 #include "support/tuning_case.h"
 
@@ -22,7 +23,7 @@ static void tune(wsgemm_handle *h, const wsgemm_gemm_desc *d, const ws_tuning *t
   REQUIRE(ws_tune_put(&e), "memory");
 }
 
-/* ---- explained --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- explained ------------------------------------------------------------------------------- */
 
 /* The rows of the blocks, and of the kernel's register tile. */
 static void explained_rows(wsgemm_handle *h, const wsgemm_gemm_desc *d, long long *bm, long long *mr) {
@@ -86,7 +87,7 @@ static void explained(void) {
   CHECK(wsgemm_destroy(h) == WSGEMM_SUCCESS, "destroy");
 }
 
-/* ---- bits -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 /* Operands of one call in plain memory, with C, column sums and what lies between lines. */
 struct call {
@@ -182,7 +183,8 @@ static const int64_t shapes[][4] = {{300, 250, 700, 1}, {97, 333, 1029, 1}, {64,
                                     {500, 500, 1, 1}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* How many tunings were taken, and by which paths: the suite must not compare the model with itself. */
+/* How many tunings were taken, and by which paths: the suite must not compare the model with
+ * itself. */
 static struct { int n_runs, n_taken, n_direct, n_packed, n_half; } seen;
 
 static void check_call(struct check_random *rng, struct call *x, int n_tunings) {
@@ -250,7 +252,8 @@ static void candidates(void) {
   }
 }
 
-/* The CPU's place for measuring: a run is timed, C begins the same each time, and any bit of it that differs is seen. */
+/* The CPU's place for measuring: a run is timed, C begins the same each time, and any bit of it
+ * that differs is seen. */
 static void measured(void) {
   struct check_random rng = check_random_from(332);
   for (int type = 0; type < N_TYPES; type++) {

@@ -1,7 +1,9 @@
-/* test_tuning_api.c - tuning as users call it, on the CPU: what wsgemm_autotune finds is in force, explained, written where the environment
- * says, and changes no bit of C; what is refused; files that are shared, damaged or not to be written.
+/* test_tuning_api.c - tuning as users call it, on the CPU: what wsgemm_autotune finds is in force,
+ * explained, written where the environment says, and changes no bit of C; what is refused; files
+ * that are shared, damaged or not to be written.
  *
- * The library reads its file on its first call, so every case runs in forked children and the parent never calls it. */
+ * The library reads its file on its first call, so every case runs in forked children and the
+ * parent never calls it. */
 #define _GNU_SOURCE
 #include "support/cgroups.h"
 #include "support/folder.h"
@@ -18,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- small things ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 static char folder[PATH_BYTES], user_file[PATH_BYTES];
 
@@ -39,7 +41,8 @@ static wsgemm_gemm_desc product(wsgemm_type type, int64_t m) {
 
 static wsgemm_autotune_options quick(wsgemm_autotune_result *result) {
   wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
-  options.budget_ms = 100 * check_scale(); /* so that more than the built-in choice is measured, under an emulator too */
+  /* so that more than the built-in choice is measured, under an emulator too */
+  options.budget_ms = 100 * check_scale();
   options.result = result;
   return options;
 }
@@ -71,7 +74,8 @@ static bool value_of(const char *text, const char *key, char value[64]) {
   return at && sscanf(at + strlen(word), "%63s", value) == 1;
 }
 
-/* Whether wsgemm_explain has the line "key: value", or one that goes on after it: "direct (panels of A packed)". */
+/* Whether wsgemm_explain has the line "key: value", or one that goes on after it: "direct (panels
+ * of A packed)". */
 static bool is_explained(const char *text, const char *key, const char *value) {
   char line[128];
   const int length = snprintf(line, sizeof line, "\n%s: %s", key, value);
@@ -101,7 +105,7 @@ static void check_result(const wsgemm_autotune_result *r) {
         "better %d: %g us by %s, %g us by %s", r->is_better, r->before_us, r->before, r->after_us, r->after);
 }
 
-/* ---- what is tuned ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is tuned --------------------------------------------------------------------------- */
 
 static unsigned long long digest_of(struct stage *stage, wsgemm_handle *h, wsgemm_gemm_desc *d) {
   const struct layout_of_case where = layout_tight();
@@ -166,7 +170,7 @@ static void types_and_ops(void) {
     }
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 struct steps {
   int n, stop_at, n_unmeasured;
@@ -227,7 +231,7 @@ static void options_child(void *unused) {
 }
 static void results_and_steps(void) { in_child("options", options_child, NULL); }
 
-/* ---- refused ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 static void refuse(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_autotune_options options, wsgemm_status expected,
                    const char *what) {
@@ -302,7 +306,8 @@ static void container_child(void *unused) {
   REQUIRE(cgroups_enter("memory.max", "max\n", "60000000\n", "max\n"), "cgroups");
   const wsgemm_gemm_desc fits = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1000, 1000, 1000),
                          too_large = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 1500, 1500, 1500);
-  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT; /* operands and a second C: 32 and 72 MB */
+  /* operands and a second C: 32 and 72 MB */
+  wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
   options.budget_ms = 0;
   CHECK(wsgemm_autotune(NULL, &fits, &options) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   CHECK(wsgemm_autotune(NULL, &too_large, &options) == WSGEMM_ALLOC_FAILED && strstr(wsgemm_last_error(), "memory"), "%s",
@@ -316,7 +321,7 @@ static void container(void) {
     check_skip("no mount namespace of our own (not root?)");
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void no_file_child(void *unused) {
   (void)unused;
@@ -404,7 +409,7 @@ static void where_it_is_kept(void) {
   }
 }
 
-/* ---- warnings ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- warnings -------------------------------------------------------------------------------- */
 
 struct damage {
   const char *text, *warning; /* NULL: none */
@@ -472,7 +477,7 @@ static void warnings(void) {
   }
 }
 
-/* ---- texts --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static size_t text_of_file(char *text, size_t bytes) { return wsgemm_tuning_read(NULL, text, bytes); }
 
@@ -578,12 +583,13 @@ static void closed_lock_child(void *unused) {
               strstr(wsgemm_last_error(), "closed/file: "),
           "a folder that is closed: %s", wsgemm_last_error());
   }
-  (void)!chmod(folder_path(below, folder, "closed"), 0755); /* for the one who removes it, if that is not root */
+  /* for the one who removes it, if that is not root */
+  (void)!chmod(folder_path(below, folder, "closed"), 0755);
 }
 /* It is the lock that another user has to give away, not the file. */
 static void closed_lock(void) { in_child("a lock that may not be opened", closed_lock_child, NULL); }
 
-/* ---- together ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- together -------------------------------------------------------------------------------- */
 
 enum { N_PROCESSES = 3, N_EACH = 4 };
 

@@ -1,8 +1,8 @@
-/* test_tuning_faults.c - files of tuning entries where the system fails, or a writer is killed, at each of its calls in turn: a file is the old
- * or the new one.
+/* test_tuning_faults.c - files of tuning entries where the system fails, or a writer is killed, at
+ * each of its calls in turn: a file is the old or the new one.
  *
- * Linked with --wrap for the system calls below (CMakeLists.txt), so that those of the library can be counted, failed, and be the last thing
- * that a process does. */
+ * Linked with --wrap for the system calls below (CMakeLists.txt), so that those of the library can
+ * be counted, failed, and be the last thing that a process does. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/tuning_case.h"
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the system's calls ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the system's calls ---------------------------------------------------------------------- */
 
 #define CALLS(X) X(mkdir) X(flock) X(open) X(fchmod) X(write) X(fsync) X(close) X(rename)
 #define CALL_ENUM(name) CALL_##name,
@@ -40,7 +40,8 @@ static struct {
   enum call log[MOST_CALLS];
 } calls;
 
-/* Whether another holds the lock: then time passes only while somebody waits. released_at_s: when it is given back; 0: never. */
+/* Whether another holds the lock: then time passes only while somebody waits. released_at_s: when
+ * it is given back; 0: never. */
 static bool is_lock_held;
 static int holder = -1;
 static double slept_s, released_at_s;
@@ -190,7 +191,7 @@ static void files_of_others(void) {
   folder_remove(folder);
 }
 
-/* ---- a system that fails ------------------------------------------------------------------------------------------------------------------- */
+/* ---- a system that fails --------------------------------------------------------------------- */
 
 static int first_of(enum call call, int from) {
   while (from < calls.n && calls.log[from] != call) from++;
@@ -207,7 +208,8 @@ static int n_flocks(int n) {
 /* Whether this close is of the temporary file, just written. */
 static bool is_of_new_file(int at) { return calls.log[at - 1] == CALL_fsync && first_of(CALL_rename, 0) >= at; }
 
-/* Each call fails in turn: the file is the old or the new one, and a merge that was said to be done is. */
+/* Each call fails in turn: the file is the old or the new one, and a merge that was said to be done
+ * is. */
 static void each_call_fails(void) {
   static const int failures[] = {ENOSPC, EIO, EINTR};
   char folder[PATH_BYTES], path[PATH_BYTES];
@@ -252,7 +254,8 @@ static void each_call_fails(void) {
   folder_remove(folder);
 }
 
-/* What a power cut must find on disk: the new file's contents before its name, and its folder's contents before the lock is given back. */
+/* What a power cut must find on disk: the new file's contents before its name, and its folder's
+ * contents before the lock is given back. */
 static void order_of_calls(void) {
   char folder[PATH_BYTES], path[PATH_BYTES];
   const ws_tuning_entry e = tuning_of_writer(1, 1);
@@ -272,7 +275,7 @@ static void order_of_calls(void) {
   folder_remove(folder);
 }
 
-/* ---- a lock that is held -------------------------------------------------------------------------------------------------------------- */
+/* ---- a lock that is held --------------------------------------------------------------------- */
 
 static void hold(const char *path, double for_s) {
   REQUIRE(holder >= 0 && __real_flock(holder, LOCK_EX | LOCK_NB) == 0, "the lock of %s", path);
@@ -303,7 +306,8 @@ static void held_lock(void) {
     CHECK(strstr(wsgemm_last_error(), lock) && strstr(wsgemm_last_error(), "held"), "%s", wsgemm_last_error());
     CHECK(wsgemm_tuning_clear(by_link ? link : path) == WSGEMM_FILE_ERROR, "cleared");
   }
-  CHECK(tuning_file_count(path) == 1 && tuning_file_has(path, &old), "the file has changed"); /* readers do not wait */
+  /* readers do not wait */
+  CHECK(tuning_file_count(path) == 1 && tuning_file_has(path, &old), "the file has changed");
   let_go();
   hold(path, 3);
   CHECK(tuning_merge(path, &new) && slept_s > 3 && slept_s < 4, "%s after %g s", strerror(errno), slept_s);

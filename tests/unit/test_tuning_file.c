@@ -1,5 +1,6 @@
-/* test_tuning_file.c - files of tuning entries: what is read of strange ones, merging, writers at once, writers that are killed, links,
- * permissions, forks. A system that fails is test_tuning_faults.c's. */
+/* test_tuning_file.c - files of tuning entries: what is read of strange ones, merging, writers at
+ * once, writers that are killed, links, permissions, forks. A system that fails is
+ * test_tuning_faults.c's. */
 #define _GNU_SOURCE
 #include "support/folder.h"
 #include "support/tuning_case.h"
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- small things ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 static void *shared_memory(size_t bytes) {
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -27,9 +28,10 @@ static void *shared_memory(size_t bytes) {
   return memory;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* A file with these bytes has so many entries and bad lines; or (n_entries < 0) is not ours: refused, and left as it is by a merge. */
+/* A file with these bytes has so many entries and bad lines; or (n_entries < 0) is not ours:
+ * refused, and left as it is by a merge. */
 static void check_file(const char *path, const char *what, const void *bytes, size_t n_bytes, int n_entries, int n_bad) {
   ws_tuning_list list = {0};
   const ws_tuning_entry other = tuning_of_writer(77, 7);
@@ -100,7 +102,8 @@ static void strange_files(void) {
   errno = 0;
   CHECK(!ws_tuning_file_read(path, &list) && errno == EINVAL && !tuning_merge(path, &first), "a sparse file: errno is %d", errno);
   REQUIRE(unlink(path) == 0, "unlink");
-  for (int is_pipe = 0; is_pipe < 2; is_pipe++) { /* a pipe without a writer must not keep anyone waiting */
+  /* a pipe without a writer must not keep anyone waiting */
+  for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
     REQUIRE((is_pipe ? mkfifo(path, 0666) : mkdir(path, 0777)) == 0, "%s", path);
     errno = 0;
     CHECK(!ws_tuning_file_read(path, &list) && errno == EINVAL, "pipe %d: errno is %d", is_pipe, errno);
@@ -112,7 +115,8 @@ static void strange_files(void) {
   folder_remove(folder);
 }
 
-/* What is no file is not even opened: that may rewind a tape, start a watchdog, or end the wait of a pipe's other end. */
+/* What is no file is not even opened: that may rewind a tape, start a watchdog, or end the wait of
+ * a pipe's other end. */
 static void devices(void) {
   static const char *const never_ending[] = {"/dev/zero", "/dev/full", "/dev/null"};
   char folder[PATH_BYTES], path[PATH_BYTES], lock[PATH_BYTES], events[4096];
@@ -139,7 +143,8 @@ static void devices(void) {
   folder_remove(folder);
 }
 
-/* Lines of another version, which has words, kinds or lengths that this one cannot read: in the file they stay, whoever writes into it. */
+/* Lines of another version, which has words, kinds or lengths that this one cannot read: in the
+ * file they stay, whoever writes into it. */
 static void foreign_lines(void) {
   enum { LONG = 5000 };
   static const char *const unknown[] = {"gemm device=\"x\" sparse=2:4 m=1", "trsm device=\"x\" m=1", "x"};
@@ -203,7 +208,7 @@ static void foreign_lines(void) {
   folder_remove(folder);
 }
 
-/* ---- merging ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static void merging(void) {
   char folder[PATH_BYTES], path[PATH_BYTES];
@@ -269,7 +274,7 @@ static void writers_at_once(void) {
   folder_remove(folder);
 }
 
-/* ---- writers that are killed ------------------------------------------------------------------------------------------------------------- */
+/* ---- writers that are killed ----------------------------------------------------------------- */
 
 static pid_t start_writer(const char *path, int writer, atomic_int *n_done) {
   fflush(NULL);
@@ -302,7 +307,8 @@ static void killed_at_random(void) {
   for (int round = 0; round < n_rounds; round++) {
     pid_t children[AT_ONCE];
     for (int w = 0; w < AT_ONCE; w++) children[w] = start_writer(path, round * AT_ONCE + w, &n_done[round * AT_ONCE + w]);
-    while (round == 0 && !has_begun(n_done, AT_ONCE)) usleep(100); /* so that there is something to be lost */
+    /* so that there is something to be lost */
+    while (round == 0 && !has_begun(n_done, AT_ONCE)) usleep(100);
     for (int w = 0; w < AT_ONCE; w++) {
       usleep((unsigned)check_random_in(&rng, 0, 15000));
       kill(children[w], SIGKILL);
@@ -329,7 +335,7 @@ static void killed_at_random(void) {
   folder_remove(folder);
 }
 
-/* ---- folders, links, permissions --------------------------------------------------------------------------------------------------------- */
+/* ---- folders, links, permissions ------------------------------------------------------------- */
 
 static void folders_and_links(void) {
   char folder[PATH_BYTES], path[PATH_BYTES], link[PATH_BYTES], inner[PATH_BYTES], here[PATH_BYTES];
@@ -533,8 +539,10 @@ static void lock_modes(void) {
       CHECK(mode_of(folder, files[i].name) == files[i].of_file && mode_of(folder, lock) == files[i].of_lock,
             "turn %d, umask %03o: file %03o, lock %03o", turn, (unsigned)files[i].umask, (unsigned)mode_of(folder, files[i].name),
             (unsigned)mode_of(folder, lock));
-      if (turn == 0) CHECK(chmod(folder_path(path, folder, lock), 0644) == 0, "chmod");      /* as earlier versions made it */
-      if (turn == 1) CHECK(unlink(folder_path(path, folder, files[i].name)) == 0, "unlink"); /* the lock stays */
+      /* as earlier versions made it */
+      if (turn == 0) CHECK(chmod(folder_path(path, folder, lock), 0644) == 0, "chmod");
+      /* the lock stays */
+      if (turn == 1) CHECK(unlink(folder_path(path, folder, files[i].name)) == 0, "unlink");
     }
   }
   CHECK(chmod(folder_path(path, folder, "b"), 0664) == 0 && tuning_merge(path, &e) && mode_of(folder, "b.lock") == 0660,
@@ -550,7 +558,8 @@ static void lock_modes(void) {
   folder_remove(folder);
 }
 
-/* What has the lock's name and is not the library's keeps its mode: a file that holds something, or has another name too, or is none. */
+/* What has the lock's name and is not the library's keeps its mode: a file that holds something, or
+ * has another name too, or is none. */
 static void lock_of_others(void) {
   static const char *const kinds[] = {"text", "two_names", "pipe"};
   char folder[PATH_BYTES], path[PATH_BYTES], lock[PATH_BYTES], other[PATH_BYTES];
@@ -575,7 +584,7 @@ static void lock_of_others(void) {
   folder_remove(folder);
 }
 
-/* ---- forks ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
 static atomic_bool is_over;
 
@@ -587,7 +596,8 @@ static void *merge_on(void *argument) {
   return NULL;
 }
 
-/* A child that was forked while another thread held the lock does not keep it: it may live for days. */
+/* A child that was forked while another thread held the lock does not keep it: it may live for
+ * days. */
 static void forked_beside_a_writer(void) {
   enum { N_CHILDREN = 20 };
   char folder[PATH_BYTES], path[PATH_BYTES];

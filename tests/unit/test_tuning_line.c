@@ -1,5 +1,6 @@
-/* test_tuning_line.c - tuning entries as lines: what is written reads back the same, whatever the locale; whatever was changed since is
- * refused, and what has a right checksum but was never written by the library too. */
+/* test_tuning_line.c - tuning entries as lines: what is written reads back the same, whatever the
+ * locale; whatever was changed since is refused, and what has a right checksum but was never
+ * written by the library too. */
 #define _GNU_SOURCE
 #include "support/comma.h"
 #include "support/folder.h"
@@ -57,7 +58,8 @@ static void every_value(void) {
 #undef ENDS
 }
 
-/* As long as texts and numbers can be: an entry that fits the buffers of a device must have a line. */
+/* As long as texts and numbers can be: an entry that fits the buffers of a device must have a
+ * line. */
 static void longest(void) {
   ws_tuning_entry e = tuning_plain(INT64_MAX, INT64_MAX, INT64_MAX, 1 << 24);
   char line[LINE_BYTES];
@@ -91,7 +93,7 @@ static void strange_names(void) {
   CHECK(ws_tuning_read_line(line, length, &read) && strcmp(read.device.name, "GPU????? \"\\") == 0, "%s", line);
 }
 
-/* ---- locale -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- locale ---------------------------------------------------------------------------------- */
 
 static void decimal_comma(void) {
   char folder[PATH_BYTES], before[LINE_BYTES], after[LINE_BYTES];
@@ -109,7 +111,7 @@ static void decimal_comma(void) {
   folder_remove(folder);
 }
 
-/* ---- what was changed ------------------------------------------------------------------------------------------------------------------ */
+/* ---- what was changed ------------------------------------------------------------------------ */
 
 /* From a copy of just the right size, so that a sanitizer sees any byte read beyond it. */
 static bool is_read(const char *line, size_t length, ws_tuning_entry *e) {
@@ -154,7 +156,8 @@ static void changed_lines(void) {
   }
 }
 
-/* A line put into the middle of another, as a writer without a lock might: nothing is read that neither of them says. */
+/* A line put into the middle of another, as a writer without a lock might: nothing is read that
+ * neither of them says. */
 static void torn_lines(void) {
   struct check_random rng = check_random_from(302);
   const ws_tuning_entry first = tuning_draw(&rng), second = tuning_draw(&rng);
@@ -174,7 +177,7 @@ static void torn_lines(void) {
     }
 }
 
-/* ---- what was never written ------------------------------------------------------------------------------------------------------------ */
+/* ---- what was never written ------------------------------------------------------------------ */
 
 static const struct {
   const char *from, *to;
@@ -253,7 +256,7 @@ static void never_written(void) {
   }
 }
 
-/* ---- lists ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void lists(void) {
   struct check_random rng = check_random_from(303);
@@ -280,7 +283,8 @@ static void lists(void) {
   free(text);
 }
 
-/* Entries that differ in any part of what they are for stand side by side; those that differ in what was found do not. */
+/* Entries that differ in any part of what they are for stand side by side; those that differ in
+ * what was found do not. */
 static void keys(void) {
   const ws_tuning_entry plain = tuning_plain(3, 4, 5, 6);
   ws_tuning_list list = {0};

@@ -1,8 +1,9 @@
-/* test_workers.c - what the pool's threads take from the call that they work for, and what they keep of the one that made them (nothing):
- * floating-point environment and flags, signals, processors, name.
+/* test_workers.c - what the pool's threads take from the call that they work for, and what they
+ * keep of the one that made them (nothing): floating-point environment and flags, signals,
+ * processors, name.
  *
- * Products run under FIXED_BLOCKS, where everybody's own share waits for him: so every worker has entered each job. Every case runs in a
- * forked child, whose first call is its own. */
+ * Products run under FIXED_BLOCKS, where everybody's own share waits for him: so every worker has
+ * entered each job. Every case runs in a forked child, whose first call is its own. */
 #define _GNU_SOURCE
 #include "support/process.h"
 #include "support/rows.h"
@@ -65,7 +66,7 @@ static void note_helpers(void) {
   n_helpers = other_threads(helpers);
 }
 
-/* ---- Floating-point environment ------------------------------------------------------------------------------------------------ */
+/* ---- Floating-point environment -------------------------------------------------------------- */
 
 static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { N_ENVIRONMENTS = 2 * (int)(sizeof roundings / sizeof roundings[0]), SIDE = 160 };
@@ -118,7 +119,8 @@ static void environments(void) {
     check_in_child("environments", environments_child, &first);
 }
 
-/* x times a row of ones: which rows of C overflow is x's doing. Returns the flags that the call raised. */
+/* x times a row of ones: which rows of C overflow is x's doing. Returns the flags that the call
+ * raised. */
 static int flags_of(wsgemm_handle *h, int n_large) {
   enum { M = 900, N = 300, K = 4 };
   static double a[M * K], b[K * N], c[M * N];
@@ -146,7 +148,7 @@ static void flags_child(void *unused) {
 }
 static void flags(void) { check_in_child("flags", flags_child, NULL); }
 
-/* ---- Signals ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Signals --------------------------------------------------------------------------------- */
 
 /* Signals that tell a thread of what it has itself done, which a program may repair and go on. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -169,7 +171,8 @@ static size_t barrier_bytes, page_bytes;
 static atomic_int n_by_caller, n_by_workers;
 static pid_t caller;
 
-/* A write barrier, as a garbage collector has it: the page is opened, and the write is made again. */
+/* A write barrier, as a garbage collector has it: the page is opened, and the write is made
+ * again. */
 static void open_page(int number, siginfo_t *info, void *context) {
   char *const at = info->si_addr;
   (void)number, (void)context;
@@ -241,7 +244,7 @@ static void signal_masks(void) {
   }
 }
 
-/* ---- Processors ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Processors ------------------------------------------------------------------------------ */
 
 static void expect_workers_on(const cpu_set_t *expected, const char *when) {
   pid_t workers[MOST_OTHERS];
@@ -300,7 +303,8 @@ static int threads_of_large(void) {
   return (int)explained_number(NULL, &d, "threads", -1);
 }
 
-/* As many threads as the calling thread has processors at that time, whatever the first caller had. */
+/* As many threads as the calling thread has processors at that time, whatever the first caller
+ * had. */
 static void *count_pinned(void *expected) {
   REQUIRE(process_keep_processors(1), "affinity");
   CHECK(wsgemm_default_num_threads() == 1 && threads_of_large() == 1, "%d and %d threads on one processor",
@@ -331,7 +335,7 @@ static void default_follows_caller(void) {
     check_in_child("the default", default_child, NULL);
 }
 
-/* ---- Priority and name ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Priority and name ----------------------------------------------------------------------- */
 
 static bool take_policy(int policy, int priority) {
   const struct sched_param param = {.sched_priority = priority};
@@ -378,8 +382,9 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A real-time caller on one processor does not leave it to threads of no priority: a worker that came there before it had the caller's
- * would wait for as long as the system lets real-time threads work (0.95 s of each second), or for ever. */
+/* A real-time caller on one processor does not leave it to threads of no priority: a worker that
+ * came there before it had the caller's would wait for as long as the system lets real-time threads
+ * work (0.95 s of each second), or for ever. */
 static void one_processor_child(void *unused) {
   enum { N_TURNS = 5 };
   const double stuck_s = 0.4;

@@ -1,7 +1,9 @@
-/* convert.h - lines of half-precision numbers to floats and back, written once over the vector operations of a simd_*.h. Included by
- * ukr_<isa>.c after its kernels; yields the ws_convert_set named ws_convert_<isa>. Contract: ukr.h.
+/* convert.h - lines of half-precision numbers to floats and back, written once over the vector
+ * operations of a simd_*.h. Included by ukr_<isa>.c after its kernels; yields the ws_convert_set
+ * named ws_convert_<isa>. Contract: ukr.h.
  *
- * What a last vector holds beyond the end of its line is zero, which converts without an exception. */
+ * What a last vector holds beyond the end of its line is zero, which converts without an
+ * exception. */
 #include "cpu/kernels/ukr.h"
 
 #define LINES_INLINE static inline __attribute__((always_inline))

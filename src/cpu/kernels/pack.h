@@ -1,6 +1,8 @@
-/* pack.h - portable packing, and the names of the packing functions of the ISAs. Contract: ws_pack_fn in ukr.h.
+/* pack.h - portable packing, and the names of the packing functions of the ISAs. Contract:
+ * ws_pack_fn in ukr.h.
  *
- * Packing moves elements of 4, 8 or 16 bytes; what they mean does not matter (single complex is packed as 8 bytes). */
+ * Packing moves elements of 4, 8 or 16 bytes; what they mean does not matter (single complex is
+ * packed as 8 bytes). */
 #ifndef WS_CPU_PACK_H
 #define WS_CPU_PACK_H
 #include "cpu/kernels/ukr.h"

@@ -6,9 +6,10 @@
  *    step 0    32 elements of k: a tile of lines 0 .. 15, a tile of lines 16 .. 31
  *    step 1    ...
  *
- * A tile's 16 rows are, of op(B), its lines, with 16 pairs of neighbours in k each; of op(A), the 16 pairs, each for all lines: the one is
- * the transpose of the other, a pair being a word. What a panel has beyond its last line, or beyond k, is zero in both operands, so that it
- * adds nothing, Inf or NaN being where it may; a second tile without any line is left as it is. */
+ * A tile's 16 rows are, of op(B), its lines, with 16 pairs of neighbours in k each; of op(A), the
+ * 16 pairs, each for all lines: the one is the transpose of the other, a pair being a word. What a
+ * panel has beyond its last line, or beyond k, is zero in both operands, so that it adds nothing,
+ * Inf or NaN being where it may; a second tile without any line is left as it is. */
 #ifndef WS_CPU_PACK_AMX_H
 #define WS_CPU_PACK_AMX_H
 #include "cpu/kernels/exponents.h"
@@ -21,7 +22,8 @@ enum {
   STEP_BYTES = 2 * WS_TILE_BYTES
 };
 
-/* While a panel is being packed: in each place the least magnitude that is not zero, less one, and the largest. */
+/* While a panel is being packed: in each place the least magnitude that is not zero, less one, and
+ * the largest. */
 typedef struct panel_head {
   union {
     struct {
@@ -100,8 +102,8 @@ PACK_INLINE void pair_up(__m512i x, __m512i y, __m512i *low, __m512i *high) {
   *high = _mm512_permutex2var_epi16(x, _mm512_add_epi16(even, _mm512_set1_epi16(WS_TILE_LINES)), y);
 }
 
-/* Lines contiguous: a step of k at a time of all panels, so that 32 columns of the operand are read side by side from end to end; those
- * of the next step are asked for. */
+/* Lines contiguous: a step of k at a time of all panels, so that 32 columns of the operand are read
+ * side by side from end to end; those of the next step are asked for. */
 PACK_INLINE void pack_across_k(int64_t n, int64_t k, const uint16_t *in, int64_t ld, char *out, const bool pairs_first) {
   const int64_t stride_bytes = panel_bytes(k);
   for (int64_t r0 = 0; r0 < n; r0 += PANEL_LINES) panel_begin((panel_head *)(void *)(out + r0 / PANEL_LINES * stride_bytes));

@@ -1,4 +1,5 @@
-/* pack_avx512.h - packing with AVX-512: whole vectors copied, or transposed in registers. Contract: ws_pack_fn in ukr.h. */
+/* pack_avx512.h - packing with AVX-512: whole vectors copied, or transposed in registers. Contract:
+ * ws_pack_fn in ukr.h. */
 #ifndef WS_CPU_PACK_AVX512_H
 #define WS_CPU_PACK_AVX512_H
 #include <immintrin.h>
@@ -6,8 +7,9 @@
 #include "cpu/kernels/transpose_avx512.h"
 #include "cpu/kernels/ukr.h"
 
-/* Rows contiguous: each column of the operand is read from end to end, its pieces dealt out to the panels. The columns ahead are
- * asked for: they lie far apart, so the processor does not see them coming. Counts words of 4 bytes. */
+/* Rows contiguous: each column of the operand is read from end to end, its pieces dealt out to the
+ * panels. The columns ahead are asked for: they lie far apart, so the processor does not see them
+ * coming. Counts words of 4 bytes. */
 static inline __attribute__((always_inline)) void copy_columns(int64_t words, int64_t k, const char *in, int64_t ld_bytes,
                                                                char *out, int64_t width_words, const int n_vectors) {
   enum { AHEAD = 8, LINE = 64 };
@@ -34,7 +36,8 @@ static inline __attribute__((always_inline)) void copy_columns(int64_t words, in
   }
 }
 
-/* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next panel, is asked for meanwhile. */
+/* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next
+ * panel, is asked for meanwhile. */
 static inline __attribute__((always_inline)) void transpose_strip(int64_t w, int64_t k, const char *in, int64_t ld_bytes,
                                                                   char *out, int64_t out_bytes, int64_t ahead_bytes,
                                                                   const int bytes) {

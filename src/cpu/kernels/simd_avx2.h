@@ -1,5 +1,6 @@
-/* simd_avx2.h - the vector operations of the AVX2 + FMA kernels. The same operations as simd_avx512.h. Masked loads and stores
- * touch the first m lanes only; arithmetic cannot be masked, so load_a repeats the first lanes in the others. */
+/* simd_avx2.h - the vector operations of the AVX2 + FMA kernels. The same operations as
+ * simd_avx512.h. Masked loads and stores touch the first m lanes only; arithmetic cannot be masked,
+ * so load_a repeats the first lanes in the others. */
 #ifndef WS_SIMD_AVX2_H
 #define WS_SIMD_AVX2_H
 #include <immintrin.h>
@@ -106,7 +107,8 @@ static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) {
 static inline ws_vs ws_widen_h(ws_v16 v) { return _mm256_cvtph_ps(v); }
 static inline ws_v16 ws_narrow_h(ws_vs v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
 static inline ws_vs ws_widen_b(ws_v16 v) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16)); }
-/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
+/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN
+ * must stay one. */
 static inline ws_v16 ws_narrow_b(ws_vs v) {
   const __m256i x = _mm256_castps_si256(v), high = _mm256_srli_epi32(x, 16),
                 magnitude = _mm256_and_si256(x, _mm256_set1_epi32(0x7fffffff));

@@ -1,10 +1,12 @@
 /* simd_avx512.h - the vector operations of the AVX-512 kernels.
  *
- * Each simd_*.h offers the same operations for float (suffix s) and double (suffix d); ukr_tile.h is written over them. A mask
- * selects the first m lanes of a vector. load_m fills the others with zero; load_a fills them with anything that raises no
- * floating-point exception in the _m operations which the first lanes do not raise. Here those leave the others out of the
- * arithmetic altogether, so that zero will do. They are written as instructions because gcc may turn the intrinsics into an
- * unmasked operation and a masked move (12.2 does under -fsanitize=thread), and 0 * Inf in a lane left out then raises FE_INVALID. */
+ * Each simd_*.h offers the same operations for float (suffix s) and double (suffix d); ukr_tile.h
+ * is written over them. A mask selects the first m lanes of a vector. load_m fills the others with
+ * zero; load_a fills them with anything that raises no floating-point exception in the _m
+ * operations which the first lanes do not raise. Here those leave the others out of the arithmetic
+ * altogether, so that zero will do. They are written as instructions because gcc may turn the
+ * intrinsics into an unmasked operation and a masked move (12.2 does under -fsanitize=thread), and
+ * 0 * Inf in a lane left out then raises FE_INVALID. */
 #ifndef WS_SIMD_AVX512_H
 #define WS_SIMD_AVX512_H
 #include <immintrin.h>
@@ -13,9 +15,11 @@
 #define WS_ISA avx512
 #define WS_BYTES 64
 
-/* r = the operation of the three-operand instruction on x, y in the lanes of m, zero in the others */
+/* r = the operation of the three-operand instruction on x, y in the lanes of m, zero in the
+ * others */
 #define WS_ZEROING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}%{z%}" : "=v"(r) : "v"(x), "v"(y), "Yk"(m))
-/* r = the operation of the fused instruction on r, x, y in the lanes of m, as before in the others */
+/* r = the operation of the fused instruction on r, x, y in the lanes of m, as before in the
+ * others */
 #define WS_MERGING(op, r, m, x, y) __asm__(op " %2, %1, %0%{%3%}" : "+v"(r) : "v"(x), "v"(y), "Yk"(m))
 
 typedef __m512 ws_vs;
@@ -98,7 +102,8 @@ static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) {
 static inline ws_vd ws_sign_d(void) { return _mm512_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm512_mask_blend_pd(0xaa, _mm512_setzero_pd(), _mm512_set1_pd(-0.0)); }
 
-/* As many halves as a vector has floats: their bits, loaded and stored whole or the first n of them, and what they stand for. */
+/* As many halves as a vector has floats: their bits, loaded and stored whole or the first n of
+ * them, and what they stand for. */
 typedef __m256i ws_v16;
 static inline ws_v16 ws_load_16(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline ws_v16 ws_load_m_16(const uint16_t *p, int64_t n) { return _mm256_maskz_loadu_epi16(ws_mask_s(n), p); }
@@ -107,7 +112,8 @@ static inline void ws_store_m_16(uint16_t *p, ws_v16 v, int64_t n) { _mm256_mask
 static inline ws_vs ws_widen_h(ws_v16 v) { return _mm512_cvtph_ps(v); }
 static inline ws_v16 ws_narrow_h(ws_vs v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
 static inline ws_vs ws_widen_b(ws_v16 v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
-/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN must stay one. */
+/* Half of the last place, less one where the upper half is even, carries into the upper half; a NaN
+ * must stay one. */
 static inline ws_v16 ws_narrow_b(ws_vs v) {
   const __m512i x = _mm512_castps_si512(v), high = _mm512_srli_epi32(x, 16),
                 magnitude = _mm512_and_si512(x, _mm512_set1_epi32(0x7fffffff));

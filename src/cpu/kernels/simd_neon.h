@@ -1,5 +1,6 @@
-/* simd_neon.h - the vector operations of the NEON kernels: fused multiply-adds by intrinsics, the rest by the compiler's vector
- * extension. The same operations as simd_avx512.h. There are no masks: load_m and load_a fill a vector element by element. */
+/* simd_neon.h - the vector operations of the NEON kernels: fused multiply-adds by intrinsics, the
+ * rest by the compiler's vector extension. The same operations as simd_avx512.h. There are no
+ * masks: load_m and load_a fill a vector element by element. */
 #ifndef WS_SIMD_NEON_H
 #define WS_SIMD_NEON_H
 #include <arm_neon.h>

@@ -1,6 +1,7 @@
-/* simd_ref.h - the vector operations in portable C, over the compiler's vector extension: 16 bytes, whatever the processor has
- * for them. The same operations as simd_avx512.h. There are no masks: load_m and load_a fill a vector element by element.
- * Multiply-add is two roundings here (a software fma would be a hundred times slower); the error bound holds all the same. */
+/* simd_ref.h - the vector operations in portable C, over the compiler's vector extension: 16 bytes,
+ * whatever the processor has for them. The same operations as simd_avx512.h. There are no masks:
+ * load_m and load_a fill a vector element by element. Multiply-add is two roundings here (a
+ * software fma would be a hundred times slower); the error bound holds all the same. */
 #ifndef WS_SIMD_REF_H
 #define WS_SIMD_REF_H
 #include <stdint.h>
@@ -112,7 +113,8 @@ static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
 
 #include "cpu/kernels/half_bits.h"
 
-/* Subnormal halves are whole numbers of 2^-24; the others need another bias, Inf and NaN the largest exponent. */
+/* Subnormal halves are whole numbers of 2^-24; the others need another bias, Inf and NaN the
+ * largest exponent. */
 static inline ws_vs ws_widen_h(ws_v16 v) {
   const ws_v32 x = __builtin_convertvector(v, ws_v32), magnitude = x & 0x7fff;
   const ws_v32 is_tiny = (ws_v32)(magnitude < 0x400), is_top = (ws_v32)(magnitude >= 0x7c00);

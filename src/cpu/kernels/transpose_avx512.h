@@ -3,8 +3,9 @@
 #define WS_CPU_TRANSPOSE_AVX512_H
 #include <immintrin.h>
 
-/* Transposes a square held one row a vector: 16 x 16 words here, 8 x 8 elements of 8 bytes and 4 x 4 of 16 bytes below. Neighbouring
- * rows are mixed inside 128-bit lanes first, then whole lanes are exchanged. */
+/* Transposes a square held one row a vector: 16 x 16 words here, 8 x 8 elements of 8 bytes and 4 x
+ * 4 of 16 bytes below. Neighbouring rows are mixed inside 128-bit lanes first, then whole lanes are
+ * exchanged. */
 static inline __attribute__((always_inline)) void transpose_16(__m512i v[16]) {
   __m512i t[16];
 #pragma GCC unroll 8

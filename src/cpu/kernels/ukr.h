@@ -1,6 +1,7 @@
 /* ukr.h - what a micro-kernel is, for everyone who calls or writes one.
  *
- * A micro-kernel computes one register tile, C[m x n] = alpha A B + beta C, m <= mr, n <= nr, over one block of k. It reads
+ * A micro-kernel computes one register tile, C[m x n] = alpha A B + beta C, m <= mr, n <= nr, over
+ * one block of k. It reads
  *
  *    A: column p of the tile at a + p * a_ld, m elements contiguous          (a packed panel has a_ld = mr)
  *    B: form WS_B_ROWS: row p at b + p * b_ld, n elements contiguous         (a packed panel has b_ld = nr)
@@ -12,8 +13,9 @@
  *    a: mr x k  | C tile  |  in registers         place nor the form of its operands.
  *   +----------+---------+
  *
- * It touches no element outside the given extents and raises no floating-point exception that they do not raise. For complex
- * types one real accumulator chain each holds the products with re(b) and im(b); they are combined at the end. */
+ * It touches no element outside the given extents and raises no floating-point exception that they
+ * do not raise. For complex types one real accumulator chain each holds the products with re(b) and
+ * im(b); they are combined at the end. */
 #ifndef WS_UKR_H
 #define WS_UKR_H
 #include <stdbool.h>
@@ -28,24 +30,27 @@ enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                        const ws_scale *scale, int64_t m);
 
-/* The tile m = mr, n = nr over two packed panels. `next`: k / 4 cache lines from here on are asked for on the way; they are needed
- * soon (the next panel of B: it comes from L3, and the processor does not see it coming). */
+/* The tile m = mr, n = nr over two packed panels. `next`: k / 4 cache lines from here on are asked
+ * for on the way; they are needed soon (the next panel of B: it comes from L3, and the processor
+ * does not see it coming). */
 typedef void ws_full_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale, const void *next);
 
-/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is at a + i + p * lda, or at
- * a + p + i * lda if a_trans; x and y have strides incx and incy. scale->conj_a is a's, conj_b x's. */
+/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is
+ * at a + i + p * lda, or at a + p + i * lda if a_trans; x and y have strides incx and incy.
+ * scale->conj_a is a's, conj_b x's. */
 enum { WS_VEC_ROWS = 1024 };
 typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
                         int64_t incy, const ws_scale *scale);
 
-/* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand goes to panel r / width, place
- * p * width + r % width; panels follow each other at width * k elements. r, p < n, k is at in + r + p * ld, or at
- * in + p + r * ld if k_contiguous. What the last panel has beyond n is left as it is: kernels do not read it. Moves bits, never
- * computes. */
+/* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand
+ * goes to panel r / width, place p * width + r % width; panels follow each other at width * k
+ * elements. r, p < n, k is at in + r + p * ld, or at in + p + r * ld if k_contiguous. What the last
+ * panel has beyond n is left as it is: kernels do not read it. Moves bits, never computes. */
 typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
 
-/* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest even (what is too large becomes Inf).
- * Line j is at x + j * ld. Nothing outside the lines is touched, and no exception raised that their elements do not raise. */
+/* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest
+ * even (what is too large becomes Inf). Line j is at x + j * ld. Nothing outside the lines is
+ * touched, and no exception raised that their elements do not raise. */
 typedef void ws_widen_fn(int64_t m, int64_t n, const uint16_t *in, int64_t ld_in, float *out, int64_t ld_out);
 typedef void ws_narrow_fn(int64_t m, int64_t n, const float *in, int64_t ld_in, uint16_t *out, int64_t ld_out);
 
@@ -55,8 +60,8 @@ typedef struct ws_convert_set {
   ws_narrow_fn *narrow[WSGEMM_BF16 + 1];
 } ws_convert_set;
 
-/* A matrix unit, which multiplies bfloat16 as it is and sums in FP32, for rows whose tile is its own: panels of mr rows of op(A), of nr
- * columns of op(B), in whatever order it likes. */
+/* A matrix unit, which multiplies bfloat16 as it is and sums in FP32, for rows whose tile is its
+ * own: panels of mr rows of op(A), of nr columns of op(B), in whatever order it likes. */
 typedef struct ws_matrix_unit {
   int64_t (*panel_bytes)(int64_t k); /* a multiple of 64, as panels are aligned */
   /* Around everything that a thread does for one work item: panels may be packed outside. */
@@ -65,18 +70,21 @@ typedef struct ws_matrix_unit {
   /* Packs n rows of op(A) or columns of op(B): as ws_pack_fn. */
   void (*pack_a)(int64_t n, int64_t k, const uint16_t *in, int64_t ld, bool k_contiguous, void *out);
   void (*pack_b)(int64_t n, int64_t k, const uint16_t *in, int64_t ld, bool k_contiguous, void *out);
-  /* sums = A B, or += if `adds`, for panels of m rows and n columns; writes up to the ends of the last ones too. */
+  /* sums = A B, or += if `adds`, for panels of m rows and n columns; writes up to the ends of the
+   * last ones too. */
   void (*sweep)(int64_t k, const void *a, int64_t m, const void *b, int64_t n, float *sums, int64_t ld, bool adds);
 } ws_matrix_unit;
 
-/* The kernels of one row of the registry. A tile of more vectors is narrower, as its accumulators must fit in the registers: it
- * loads less for each multiply-add, so it suits operands that are not packed. */
+/* The kernels of one row of the registry. A tile of more vectors is narrower, as its accumulators
+ * must fit in the registers: it loads less for each multiply-add, so it suits operands that are not
+ * packed. */
 typedef struct ws_ukr_set {
   int mr, nr, vl; /* elements; mr = 2 vl */
   ws_full_fn *full;
-  int n_vectors;                            /* of the tallest tile */
-  int width[WS_MV_MAX];                     /* widest tile by vectors - 1 */
-  ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX]; /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */
+  int n_vectors;        /* of the tallest tile */
+  int width[WS_MV_MAX]; /* widest tile by vectors - 1 */
+  /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */
+  ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX];
   ws_gemv_fn *gemv;
   ws_pack_fn *pack;
 } ws_ukr_set;

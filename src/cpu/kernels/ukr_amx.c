@@ -1,4 +1,5 @@
-/* ukr_amx.c - the kernels of the amx rows of kernels.def: bfloat16 on the matrix unit, 32 x 32 sums in four of its tiles.
+/* ukr_amx.c - the kernels of the amx rows of kernels.def: bfloat16 on the matrix unit, 32 x 32 sums
+ * in four of its tiles.
  *
  *                      a: 32 rows, k              the unit's result is C transposed: its rows are columns of C, which lie
  *                     +-------+-------+           contiguous; so op(B) is its first operand, by columns, and op(A) the
@@ -9,9 +10,11 @@
  *  columns  | tmm5 |  | tmm2  | tmm3  |
  *           +------+  +-------+-------+
  *
- * A block's sums start from zero in the unit and are added to those of the blocks before by AVX-512, which flushes nothing. A tile whose
- * panels do not suit the unit (exponents.h) is multiplied by the FP32 kernels, from the same panels. A product passes through less than k
- * roundings either way: at most 15 in its chain, one for the pair of chains, and one for each later step and block. */
+ * A block's sums start from zero in the unit and are added to those of the blocks before by
+ * AVX-512, which flushes nothing. A tile whose panels do not suit the unit (exponents.h) is
+ * multiplied by the FP32 kernels, from the same panels. A product passes through less than k
+ * roundings either way: at most 15 in its chain, one for the pair of chains, and one for each later
+ * step and block. */
 #include <immintrin.h>
 
 #include "cpu/kernels/ukr.h"
@@ -83,7 +86,7 @@ static void add_block(int64_t m, int64_t n, const float *block, float *sums, int
   }
 }
 
-/* ---- Tiles that do not suit the unit ------------------------------------------------------------------------------------------------ */
+/* ---- Tiles that do not suit the unit --------------------------------------------------------- */
 
 enum { CHUNK = 4 * STEP };
 
@@ -129,7 +132,7 @@ static __attribute__((noinline)) void exact_tile(int64_t k, const char *a, int64
   }
 }
 
-/* ---- All tiles ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- All tiles ------------------------------------------------------------------------------- */
 
 static void sweep(int64_t k, const void *a_panels, int64_t m, const void *b_panels, int64_t n, float *sums, int64_t ld,
                   bool adds) {

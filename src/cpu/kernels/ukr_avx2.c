@@ -1,4 +1,5 @@
-/* ukr_avx2.c - the micro-kernels of the avx2 rows of kernels.def: the shared tile and vector kernels over simd_avx2.h. */
+/* ukr_avx2.c - the micro-kernels of the avx2 rows of kernels.def: the shared tile and vector
+ * kernels over simd_avx2.h. */
 #include "cpu/kernels/simd_avx2.h"
 
 #include "cpu/kernels/pack.h"

@@ -1,4 +1,5 @@
-/* ukr_avx512.c - the micro-kernels of the avx512 rows of kernels.def: the shared tile and vector kernels over simd_avx512.h. */
+/* ukr_avx512.c - the micro-kernels of the avx512 rows of kernels.def: the shared tile and vector
+ * kernels over simd_avx512.h. */
 #include "cpu/kernels/simd_avx512.h"
 
 #include "cpu/kernels/pack_avx512.h"

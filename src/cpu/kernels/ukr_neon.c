@@ -1,4 +1,5 @@
-/* ukr_neon.c - the micro-kernels of the neon rows of kernels.def: the shared tile and vector kernels over simd_neon.h. */
+/* ukr_neon.c - the micro-kernels of the neon rows of kernels.def: the shared tile and vector
+ * kernels over simd_neon.h. */
 #include "cpu/kernels/simd_neon.h"
 
 #include "cpu/kernels/pack.h"

@@ -1,4 +1,5 @@
-/* ukr_ref.c - the micro-kernels of the ref rows of kernels.def: the shared tile and vector kernels over simd_ref.h. */
+/* ukr_ref.c - the micro-kernels of the ref rows of kernels.def: the shared tile and vector kernels
+ * over simd_ref.h. */
 #include "cpu/kernels/simd_ref.h"
 
 #include "cpu/kernels/pack.h"

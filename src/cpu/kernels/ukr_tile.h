@@ -1,11 +1,13 @@
 /* ukr_tile.h - the register tile, written once over the vector operations of a simd_*.h.
  *
- * Included by ukr_type.h once per element type, with R (the real type) and WS_UNIT (reals per element: 1, or 2 for complex)
- * defined. Leaves panels, blocking and threads to the paths (cpu/paths.h).
+ * Included by ukr_type.h once per element type, with R (the real type) and WS_UNIT (reals per
+ * element: 1, or 2 for complex) defined. Leaves panels, blocking and threads to the paths
+ * (cpu/paths.h).
  *
- * mv x nrr accumulators stay in registers: mv vectors of A times nrr = n * WS_UNIT broadcast reals of B. On AVX-512 the largest
- * tile takes 24 accumulators + 2 vectors of A + broadcasts, of 32 registers. All loops over mv and nrr must unroll, so every
- * function here is inlined with constant mv, nrr, form and masked. Strides count reals here, not elements. */
+ * mv x nrr accumulators stay in registers: mv vectors of A times nrr = n * WS_UNIT broadcast reals
+ * of B. On AVX-512 the largest tile takes 24 accumulators + 2 vectors of A + broadcasts, of 32
+ * registers. All loops over mv and nrr must unroll, so every function here is inlined with constant
+ * mv, nrr, form and masked. Strides count reals here, not elements. */
 
 #define WS_INLINE static inline __attribute__((always_inline))
 
@@ -35,14 +37,16 @@ WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, con
   return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
 }
 
-/* c = alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes time and changes nothing. */
+/* c = alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes
+ * time and changes nothing. */
 WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
   const R *alpha = scale->alpha.WS_L, *beta = scale->beta.WS_L;
 #if WS_UNIT == 1
   WS_V r = acc_re;
   (void)acc_im;
 #else
-  /* acc_re = (ar br, ai br), acc_im = (ar bi, ai bi). Conjugating b turns bi; conj(a) b = conj(a conj(b)). */
+  /* acc_re = (ar br, ai br), acc_im = (ar bi, ai bi). Conjugating b turns bi; conj(a) b = conj(a
+   * conj(b)). */
   if (scale->conj_a != scale->conj_b) acc_im = WS_OP(xor)(acc_im, WS_OP(sign)());
   WS_V r = WS_OP(fmaddsub_m)(WS_OP(set1)(1), acc_re, WS_OP(swap)(acc_im), mask);
   if (scale->conj_a) r = WS_OP(xor)(r, WS_OP(sign_im)());
@@ -103,8 +107,8 @@ WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, in
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
 }
 
-/* The full tile over packed panels. The next lines of A are asked for early: A's panel streams from L2 while B's stays in L1.
- * C is asked for before the k loop, so that it is there at its end. */
+/* The full tile over packed panels. The next lines of A are asked for early: A's panel streams from
+ * L2 while B's stays in L1. C is asked for before the k loop, so that it is there at its end. */
 static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc, const ws_scale *scale,
                           const void *next_lines) {
   enum { MR = WS_MV * WS_VL, NRR = WS_NR * WS_UNIT, AHEAD = 16 * MR, LINE = 64 };

@@ -1,4 +1,5 @@
-/* ukr_type.h - all micro-kernels of one element type on one ISA. Included by ukr_<isa>.c, after its simd_<isa>.h, with
+/* ukr_type.h - all micro-kernels of one element type on one ISA. Included by ukr_<isa>.c, after its
+ * simd_<isa>.h, with
  *   WS_T    the type's letter          WS_R, WS_L   its real type and that one's letter (s or d)
  *   WS_UNIT reals per element          WS_MV, WS_NR the full tile: vectors of A, columns of B
  *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none    WS_PACK the packing function for its size

@@ -1,5 +1,6 @@
-/* ukr_variant.h - the tiles of one width. Included by ukr_type.h for every WS_N = 1 .. WS_NR: one function for each operand
- * form and number of vectors that leaves room for the width, all of them the inlined tile with constants put in. */
+/* ukr_variant.h - the tiles of one width. Included by ukr_type.h for every WS_N = 1 .. WS_NR: one
+ * function for each operand form and number of vectors that leaves room for the width, all of them
+ * the inlined tile with constants put in. */
 
 static void WS_NAME_N(rows1)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
                              const ws_scale *scale, int64_t m) {

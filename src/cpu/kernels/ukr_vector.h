@@ -1,13 +1,15 @@
-/* ukr_vector.h - the matrix-vector product, written once over the vector operations. Included by ukr_type.h.
+/* ukr_vector.h - the matrix-vector product, written once over the vector operations. Included by
+ * ukr_type.h.
  *
- * Both forms read A once, in the order in which it lies in memory, several columns at a time, and keep the sums of a block of
- * rows on the stack: four real sums make a complex one, of ar xr, ai xi, ar xi and ai xr. Each sum is a fixed order of
- * fused multiply-adds over p. */
+ * Both forms read A once, in the order in which it lies in memory, several columns at a time, and
+ * keep the sums of a block of rows on the stack: four real sums make a complex one, of ar xr, ai
+ * xi, ar xi and ai xr. Each sum is a fixed order of fused multiply-adds over p. */
 
 #define WS_K_CHUNK 1024 /* elements of x copied at a time */
 
 typedef struct WS_NAME(sums) {
-  /* untransposed A: sum of a(i,:) re(x), and of a(i,:) im(x); transposed A: elementwise products, see dot */
+  /* untransposed A: sum of a(i,:) re(x), and of a(i,:) im(x); transposed A: elementwise products,
+   * see dot */
   R by_re[WS_VEC_ROWS * WS_UNIT];
 #if WS_UNIT == 2
   R by_im[WS_VEC_ROWS * WS_UNIT];
@@ -47,7 +49,8 @@ WS_INLINE void WS_NAME(axpy)(int64_t m_reals, const R *a, int64_t lda, const R *
   }
 }
 
-/* For n_rows rows of a transposed A: by_re[i] += (ar xr, ai xi), by_im[i] += (ar xi, ai xr), each summed over k_reals / WS_UNIT. */
+/* For n_rows rows of a transposed A: by_re[i] += (ar xr, ai xi), by_im[i] += (ar xi, ai xr), each
+ * summed over k_reals / WS_UNIT. */
 WS_INLINE void WS_NAME(dot)(int64_t k_reals, const R *a, int64_t lda, const R *x, R *by_re, R *by_im, const int n_rows) {
   WS_V p1[4][2], p2[4][2];
 #pragma GCC unroll 4
