@@ -3,7 +3,7 @@
  * slices leave the elements of rows and columns that need more (slice_args.h) as they are; three
  * slices store those of them that do not need FP32, and nothing else.
  *
- * Thread t holds what wgmma_store.cuh says: in sums[atom][4a + 2h + r] the element of column 16w +
+ * Thread t holds what wgmma_store.cuh says: in sums[fragment][4a + 2h + r] the element of column 16w +
  * g + 8h, row 8a + 2q + r. */
 #ifndef WS_CUDA_SLICED_STORE_CUH
 #define WS_CUDA_SLICED_STORE_CUH
@@ -30,19 +30,19 @@ struct complex_sum {
 };
 
 template <class Config> struct sliced_store {
-  static constexpr int n_sums = Config::bm / 2, n_atoms = Config::n_atoms;
+  static constexpr int n_sums = Config::bm / 2, n_fragments = Config::n_fragments;
   /* Sums of a row's and a column's scale, of elements that are stored. */
   static constexpr int least = Config::n_slices == 3 ? int(WS_SCALE_NEEDS_3) : 0,
                        end = Config::n_slices == 3 ? int(WS_SCALE_NEEDS_FP32) : int(WS_SCALE_NEEDS_3);
   const ws_wgmma_args &args;
 
   /* Columns from n on, rows from m on. */
-  __device__ __forceinline__ void operator()(const float (&sums)[n_atoms][n_sums], int m, int n, int batch) const {
+  __device__ __forceinline__ void operator()(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
     const int t = int(threadIdx.x) % 128, lane = t % 32;
     const int i_first = m + 2 * (lane % 4), j_first = n + t / 32 * 16 + lane / 4;
     const int32_t *of_m = args.scales.of_m + batch * args.scales.pitch_m, *of_n = args.scales.of_n + batch * args.scales.pitch_n;
 #pragma unroll
-    for (int p = 0; p < n_atoms; p++) {
+    for (int p = 0; p < n_fragments; p++) {
       const int j = j_first + p * 64;
       int of_column[2];
 #pragma unroll

@@ -1,8 +1,8 @@
 /* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, then the steps of
  * the epilogue, rounded once to C's type.
  *
- * A warpgroup holds atoms of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32
- * / 4, q = t % 4, has in sums[atom][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
+ * A warpgroup holds fragments of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32
+ * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
  * r.
  * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by TMA where it may write, else
  * by lines, a warp one of its 16 columns after the other. Floats, and items of fewer rows, go to C
@@ -17,8 +17,8 @@
 namespace ws {
 
 template <class Config> struct wgmma_store {
-  static constexpr int n_sums = Config::bm / 2, n_atoms = Config::n_atoms;
-  /* What is read and computed for C is in registers beside the sums: so many rows of an atom at a
+  static constexpr int n_sums = Config::bm / 2, n_fragments = Config::n_fragments;
+  /* What is read and computed for C is in registers beside the sums: so many rows of a fragment at a
    * time. */
   static constexpr int rows = Config::bm < 32 ? Config::bm : 32;
   static constexpr int n_own = rows / 2; /* elements of a thread */
@@ -71,12 +71,12 @@ template <class Config> struct wgmma_store {
 
   /* Columns from n on, rows from m on. The warpgroup's shared memory: its bias, n_outputs places;
    * output: which of these is next. */
-  __device__ __forceinline__ void operator()(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
+  __device__ __forceinline__ void operator()(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
                                              uint32_t places, int &output) const {
     if constexpr (has_boxes) {
       if (Config::is_plain || args.type_c != WS_HALF_C_F32) {
         if (!Config::is_plain && !args.is_simple)
-          store_atoms(sums, m, n, batch, bias, places, output);
+          store_fragments(sums, m, n, batch, bias, places, output);
         else if (args.type_c == WS_HALF_C_F16)
           store_simply<f16x2_of>(sums, m, n, batch, bias, places, output);
         else
@@ -100,7 +100,7 @@ private:
   __device__ __forceinline__ void prefetch_like_c(const void *base, int64_t ld, int64_t stride, int m, int n, int batch) const {
     constexpr int line = 64; /* at least so many bytes: one for each 32 rows of 16 bits */
 #pragma unroll
-    for (int p = 0; p < n_atoms; p++) {
+    for (int p = 0; p < n_fragments; p++) {
       const int j = n + p * 64 + thread() / 2;
       if (j >= args.n) continue;
 #pragma unroll
@@ -111,7 +111,7 @@ private:
 
   /* ---- Steps --------------------------------------------------------------------------------- */
 
-  /* The thread's elements of some rows of an atom: x[4a + 2h + r] is of row i + 8a + r, column j +
+  /* The thread's elements of some rows of a fragment: x[4a + 2h + r] is of row i + 8a + r, column j +
    * 8h; so many rows and columns exist from there on. is_whole: all of the warp do. */
   struct part {
     int i, j, batch, n_i, n_j, s, c;
@@ -207,26 +207,26 @@ private:
     for (int u = 0; u < 8; u++) x[u] = __fmul_rn(is_relu && x[u] < 0 ? 0 : x[u], out_scale);
   }
 
-  /* Sums of one turn, each of so many rows of an atom; the turn is known only when the loop is
+  /* Sums of one turn, each of so many rows of a fragment; the turn is known only when the loop is
    * there, registers have no numbers then. */
-  static __device__ __forceinline__ void pick(const float (&sums)[n_atoms][n_sums], int turn, float (&x)[n_own]) {
-    constexpr int per_atom = n_sums / n_own;
+  static __device__ __forceinline__ void pick(const float (&sums)[n_fragments][n_sums], int turn, float (&x)[n_own]) {
+    constexpr int per_fragment = n_sums / n_own;
 #pragma unroll
-    for (int t = 0; t < n_atoms * per_atom; t++)
+    for (int t = 0; t < n_fragments * per_fragment; t++)
       if (t == turn) {
 #pragma unroll
-        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_atom][t % per_atom * n_own + u];
+        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_fragment][t % per_fragment * n_own + u];
       }
   }
 
   /* ---- Out of registers ---------------------------------------------------------------------- */
 
-  __device__ __forceinline__ void store_from_registers(const float (&sums)[n_atoms][n_sums], int m, int n, int batch,
+  __device__ __forceinline__ void store_from_registers(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                        uint32_t bias) const {
-    constexpr int per_atom = Config::bm / rows;
+    constexpr int per_fragment = Config::bm / rows;
 #pragma unroll 1
-    for (int turn = 0; turn < n_atoms * per_atom; turn++) {
-      const part p = part_at(m, turn % per_atom * rows, n, turn / per_atom * 64, batch);
+    for (int turn = 0; turn < n_fragments * per_fragment; turn++) {
+      const part p = part_at(m, turn % per_fragment * rows, n, turn / per_fragment * 64, batch);
       float x[n_own];
       pick(sums, turn, x);
       if (p.n_i <= 0 || p.n_j <= 0) continue;
@@ -249,10 +249,10 @@ private:
   /* ---- By way of shared memory --------------------------------------------------------------- */
 
   template <uint32_t packed(float, float)>
-  __device__ __forceinline__ void store_simply(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
+  __device__ __forceinline__ void store_simply(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
                                                uint32_t places, int &output) const {
 #pragma unroll
-    for (int p = 0; p < n_atoms; p++)
+    for (int p = 0; p < n_fragments; p++)
 #pragma unroll
       for (int s = 0; s < Config::bm / 64; s++) {
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
@@ -270,19 +270,19 @@ private:
       }
   }
 
-  __device__ __forceinline__ void store_atoms(const float (&sums)[n_atoms][n_sums], int m, int n, int batch, uint32_t bias,
-                                              uint32_t places, int &output) const {
-    constexpr int per_atom = Config::bm / 64, turns = 64 / rows;
+  __device__ __forceinline__ void store_fragments(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
+                                                  uint32_t bias, uint32_t places, int &output) const {
+    constexpr int per_fragment = Config::bm / 64, turns = 64 / rows;
 #pragma unroll 1
-    for (int atom = 0; atom < n_atoms * per_atom; atom++) {
-      const int i = m + atom % per_atom * 64, j = n + atom / per_atom * 64;
+    for (int fragment = 0; fragment < n_fragments * per_fragment; fragment++) {
+      const int i = m + fragment % per_fragment * 64, j = n + fragment / per_fragment * 64;
       if (i >= args.m || j >= args.n) continue;
       const uint32_t place = begin_box(places, output);
 #pragma unroll 1
       for (int turn = 0; turn < turns; turn++) {
-        const part p = part_at(m, atom % per_atom * 64 + turn * rows, n, atom / per_atom * 64, batch);
+        const part p = part_at(m, fragment % per_fragment * 64 + turn * rows, n, fragment / per_fragment * 64, batch);
         float x[n_own];
-        pick(sums, atom * turns + turn, x);
+        pick(sums, fragment * turns + turn, x);
         if (p.n_i > 0 && p.n_j > 0) finish(p, bias, x);
         __syncwarp();
         put(place, turn * (rows / 16), x);
@@ -319,7 +319,7 @@ private:
     }
   }
 
-  /* Rows of the atom, from 16 first on. */
+  /* Rows of the fragment, from 16 first on. */
   template <int COUNT> __device__ __forceinline__ void put(uint32_t place, int first, const float (&x)[COUNT]) const {
     if (args.type_c == WS_HALF_C_F16)
       put_packed<f16x2_of>(place, first, x);
@@ -340,7 +340,7 @@ private:
     }
   }
 
-  /* The warp's lines of an atom, a few at once. */
+  /* The warp's lines of a fragment, a few at once. */
   __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
     constexpr int at_once = 4;
     const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);

@@ -268,19 +268,12 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
 }
 
 static int policy_of(const ws_gpu_plan *plan) {
-  switch (plan->sched) {
-  case WS_SCHED_STATIC:
-    return plan->fixed_work ? WSGEMM_POLICY_FIXED_WORK : WSGEMM_POLICY_FIXED_BLOCKS;
-  case WS_SCHED_QUEUE:
-    return WSGEMM_POLICY_STEAL;
-  case WS_SCHED_CLC:
-    return WSGEMM_POLICY_CLC;
-  case WS_SCHED_FOREACH:
-    return WSGEMM_POLICY_FOREACH;
-  case WS_N_SCHEDS:
-    break;
-  }
-  return WSGEMM_POLICY_AUTO;
+  static const int policies[] = {[WS_SCHED_STATIC] = WSGEMM_POLICY_FIXED_BLOCKS,
+                                 [WS_SCHED_QUEUE] = WSGEMM_POLICY_STEAL,
+                                 [WS_SCHED_CLC] = WSGEMM_POLICY_CLC,
+                                 [WS_SCHED_FOREACH] = WSGEMM_POLICY_FOREACH};
+  _Static_assert(sizeof policies / sizeof policies[0] == WS_N_SCHEDS, "a policy for each scheduler");
+  return plan->fixed_work ? WSGEMM_POLICY_FIXED_WORK : policies[plan->sched];
 }
 
 static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {

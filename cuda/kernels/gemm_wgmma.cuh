@@ -234,12 +234,12 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* All k of an item. A_X, B_X: contiguous along m, along n. */
   template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply(float (&sums)[Config::n_atoms][Config::bm / 2],
+  __device__ __forceinline__ void multiply(float (&sums)[Config::n_fragments][Config::bm / 2],
                                            pipeline_stage<Config::n_stages> &stage) const {
     const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first = wgmma_descriptor<B_X>(
-                       stage_at(0) + b_at + uint32_t(share_idx() * Config::n_atoms * Config::slab_bytes), Config::slab_bytes);
+                       stage_at(0) + b_at + uint32_t(share_idx() * Config::n_fragments * Config::slab_bytes), Config::slab_bytes);
     int before = -1;
 #pragma unroll 1 /* the first pass over each copy of the code would wait for it */
     for (int k_block = 0; k_block < n_k; k_block++) {
@@ -247,17 +247,17 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
                      b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
 #pragma unroll
-      for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
+      for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < Config::bk / wgmma_k; step++)
 #pragma unroll
-        for (int p = 0; p < Config::n_atoms; p++)
+        for (int p = 0; p < Config::n_fragments; p++)
           wgmma_mma_async<element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
                                              a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
       wgmma_commit_group();
 #pragma unroll
-      for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
+      for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
       if (before >= 0) {
         wgmma_wait_group<1>(); /* the block before has been read */
         release(before);
@@ -267,7 +267,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
     wgmma_wait_group<0>();
 #pragma unroll
-    for (int p = 0; p < Config::n_atoms; p++) hold_in_place(sums[p]);
+    for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
     release(before);
   }
 
@@ -350,7 +350,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   /* By the layouts of this launch. */
-  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_atoms][Config::bm / 2],
+  __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_fragments][Config::bm / 2],
                                                        pipeline_stage<Config::n_stages> &stage) const {
     const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
     if constexpr (Config::n_slices > 1) {
@@ -406,7 +406,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ void consume() const {
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
-    float sums[Config::n_atoms][Config::bm / 2];
+    float sums[Config::n_fragments][Config::bm / 2];
     const int t = int(threadIdx.x) % 128;
     const uint32_t places = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::n_outputs * Config::output_bytes);
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
@@ -433,7 +433,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         }
       if constexpr (is_split)
         if (rank() == 0) ask_for_part();
-      const int n = column(at.n) + share_idx() * Config::n_atoms * 64;
+      const int n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage);
         sliced_store<Config>{args}(sums, at.m, n, at.batch);

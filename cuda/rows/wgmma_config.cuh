@@ -25,7 +25,7 @@ struct wgmma_config {
                        n_shared_a = CLUSTER / CLUSTER_SPLITS; /* blocks that load A for each other */
   static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
   /* of 64 columns of C, for each consumer */
-  static constexpr int n_atoms = item_n / 64 / n_sharing;
+  static constexpr int n_fragments = item_n / 64 / n_sharing;
   static constexpr int slab_bytes = wgmma_line * bk * 2; /* 64 x 64 elements */
   /* loaded, of which the last may be of no use */
   static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);
@@ -45,17 +45,17 @@ struct wgmma_config {
   static constexpr bool is_plain = WS_WGMMA_IS_PLAIN(CONSUMERS);
   static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 160;
 
-  static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in atoms of 64");
+  static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in fragments of 64");
   static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
   static_assert(a_rows % (64 * n_shared_a) == 0 && CLUSTER <= 2, "each block of a cluster loads as much of A, in slabs of 64");
   static_assert(CLUSTER_SPLITS == 1 ||
-                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && n_atoms == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
+                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && n_fragments == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
                 "the sums of the other part find room where C leaves");
-  static_assert(SLICES < 2 || n_atoms * BM / 2 <= 64, "three sums of each element leave registers for the rest");
+  static_assert(SLICES < 2 || n_fragments * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");
   static_assert(SLICES == 0 || (CLUSTER_SPLITS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
-  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_atoms * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
+  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_fragments * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
                 "the sums leave registers for the rest");
   static_assert(shared_bytes <= 227 * 1024, "the shared memory of a block (cc 9.0)");
 };

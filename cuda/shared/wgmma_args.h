@@ -45,7 +45,7 @@ typedef struct ws_wgmma_args {
   /* of C, two rows may be accessed at once, beginning with an even one */
   int32_t c_pairs;
   int32_t residual_pairs; /* of the residual, too */
-  /* so few steps (ws_is_simple) that their code may be repeated for every atom */
+  /* so few steps (ws_is_simple) that their code may be repeated for every fragment */
   int32_t is_simple;
   ws_epilogue_args epilogue; /* of 16-bit types */
   ws_wgmma_scales scales;    /* of slices */

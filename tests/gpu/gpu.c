@@ -28,11 +28,14 @@ void *gpu_alloc(size_t bytes) {
   return device;
 }
 
+void gpu_put(void *device, const void *host, size_t bytes) {
+  GPU(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+  GPU(cudaDeviceSynchronize());
+}
+
 void *gpu_copy(const void *host, size_t bytes) {
   void *device = gpu_alloc(bytes);
-  GPU(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
-  /* copies of pageable memory may be under way still, and no non-blocking stream waits for them */
-  GPU(cudaDeviceSynchronize());
+  gpu_put(device, host, bytes);
   return device;
 }
 

@@ -26,6 +26,9 @@ wsgemm_status call_mirrored(const struct arena *arenas, int n_arenas, wsgemm_han
 
 /* Device memory with the bytes of host memory. */
 void *gpu_copy(const void *host, size_t bytes);
+/* Also for streams that do not wait for others: a copy of pageable memory may be under way when
+ * cudaMemcpy returns. */
+void gpu_put(void *device, const void *host, size_t bytes);
 void *gpu_alloc(size_t bytes);
 void gpu_free(void *device);
 /* 64-bit digest of device memory. */

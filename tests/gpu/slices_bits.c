@@ -24,9 +24,8 @@ struct twice twice_new(wsgemm_type type, int64_t n, int n_marks) {
   for (int i = 0; i < 2; i++) {
     x.memory[i] = gpu_alloc(bytes + sizeof *host);
     x.at[i] = x.memory[i] + i;
-    GPU(cudaMemcpy(x.at[i], host, bytes, cudaMemcpyHostToDevice));
+    gpu_put(x.at[i], host, bytes);
   }
-  GPU(cudaDeviceSynchronize()); /* as in gpu_copy */
   free(host);
   return x;
 }

@@ -124,7 +124,7 @@ static struct twin twin_new(wsgemm_type type) {
   const struct arena arena = {twin.host, BUFFER_BYTES};
   const struct matrix all = {type, true, BUFFER_BYTES / (int64_t)type_bytes(type), 1, BUFFER_BYTES, twin.host, &arena};
   for (int64_t at = 0; at < all.rows; at++) matrix_set(&all, at, 0, (double)check_random_in(&rng, -3, 3), 0);
-  GPU(cudaMemcpy(twin.device, twin.host, BUFFER_BYTES, cudaMemcpyHostToDevice));
+  gpu_put(twin.device, twin.host, BUFFER_BYTES);
   return twin;
 }
 

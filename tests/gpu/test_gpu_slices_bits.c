@@ -153,7 +153,7 @@ static void epilogue(void) {
     d.a = memory[0], d.b = memory[1], d.c = memory[2];
     CHECK(wsgemm_gemm(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     GPU(cudaMemcpy(z, d.c, sizeof z, cudaMemcpyDeviceToHost));
-    GPU(cudaMemcpy(d.c, c, sizeof c, cudaMemcpyHostToDevice));
+    gpu_put(d.c, c, sizeof c);
     d.epilogue = WSGEMM_EPILOGUE_RELU, d.out_scale = 0.75;
     d.bias = memory[3], d.bias_per = WSGEMM_BIAS_PER_COLUMN, d.type_bias = WSGEMM_F32;
     d.residual = d.c, d.ld_residual = d.ldc;
