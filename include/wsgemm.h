@@ -450,6 +450,176 @@ WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d
  * INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
+/* ---- Level 3: structured matrices ---------------------------------------------------------------
+ *
+ * The routines of the BLAS, for s, d, c, z, with its names; all that is said of GEMM holds: layouts,
+ * scalars, host and device memory, streams, numerics classes, errors. A matrix of which only one
+ * triangle counts is described by uplo, as the caller sees it in its layout; the other triangle is
+ * neither read nor written. In column-major terms, X being n x n and T triangular:
+ *
+ *   symm, hemm    C = alpha A B + beta C (LEFT, A m x m), or alpha B A + beta C (RIGHT, A n x n);
+ *                 A symmetric (Hermitian: the imaginary parts of its diagonal count as 0), of which
+ *                 the triangle uplo is read; B and C m x n
+ *   syrk, herk    C = alpha op(A) op(A)^T + beta C (herk: ^H), op(A) n x k: A is n x k (NO_TRANS)
+ *                 or k x n (TRANS; herk CONJ_TRANS); C n x n, of which the triangle uplo is written
+ *   syr2k, her2k  C = alpha op(A) op(B)^T + alpha op(B) op(A)^T + beta C (her2k: ^H, and the second
+ *                 product by conj(alpha)); shapes as in syrk
+ *   gemmtr        C = alpha op(A) op(B) + beta C, of which the triangle uplo is written; C n x n
+ *   trmm          B = alpha op(A) B (LEFT, A m x m) or alpha B op(A) (RIGHT, A n x n); A triangular,
+ *                 with an implied diagonal of ones if diag is UNIT; B m x n
+ *   trsm          the X that solves op(A) X = alpha B (LEFT), or X op(A) = alpha B (RIGHT), into B.
+ *                 A zero on the diagonal gives Inf and NaN, as dividing by it does
+ *
+ * herk and her2k leave imaginary parts of 0 on C's diagonal, which they take for 0 before. trans of
+ * syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS, which is TRANS); of herk, her2k:
+ * NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the four. n = 0, k = 0, alpha = 0 are as
+ * in GEMM (C = beta C, within the triangle; trmm and trsm: B = 0, A is not read).
+ *
+ * Error: the bound of GEMM, with the structured matrices filled in (syr2k, her2k: k counts twice);
+ * trsm: |alpha B - op(A) X| <= 8 gamma_{k+2} |op(A)| |X| in every component, k being A's size, for
+ * triangles of any scaling, where nothing over- or underflows. */
+
+WSGEMM_API wsgemm_status wsgemm_ssymm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                                      float beta, float *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_dsymm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb,
+                                      double beta, double *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_csymm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                      wsgemm_cfloat beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zsymm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                      wsgemm_cdouble beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_chemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                      wsgemm_cfloat beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zhemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo, int64_t m,
+                                      int64_t n, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                      wsgemm_cdouble beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_ssyrk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, float alpha, const float *a, int64_t lda, float beta, float *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_dsyrk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, double alpha, const double *a, int64_t lda, double beta, double *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_csyrk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda, wsgemm_cfloat beta, void *c,
+                                      int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zsyrk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda, wsgemm_cdouble beta, void *c,
+                                      int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_cherk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, float alpha, const void *a, int64_t lda, float beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zherk(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                      int64_t k, double alpha, const void *a, int64_t lda, double beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_ssyr2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                                       float beta, float *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_dsyr2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb,
+                                       double beta, double *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_csyr2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                       wsgemm_cfloat beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zsyr2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                       wsgemm_cdouble beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_cher2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                       float beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zher2k(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op trans, int64_t n,
+                                       int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                                       double beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_sgemmtr(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op transa,
+                                        wsgemm_op transb, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                                        const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_dgemmtr(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op transa,
+                                        wsgemm_op transb, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
+                                        const double *b, int64_t ldb, double beta, double *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_cgemmtr(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op transa,
+                                        wsgemm_op transb, int64_t n, int64_t k, wsgemm_cfloat alpha, const void *a, int64_t lda,
+                                        const void *b, int64_t ldb, wsgemm_cfloat beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_zgemmtr(wsgemm_handle *h, wsgemm_layout layout, wsgemm_uplo uplo, wsgemm_op transa,
+                                        wsgemm_op transb, int64_t n, int64_t k, wsgemm_cdouble alpha, const void *a, int64_t lda,
+                                        const void *b, int64_t ldb, wsgemm_cdouble beta, void *c, int64_t ldc);
+WSGEMM_API wsgemm_status wsgemm_strmm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, float alpha, const float *a,
+                                      int64_t lda, float *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_dtrmm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, double alpha, const double *a,
+                                      int64_t lda, double *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_ctrmm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, wsgemm_cfloat alpha,
+                                      const void *a, int64_t lda, void *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_ztrmm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, wsgemm_cdouble alpha,
+                                      const void *a, int64_t lda, void *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_strsm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, float alpha, const float *a,
+                                      int64_t lda, float *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_dtrsm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, double alpha, const double *a,
+                                      int64_t lda, double *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_ctrsm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, wsgemm_cfloat alpha,
+                                      const void *a, int64_t lda, void *b, int64_t ldb);
+WSGEMM_API wsgemm_status wsgemm_ztrsm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_side side, wsgemm_uplo uplo,
+                                      wsgemm_op transa, wsgemm_diag diag, int64_t m, int64_t n, wsgemm_cdouble alpha,
+                                      const void *a, int64_t lda, void *b, int64_t ldb);
+
+/* Their descriptor form. Set it to WSGEMM_LEVEL3_DESC_INIT, then fill in what the routine has. */
+typedef enum wsgemm_routine {
+  WSGEMM_SYMM = 1,
+  WSGEMM_HEMM = 2,
+  WSGEMM_SYRK = 3,
+  WSGEMM_HERK = 4,
+  WSGEMM_SYR2K = 5,
+  WSGEMM_HER2K = 6,
+  WSGEMM_GEMMTR = 7,
+  WSGEMM_TRMM = 8,
+  WSGEMM_TRSM = 9
+} wsgemm_routine;
+
+typedef struct wsgemm_level3_desc {
+  size_t struct_bytes; /* sizeof(wsgemm_level3_desc), so that the struct may grow */
+  wsgemm_routine routine;
+  wsgemm_layout layout;
+  wsgemm_side side; /* symm, hemm, trmm, trsm */
+  wsgemm_uplo uplo;
+  wsgemm_op transa, transb; /* syrk and its kin: transa is trans; transb: of gemmtr alone */
+  wsgemm_diag diag;         /* trmm, trsm */
+  wsgemm_type type;         /* of matrices and scalars: F32, F64, C32, C64, else NOT_SUPPORTED */
+  wsgemm_math math;
+  int64_t m, n, k; /* those that the typed call has */
+  /* of `type`; herk: alpha and beta, her2k: beta are the real parts of these, whose imaginary parts
+   * must be 0 */
+  wsgemm_scalar alpha, beta;
+  const void *a;
+  int64_t lda;
+  /* trmm, trsm: B, if c is NULL where the result goes (b is then written) */
+  const void *b;
+  int64_t ldb;
+  /* trmm, trsm: where the result goes; NULL: to b. Either b itself (same pointer and ld) or no
+   * overlap with it. */
+  void *c;
+  int64_t ldc;
+  /* Strided batch, as in wsgemm_gemm_desc; an operand that is written must have a stride. */
+  int64_t batch_count, stride_a, stride_b, stride_c;
+} wsgemm_level3_desc;
+
+#define WSGEMM_LEVEL3_DESC_INIT                                                                                             \
+  {                                                                                                                         \
+    sizeof(wsgemm_level3_desc), WSGEMM_SYRK, WSGEMM_COL_MAJOR, WSGEMM_LEFT, WSGEMM_UPPER, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, \
+        WSGEMM_NON_UNIT, WSGEMM_F32, WSGEMM_MATH_INHERIT, 0, 0, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0                   \
+  }
+
+/* Returns what the typed calls do, and NOT_SUPPORTED. INVALID_POINTER: desc is NULL; INVALID_VALUE:
+ * struct_bytes, an enum, or batch_count < 0. */
+WSGEMM_API wsgemm_status wsgemm_level3(wsgemm_handle *h, const wsgemm_level3_desc *desc);
+
+/* As wsgemm_get_workspace_size and wsgemm_explain, for a Level 3 call. */
+WSGEMM_API wsgemm_status wsgemm_level3_workspace_size(wsgemm_handle *h, const wsgemm_level3_desc *desc, size_t *bytes);
+WSGEMM_API size_t wsgemm_level3_explain(wsgemm_handle *h, const wsgemm_level3_desc *desc, char *text, size_t bytes);
+
 /* ---- Packed operands: slices of an operand, made once for many products -------------------------
  *
  * F32 and C32 products on GPUs of compute capability 9.0 first split their operands into slices.

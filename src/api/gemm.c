@@ -71,7 +71,7 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   p->batch_count = 1;
   p->scale.conj_a = p->scale.conj_b = false;
   p->tuning = NULL;
-  p->has_epilogue = p->has_packed = false;
+  p->has_epilogue = p->has_packed = p->in_place = false;
 }
 
 /* A descriptor of the first version has none (one with an activation was made whole:

@@ -9,6 +9,7 @@
 
 #include "core/handle.h"
 #include "core/problem.h"
+#include "core/system.h"
 #include "core/text.h"
 
 typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
@@ -20,6 +21,9 @@ typedef struct ws_backend {
    * is 0. */
   wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
   void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
+  /* The same for a triangular system. */
+  wsgemm_status (*solve)(const ws_call *call, const ws_system *s, int device);
+  void (*explain_solve)(const ws_call *call, const ws_system *s, int device, ws_text *t);
   /* Lines for wsgemm_machine and wsgemm_config. */
   void (*describe)(ws_text *t);
   void (*describe_build)(ws_text *t);
@@ -49,6 +53,7 @@ typedef struct ws_backend {
   ws_place (*place)(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
   /* Device memory that the call works faster with. */
   wsgemm_status (*workspace_bytes)(const ws_call *call, const ws_problem *p, int device, size_t *bytes);
+  wsgemm_status (*solve_workspace_bytes)(const ws_call *call, const ws_system *s, int device, size_t *bytes);
   wsgemm_status (*set_workspace)(wsgemm_handle *h, void *workspace, size_t bytes);
   /* Device memory for the packed form of A, or B (src/api/packed.c), and of how many slices it is;
    * 0: products of such operands use none. */

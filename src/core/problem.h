@@ -47,6 +47,8 @@ typedef struct ws_problem {
   wsgemm_math math;        /* INHERIT: the handle's */
   const ws_tuning *tuning; /* what the search tries; NULL: looked up */
   bool has_epilogue, has_packed;
+  /* One operand is triangular and C is the other one (same data, ld, stride, no op): trmm. */
+  bool in_place;
   ws_epilogue epilogue;  /* if has_epilogue, else never looked at */
   ws_packed_pair packed; /* if has_packed, likewise */
 } ws_problem;
@@ -71,6 +73,7 @@ static inline bool ws_residual_is_c(const ws_problem *p) {
 static inline ws_problem ws_transposed(const ws_problem *p) {
   ws_problem t = *p;
   t.m = p->n, t.n = p->m, t.c.ld = p->n;
+  t.c.region = (uint8_t)ws_region_transposed(p->c.region);
   t.a = p->b, t.a.trans = !p->b.trans;
   t.b = p->a, t.b.trans = !p->a.trans;
   t.has_epilogue = false;
