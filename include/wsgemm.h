@@ -472,8 +472,10 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  *
  * herk and her2k leave imaginary parts of 0 on C's diagonal, which they take for 0 before. trans of
  * syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS, which is TRANS); of herk, her2k:
- * NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the four. n = 0, k = 0, alpha = 0 are as
- * in GEMM (C = beta C, within the triangle; trmm and trsm: B = 0, A is not read).
+ * NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the four. alpha = 0 or k = 0: C = beta C
+ * within the triangle (trmm and trsm, alpha = 0: B = 0), A and B are not read; if beta = 1, nothing
+ * happens, and as in the reference BLAS no pointer is looked at, nor is the diagonal of a Hermitian
+ * C.
  *
  * Error: the bound of GEMM, with the structured matrices filled in (syr2k, her2k: k counts twice);
  * trsm: |alpha B - op(A) X| <= 8 gamma_{k+2} |op(A)| |X| in every component, k being A's size, for

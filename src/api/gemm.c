@@ -5,24 +5,18 @@
  * of them have passed. */
 #include <string.h>
 
+#include "api/arguments.h"
 #include "api/problem.h"
 #include "core/status.h"
 #include "core/text.h"
 #include "core/tile.h"
 #include "ops/gemm.h"
 
-#define WS_INLINE static inline __attribute__((always_inline))
-
 /* What the caller called it, for error messages; the problem is column-major. */
 typedef struct said {
   wsgemm_layout layout;
   wsgemm_op transa, transb;
 } said;
-
-static bool is_transposed(wsgemm_op op) { return op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS; }
-static bool is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS; }
-static bool known_op(wsgemm_op op) { return op >= WSGEMM_NO_TRANS && op <= WSGEMM_CONJ_NO_TRANS; }
-static bool known_layout(wsgemm_layout layout) { return layout == WSGEMM_ROW_MAJOR || layout == WSGEMM_COL_MAJOR; }
 
 /* Elements of A and B as they are stored: `length` contiguous ones, `count` times. */
 static int64_t a_length(const ws_problem *p) { return p->a.trans ? p->k : p->m; }
@@ -31,28 +25,6 @@ static int64_t b_length(const ws_problem *p) { return p->b.trans ? p->n : p->k; 
 static int64_t b_count(const ws_problem *p) { return p->b.trans ? p->k : p->n; }
 
 /* ---- making the problem ---------------------------------------------------------------------- */
-
-WS_INLINE void set_scale_s(ws_scale *s, float alpha_re, float alpha_im, float beta_re, float beta_im) {
-  s->alpha.s[0] = alpha_re, s->alpha.s[1] = alpha_im;
-  s->beta.s[0] = beta_re, s->beta.s[1] = beta_im;
-  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
-  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
-  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
-}
-
-WS_INLINE void set_scale_d(ws_scale *s, double alpha_re, double alpha_im, double beta_re, double beta_im) {
-  s->alpha.d[0] = alpha_re, s->alpha.d[1] = alpha_im;
-  s->beta.d[0] = beta_re, s->beta.d[1] = beta_im;
-  s->alpha_real = alpha_im == 0, s->beta_real = beta_im == 0;
-  s->alpha_zero = alpha_re == 0 && alpha_im == 0, s->beta_zero = beta_re == 0 && beta_im == 0;
-  s->alpha_one = alpha_re == 1 && alpha_im == 0, s->beta_one = beta_re == 1 && beta_im == 0;
-}
-
-WS_INLINE ws_matrix operand(wsgemm_type type, wsgemm_op op, const void *data, int64_t ld) {
-  const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
-  return (ws_matrix){
-      .data = data, .ld = ld, .stride = 0, .type = type, .trans = is_transposed(op), .conj = is_complex && is_conjugated(op)};
-}
 
 /* Row-major C = A B is column-major C^T = B^T A^T, and a row-major matrix is its own column-major
  * transpose: exchanging the operands is all. */
@@ -63,10 +35,10 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
   p->c = (ws_result){.data = c, .ld = ldc, .stride = 0, .type = type};
   if (s->layout == WSGEMM_ROW_MAJOR) {
     p->m = n, p->n = m;
-    p->a = operand(type, s->transb, b, ldb), p->b = operand(type, s->transa, a, lda);
+    p->a = ws_operand(type, s->transb, b, ldb), p->b = ws_operand(type, s->transa, a, lda);
   } else {
     p->m = m, p->n = n;
-    p->a = operand(type, s->transa, a, lda), p->b = operand(type, s->transb, b, ldb);
+    p->a = ws_operand(type, s->transa, a, lda), p->b = ws_operand(type, s->transb, b, ldb);
   }
   p->batch_count = 1;
   p->scale.conj_a = p->scale.conj_b = false;
@@ -121,16 +93,16 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
   }
   switch (d->type_scalar) {
   case WSGEMM_F32:
-    set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
+    ws_set_scale_s(&p->scale, d->alpha.s, 0, d->beta.s, 0);
     break;
   case WSGEMM_F64:
-    set_scale_d(&p->scale, d->alpha.d, 0, d->beta.d, 0);
+    ws_set_scale_d(&p->scale, d->alpha.d, 0, d->beta.d, 0);
     break;
   case WSGEMM_C32:
-    set_scale_s(&p->scale, d->alpha.c.re, d->alpha.c.im, d->beta.c.re, d->beta.c.im);
+    ws_set_scale_s(&p->scale, d->alpha.c.re, d->alpha.c.im, d->beta.c.re, d->beta.c.im);
     break;
   case WSGEMM_C64:
-    set_scale_d(&p->scale, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
+    ws_set_scale_d(&p->scale, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
     break;
   case WSGEMM_F16:
   case WSGEMM_BF16:
@@ -143,72 +115,45 @@ static void make_problem(const wsgemm_gemm_desc *d, const said *s, ws_problem *p
 /* Sizes and lds below 2^30 cannot overflow anything. */
 WS_INLINE bool surely_good_shape(const ws_problem *p, const said *s) {
   const uint64_t all = (uint64_t)(p->m | p->n | p->k | p->a.ld | p->b.ld | p->c.ld);
-  return (int)known_layout(s->layout) & (int)known_op(s->transa) & (int)known_op(s->transb) & (all >> 30 == 0) &
+  return (int)ws_known_layout(s->layout) & (int)ws_known_op(s->transa) & (int)ws_known_op(s->transb) & (all >> 30 == 0) &
          (p->a.ld >= a_length(p)) & (p->b.ld >= b_length(p)) & (p->c.ld >= p->m) & (p->a.ld > 0) & (p->b.ld > 0) & (p->c.ld > 0) &
          (p->batch_count == 1) & !p->has_epilogue & !p->has_packed;
 }
 
 static wsgemm_status check_enums(wsgemm_handle *h, const said *s) {
-  if (!known_layout(s->layout))
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "layout is %d; it must be 101 (row-major) or 102 (column-major)", (int)s->layout);
-  if (!known_op(s->transa)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transa is %d; it must be 111 .. 114", (int)s->transa);
-  if (!known_op(s->transb)) return ws_fail(h, WSGEMM_INVALID_VALUE, "transb is %d; it must be 111 .. 114", (int)s->transb);
-  return WSGEMM_SUCCESS;
-}
-
-static wsgemm_status check_size(wsgemm_handle *h, const char *name, int64_t size) {
-  if (size >= 0) return WSGEMM_SUCCESS;
-  return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least 0", name, (long long)size);
-}
-
-static wsgemm_status check_ld(wsgemm_handle *h, const char *ld_name, int64_t length, int64_t count, int64_t ld, int64_t bytes) {
-  int64_t extent;
-  const int64_t least = ws_max(1, length);
-  if (ld < least)
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; it must be at least %lld", ld_name, (long long)ld, (long long)least);
-  if (__builtin_mul_overflow(ld, count, &extent) || __builtin_mul_overflow(extent, bytes, &extent))
-    return ws_fail(h, WSGEMM_INVALID_VALUE, "%s is %lld; %lld times that many elements are more than 2^63 - 1 bytes", ld_name,
-                   (long long)ld, (long long)count);
-  return WSGEMM_SUCCESS;
-}
-
-/* Bytes from the first to behind the last element of a batch of matrices of positive size; -1 if
- * that overflows. */
-static int64_t batch_bytes(int64_t length, int64_t count, int64_t ld, int64_t batch_count, int64_t stride, int64_t bytes) {
-  int64_t extent;
-  if (length == 0 || count == 0) return 0;
-  if (stride == INT64_MIN || __builtin_mul_overflow(stride < 0 ? -stride : stride, batch_count - 1, &extent)) return -1;
-  if (__builtin_add_overflow(extent, (count - 1) * ld + length, &extent)) return -1;
-  return __builtin_mul_overflow(extent, bytes, &extent) ? -1 : extent;
+  wsgemm_status status = ws_check_layout(h, s->layout);
+  if (!status) status = ws_check_op(h, "transa", s->transa);
+  return status ? status : ws_check_op(h, "transb", s->transb);
 }
 
 static int64_t a_bytes(const ws_problem *p) {
-  return batch_bytes(a_length(p), a_count(p), p->a.ld, p->batch_count, p->a.stride, ws_types[p->a.type].bytes);
+  return ws_batch_bytes(a_length(p), a_count(p), p->a.ld, p->batch_count, p->a.stride, ws_types[p->a.type].bytes);
 }
 static int64_t b_bytes(const ws_problem *p) {
-  return batch_bytes(b_length(p), b_count(p), p->b.ld, p->batch_count, p->b.stride, ws_types[p->a.type].bytes);
+  return ws_batch_bytes(b_length(p), b_count(p), p->b.ld, p->batch_count, p->b.stride, ws_types[p->a.type].bytes);
 }
 static int64_t c_bytes(const ws_problem *p) {
-  return batch_bytes(p->m, p->n, p->c.ld, p->batch_count, p->c.stride, ws_types[p->c.type].bytes);
+  return ws_batch_bytes(p->m, p->n, p->c.ld, p->batch_count, p->c.stride, ws_types[p->c.type].bytes);
 }
 /* Those of an epilogue, if it has them. */
 static int64_t residual_bytes(const ws_problem *p) {
-  return batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual, ws_types[p->c.type].bytes);
+  return ws_batch_bytes(p->m, p->n, p->epilogue.ld_residual, p->batch_count, p->epilogue.stride_residual,
+                        ws_types[p->c.type].bytes);
 }
 static int64_t bias_bytes(const ws_problem *p) {
   const int64_t n = p->epilogue.bias_per_row ? p->m : p->n;
-  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_bias, ws_types[p->epilogue.type_bias].bytes);
+  return ws_batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_bias, ws_types[p->epilogue.type_bias].bytes);
 }
 static int sum_bytes(const ws_problem *p) { return p->c.type == WSGEMM_F64 ? (int)sizeof(double) : (int)sizeof(float); }
 static int64_t column_sums_bytes(const ws_problem *p) {
   const int64_t n = p->epilogue.transposed ? p->m : p->n;
-  return batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
+  return ws_batch_bytes(n, 1, n, p->batch_count, p->epilogue.stride_column_sums, sum_bytes(p));
 }
 
 static wsgemm_status check_epilogue_shape(wsgemm_handle *h, const ws_problem *p) {
   const ws_epilogue *e = &p->epilogue;
   const int64_t bytes = ws_types[p->c.type].bytes;
-  const wsgemm_status status = e->residual ? check_ld(h, "ld_residual", p->m, p->n, e->ld_residual, bytes) : WSGEMM_SUCCESS;
+  const wsgemm_status status = e->residual ? ws_check_ld(h, "ld_residual", p->m, p->n, e->ld_residual, bytes) : WSGEMM_SUCCESS;
   if (status || p->batch_count < 1) return status;
   const struct {
     const char *name;
@@ -228,14 +173,14 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   const bool transposed = s->layout == WSGEMM_ROW_MAJOR;
   const int64_t bytes = ws_types[p->a.type].bytes;
   wsgemm_status status = check_enums(h, s);
-  if (!status) status = check_size(h, "m", transposed ? p->n : p->m);
-  if (!status) status = check_size(h, "n", transposed ? p->m : p->n);
-  if (!status) status = check_size(h, "k", p->k);
-  if (!status) status = check_size(h, "batch_count", p->batch_count);
-  if (!status && transposed) status = check_ld(h, "lda", b_length(p), b_count(p), p->b.ld, bytes);
-  if (!status) status = check_ld(h, transposed ? "ldb" : "lda", a_length(p), a_count(p), p->a.ld, bytes);
-  if (!status && !transposed) status = check_ld(h, "ldb", b_length(p), b_count(p), p->b.ld, bytes);
-  if (!status) status = check_ld(h, "ldc", p->m, p->n, p->c.ld, ws_types[p->c.type].bytes);
+  if (!status) status = ws_check_size(h, "m", transposed ? p->n : p->m);
+  if (!status) status = ws_check_size(h, "n", transposed ? p->m : p->n);
+  if (!status) status = ws_check_size(h, "k", p->k);
+  if (!status) status = ws_check_size(h, "batch_count", p->batch_count);
+  if (!status && transposed) status = ws_check_ld(h, "lda", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status) status = ws_check_ld(h, transposed ? "ldb" : "lda", a_length(p), a_count(p), p->a.ld, bytes);
+  if (!status && !transposed) status = ws_check_ld(h, "ldb", b_length(p), b_count(p), p->b.ld, bytes);
+  if (!status) status = ws_check_ld(h, "ldc", p->m, p->n, p->c.ld, ws_types[p->c.type].bytes);
   if (!status && p->has_epilogue) status = check_epilogue_shape(h, p);
   if (!status && p->batch_count > 1 && (a_bytes(p) < 0 || b_bytes(p) < 0 || c_bytes(p) < 0))
     return ws_fail(h, WSGEMM_INVALID_VALUE, "batch_count is %lld; with these strides it spans more than 2^63 - 1 bytes",
@@ -243,42 +188,30 @@ static wsgemm_status check_shape(wsgemm_handle *h, const ws_problem *p, const sa
   return !status && p->has_packed ? ws_check_packed(h, p) : status;
 }
 
-/* Memory from the first to behind the last element of a batch. */
-typedef struct extent {
-  const char *name;
-  uintptr_t begin, bytes; /* 0: not there, or not read */
-} extent;
-
-static extent extent_of(const ws_problem *p, const char *name, const void *x, int64_t stride, int element_bytes, int64_t bytes) {
-  const int64_t before = stride < 0 ? stride * (p->batch_count - 1) * element_bytes : 0;
-  return (extent){name, (uintptr_t)x + (uintptr_t)before, x ? (uintptr_t)bytes : 0};
-}
-
-static bool meet(const extent *x, const extent *y) {
-  return x->bytes > 0 && y->bytes > 0 && x->begin < y->begin + y->bytes && y->begin < x->begin + x->bytes;
-}
-
 /* C, and column_sums after it, are written: neither may overlap another or what is read. */
 static wsgemm_status check_overlaps(wsgemm_handle *h, const ws_problem *p, const said *s) {
   enum { C, COLUMN_SUMS, A, B, BIAS, RESIDUAL, N_EXTENTS };
   const bool transposed = s->layout == WSGEMM_ROW_MAJOR;
   const int bytes = ws_types[p->a.type].bytes, c_element = ws_types[p->c.type].bytes;
-  extent all[N_EXTENTS] = {{"c", 0, 0}};
-  all[C] = extent_of(p, "c", p->c.data, p->c.stride, c_element, c_bytes(p));
+  ws_extent all[N_EXTENTS] = {{"c", 0, 0}};
+  all[C] = ws_extent_of("c", p->c.data, p->batch_count, p->c.stride, c_element, c_bytes(p));
   if (!ws_product_is_zero(p)) {
-    all[transposed ? B : A] = extent_of(p, transposed ? "b" : "a", p->a.data, p->a.stride, bytes, a_bytes(p));
-    all[transposed ? A : B] = extent_of(p, transposed ? "a" : "b", p->b.data, p->b.stride, bytes, b_bytes(p));
+    all[transposed ? B : A] = ws_extent_of(transposed ? "b" : "a", p->a.data, p->batch_count, p->a.stride, bytes, a_bytes(p));
+    all[transposed ? A : B] = ws_extent_of(transposed ? "a" : "b", p->b.data, p->batch_count, p->b.stride, bytes, b_bytes(p));
   }
   if (p->has_epilogue) {
     const ws_epilogue *e = &p->epilogue;
     if (e->column_sums)
-      all[COLUMN_SUMS] = extent_of(p, "column_sums", e->column_sums, e->stride_column_sums, sum_bytes(p), column_sums_bytes(p));
-    if (e->bias) all[BIAS] = extent_of(p, "bias", e->bias, e->stride_bias, ws_types[e->type_bias].bytes, bias_bytes(p));
-    if (e->residual) all[RESIDUAL] = extent_of(p, "residual", e->residual, e->stride_residual, c_element, residual_bytes(p));
+      all[COLUMN_SUMS] =
+          ws_extent_of("column_sums", e->column_sums, p->batch_count, e->stride_column_sums, sum_bytes(p), column_sums_bytes(p));
+    if (e->bias)
+      all[BIAS] = ws_extent_of("bias", e->bias, p->batch_count, e->stride_bias, ws_types[e->type_bias].bytes, bias_bytes(p));
+    if (e->residual)
+      all[RESIDUAL] = ws_extent_of("residual", e->residual, p->batch_count, e->stride_residual, c_element, residual_bytes(p));
   }
   for (int written = C; written <= COLUMN_SUMS; written++)
     for (int i = written + 1; i < N_EXTENTS; i++)
-      if (meet(&all[written], &all[i]) && !(written == C && i == RESIDUAL && ws_residual_is_c(p)))
+      if (ws_extents_meet(&all[written], &all[i]) && !(written == C && i == RESIDUAL && ws_residual_is_c(p)))
         return ws_fail(h, WSGEMM_INVALID_VALUE, "%s overlaps %s; it must not", all[written].name, all[i].name);
   return WSGEMM_SUCCESS;
 }
@@ -313,7 +246,7 @@ wsgemm_status wsgemm_sgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_F32, &s, m, n, k, a, lda, b, ldb, c, ldc);
-  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  ws_set_scale_s(&p.scale, alpha, 0, beta, 0);
   return run(h, &p, &s);
 }
 
@@ -323,7 +256,7 @@ wsgemm_status wsgemm_dgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_F64, &s, m, n, k, a, lda, b, ldb, c, ldc);
-  set_scale_d(&p.scale, alpha, 0, beta, 0);
+  ws_set_scale_d(&p.scale, alpha, 0, beta, 0);
   return run(h, &p, &s);
 }
 
@@ -333,7 +266,7 @@ wsgemm_status wsgemm_cgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_C32, &s, m, n, k, a, lda, b, ldb, c, ldc);
-  set_scale_s(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  ws_set_scale_s(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
   return run(h, &p, &s);
 }
 
@@ -343,7 +276,7 @@ wsgemm_status wsgemm_zgemm(wsgemm_handle *h, wsgemm_layout layout, wsgemm_op tra
   const said s = {layout, transa, transb};
   ws_problem p;
   set_operands(&p, WSGEMM_C64, &s, m, n, k, a, lda, b, ldb, c, ldc);
-  set_scale_d(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
+  ws_set_scale_d(&p.scale, alpha.re, alpha.im, beta.re, beta.im);
   return run(h, &p, &s);
 }
 
@@ -352,7 +285,7 @@ WS_INLINE wsgemm_status run_half(wsgemm_handle *h, wsgemm_type type, const said 
                                  int64_t ldc) {
   ws_problem p;
   set_operands(&p, type, s, m, n, k, a, lda, b, ldb, c, ldc);
-  set_scale_s(&p.scale, alpha, 0, beta, 0);
+  ws_set_scale_s(&p.scale, alpha, 0, beta, 0);
   return run(h, &p, s);
 }
 

@@ -85,6 +85,11 @@ static inline wsgemm_math ws_math_of(const ws_call *call, const ws_problem *p) {
   return p->math != WSGEMM_MATH_INHERIT ? p->math : (wsgemm_math)call->settings.math;
 }
 
+/* A product as gemm's: no structure, no region. */
+static inline bool ws_is_plain(const ws_problem *p) {
+  return (p->a.structure | p->b.structure | p->c.region | p->c.real_diagonal) == 0;
+}
+
 /* k = 0 or alpha = 0: C = beta C, A and B are not read. */
 static inline bool ws_product_is_zero(const ws_problem *p) { return p->k == 0 || p->scale.alpha_zero; }
 /* C has no element. */

@@ -14,6 +14,7 @@ __attribute__((noinline)) static wsgemm_status run_planned(const ws_call *call, 
 
 wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) {
   (void)device;
+  if (!ws_is_plain(p)) return ws_cpu_structured(call, p);
   if (p->has_epilogue) return ws_cpu_gemm_epilogue(call, p);
   const ws_cpu_row *row = ws_row_for(call, p->a.type);
   if (ws_product_is_zero(p)) {

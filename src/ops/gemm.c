@@ -2,21 +2,7 @@
 #include "ops/gemm.h"
 
 #include "core/cancel.h"
-
-/* The backend of the problem's memory; NULL: *status says what is wrong with it. */
-static const ws_backend *backend_of(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status) {
-  *device = 0;
-  if (!ws_devices) return ws_backends[WS_CPU];
-  switch (ws_devices->place(call, p, device, status)) {
-  case WS_PLACE_HOST:
-    return ws_backends[WS_CPU];
-  case WS_PLACE_DEVICE:
-    return ws_devices;
-  case WS_PLACE_BAD:
-    break;
-  }
-  return NULL;
-}
+#include "ops/place.h"
 
 /* A device's call is not cancelled in the middle; one on the host has no point at which it could
  * be. Out of line: what it keeps on the stack costs a small product on the host 3 ns. */
@@ -26,7 +12,7 @@ __attribute__((noinline)) static wsgemm_status gemm_beside_devices(const ws_call
   const ws_backend *backend;
   {
     WS_UNCANCELLED;
-    backend = backend_of(call, p, &device, &status);
+    backend = ws_backend_of(call, p, &device, &status);
     if (backend == ws_devices) return backend->gemm(call, p, device);
   }
   return backend ? backend->gemm(call, p, device) : status;
@@ -42,7 +28,7 @@ wsgemm_status ws_gemm_workspace_bytes(const ws_call *call, const ws_problem *p, 
   if (!ws_devices || ws_is_empty(p) || ws_product_is_zero(p)) return WSGEMM_SUCCESS;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_backend *backend = backend_of(call, p, &device, &status);
+  const ws_backend *backend = ws_backend_of(call, p, &device, &status);
   return backend == ws_devices ? backend->workspace_bytes(call, p, device, bytes) : status;
 }
 
@@ -69,7 +55,7 @@ void ws_gemm_explain(const ws_call *call, const ws_problem *p, ws_text *t) {
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_backend *backend = backend_of(call, p, &device, &status);
+  const ws_backend *backend = ws_backend_of(call, p, &device, &status);
   if (!backend) {
     ws_text_add(t, "error: %s\n", wsgemm_last_error());
     return;

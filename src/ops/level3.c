@@ -1,0 +1,259 @@
+/* level3.c - see level3.h.
+ *
+ * symm, hemm, trmm   a product with a structured operand
+ * syrk, herk         a product of A and an alias of it, of which a triangle is written
+ * syr2k, her2k       two of them, the second one added to the first
+ * gemmtr             a product of which a triangle is written
+ * trsm               a system; without one (alpha = 0) C = 0 A, of which nothing is read */
+#include "ops/level3.h"
+
+#include "core/cancel.h"
+#include "core/status.h"
+#include "ops/gemm.h"
+#include "ops/place.h"
+
+/* ---- lowering -------------------------------------------------------------------------------- */
+
+static bool is_complex(wsgemm_type type) { return ws_types[type].n_real == 2; }
+
+static ws_matrix general(const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, bool trans, bool conj) {
+  return (ws_matrix){
+      .data = data, .ld = ld, .stride = stride, .type = d->type, .trans = trans, .conj = conj && is_complex(d->type)};
+}
+
+static ws_matrix with_op(const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, wsgemm_op op) {
+  return general(d, data, ld, stride, op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS,
+                 op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS);
+}
+
+static ws_matrix structured(const wsgemm_level3_desc *d, ws_structure structure, wsgemm_op op) {
+  ws_matrix a = with_op(d, d->a, d->lda, d->stride_a, op);
+  a.structure = (uint8_t)structure;
+  a.stored_upper = d->uplo == WSGEMM_UPPER;
+  return a;
+}
+
+static ws_structure triangular(const wsgemm_level3_desc *d) {
+  return d->diag == WSGEMM_UNIT ? WS_UNIT_TRIANGULAR : WS_TRIANGULAR;
+}
+
+static ws_result result(const wsgemm_level3_desc *d) {
+  return (ws_result){.data = d->c, .ld = d->ldc, .stride = d->stride_c, .type = d->type};
+}
+
+static ws_result triangle(const wsgemm_level3_desc *d, bool is_hermitian) {
+  ws_result c = result(d);
+  c.region = d->uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER;
+  c.real_diagonal = is_hermitian;
+  return c;
+}
+
+static void set_scale(const wsgemm_level3_desc *d, ws_scale *s) {
+  switch (d->type) {
+  case WSGEMM_F64:
+    ws_set_scale_d(s, d->alpha.d, 0, d->beta.d, 0);
+    break;
+  case WSGEMM_C32:
+    ws_set_scale_s(s, d->alpha.c.re, d->alpha.c.im, d->beta.c.re, d->beta.c.im);
+    break;
+  case WSGEMM_C64:
+    ws_set_scale_d(s, d->alpha.z.re, d->alpha.z.im, d->beta.z.re, d->beta.z.im);
+    break;
+  default:
+    ws_set_scale_s(s, d->alpha.s, 0, d->beta.s, 0);
+  }
+  s->conj_a = s->conj_b = false;
+}
+
+/* All but sizes and matrices. */
+static void begin_product(const wsgemm_level3_desc *d, ws_problem *p) {
+  p->batch_count = d->batch_count;
+  p->math = d->math;
+  p->tuning = NULL;
+  p->has_epilogue = p->has_packed = p->in_place = false;
+  set_scale(d, &p->scale);
+}
+
+/* The structured operand stands where side says, B on its other side. */
+static void lower_structured(const wsgemm_level3_desc *d, const ws_matrix *structured, ws_problem *p) {
+  const bool is_left = d->side == WSGEMM_LEFT;
+  const ws_matrix b = general(d, d->b, d->ldb, d->stride_b, false, false);
+  p->m = d->m, p->n = d->n, p->k = is_left ? d->m : d->n;
+  p->a = is_left ? *structured : b;
+  p->b = is_left ? b : *structured;
+  p->c = result(d);
+}
+
+static void lower_trmm(const wsgemm_level3_desc *d, ws_problem *p) {
+  const ws_matrix a = structured(d, triangular(d), d->transa);
+  lower_structured(d, &a, p);
+  p->in_place = d->c == d->b;
+}
+
+/* op(X) op(Y)^T, or ^H. */
+static void lower_outer(const wsgemm_level3_desc *d, const void *x, int64_t ldx, int64_t stride_x, const void *y, int64_t ldy,
+                        int64_t stride_y, bool is_hermitian, ws_problem *p) {
+  const bool trans = d->transa != WSGEMM_NO_TRANS;
+  p->m = p->n = d->n, p->k = d->k;
+  p->a = general(d, x, ldx, stride_x, trans, trans && is_hermitian);
+  p->b = general(d, y, ldy, stride_y, !trans, !trans && is_hermitian);
+  p->c = triangle(d, is_hermitian);
+}
+
+static void lower_two(const wsgemm_level3_desc *d, bool is_hermitian, ws_lowered *lowered) {
+  ws_problem *first = &lowered->product[0], *second = &lowered->product[1];
+  lowered->n_products = 2;
+  begin_product(d, first);
+  lower_outer(d, d->a, d->lda, d->stride_a, d->b, d->ldb, d->stride_b, is_hermitian, first);
+  if (ws_product_is_zero(first)) {
+    lowered->n_products = 1;
+    return;
+  }
+  wsgemm_level3_desc more = *d;
+  more.beta = (wsgemm_scalar){.z = {0, 0}};
+  switch (d->type) {
+  case WSGEMM_F64:
+    more.beta.d = 1;
+    break;
+  case WSGEMM_C32:
+    more.beta.c.re = 1;
+    more.alpha.c.im = is_hermitian ? -d->alpha.c.im : d->alpha.c.im;
+    break;
+  case WSGEMM_C64:
+    more.beta.z.re = 1;
+    more.alpha.z.im = is_hermitian ? -d->alpha.z.im : d->alpha.z.im;
+    break;
+  default:
+    more.beta.s = 1;
+  }
+  begin_product(&more, second);
+  lower_outer(&more, d->b, d->ldb, d->stride_b, d->a, d->lda, d->stride_a, is_hermitian, second);
+}
+
+static void lower_gemmtr(const wsgemm_level3_desc *d, ws_problem *p) {
+  p->m = p->n = d->n, p->k = d->k;
+  p->a = with_op(d, d->a, d->lda, d->stride_a, d->transa);
+  p->b = with_op(d, d->b, d->ldb, d->stride_b, d->transb);
+  p->c = triangle(d, false);
+}
+
+static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
+  ws_system *s = &lowered->system;
+  set_scale(d, &s->scale);
+  if (s->scale.alpha_zero) { /* X = 0 */
+    lowered->n_products = 1;
+    begin_product(d, &lowered->product[0]);
+    lower_trmm(d, &lowered->product[0]);
+    return;
+  }
+  lowered->n_products = 0;
+  s->m = d->m, s->n = d->n, s->batch_count = d->batch_count;
+  s->a = structured(d, triangular(d), d->transa);
+  s->b = general(d, d->b, d->ldb, d->stride_b, false, false);
+  s->x = result(d);
+  s->is_right = d->side == WSGEMM_RIGHT;
+  s->math = d->math;
+}
+
+void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
+  ws_problem *p = &lowered->product[0];
+  lowered->n_products = 1;
+  if (d->routine == WSGEMM_TRSM) {
+    lower_trsm(d, lowered);
+    return;
+  }
+  if (d->routine == WSGEMM_SYR2K || d->routine == WSGEMM_HER2K) {
+    lower_two(d, d->routine == WSGEMM_HER2K, lowered);
+    return;
+  }
+  begin_product(d, p);
+  if (d->routine == WSGEMM_SYMM || d->routine == WSGEMM_HEMM) {
+    const ws_matrix a = structured(d, d->routine == WSGEMM_HEMM ? WS_HERMITIAN : WS_SYMMETRIC, WSGEMM_NO_TRANS);
+    lower_structured(d, &a, p);
+  } else if (d->routine == WSGEMM_TRMM) {
+    lower_trmm(d, p);
+  } else if (d->routine == WSGEMM_GEMMTR) {
+    lower_gemmtr(d, p);
+  } else {
+    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, p);
+  }
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* A product with the system's matrices, for backends to say where they lie. */
+static ws_problem product_like(const ws_system *s) {
+  ws_problem p = {.m = s->m, .n = s->n, .k = s->is_right ? s->n : s->m, .batch_count = s->batch_count, .scale = s->scale};
+  p.a = s->is_right ? s->b : s->a;
+  p.b = s->is_right ? s->a : s->b;
+  p.c = s->x;
+  p.math = s->math;
+  return p;
+}
+
+static wsgemm_status solve_missing(const ws_call *call, const ws_backend *backend) {
+  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "trsm: the backend %s solves no triangular systems", backend->name);
+}
+
+static wsgemm_status solve(const ws_call *call, const ws_system *s) {
+  WS_UNCANCELLED;
+  int device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_problem like = product_like(s);
+  const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
+  if (!backend) return status;
+  return backend->solve ? backend->solve(call, s, device) : solve_missing(call, backend);
+}
+
+wsgemm_status ws_level3_run(const ws_call *call, const wsgemm_level3_desc *d) {
+  ws_lowered lowered;
+  ws_level3_lower(d, &lowered);
+  if (lowered.n_products == 0) return solve(call, &lowered.system);
+  const wsgemm_status status = ws_gemm(call, &lowered.product[0]);
+  return status || lowered.n_products == 1 ? status : ws_gemm(call, &lowered.product[1]);
+}
+
+wsgemm_status ws_level3_workspace_bytes(const ws_call *call, const wsgemm_level3_desc *d, size_t *bytes) {
+  ws_lowered lowered;
+  ws_level3_lower(d, &lowered);
+  *bytes = 0;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int i = 0; i < lowered.n_products && !status; i++) {
+    size_t of_product;
+    status = ws_gemm_workspace_bytes(call, &lowered.product[i], &of_product);
+    if (!status && of_product > *bytes) *bytes = of_product;
+  }
+  if (lowered.n_products > 0) return status;
+  WS_UNCANCELLED;
+  int device;
+  const ws_problem like = product_like(&lowered.system);
+  const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
+  if (!backend || !backend->solve_workspace_bytes) return status;
+  return backend->solve_workspace_bytes(call, &lowered.system, device, bytes);
+}
+
+static void explain_system(const ws_call *call, const ws_system *s, ws_text *t) {
+  WS_UNCANCELLED;
+  int device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_problem like = product_like(s);
+  const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
+  if (backend && !backend->explain_solve) solve_missing(call, backend), backend = NULL;
+  if (!backend) {
+    ws_text_add(t, "error: %s\n", wsgemm_last_error());
+    return;
+  }
+  ws_text_add(t, "backend: %s\n", backend->name);
+  backend->explain_solve(call, s, device, t);
+}
+
+void ws_level3_explain(const ws_call *call, const wsgemm_level3_desc *d, ws_text *t) {
+  ws_lowered lowered;
+  ws_level3_lower(d, &lowered);
+  if (lowered.n_products == 0) {
+    explain_system(call, &lowered.system, t);
+    return;
+  }
+  if (lowered.n_products == 2) ws_text_add(t, "products: 2, the second one added to the first; each of them:\n");
+  ws_gemm_explain(call, &lowered.product[0], t);
+}
