@@ -12,11 +12,15 @@
  *    | B0 | B2 |  kc             one register tile of C
  *    | B1 | B3 |
  *    +----+----+               C of block s is complete before step s + 2 begins: k is summed in order, by whichever worker
- */
+ *
+ * With a region of C or a triangular operand (cpu/structured.h) a row of tiles has only those items
+ * in which there is something to do, and the blocks are taken in the order that lets trmm work in
+ * place. */
 #include "core/tile.h"
 #include "cpu/macro_kernel.h"
 #include "cpu/paths.h"
 #include "cpu/queue.h"
+#include "cpu/structured.h"
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
@@ -31,6 +35,8 @@ typedef struct packed_run {
   char *a_packed;    /* one block for each worker */
   int64_t a_stride_bytes;
   int64_t a_holds[WS_MAX_WORKERS]; /* which block of A a worker has packed: see a_key; -1: none */
+  bool is_plain, descends;
+  int64_t *first_item; /* not plain: by row of tiles, of the step's block; after the last: their number */
 } packed_run;
 
 /* Block s of the product, in the order of the steps. */
@@ -40,7 +46,11 @@ typedef struct block {
 
 static block block_at(const packed_run *run, int64_t s) {
   const ws_problem *p = run->p;
-  const int64_t pc = s % run->n_pc, jc = s / run->n_pc % run->n_jc;
+  int64_t pc = s % run->n_pc, jc = s / run->n_pc % run->n_jc;
+  if (run->descends) {
+    pc = run->n_pc - 1 - pc;
+    if (ws_b_is_triangular(p)) jc = run->n_jc - 1 - jc;
+  }
   block b;
   b.batch = s / run->n_pc / run->n_jc;
   b.j0 = jc * run->plan->nc;
@@ -55,6 +65,54 @@ static ws_tile_grid grid_of(const packed_run *run, const block *b) {
   return grid;
 }
 
+/* Items of a row of tiles that there is something to do in: how many, from which strip on. */
+static int64_t strips_of(const packed_run *run, const block *b, int64_t row, int64_t *first) {
+  const ws_problem *p = run->p;
+  const int64_t i = row * run->plan->bm, m = ws_min(run->plan->bm, p->m - i), width = run->plan->coarse * run->plan->bn;
+  int64_t begin = 0, end = b->n; /* columns */
+  if (p->c.region == WS_UPPER) begin = ws_max(begin, i - b->j0);
+  if (p->c.region == WS_LOWER) end = ws_min(end, i + m - b->j0);
+  if (ws_a_is_triangular(p)) {
+    const ws_k_range k = ws_panel_k(&p->a, false, i, m, b->k0, b->kb);
+    if (k.begin >= k.end) end = 0;
+  }
+  if (ws_b_is_triangular(p)) {
+    if (ws_triangle_of(&p->b) == WS_UPPER)
+      begin = ws_max(begin, b->k0 - b->j0);
+    else
+      end = ws_min(end, b->k0 + b->kb - b->j0);
+  }
+  *first = begin / width;
+  return begin < end ? ws_ceil_div(end, width) - *first : 0;
+}
+
+/* Numbers the items of a block; how many there are. */
+static int64_t number_items(const packed_run *run, const block *b) {
+  int64_t n = 0, first;
+  for (int64_t row = 0; row < run->n_row_tiles; row++) {
+    run->first_item[row] = n;
+    n += strips_of(run, b, row, &first);
+  }
+  return run->first_item[run->n_row_tiles] = n;
+}
+
+static ws_tile tile_of(const packed_run *run, const block *b, int64_t item_idx) {
+  const ws_tile_grid grid = grid_of(run, b);
+  if (run->is_plain) return ws_tile_at(&grid, item_idx);
+  int64_t low = 0, high = run->n_row_tiles; /* first_item[low] <= item_idx < first_item[high] */
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    if (run->first_item[middle] <= item_idx)
+      low = middle;
+    else
+      high = middle;
+  }
+  int64_t first;
+  strips_of(run, b, low, &first);
+  const int64_t col = (first + item_idx - run->first_item[low]) * grid.coarse;
+  return (ws_tile){0, low, col, ws_min(grid.coarse, grid.n_cols - col)};
+}
+
 static int64_t n_blocks(const packed_run *run) { return run->p->batch_count * run->n_jc * run->n_pc; }
 
 static void pack_b(packed_run *run, int64_t s, int64_t item_idx) {
@@ -63,8 +121,8 @@ static void pack_b(packed_run *run, int64_t s, int64_t item_idx) {
   const block b = block_at(run, s);
   char *out = run->b_packed[s % 2];
   const int64_t j = item_idx * PANELS_PER_ITEM * ukr->nr, n = ws_min(PANELS_PER_ITEM * ukr->nr, b.n - j);
-  ukr->pack(n, b.kb, ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, !p->b.trans, out + j * b.kb * run->bytes,
-            ukr->nr);
+  const ws_part part = {b.batch, b.j0 + j, n, b.k0, b.kb, true};
+  ws_pack_operand(&p->b, &part, ukr->pack, out + j * b.kb * run->bytes, ukr->nr);
 }
 
 static const char *packed_a(packed_run *run, int worker, const block *b, int64_t row, int64_t m) {
@@ -73,7 +131,8 @@ static const char *packed_a(packed_run *run, int worker, const block *b, int64_t
   char *out = run->a_packed + worker * run->a_stride_bytes;
   const int64_t key = (b->batch * run->n_pc + b->k0 / run->plan->kc) * run->n_row_tiles + row;
   if (run->a_holds[worker] == key) return out;
-  ukr->pack(m, b->kb, ws_operand_at(&p->a, b->batch, row * run->plan->bm, b->k0, run->bytes), p->a.ld, p->a.trans, out, ukr->mr);
+  const ws_part part = {b->batch, row * run->plan->bm, m, b->k0, b->kb, false};
+  ws_pack_operand(&p->a, &part, ukr->pack, out, ukr->mr);
   run->a_holds[worker] = key;
   return out;
 }
@@ -82,14 +141,25 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
   const block b = block_at(run, s);
-  const ws_tile_grid grid = grid_of(run, &b);
-  const ws_tile t = ws_tile_at(&grid, item_idx);
+  const ws_tile t = tile_of(run, &b, item_idx);
   const int64_t i = t.row * plan->bm, m = ws_min(plan->bm, p->m - i);
   const int64_t j = t.col * plan->bn, n = ws_min(t.n_col * plan->bn, b.n - j);
+  const char *a_panels = packed_a(run, worker, &b, t.row, m), *b_panels = run->b_packed[s % 2] + j * b.kb * run->bytes;
+  if (!run->is_plain) {
+    ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, a_panels, i, m, b_panels, b.j0 + j, n);
+    return;
+  }
   const ws_scale scale = b.k0 == 0 ? ws_scale_first(p) : ws_scale_later(p);
-  const char *a = packed_a(run, worker, &b, t.row, m);
-  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a, m, run->b_packed[s % 2] + j * b.kb * run->bytes, n,
-           ws_c_at(p, b.batch, i, b.j0 + j, run->bytes), p->c.ld);
+  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m, b_panels, n, ws_c_at(p, b.batch, i, b.j0 + j, run->bytes),
+           p->c.ld);
+}
+
+/* Whether any column of the block gets anything from its k. */
+static bool has_work(const packed_run *run, const block *b) {
+  const ws_problem *p = run->p;
+  if (!ws_b_is_triangular(p)) return true;
+  const ws_k_range k = ws_panel_k(&p->b, true, b->j0, b->n, b->k0, b->kb);
+  return k.begin < k.end;
 }
 
 static void begin(void *context, int n_workers) {
@@ -103,11 +173,11 @@ static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   if (step > 0) {
     const block b = block_at(run, step - 1);
     const ws_tile_grid grid = grid_of(run, &b);
-    n_items[WS_ITEM_FIRST] = ws_tile_items(&grid);
+    n_items[WS_ITEM_FIRST] = run->is_plain ? ws_tile_items(&grid) : number_items(run, &b);
   }
   if (step < n_blocks(run)) {
     const block b = block_at(run, step);
-    n_items[WS_ITEM_SECOND] = ws_ceil_div(ws_ceil_div(b.n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
+    if (has_work(run, &b)) n_items[WS_ITEM_SECOND] = ws_ceil_div(ws_ceil_div(b.n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
   }
 }
 
@@ -123,6 +193,8 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   run.p = p;
   run.plan = plan;
   run.bytes = ws_types[p->a.type].bytes;
+  run.is_plain = ws_is_plain(p);
+  run.descends = ws_k_descends(p);
   run.n_row_tiles = ws_ceil_div(p->m, plan->bm);
   run.n_jc = ws_ceil_div(p->n, plan->nc);
   run.n_pc = ws_ceil_div(p->k, plan->kc);
@@ -130,11 +202,13 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   run.a_stride_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->bm, p->m), mr) * mr * plan->kc * run.bytes, ALIGN) * ALIGN;
   const int64_t b_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
   const int n_b = plan->n_threads > 1 && n_blocks(&run) > 1 ? 2 : 1;
-  ws_workspace *memory = ws_workspace_get((size_t)(n_b * b_bytes + plan->n_threads * run.a_stride_bytes));
+  const int64_t first_item_bytes = run.is_plain ? 0 : (run.n_row_tiles + 1) * (int64_t)sizeof *run.first_item;
+  ws_workspace *memory = ws_workspace_get((size_t)(n_b * b_bytes + plan->n_threads * run.a_stride_bytes + first_item_bytes));
   if (!memory) return false;
   run.a_packed = ws_workspace_data(memory);
   run.b_packed[0] = run.a_packed + plan->n_threads * run.a_stride_bytes;
   run.b_packed[1] = run.b_packed[0] + (n_b - 1) * b_bytes;
+  run.first_item = (int64_t *)(void *)(run.b_packed[0] + n_b * b_bytes);
   const ws_team_job job = {plan->policy, plan->n_threads, n_blocks(&run) + 1, &run, begin, count, item};
   ws_team_run(&job);
   ws_workspace_put(memory);

@@ -252,3 +252,36 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   else
     plan_packed(call, p, work * ws_float_products(p->a.type), plan);
 }
+
+/* ---- structure, region ----------------------------------------------------------------------- */
+
+/* Of a triangular operand the blocks are cut between panels of its lines: a panel then has its
+ * diagonal in one block (cpu/structured.h). */
+static int64_t structured_k_block(const ws_problem *p, const ws_cpu_row *row) {
+  const bool of_a = ws_is_triangular((ws_structure)p->a.structure);
+  if (!of_a && !ws_is_triangular((ws_structure)p->b.structure)) return k_block(p->k, row->kc);
+  const int64_t unit = of_a ? row->mr : row->nr, longest = row->kc / unit * unit;
+  return p->k <= longest ? p->k : round_up(ws_ceil_div(p->k, ws_ceil_div(p->k, longest)), unit);
+}
+
+void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
+  const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
+  const double work = (double)p->m * (double)p->n * (double)p->k * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
+  *plan = (ws_plan){.row = ws_row_for(call, p->a.type),
+                    .bm = p->m,
+                    .bn = p->n,
+                    .nc = p->n,
+                    .n_products = 1,
+                    .n_threads = 1,
+                    .tuned = ws_tuned_model()};
+  plan->kc = structured_k_block(p, plan->row);
+  plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
+  plan->policy = cpu_policy(call, &plan->tuned.tuning);
+  if (direct_pays(p) && work < 2 * WORK_PER_THREAD) {
+    plan->path = WS_PATH_DIRECT;
+    return;
+  }
+  plan_packed(call, p, work, plan);
+  if (p->in_place && p->b.structure != WS_GENERAL) /* whoever has packed a block of rows writes it */
+    plan->coarse = (int)ws_ceil_div(plan->nc, plan->bn);
+}

@@ -38,6 +38,8 @@ static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
+/* A product with a structured operand or a region of C. */
+void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan);
 /* Multiply-adds of floats that take as long as one of this type. */
 double ws_float_products(wsgemm_type type);
 /* For a walk over the elements of C alone: row, tile, threads, policy. */

@@ -1,85 +1,112 @@
-/* structured.c - products with structure or a region, by filled-in copies: slow, and to be replaced
- * by reading structured operands in packing. */
-#include <stdlib.h>
+/* structured.c - see structured.h; and the way in of such products. */
+#include "cpu/structured.h"
+
 #include <string.h>
 
-#include "core/status.h"
-#include "cpu/backend.h"
-#include "cpu/paths.h"
+#include "core/tile.h"
 #include "cpu/run.h"
 
-static void negate_im(wsgemm_type type, char *x) {
-  if (type == WSGEMM_C32) ((wsgemm_cfloat *)(void *)x)->im = -((wsgemm_cfloat *)(void *)x)->im;
-  if (type == WSGEMM_C64) ((wsgemm_cdouble *)(void *)x)->im = -((wsgemm_cdouble *)(void *)x)->im;
+/* ---- register tiles -------------------------------------------------------------------------- */
+
+/* The rows of a column within the region, of rows i .. i + m - 1. */
+static ws_k_range rows_of(int region, int64_t i, int64_t m, int64_t column) {
+  ws_k_range rows = {i, i + m};
+  if (region == WS_UPPER) rows.end = ws_min(rows.end, column + 1);
+  if (region == WS_LOWER) rows.begin = ws_max(rows.begin, column);
+  return rows;
 }
+
 static void clear_im(wsgemm_type type, char *x) {
-  if (type == WSGEMM_C32) ((wsgemm_cfloat *)(void *)x)->im = 0;
-  if (type == WSGEMM_C64) ((wsgemm_cdouble *)(void *)x)->im = 0;
-}
-static void set_one(wsgemm_type type, char *x) {
-  if (type == WSGEMM_F32 || type == WSGEMM_C32)
-    *(float *)(void *)x = 1;
-  else
-    *(double *)(void *)x = 1;
+  if (type == WSGEMM_C32)
+    ((wsgemm_cfloat *)(void *)x)->im = 0;
+  else if (type == WSGEMM_C64)
+    ((wsgemm_cdouble *)(void *)x)->im = 0;
 }
 
-/* X filled in, rows x cols as it is stored. */
-static char *filled(const ws_matrix *x, int64_t batch, int64_t rows, int64_t cols) {
-  const int bytes = ws_types[x->type].bytes;
-  char *copy = calloc((size_t)(rows * cols), (size_t)bytes);
-  if (!copy) return NULL;
-  const char *from = (const char *)x->data + batch * x->stride * bytes;
-  for (int64_t j = 0; j < cols; j++)
-    for (int64_t i = 0; i < rows; i++) {
-      char *to = copy + (i + j * rows) * bytes;
-      const bool is_stored = x->structure == WS_GENERAL || (x->stored_upper ? i <= j : i >= j);
-      if (!is_stored && ws_is_triangular(x->structure)) continue;
-      if (i == j && x->structure == WS_UNIT_TRIANGULAR) {
-        set_one(x->type, to);
-        continue;
+/* Between C and a copy of the tile, whose columns are t->m elements long. */
+static void copy_region(const ws_problem *p, const ws_tile_work *t, char *tile, bool to_c) {
+  const int bytes = ws_types[p->c.type].bytes;
+  for (int64_t j = 0; j < t->n; j++) {
+    const int64_t column = t->j + j;
+    const ws_k_range rows = rows_of(p->c.region, t->i, t->m, column);
+    if (rows.begin >= rows.end) continue;
+    char *copy = tile + (rows.begin - t->i + j * t->m) * bytes, *c = ws_c_at(p, t->batch, rows.begin, column, bytes);
+    memcpy(to_c ? c : copy, to_c ? copy : c, (size_t)((rows.end - rows.begin) * bytes));
+    if (p->c.real_diagonal && ws_region_has(WS_LOWER, column, rows.begin) && column < rows.end)
+      clear_im(p->c.type, to_c ? ws_c_at(p, t->batch, column, column, bytes) : tile + (column - t->i + j * t->m) * bytes);
+  }
+}
+
+void ws_tile_in_region(const ws_problem *p, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale) {
+  enum { MOST_BYTES = 64 * WS_MV_MAX * WS_NR_MAX };
+  _Alignas(64) char tile[MOST_BYTES];
+  if (!scale->beta_zero) {
+    memset(tile, 0, (size_t)(t->m * t->n * ws_types[p->c.type].bytes));
+    copy_region(p, t, tile, false);
+  }
+  kernel(t->k, t->a, t->a_ld, t->b, t->b_ld, tile, t->m, scale, t->m);
+  copy_region(p, t, tile, true);
+}
+
+void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
+                         const char *a_panels, int64_t i_first, int64_t m, const char *b_panels, int64_t j_first, int64_t n) {
+  enum { CACHE_LINE = 64 };
+  const int64_t bytes = ws_types[p->a.type].bytes, mr = ukr->mr, nr = ukr->nr;
+  const int64_t panel_bytes = nr * k_count * bytes;
+  const ws_scale first = ws_scale_first(p), later = ws_scale_later(p);
+  for (int64_t j = 0; j < n; j += nr) {
+    ws_tile_work t = {.a_ld = mr, .b_ld = nr, .batch = batch, .j = j_first + j, .n = ws_min(nr, n - j)};
+    const char *b = b_panels + j * k_count * bytes;
+    int64_t ahead = 0; /* bytes of the next panel asked for so far */
+    for (int64_t i = 0; i < m; i += mr) {
+      t.i = i_first + i, t.m = ws_min(mr, m - i);
+      if (!ws_region_meets(p->c.region, t.i, t.m, t.j, t.n) && p->c.region != WS_ALL) continue;
+      const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, t.j, t.n, k_first, k_count);
+      if (k.begin >= k.end) continue;
+      t.k = k.end - k.begin;
+      t.a = a_panels + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
+      const ws_scale *scale = k.first ? &first : &later;
+      if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
+        ws_tile_in_region(p, ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1], &t, scale);
+      } else if (t.m == mr && t.n == nr) {
+        const bool more = j + nr < n && ahead < panel_bytes;
+        ukr->full(t.k, t.a, t.b, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld, scale, more ? b + panel_bytes + ahead : b);
+        ahead += t.k / 4 * CACHE_LINE;
+      } else {
+        ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1](t.k, t.a, mr, t.b, nr, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld,
+                                                     scale, t.m);
       }
-      memcpy(to, from + (is_stored ? i + j * x->ld : j + i * x->ld) * bytes, (size_t)bytes);
-      if (!is_stored && x->structure == WS_HERMITIAN) negate_im(x->type, to);
-      if (i == j && x->structure == WS_HERMITIAN) clear_im(x->type, to);
     }
-  return copy;
+  }
 }
 
-static bool run_one(const ws_call *call, const ws_problem *given, int64_t batch) {
-  const int bytes = ws_types[given->c.type].bytes;
-  ws_problem p = *given;
-  const int64_t ar = p.a.trans ? p.k : p.m, ac = p.a.trans ? p.m : p.k, br = p.b.trans ? p.n : p.k, bc = p.b.trans ? p.k : p.n;
-  char *a = filled(&p.a, batch, ar, ac), *b = filled(&p.b, batch, br, bc);
-  char *c = calloc((size_t)(p.m * p.n), (size_t)bytes);
-  const bool ok = a && b && c;
-  if (ok) {
-    p.batch_count = 1, p.in_place = false;
-    p.a.data = a, p.a.ld = ar, p.a.structure = 0, p.b.data = b, p.b.ld = br, p.b.structure = 0;
-    p.c.data = c, p.c.ld = p.m, p.c.region = 0, p.c.real_diagonal = false;
-    for (int64_t j = 0; j < p.n && !p.scale.beta_zero; j++)
-      for (int64_t i = 0; i < p.m; i++)
-        if (ws_region_has(given->c.region, i, j)) {
-          memcpy(c + (i + j * p.m) * bytes, ws_c_at(given, batch, i, j, bytes), (size_t)bytes);
-          if (i == j && given->c.real_diagonal) clear_im(p.c.type, c + (i + j * p.m) * bytes);
-        }
-    ws_cpu_gemm(call, &p, 0);
-    for (int64_t j = 0; j < p.n; j++)
-      for (int64_t i = 0; i < p.m; i++)
-        if (ws_region_has(given->c.region, i, j)) {
-          if (i == j && given->c.real_diagonal) clear_im(p.c.type, c + (i + j * p.m) * bytes);
-          memcpy(ws_c_at(given, batch, i, j, bytes), c + (i + j * p.m) * bytes, (size_t)bytes);
-        }
-  }
-  free(a), free(b), free(c);
-  return ok;
+/* ---- no product ------------------------------------------------------------------------------ */
+
+void ws_scale_region(const ws_problem *p, const ws_cpu_row *row) {
+  const int bytes = ws_types[p->c.type].bytes;
+  for (int64_t batch = 0; batch < p->batch_count; batch++)
+    for (int64_t j = 0; j < p->n; j++) {
+      const ws_k_range rows = rows_of(p->c.region, 0, p->m, j);
+      ws_problem column = *p;
+      column.batch_count = column.n = 1, column.m = rows.end - rows.begin;
+      column.c.data = ws_c_at(p, batch, rows.begin, j, bytes);
+      if (!p->scale.beta_one) ws_cpu_scale(&column, row);
+      if (p->c.real_diagonal) clear_im(p->c.type, ws_c_at(p, batch, j, j, bytes));
+    }
 }
 
-wsgemm_status ws_cpu_structured(const ws_call *call, const ws_problem *given) {
-  ws_problem p = *given;
-  if (ws_product_is_zero(given)) { /* any operands will do */
-    p.k = 0, p.a.structure = p.b.structure = 0, p.a.trans = p.b.trans = false;
+/* ---- the way in ------------------------------------------------------------------------------ */
+
+wsgemm_status ws_cpu_structured(const ws_call *call, const ws_problem *p) {
+  const ws_cpu_row *row = ws_row_for(call, p->a.type);
+  if (ws_product_is_zero(p)) {
+    ws_scale_region(p, row);
+    return WSGEMM_SUCCESS;
   }
-  for (int64_t batch = 0; batch < p.batch_count; batch++)
-    if (!run_one(call, &p, batch)) return ws_fail(call->h, WSGEMM_ALLOC_FAILED, "no memory for filled-in copies");
+  ws_plan plan;
+  ws_plan_structured(call, p, &plan);
+  if (plan.path == WS_PATH_PACKED && ws_packed_run(p, &plan)) return WSGEMM_SUCCESS;
+  plan.n_threads = plan.path == WS_PATH_PACKED ? 1 : plan.n_threads; /* out of memory: the same sums, slower */
+  ws_direct_structured(p, &plan);
   return WSGEMM_SUCCESS;
 }

@@ -1,0 +1,136 @@
+/* direct_structured.c - small products with structured operands or a region of C, by one thread and
+ * without memory of its own: also the way out where there is none for packing.
+ *
+ * A structured or transposed A is packed a panel of rows at a time through the stack, B is read where
+ * it is; a structured B is packed a panel of columns at a time, A is read where it is. Blocks of k
+ * are those of the packed path, so that both give the same bits; panels follow each other in the
+ * order of the blocks, so that C may be the other operand itself. */
+#include "core/tile.h"
+#include "cpu/structured.h"
+
+enum { PANEL_ALIGN_BITS = 64 * 8 };
+
+typedef struct direct_run {
+  const ws_problem *p;
+  const ws_ukr_set *ukr;
+  int bytes;
+  bool descends;
+  int64_t batch, k0, kb; /* the block */
+  ws_scale first, later;
+} direct_run;
+
+/* One tile: whole, or what of it is in the region. */
+static inline void run_tile(const direct_run *run, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale) {
+  const ws_problem *p = run->p;
+  if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n))
+    ws_tile_in_region(p, kernel, t, scale);
+  else
+    kernel(t->k, t->a, t->a_ld, t->b, t->b_ld, ws_c_at(p, t->batch, t->i, t->j, run->bytes), p->c.ld, scale, t->m);
+}
+
+/* A panel of rows, t->a at the block's first k, against the columns j0 .. j1 of a B without
+ * structure. */
+static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors, int64_t j0, int64_t j1) {
+  const ws_problem *p = run->p;
+  const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, 0, p->n, run->k0, run->kb);
+  if (k.begin >= k.end) return;
+  const ws_scale *scale = k.first ? &run->first : &run->later;
+  ws_ukr_fn *const *tile = run->ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
+  const int64_t most = run->ukr->width[vectors - 1];
+  t.k = k.end - k.begin, t.a += k.begin * t.a_ld * run->bytes, t.b_ld = p->b.ld;
+  for (t.j = j0; t.j < j1; t.j += t.n) {
+    t.n = ws_min(most, j1 - t.j);
+    t.b = ws_operand_at(&p->b, t.batch, run->k0 + k.begin, t.j, run->bytes);
+    run_tile(run, tile[t.n - 1], &t, scale);
+  }
+}
+
+/* The columns that rows i .. i + m - 1 have in the region: those before or behind the diagonal are
+ * cut into tiles of their own. */
+static void panel_of_rows(const direct_run *run, const ws_tile_work *t, int64_t vectors) {
+  const int64_t n = run->p->n, i = t->i, end = ws_min(n, i + t->m);
+  if (run->p->c.region == WS_ALL) {
+    rows_times_b(run, *t, vectors, 0, n);
+    return;
+  }
+  if (run->p->c.region == WS_LOWER) rows_times_b(run, *t, vectors, 0, i);
+  rows_times_b(run, *t, vectors, i, end);
+  if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, n);
+}
+
+static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
+
+static __attribute__((noinline)) void packed_rows(const direct_run *run) {
+  const ws_problem *p = run->p;
+  const ws_ukr_set *ukr = run->ukr;
+  const int64_t mr = ukr->mr, n_panels = ws_ceil_div(p->m, mr);
+  /* at most 64 KiB */
+  char *panel = __builtin_alloca_with_align((size_t)(mr * run->kb * run->bytes), PANEL_ALIGN_BITS);
+  for (int64_t s = 0; s < n_panels; s++) {
+    const int64_t i = (run->descends ? n_panels - 1 - s : s) * mr, m = ws_min(mr, p->m - i);
+    const ws_part part = {run->batch, i, m, run->k0, run->kb, false};
+    ws_pack_operand(&p->a, &part, ukr->pack, panel, mr);
+    const ws_tile_work t = {.a = panel, .a_ld = mr, .batch = run->batch, .i = i, .m = m};
+    panel_of_rows(run, &t, vectors_of(m, ukr->vl));
+  }
+}
+
+static void plain_rows(const direct_run *run) {
+  const ws_problem *p = run->p;
+  const ws_ukr_set *ukr = run->ukr;
+  for (int64_t m, i = 0; i < p->m; i += m) {
+    m = ws_min(ukr->mr, p->m - i);
+    const ws_tile_work t = {
+        .a = ws_operand_at(&p->a, run->batch, i, run->k0, run->bytes), .a_ld = p->a.ld, .batch = run->batch, .i = i, .m = m};
+    panel_of_rows(run, &t, vectors_of(m, ukr->vl));
+  }
+}
+
+/* A panel of columns of a structured B, packed, against all rows of an untransposed A. */
+static void columns_times_a(const direct_run *run, ws_tile_work t) {
+  const ws_problem *p = run->p;
+  const ws_ukr_set *ukr = run->ukr;
+  const ws_tile_k k = ws_tile_k_of(p, 0, p->m, t.j, t.n, run->k0, run->kb);
+  if (k.begin >= k.end) return;
+  const ws_scale *scale = k.first ? &run->first : &run->later;
+  t.k = k.end - k.begin, t.b += k.begin * t.b_ld * run->bytes, t.a_ld = p->a.ld;
+  for (t.i = 0; t.i < p->m; t.i += t.m) {
+    t.m = ws_min(ukr->mr, p->m - t.i);
+    t.a = ws_operand_at(&p->a, t.batch, t.i, run->k0 + k.begin, run->bytes);
+    run_tile(run, ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1], &t, scale);
+  }
+}
+
+static __attribute__((noinline)) void packed_columns(const direct_run *run) {
+  const ws_problem *p = run->p;
+  const int64_t nr = run->ukr->nr, n_panels = ws_ceil_div(p->n, nr);
+  char *panel = __builtin_alloca_with_align((size_t)(nr * run->kb * run->bytes), PANEL_ALIGN_BITS);
+  for (int64_t s = 0; s < n_panels; s++) {
+    const int64_t j = (run->descends ? n_panels - 1 - s : s) * nr, n = ws_min(nr, p->n - j);
+    const ws_part part = {run->batch, j, n, run->k0, run->kb, true};
+    ws_pack_operand(&p->b, &part, run->ukr->pack, panel, nr);
+    const ws_tile_work t = {.b = panel, .b_ld = nr, .batch = run->batch, .j = j, .n = n};
+    columns_times_a(run, t);
+  }
+}
+
+void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
+  direct_run run = {.p = p,
+                    .ukr = plan->row->ukr,
+                    .bytes = ws_types[p->a.type].bytes,
+                    .descends = ws_k_descends(p),
+                    .first = ws_scale_first(p),
+                    .later = ws_scale_later(p)};
+  const int64_t n_blocks = ws_ceil_div(p->k, plan->kc);
+  for (run.batch = 0; run.batch < p->batch_count; run.batch++)
+    for (int64_t s = 0; s < n_blocks; s++) {
+      run.k0 = (run.descends ? n_blocks - 1 - s : s) * plan->kc;
+      run.kb = ws_min(plan->kc, p->k - run.k0);
+      if (p->b.structure != WS_GENERAL)
+        packed_columns(&run);
+      else if (p->a.structure != WS_GENERAL || p->a.trans)
+        packed_rows(&run);
+      else
+        plain_rows(&run);
+    }
+}

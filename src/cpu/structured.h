@@ -1,0 +1,69 @@
+/* structured.h - what the paths of the CPU share for products with structured operands or a region of
+ * C: the order of their blocks, and register tiles of which only a part may be computed or stored.
+ *
+ * Order. The blocks of k are taken so that the first one that an element of C gets anything from
+ * holds the diagonal of the triangular operand: upwards where the triangle is op(A)'s upper or
+ * op(B)'s lower one, else downwards. Then C may be B (or A) itself: a block of its rows (columns) is
+ * written for the first time after it has been read for the last time. */
+#ifndef WS_CPU_STRUCTURED_H
+#define WS_CPU_STRUCTURED_H
+#include "cpu/pack_operand.h"
+#include "cpu/paths.h"
+
+static inline bool ws_a_is_triangular(const ws_problem *p) { return ws_is_triangular((ws_structure)p->a.structure); }
+static inline bool ws_b_is_triangular(const ws_problem *p) { return ws_is_triangular((ws_structure)p->b.structure); }
+
+/* Whether the blocks of k, and of columns of a triangular op(B), are taken downwards. */
+static inline bool ws_k_descends(const ws_problem *p) {
+  if (ws_a_is_triangular(p)) return ws_triangle_of(&p->a) == WS_LOWER;
+  return ws_b_is_triangular(p) && ws_triangle_of(&p->b) == WS_UPPER;
+}
+
+/* The k of a block that a register tile takes, from the block's own k on; first: the tile gets
+ * nothing from blocks before this one. */
+typedef struct ws_tile_k {
+  int64_t begin, end;
+  bool first;
+} ws_tile_k;
+
+static inline ws_tile_k ws_tile_k_of(const ws_problem *p, int64_t i, int64_t m, int64_t j, int64_t n, int64_t k_first,
+                                     int64_t k_count) {
+  ws_tile_k k = {0, k_count, k_first == 0};
+  const bool of_a = ws_a_is_triangular(p);
+  if (!of_a && !ws_b_is_triangular(p)) return k;
+  const int64_t line = of_a ? i : j;
+  const ws_k_range range = ws_panel_k(of_a ? &p->a : &p->b, !of_a, line, of_a ? m : n, k_first, k_count);
+  k.begin = range.begin, k.end = range.end;
+  k.first = line >= k_first && line < k_first + k_count;
+  return k;
+}
+
+/* A register tile's work: operands at the first k of it, C at (i, j). */
+typedef struct ws_tile_work {
+  int64_t k;
+  const char *a;
+  int64_t a_ld;
+  const char *b;
+  int64_t b_ld;
+  int64_t batch, i, m, j, n;
+} ws_tile_work;
+
+/* The tile by a kernel that takes m and n, of which only the elements in C's region are read and
+ * written. */
+void ws_tile_in_region(const ws_problem *p, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale);
+
+/* Whether the tile has elements that are not in the region, or are on its edge. */
+static inline bool ws_meets_edge(int region, int64_t i, int64_t m, int64_t j, int64_t n) {
+  return region == WS_UPPER ? i + m - 1 >= j : region == WS_LOWER && j + n - 1 >= i;
+}
+
+/* Packed panels of A, rows i .. i + m - 1, times packed panels of B, columns j .. j + n - 1, over a
+ * block of k: see ws_sweep. */
+void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
+                         const char *a_panels, int64_t i, int64_t m, const char *b_panels, int64_t j, int64_t n);
+
+/* A planned product by the direct path. */
+void ws_direct_structured(const ws_problem *p, const ws_plan *plan);
+/* C = beta C within the region. */
+void ws_scale_region(const ws_problem *p, const ws_cpu_row *row);
+#endif
