@@ -470,8 +470,8 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  *   trsm          the X that solves op(A) X = alpha B (LEFT), or X op(A) = alpha B (RIGHT), into B.
  *                 A zero on the diagonal gives Inf and NaN, as dividing by it does
  *
- * herk and her2k leave imaginary parts of 0 on C's diagonal, which they take for 0 before. trans of
- * syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS, which is TRANS); of herk, her2k:
+ * herk and her2k leave imaginary parts of 0 on C's diagonal, which they take for 0 before, unless
+ * nothing happens (below). trans of syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS, which is TRANS); of herk, her2k:
  * NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the four. alpha = 0 or k = 0: C = beta C
  * within the triangle (trmm and trsm, alpha = 0: B = 0), A and B are not read; if beta = 1, nothing
  * happens, and as in the reference BLAS no pointer is looked at, nor is the diagonal of a Hermitian

@@ -19,13 +19,16 @@ typedef struct direct_run {
   ws_scale first, later;
 } direct_run;
 
+static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
+
 /* One tile: whole, or what of it is in the region. */
-static inline void run_tile(const direct_run *run, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale) {
+static inline void run_tile(const direct_run *run, int form, int64_t vectors, const ws_tile_work *t, const ws_scale *scale) {
   const ws_problem *p = run->p;
   if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n))
-    ws_tile_in_region(p, kernel, t, scale);
+    ws_tile_in_region(p, run->ukr, form, t, scale);
   else
-    kernel(t->k, t->a, t->a_ld, t->b, t->b_ld, ws_c_at(p, t->batch, t->i, t->j, run->bytes), p->c.ld, scale, t->m);
+    run->ukr->tile[form][vectors - 1][t->n - 1](t->k, t->a, t->a_ld, t->b, t->b_ld, ws_c_at(p, t->batch, t->i, t->j, run->bytes),
+                                                p->c.ld, scale, t->m);
 }
 
 /* A panel of rows, t->a at the block's first k, against the columns j0 .. j1 of a B without
@@ -35,13 +38,13 @@ static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors,
   const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, 0, p->n, run->k0, run->kb);
   if (k.begin >= k.end) return;
   const ws_scale *scale = k.first ? &run->first : &run->later;
-  ws_ukr_fn *const *tile = run->ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
+  const int form = p->b.trans ? WS_B_ROWS : WS_B_COLS;
   const int64_t most = run->ukr->width[vectors - 1];
   t.k = k.end - k.begin, t.a += k.begin * t.a_ld * run->bytes, t.b_ld = p->b.ld;
   for (t.j = j0; t.j < j1; t.j += t.n) {
     t.n = ws_min(most, j1 - t.j);
     t.b = ws_operand_at(&p->b, t.batch, run->k0 + k.begin, t.j, run->bytes);
-    run_tile(run, tile[t.n - 1], &t, scale);
+    run_tile(run, form, vectors, &t, scale);
   }
 }
 
@@ -57,8 +60,6 @@ static void panel_of_rows(const direct_run *run, const ws_tile_work *t, int64_t 
   rows_times_b(run, *t, vectors, i, end);
   if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, n);
 }
-
-static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
 
 static __attribute__((noinline)) void packed_rows(const direct_run *run) {
   const ws_problem *p = run->p;
@@ -97,7 +98,7 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
   for (t.i = 0; t.i < p->m; t.i += t.m) {
     t.m = ws_min(ukr->mr, p->m - t.i);
     t.a = ws_operand_at(&p->a, t.batch, t.i, run->k0 + k.begin, run->bytes);
-    run_tile(run, ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1], &t, scale);
+    run_tile(run, WS_B_ROWS, vectors_of(t.m, ukr->vl), &t, scale);
   }
 }
 

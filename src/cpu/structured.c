@@ -37,15 +37,32 @@ static void copy_region(const ws_problem *p, const ws_tile_work *t, char *tile, 
   }
 }
 
-void ws_tile_in_region(const ws_problem *p, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale) {
+/* Leaves out whole vectors of rows and columns that the region has nothing of. */
+static ws_tile_work trimmed(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given) {
+  const int bytes = ws_types[p->c.type].bytes;
+  ws_tile_work t = *given;
+  if (p->c.region == WS_LOWER) {
+    const int64_t above = ws_max(0, t.j - t.i) / ukr->vl * ukr->vl;
+    t.i += above, t.m -= above, t.a += above * bytes;
+    t.n = ws_min(t.n, t.i + t.m - t.j);
+  } else {
+    const int64_t left = ws_max(0, t.i - t.j);
+    t.j += left, t.n -= left, t.b += left * (form == WS_B_ROWS ? 1 : t.b_ld) * bytes;
+    t.m = ws_min(t.m, t.j + t.n - t.i);
+  }
+  return t;
+}
+
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given, const ws_scale *scale) {
   enum { MOST_BYTES = 64 * WS_MV_MAX * WS_NR_MAX };
   _Alignas(64) char tile[MOST_BYTES];
+  const ws_tile_work t = trimmed(p, ukr, form, given);
   if (!scale->beta_zero) {
-    memset(tile, 0, (size_t)(t->m * t->n * ws_types[p->c.type].bytes));
-    copy_region(p, t, tile, false);
+    memset(tile, 0, (size_t)(t.m * t.n * ws_types[p->c.type].bytes));
+    copy_region(p, &t, tile, false);
   }
-  kernel(t->k, t->a, t->a_ld, t->b, t->b_ld, tile, t->m, scale, t->m);
-  copy_region(p, t, tile, true);
+  ukr->tile[form][(t.m - 1) / ukr->vl][t.n - 1](t.k, t.a, t.a_ld, t.b, t.b_ld, tile, t.m, scale, t.m);
+  copy_region(p, &t, tile, true);
 }
 
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
@@ -67,7 +84,7 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       t.a = a_panels + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
       const ws_scale *scale = k.first ? &first : &later;
       if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
-        ws_tile_in_region(p, ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1], &t, scale);
+        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale);
       } else if (t.m == mr && t.n == nr) {
         const bool more = j + nr < n && ahead < panel_bytes;
         ukr->full(t.k, t.a, t.b, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld, scale, more ? b + panel_bytes + ahead : b);

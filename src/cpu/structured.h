@@ -48,9 +48,9 @@ typedef struct ws_tile_work {
   int64_t batch, i, m, j, n;
 } ws_tile_work;
 
-/* The tile by a kernel that takes m and n, of which only the elements in C's region are read and
- * written. */
-void ws_tile_in_region(const ws_problem *p, ws_ukr_fn *kernel, const ws_tile_work *t, const ws_scale *scale);
+/* Of the tile, some of which is in C's region, those elements; others are neither read nor written.
+ * form: of B. */
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale);
 
 /* Whether the tile has elements that are not in the region, or are on its edge. */
 static inline bool ws_meets_edge(int region, int64_t i, int64_t m, int64_t j, int64_t n) {
