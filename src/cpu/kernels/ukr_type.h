@@ -23,6 +23,8 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
                "the kernels must have the shape that their row in kernels.def says");
 
 #include "cpu/kernels/ukr_tile.h"
+
+#include "cpu/kernels/ukr_solve.h"
 #include "cpu/kernels/ukr_vector.h"
 
 #define WS_N 1
@@ -81,6 +83,8 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
     .tile = {WS_TILES(rows), WS_TILES(cols)},
+    .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
+    .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .gemv = WS_NAME(gemv),
     .pack = WS_PACK,
 };

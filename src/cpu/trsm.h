@@ -1,0 +1,61 @@
+/* trsm.h - a triangular system as the CPU solves it: T X = alpha Y, and the parts of it that
+ * trsm.c orders.
+ *
+ * T is op(A), or its transpose where A is on the right; right sides are columns of Y, rows of B
+ * then. T is cut into blocks of kb unknowns. For each block, in the order of substitution: the
+ * diagonal block is solved, a group of nr unknowns at a time, and what it contributes is taken from
+ * the unknowns that are left. The bits of a right side depend on T, kb and nr alone. */
+#ifndef WS_CPU_TRSM_H
+#define WS_CPU_TRSM_H
+#include "core/system.h"
+#include "cpu/rows.h"
+
+typedef struct ws_solve {
+  const ws_ukr_set *ukr;
+  int bytes; /* of an element */
+  wsgemm_type type;
+  int64_t m, n, batch_count; /* unknowns, right sides */
+  ws_matrix t;
+  ws_matrix b;
+  ws_result x;
+  bool t_rows_contiguous; /* T(i, p) at i + p ld, else at p + i ld */
+  bool lanes_contiguous;  /* right side r, unknown p: at r + p ld, else at p + r ld */
+  bool is_unit;
+  int direction; /* WS_SOLVE_DOWN, WS_SOLVE_UP */
+  int64_t kb, n_blocks;
+  ws_scale first, later; /* of products that meet an unknown for the first time; of others */
+} ws_solve;
+
+ws_solve ws_solve_of(const ws_system *s, const ws_cpu_row *row);
+
+/* Block s in the order of substitution: unknowns k0 .. k1 - 1; those that are left, l0 .. l1 - 1. */
+typedef struct ws_block {
+  int64_t batch, k0, k1, l0, l1;
+  bool is_first;
+} ws_block;
+ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s);
+
+/* ---- T, packed: the groups of the diagonal block, their diagonals, then the rows that are left --- */
+
+int64_t ws_packed_bytes(const ws_solve *v, const ws_block *b);
+int64_t ws_diagonal_groups(const ws_solve *v, const ws_block *b);
+int64_t ws_left_groups(const ws_solve *v, const ws_block *b);
+void ws_pack_diagonal_group(const ws_solve *v, const ws_block *b, int64_t group, char *packed);
+void ws_pack_left_groups(const ws_solve *v, const ws_block *b, int64_t group, int64_t n_groups, char *packed);
+
+/* ---- right sides, packed: r .. r + n - 1 in panels at y, each all unknowns long ----------------- */
+
+/* Bytes of n right sides. */
+int64_t ws_panel_bytes(const ws_solve *v, int64_t n);
+void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y);
+/* Writes the block's unknowns to X. */
+void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y);
+
+/* Solves the diagonal block; takes the block's unknowns from groups of those that are left. */
+void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed, char *y, int64_t n);
+void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group, int64_t n_groups, char *y,
+                    int64_t n);
+
+/* Without memory: trsm_frugal.c. */
+void ws_solve_frugally(const ws_solve *v);
+#endif

@@ -1,0 +1,285 @@
+/* trsm_block.c - one block of unknowns: packing, substitution, and what the others lose by it.
+ * Leaves the order of blocks, memory and threads to trsm.c. Contract: trsm.h.
+ *
+ * Right sides lie in panels of 1 or 2 vectors, so that a micro-kernel takes a panel as its A, rows
+ * of T as its B, and the unknowns that it changes, in the same panel, as its C:
+ *
+ *      T     k0   k1            panel of right sides (lanes ->)
+ *         .                        unknown 0
+ *         xx .                     ..
+ *      k0 xx D                     k0    solved: A
+ *         xx DD .                  ..
+ *      k1 xx LLL .                 k1    C = C - L A
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/tile.h"
+#include "cpu/trsm.h"
+
+ws_solve ws_solve_of(const ws_system *s, const ws_cpu_row *row) {
+  ws_solve v = {.ukr = row->ukr, .bytes = ws_types[s->a.type].bytes, .type = s->a.type, .batch_count = s->batch_count};
+  v.m = s->is_right ? s->n : s->m, v.n = s->is_right ? s->m : s->n;
+  v.t = s->a, v.b = s->b, v.x = s->x;
+  v.t_rows_contiguous = s->a.trans == s->is_right;
+  v.lanes_contiguous = s->is_right;
+  v.is_unit = s->a.structure == WS_UNIT_TRIANGULAR;
+  v.direction = (ws_triangle_of(&s->a) == WS_LOWER) != s->is_right ? WS_SOLVE_DOWN : WS_SOLVE_UP;
+  const int64_t nr = v.ukr->nr, longest = row->kc / nr * nr;
+  v.kb = ws_ceil_div(ws_ceil_div(v.m, ws_ceil_div(v.m, longest)), nr) * nr;
+  v.n_blocks = ws_ceil_div(v.m, v.kb);
+  ws_scale later = {.beta_one = true, .alpha_real = true, .beta_real = true, .conj_b = s->a.conj};
+  const bool is_single = s->a.type == WSGEMM_F32 || s->a.type == WSGEMM_C32;
+  if (is_single)
+    later.alpha.s[0] = -1, later.beta.s[0] = 1;
+  else
+    later.alpha.d[0] = -1, later.beta.d[0] = 1;
+  v.first = v.later = later;
+  memcpy(&v.first.beta, &s->scale.alpha, sizeof v.first.beta);
+  v.first.beta_one = s->scale.alpha_one, v.first.beta_real = s->scale.alpha_real;
+  return v;
+}
+
+ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s) {
+  const bool is_down = v->direction == WS_SOLVE_DOWN;
+  ws_block b = {.batch = batch, .is_first = s == 0};
+  b.k0 = (is_down ? s : v->n_blocks - 1 - s) * v->kb;
+  b.k1 = ws_min(v->m, b.k0 + v->kb);
+  b.l0 = is_down ? b.k1 : 0, b.l1 = is_down ? v->m : b.k0;
+  return b;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* A packed diagonal: nr x nr elements, two factors for each unknown, whether there are any. */
+enum { LINE = 64 };
+static int64_t diagonal_bytes(const ws_solve *v) {
+  const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
+  return ws_ceil_div(nr * nr * v->bytes + (2 * nr + 1) * real_bytes, LINE) * LINE;
+}
+
+/* Columns of T that the groups before one have, packed. */
+static int64_t columns_before(const ws_solve *v, const ws_block *b, int64_t group) {
+  const int64_t nr = v->ukr->nr;
+  return v->direction == WS_SOLVE_DOWN ? nr * (group * (group - 1) / 2)
+                                       : group * (b->k1 - b->k0) - nr * (group * (group + 1) / 2);
+}
+
+int64_t ws_diagonal_groups(const ws_solve *v, const ws_block *b) { return ws_ceil_div(b->k1 - b->k0, v->ukr->nr); }
+int64_t ws_left_groups(const ws_solve *v, const ws_block *b) { return ws_ceil_div(b->l1 - b->l0, v->ukr->nr); }
+
+/* One group of a diagonal block. */
+typedef struct group {
+  int64_t g0, w;        /* unknowns g0 .. g0 + w - 1 */
+  int64_t p0, k;        /* those of the block that are solved before */
+  int64_t panel_offset; /* bytes, of its columns p0 .. p0 + k - 1 */
+  int64_t diagonal_offset;
+} group;
+
+static group group_at(const ws_solve *v, const ws_block *b, int64_t group_idx) {
+  const int64_t nr = v->ukr->nr, n_groups = ws_diagonal_groups(v, b);
+  group g = {.g0 = b->k0 + group_idx * nr};
+  g.w = ws_min(nr, b->k1 - g.g0);
+  g.p0 = v->direction == WS_SOLVE_DOWN ? b->k0 : g.g0 + g.w;
+  g.k = v->direction == WS_SOLVE_DOWN ? g.g0 - b->k0 : b->k1 - g.p0;
+  g.diagonal_offset = group_idx * diagonal_bytes(v);
+  g.panel_offset = n_groups * diagonal_bytes(v) + columns_before(v, b, group_idx) * nr * v->bytes;
+  return g;
+}
+
+/* Of the rows that are left. */
+static int64_t left_offset(const ws_solve *v, const ws_block *b) {
+  const int64_t nr = v->ukr->nr, n_groups = ws_diagonal_groups(v, b);
+  /* going up, the last group has no columns, and those before it are whole */
+  const int64_t columns = columns_before(v, b, v->direction == WS_SOLVE_DOWN ? n_groups : n_groups - 1);
+  return ws_ceil_div(n_groups * diagonal_bytes(v) + columns * nr * v->bytes, LINE) * LINE;
+}
+
+int64_t ws_packed_bytes(const ws_solve *v, const ws_block *b) {
+  return left_offset(v, b) + ws_left_groups(v, b) * v->ukr->nr * (b->k1 - b->k0) * v->bytes;
+}
+
+/* ---- packing T ------------------------------------------------------------------------------- */
+
+static const char *t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p) {
+  return (const char *)v->t.data + (batch * v->t.stride + (v->t_rows_contiguous ? i + p * v->t.ld : p + i * v->t.ld)) * v->bytes;
+}
+
+static void get(const ws_solve *v, const char *at, double z[2]) {
+  z[1] = 0;
+  if (v->type == WSGEMM_F32 || v->type == WSGEMM_C32) {
+    float s[2] = {0, 0};
+    memcpy(s, at, (size_t)v->bytes);
+    z[0] = (double)s[0], z[1] = (double)s[1];
+  } else {
+    memcpy(z, at, (size_t)v->bytes);
+  }
+  if (v->t.conj) z[1] = -z[1];
+}
+
+static void put(const ws_solve *v, char *at, const double z[2]) {
+  if (v->type == WSGEMM_F32 || v->type == WSGEMM_C32) {
+    const float s[2] = {(float)z[0], (float)z[1]};
+    memcpy(at, s, (size_t)v->bytes);
+  } else {
+    memcpy(at, z, (size_t)v->bytes);
+  }
+}
+
+/* 1 / d, without overflow or underflow: 2^-e of it is left out if d is far from 1. Value: e. */
+static int reciprocal(const ws_solve *v, const double d[2], double r[2]) {
+  const bool is_complex = ws_types[v->type].n_real == 2;
+  const int most = v->type == WSGEMM_F32 || v->type == WSGEMM_C32 ? 100 : 900;
+  int e = 0;
+  const double largest = fmax(fabs(d[0]), fabs(d[1]));
+  if (isfinite(largest)) (void)frexp(largest, &e);
+  const double re = ldexp(d[0], -e), im = ldexp(d[1], -e);
+  r[1] = 0;
+  if (is_complex) {
+    const double norm = re * re + im * im;
+    r[0] = re / norm, r[1] = -im / norm;
+  } else {
+    r[0] = 1 / re;
+  }
+  if (e < -most || e > most) return e;
+  r[0] = ldexp(r[0], -e), r[1] = ldexp(r[1], -e);
+  return 0;
+}
+
+static void pack_diagonal(const ws_solve *v, const ws_block *b, const group *g, char *out) {
+  const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
+  const bool is_single = real_bytes == (int64_t)sizeof(float);
+  char *factors = out + nr * nr * v->bytes;
+  bool is_scaled = false;
+  for (int64_t j = 0; j < g->w; j++) {
+    const int64_t l0 = v->direction == WS_SOLVE_DOWN ? j + 1 : 0, l1 = v->direction == WS_SOLVE_DOWN ? g->w : j;
+    for (int64_t l = l0; l < l1; l++) {
+      double z[2];
+      get(v, t_at(v, b->batch, g->g0 + l, g->g0 + j), z);
+      z[0] = -z[0], z[1] = -z[1];
+      put(v, out + (j * nr + l) * v->bytes, z);
+    }
+    if (v->is_unit) continue;
+    double d[2], r[2];
+    get(v, t_at(v, b->batch, g->g0 + j, g->g0 + j), d);
+    const int e = reciprocal(v, d, r);
+    put(v, out + (j * nr + j) * v->bytes, r);
+    is_scaled |= e != 0;
+    const double f[2] = {ldexp(1, -(e / 2)), ldexp(1, -(e - e / 2))};
+    if (is_single)
+      memcpy(factors + 2 * j * real_bytes, (float[2]){(float)f[0], (float)f[1]}, 2 * sizeof(float));
+    else
+      memcpy(factors + 2 * j * real_bytes, f, sizeof f);
+  }
+  out[nr * nr * v->bytes + 2 * nr * real_bytes] = is_scaled;
+}
+
+void ws_pack_diagonal_group(const ws_solve *v, const ws_block *b, int64_t group_idx, char *packed) {
+  const group g = group_at(v, b, group_idx);
+  pack_diagonal(v, b, &g, packed + g.diagonal_offset);
+  if (g.k > 0)
+    v->ukr->pack(g.w, g.k, t_at(v, b->batch, g.g0, g.p0), v->t.ld, !v->t_rows_contiguous, packed + g.panel_offset, v->ukr->nr);
+}
+
+void ws_pack_left_groups(const ws_solve *v, const ws_block *b, int64_t group_idx, int64_t n_groups, char *packed) {
+  const int64_t nr = v->ukr->nr, i = b->l0 + group_idx * nr, k = b->k1 - b->k0;
+  v->ukr->pack(ws_min(n_groups * nr, b->l1 - i), k, t_at(v, b->batch, i, b->k0), v->t.ld, !v->t_rows_contiguous,
+               packed + left_offset(v, b) + group_idx * nr * k * v->bytes, nr);
+}
+
+/* ---- right sides ----------------------------------------------------------------------------- */
+
+/* Lanes of the panel of the next right sides, when n are left. */
+static int64_t panel_width(const ws_solve *v, int64_t n) { return n > v->ukr->vl ? v->ukr->mr : v->ukr->vl; }
+
+int64_t ws_panel_bytes(const ws_solve *v, int64_t n) { return ws_ceil_div(n, v->ukr->mr) * v->ukr->mr * v->m * v->bytes; }
+
+static int64_t offset_of(const ws_solve *v, int64_t batch, int64_t stride, int64_t ld, int64_t r, int64_t p) {
+  return (batch * stride + (v->lanes_contiguous ? r + p * ld : p + r * ld)) * v->bytes;
+}
+
+/* Lanes without a right side repeat the first one, so that they raise no flag of their own. */
+static void repeat_first_lane(const ws_solve *v, char *panel, int64_t n_lanes, int64_t width) {
+  for (int64_t p = 0; p < v->m; p++, panel += width * v->bytes)
+    for (int64_t lane = n_lanes; lane < width; lane++) memcpy(panel + lane * v->bytes, panel, (size_t)v->bytes);
+}
+
+void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y) {
+  for (int64_t width, done = 0; done < n; done += width) {
+    width = panel_width(v, n - done);
+    const int64_t n_lanes = ws_min(width, n - done);
+    char *panel = y + done * v->m * v->bytes;
+    v->ukr->pack(n_lanes, v->m, (const char *)v->b.data + offset_of(v, batch, v->b.stride, v->b.ld, r + done, 0), v->b.ld,
+                 !v->lanes_contiguous, panel, width);
+    if (n_lanes < width) repeat_first_lane(v, panel, n_lanes, width);
+  }
+}
+
+void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y) {
+  const int64_t k = b->k1 - b->k0;
+  for (int64_t width, done = 0; done < n; done += width) {
+    width = panel_width(v, n - done);
+    const int64_t n_lanes = ws_min(width, n - done);
+    const char *panel = y + (done * v->m + b->k0 * width) * v->bytes;
+    char *x = (char *)v->x.data + offset_of(v, b->batch, v->x.stride, v->x.ld, r + done, b->k0);
+    if (v->lanes_contiguous) {
+      for (int64_t p = 0; p < k; p++)
+        memcpy(x + p * v->x.ld * v->bytes, panel + p * width * v->bytes, (size_t)(n_lanes * v->bytes));
+    } else {
+      v->ukr->pack(k, n_lanes, panel, width, true, x, v->x.ld); /* transposes: the unknowns of a panel as one of T's */
+    }
+  }
+}
+
+/* ---- solving --------------------------------------------------------------------------------- */
+
+static void solve_group(const ws_solve *v, const ws_block *b, const group *g, const char *packed, char *panel, int64_t width) {
+  const ws_ukr_set *ukr = v->ukr;
+  const int64_t nr = ukr->nr, vectors = width == ukr->mr ? 2 : 1, real_bytes = v->bytes / ws_types[v->type].n_real;
+  const ws_scale *scale = b->is_first ? &v->first : &v->later;
+  const char *t = packed + g->panel_offset, *diagonal = packed + g->diagonal_offset;
+  const bool is_scaled = !v->is_unit && diagonal[nr * nr * v->bytes + 2 * nr * real_bytes];
+  const char *y = panel + g->p0 * width * v->bytes;
+  char *x = panel + g->g0 * width * v->bytes;
+  if (g->w == nr && !is_scaled) {
+    ukr->solve[v->direction][vectors - 1](g->k, y, t, diagonal, v->is_unit, x, scale);
+    return;
+  }
+  ukr->tile[WS_B_ROWS][vectors - 1][g->w - 1](g->k, y, width, t, nr, x, width, scale, width);
+  ukr->substitute[vectors - 1](g->w, diagonal, v->is_unit, is_scaled, v->direction, x);
+}
+
+void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed, char *y, int64_t n) {
+  const int64_t n_groups = ws_diagonal_groups(v, b);
+  for (int64_t step = 0; step < n_groups; step++) {
+    const group g = group_at(v, b, v->direction == WS_SOLVE_DOWN ? step : n_groups - 1 - step);
+    for (int64_t width, r = 0; r < n; r += width) {
+      width = panel_width(v, n - r);
+      solve_group(v, b, &g, packed, y + r * v->m * v->bytes, width);
+    }
+  }
+}
+
+void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group_idx, int64_t n_groups, char *y,
+                    int64_t n) {
+  const ws_ukr_set *ukr = v->ukr;
+  const int64_t nr = ukr->nr, k = b->k1 - b->k0, t_bytes = nr * k * v->bytes, asked_bytes = k / 4 * LINE;
+  const ws_scale *scale = b->is_first ? &v->first : &v->later;
+  const char *t = packed + left_offset(v, b) + group_idx * t_bytes;
+  for (int64_t g = 0; g < n_groups; g++, t += t_bytes) {
+    const int64_t i = b->l0 + (group_idx + g) * nr, w = ws_min(nr, b->l1 - i);
+    int64_t ahead = 0; /* bytes of the next group's rows asked for so far */
+    for (int64_t width, r = 0; r < n; r += width) {
+      width = panel_width(v, n - r);
+      char *panel = y + r * v->m * v->bytes, *x = panel + i * width * v->bytes;
+      const char *solved = panel + b->k0 * width * v->bytes;
+      if (w == nr && width == ukr->mr) {
+        const bool more = g + 1 < n_groups && ahead < t_bytes;
+        ukr->full(k, solved, t, x, width, scale, more ? t + t_bytes + ahead : t);
+        ahead += asked_bytes;
+      } else {
+        ukr->tile[WS_B_ROWS][width > ukr->vl][w - 1](k, solved, width, t, nr, x, width, scale, width);
+      }
+    }
+  }
+}
