@@ -6,8 +6,9 @@
  * the chunk. Step s packs the T of block s and solves block s - 1, so packing fills the gaps at the
  * end of a step. Where T is one block, panels need not stay, and each worker has a few of his own.
  *
- * Few right sides and many unknowns (is_split): each block takes two steps, its substitution, one
- * item for each few panels, then the update of the unknowns that are left, cut by these.
+ * Few right sides: rows of T below a diagonal block are packed by the worker who multiplies with
+ * them, as nobody else will (packs_late). If threads outnumber items, each block takes two steps
+ * (is_split), its substitution, then the update of the unknowns that are left, cut by these.
  *
  * A small T is packed by each item on its own stack. A batch of many is cut by its systems. */
 #include "cpu/trsm.h"
@@ -18,23 +19,24 @@
 #include "cpu/trsm_plan.h"
 #include "cpu/workspace.h"
 
-enum { ALIGN = 64, GROUPS_PER_ITEM = 8 };
+enum { ALIGN = 64 };
 
 typedef struct solve_run {
   const ws_solve *v;
   const ws_solve_plan *plan;
   int64_t first_batch, n_batch, n_chunks;
   bool is_split;
-  char *packed[2]; /* blocks of T, by turns; one worker alone needs one */
-  char *y;         /* the chunk's panels; or, for one block, those of each worker */
-  int64_t y_stride_bytes;
+  char *diagonal[2]; /* packed diagonal blocks of T, by turns; one worker alone needs one */
+  char *left[2];     /* the rows below; those of each worker if packs_late */
+  char *y;           /* the chunk's panels; or, for one block, those of each worker */
+  int64_t left_bytes, y_bytes;
 } solve_run;
 
 /* What a step is about: a block of unknowns for a chunk of right sides; of two halves if split. */
 typedef struct place {
   ws_block b;
   int64_t r, n; /* right sides of the chunk */
-  char *packed;
+  int turn;
   bool solves, updates;
 } place;
 
@@ -48,7 +50,7 @@ static place place_at(const solve_run *run, int64_t idx) {
   at.b = ws_block_at(run->v, run->first_batch + block_idx / n_blocks / run->n_chunks, block_idx % n_blocks);
   at.r = block_idx / n_blocks % run->n_chunks * run->plan->chunk;
   at.n = ws_min(run->plan->chunk, run->v->n - at.r);
-  at.packed = run->packed[block_idx % 2];
+  at.turn = (int)(block_idx % 2);
   at.solves = !run->is_split || idx % 2 == 0;
   at.updates = !run->is_split || idx % 2 == 1;
   return at;
@@ -56,26 +58,52 @@ static place place_at(const solve_run *run, int64_t idx) {
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
+static int64_t n_diagonal_items(const solve_run *run, const place *at) {
+  return at->solves ? ws_diagonal_groups(run->v, &at->b) : 0;
+}
+
 static int64_t n_pack_items(const solve_run *run, const place *at) {
-  return (at->solves ? ws_diagonal_groups(run->v, &at->b) : 0) +
-         (at->updates ? ws_ceil_div(ws_left_groups(run->v, &at->b), GROUPS_PER_ITEM) : 0);
+  const int64_t n_left = ws_ceil_div(ws_left_groups(run->v, &at->b), run->plan->groups_n);
+  return n_diagonal_items(run, at) + (run->plan->packs_late ? 0 : n_left);
+}
+
+/* Groups of rows from `first` on, as many as an item has. */
+static int64_t some_groups(const solve_run *run, const place *at, int64_t first) {
+  return ws_min(run->plan->groups_n, ws_left_groups(run->v, &at->b) - first);
 }
 
 static void pack(const solve_run *run, const place *at, int64_t item_idx) {
-  const int64_t n_diagonal = at->solves ? ws_diagonal_groups(run->v, &at->b) : 0;
+  const ws_solve *v = run->v;
+  const int64_t n_diagonal = n_diagonal_items(run, at);
   if (item_idx < n_diagonal) {
-    ws_pack_diagonal_group(run->v, &at->b, item_idx, at->packed);
+    ws_pack_diagonal_group(v, &at->b, item_idx, run->diagonal[at->turn]);
     return;
   }
-  const int64_t group = (item_idx - n_diagonal) * GROUPS_PER_ITEM;
-  ws_pack_left_groups(run->v, &at->b, group, ws_min(GROUPS_PER_ITEM, ws_left_groups(run->v, &at->b) - group), at->packed);
+  const int64_t first = (item_idx - n_diagonal) * run->plan->groups_n;
+  char *out = run->left[at->turn] + first * v->ukr->nr * (at->b.k1 - at->b.k0) * v->bytes;
+  ws_pack_left_groups(v, &at->b, first, some_groups(run, at, first), out);
 }
 
-/* Right sides r .. r + n - 1 of all whose panels are at y. */
+static void pack_and_update(const solve_run *run, const place *at, int worker, int64_t first, char *y, int64_t n) {
+  char *left = run->left[0] + worker * run->left_bytes;
+  const int64_t n_groups = some_groups(run, at, first);
+  ws_pack_left_groups(run->v, &at->b, first, n_groups, left);
+  ws_update_left(run->v, &at->b, left, first, n_groups, y, n);
+}
+
+static void update(const solve_run *run, const place *at, int worker, char *y, int64_t n) {
+  const int64_t n_groups = ws_left_groups(run->v, &at->b);
+  if (!run->plan->packs_late)
+    ws_update_left(run->v, &at->b, run->left[at->turn], 0, n_groups, y, n);
+  else
+    for (int64_t first = 0; first < n_groups; first += run->plan->groups_n) pack_and_update(run, at, worker, first, y, n);
+}
+
+/* Right sides r .. r + n - 1 of all, whose panels are at y. */
 static void solve(const solve_run *run, const place *at, int64_t r, int64_t n, char *y) {
   const ws_solve *v = run->v;
   if (at->b.is_first) ws_pack_right_sides(v, at->b.batch, r, n, y);
-  ws_solve_diagonal(v, &at->b, at->packed, y, n);
+  ws_solve_diagonal(v, &at->b, run->diagonal[at->turn], y, n);
   ws_unpack_unknowns(v, &at->b, r, n, y);
 }
 
@@ -85,19 +113,12 @@ static void solve_item(const solve_run *run, const place *at, int worker, int64_
   const int64_t begin = item_idx * plan->item_n, n = ws_min(plan->item_n, at->n - begin);
   if (v->n_blocks == 1) {
     for (int64_t i = 0; i < n; i += plan->panels_n)
-      solve(run, at, at->r + begin + i, ws_min(plan->panels_n, n - i), run->y + worker * run->y_stride_bytes);
+      solve(run, at, at->r + begin + i, ws_min(plan->panels_n, n - i), run->y + worker * run->y_bytes);
     return;
   }
   char *y = run->y + begin * v->m * v->bytes;
   solve(run, at, at->r + begin, n, y);
-  if (at->updates) ws_update_left(v, &at->b, at->packed, 0, ws_left_groups(v, &at->b), y, n);
-}
-
-/* Cut by the unknowns that are left: a few right sides meet all of an item's. */
-static void update_item(const solve_run *run, const place *at, int64_t item_idx) {
-  const int64_t group = item_idx * run->plan->groups_n;
-  ws_update_left(run->v, &at->b, at->packed, group, ws_min(run->plan->groups_n, ws_left_groups(run->v, &at->b) - group), run->y,
-                 at->n);
+  if (at->updates) update(run, at, worker, y, n);
 }
 
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
@@ -122,7 +143,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   else if (at.solves)
     solve_item(run, &at, worker, item_idx);
   else
-    update_item(run, &at, item_idx);
+    pack_and_update(run, &at, worker, item_idx * run->plan->groups_n, run->y, at.n);
 }
 
 /* All steps by one worker. */
@@ -139,38 +160,38 @@ static void run_alone(solve_run *run) {
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
-/* The largest block of T: the first one, or, going up, the second, as the first may be a short
- * one. */
-static int64_t packed_bytes(const ws_solve *v) {
-  int64_t most = 0;
-  for (int64_t s = 0; s < ws_min(2, v->n_blocks); s++) {
-    const ws_block b = ws_block_at(v, 0, s);
-    most = ws_max(most, ws_packed_bytes(v, &b));
-  }
-  return round_up(most, ALIGN);
-}
-
 typedef struct memory_need {
-  int64_t packed_bytes, y_bytes; /* of one block of T; of the panels of all, or of a worker */
-  int n_packed, n_y;
+  int64_t diagonal_bytes, left_bytes, y_bytes;
+  int n_diagonals, n_lefts, n_ys;
 } memory_need;
 
+/* The largest block of T is the first one, or, going up, where it may be a short one, the second. */
 static memory_need need_of(const ws_solve *v, const ws_solve_plan *plan, int n_workers) {
   const bool is_one = v->n_blocks == 1;
-  memory_need need = {.packed_bytes = packed_bytes(v), .n_y = is_one ? n_workers : 1};
-  need.n_packed = n_workers > 1 ? 2 : 1;
+  const int n_turns = n_workers > 1 ? 2 : 1;
+  memory_need need = {.n_diagonals = n_turns, .n_lefts = plan->packs_late ? n_workers : n_turns, .n_ys = is_one ? n_workers : 1};
+  for (int64_t s = 0; s < ws_min(2, v->n_blocks); s++) {
+    const ws_block b = ws_block_at(v, 0, s);
+    const int64_t n_groups = plan->packs_late ? plan->groups_n : ws_left_groups(v, &b);
+    need.diagonal_bytes = ws_max(need.diagonal_bytes, ws_packed_diagonal_bytes(v, &b));
+    need.left_bytes = ws_max(need.left_bytes, ws_packed_left_bytes(v, &b, n_groups));
+  }
   need.y_bytes = round_up(ws_panel_bytes(v, is_one ? ws_min(plan->panels_n, v->n) : ws_min(plan->chunk, v->n)), ALIGN);
   return need;
 }
 
-static int64_t need_bytes(const memory_need *need) { return need->n_packed * need->packed_bytes + need->n_y * need->y_bytes; }
+static int64_t need_bytes(const memory_need *need) {
+  return need->n_diagonals * need->diagonal_bytes + need->n_lefts * need->left_bytes + need->n_ys * need->y_bytes;
+}
 
 static solve_run run_in(const ws_solve *v, const ws_solve_plan *plan, const memory_need *need, char *memory) {
   solve_run run = {.v = v, .plan = plan, .n_batch = v->batch_count, .n_chunks = ws_ceil_div(v->n, plan->chunk)};
-  run.packed[0] = memory;
-  run.packed[1] = memory + (need->n_packed - 1) * need->packed_bytes;
-  run.y = memory + need->n_packed * need->packed_bytes;
-  run.y_stride_bytes = need->y_bytes;
+  run.left_bytes = need->left_bytes, run.y_bytes = need->y_bytes;
+  run.diagonal[0] = memory;
+  run.diagonal[1] = memory + (need->n_diagonals - 1) * need->diagonal_bytes;
+  run.left[0] = memory + need->n_diagonals * need->diagonal_bytes;
+  run.left[1] = run.left[0] + (need->n_lefts - 1) * need->left_bytes;
+  run.y = run.left[0] + need->n_lefts * need->left_bytes;
   return run;
 }
 
@@ -192,7 +213,7 @@ static void small_count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]
 static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n) {
   _Alignas(ALIGN) char packed[WS_SOLVE_STACK_BYTES];
   const ws_block b = ws_block_at(v, batch, 0);
-  char *y = packed + round_up(ws_packed_bytes(v, &b), ALIGN);
+  char *y = packed + ws_packed_diagonal_bytes(v, &b);
   const int64_t n_groups = ws_diagonal_groups(v, &b);
   for (int64_t g = 0; g < n_groups; g++) ws_pack_diagonal_group(v, &b, g, packed);
   for (int64_t i = 0; i < n; i += plan->panels_n) {

@@ -35,23 +35,52 @@ typedef struct ws_block {
 } ws_block;
 ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s);
 
-/* ---- T, packed: the groups of the diagonal block, their diagonals, then the rows that are left --- */
+/* ---- T, packed: the groups of a diagonal block; rows of T that are left, a group after the other */
 
-int64_t ws_packed_bytes(const ws_solve *v, const ws_block *b);
+int64_t ws_packed_diagonal_bytes(const ws_solve *v, const ws_block *b);
+int64_t ws_packed_left_bytes(const ws_solve *v, const ws_block *b, int64_t n_groups);
 int64_t ws_diagonal_groups(const ws_solve *v, const ws_block *b);
 int64_t ws_left_groups(const ws_solve *v, const ws_block *b);
 void ws_pack_diagonal_group(const ws_solve *v, const ws_block *b, int64_t group, char *packed);
+/* To the beginning of `packed`. */
 void ws_pack_left_groups(const ws_solve *v, const ws_block *b, int64_t group, int64_t n_groups, char *packed);
 
-/* ---- right sides, packed: r .. r + n - 1 in panels at y, each all unknowns long ----------------- */
+/* A group of a diagonal block. */
+typedef struct ws_group {
+  int64_t g0, w;        /* unknowns g0 .. g0 + w - 1 */
+  int64_t p0, k;        /* those of the block that are solved before */
+  int64_t panel_offset; /* bytes: where its columns p0 .. p0 + k - 1 are packed */
+  int64_t diagonal_offset;
+} ws_group;
+ws_group ws_group_at(const ws_solve *v, const ws_block *b, int64_t group);
+/* Its own triangle alone. */
+int64_t ws_diagonal_bytes(const ws_solve *v);
+void ws_pack_diagonal(const ws_solve *v, const ws_block *b, const ws_group *g, char *out);
+bool ws_diagonal_is_scaled(const ws_solve *v, const char *diagonal);
+/* Element (i, p) of T. */
+const char *ws_t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p);
 
-/* Bytes of n right sides. */
+/* ---- right sides ------------------------------------------------------------------------------ */
+
+/* Right sides r .. r + n - 1, as many as fit in a panel of `width` lanes, or fewer. */
+typedef struct ws_lanes {
+  int64_t r, n, width;
+} ws_lanes;
+/* Unknowns p .. p + k - 1 of a panel; into X. */
+void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k,
+                   char *panel);
+void ws_unpack_panel(const ws_solve *v, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k, const char *panel);
+
+/* Right sides r .. r + n - 1 in panels at y, each all unknowns long: their bytes; from B; what the
+ * block solved, to X. */
 int64_t ws_panel_bytes(const ws_solve *v, int64_t n);
 void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y);
-/* Writes the block's unknowns to X. */
 void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y);
 
-/* Solves the diagonal block; takes the block's unknowns from groups of those that are left. */
+/* ---- work ------------------------------------------------------------------------------------- */
+
+/* Solves the diagonal block; takes the block's unknowns from some groups of those that are left,
+ * whose rows are at the beginning of `packed`. */
 void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed, char *y, int64_t n);
 void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group, int64_t n_groups, char *y,
                     int64_t n);

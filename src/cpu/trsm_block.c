@@ -53,7 +53,7 @@ ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s) {
 
 /* A packed diagonal: nr x nr elements, two factors for each unknown, whether there are any. */
 enum { LINE = 64 };
-static int64_t diagonal_bytes(const ws_solve *v) {
+int64_t ws_diagonal_bytes(const ws_solve *v) {
   const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
   return ws_ceil_div(nr * nr * v->bytes + (2 * nr + 1) * real_bytes, LINE) * LINE;
 }
@@ -68,40 +68,31 @@ static int64_t columns_before(const ws_solve *v, const ws_block *b, int64_t grou
 int64_t ws_diagonal_groups(const ws_solve *v, const ws_block *b) { return ws_ceil_div(b->k1 - b->k0, v->ukr->nr); }
 int64_t ws_left_groups(const ws_solve *v, const ws_block *b) { return ws_ceil_div(b->l1 - b->l0, v->ukr->nr); }
 
-/* One group of a diagonal block. */
-typedef struct group {
-  int64_t g0, w;        /* unknowns g0 .. g0 + w - 1 */
-  int64_t p0, k;        /* those of the block that are solved before */
-  int64_t panel_offset; /* bytes, of its columns p0 .. p0 + k - 1 */
-  int64_t diagonal_offset;
-} group;
-
-static group group_at(const ws_solve *v, const ws_block *b, int64_t group_idx) {
+ws_group ws_group_at(const ws_solve *v, const ws_block *b, int64_t group_idx) {
   const int64_t nr = v->ukr->nr, n_groups = ws_diagonal_groups(v, b);
-  group g = {.g0 = b->k0 + group_idx * nr};
+  ws_group g = {.g0 = b->k0 + group_idx * nr};
   g.w = ws_min(nr, b->k1 - g.g0);
   g.p0 = v->direction == WS_SOLVE_DOWN ? b->k0 : g.g0 + g.w;
   g.k = v->direction == WS_SOLVE_DOWN ? g.g0 - b->k0 : b->k1 - g.p0;
-  g.diagonal_offset = group_idx * diagonal_bytes(v);
-  g.panel_offset = n_groups * diagonal_bytes(v) + columns_before(v, b, group_idx) * nr * v->bytes;
+  g.diagonal_offset = group_idx * ws_diagonal_bytes(v);
+  g.panel_offset = n_groups * ws_diagonal_bytes(v) + columns_before(v, b, group_idx) * nr * v->bytes;
   return g;
 }
 
-/* Of the rows that are left. */
-static int64_t left_offset(const ws_solve *v, const ws_block *b) {
+int64_t ws_packed_diagonal_bytes(const ws_solve *v, const ws_block *b) {
   const int64_t nr = v->ukr->nr, n_groups = ws_diagonal_groups(v, b);
   /* going up, the last group has no columns, and those before it are whole */
   const int64_t columns = columns_before(v, b, v->direction == WS_SOLVE_DOWN ? n_groups : n_groups - 1);
-  return ws_ceil_div(n_groups * diagonal_bytes(v) + columns * nr * v->bytes, LINE) * LINE;
+  return ws_ceil_div(n_groups * ws_diagonal_bytes(v) + columns * nr * v->bytes, LINE) * LINE;
 }
 
-int64_t ws_packed_bytes(const ws_solve *v, const ws_block *b) {
-  return left_offset(v, b) + ws_left_groups(v, b) * v->ukr->nr * (b->k1 - b->k0) * v->bytes;
+int64_t ws_packed_left_bytes(const ws_solve *v, const ws_block *b, int64_t n_groups) {
+  return ws_ceil_div(n_groups * v->ukr->nr * (b->k1 - b->k0) * v->bytes, LINE) * LINE;
 }
 
 /* ---- packing T ------------------------------------------------------------------------------- */
 
-static const char *t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p) {
+const char *ws_t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p) {
   return (const char *)v->t.data + (batch * v->t.stride + (v->t_rows_contiguous ? i + p * v->t.ld : p + i * v->t.ld)) * v->bytes;
 }
 
@@ -146,7 +137,7 @@ static int reciprocal(const ws_solve *v, const double d[2], double r[2]) {
   return 0;
 }
 
-static void pack_diagonal(const ws_solve *v, const ws_block *b, const group *g, char *out) {
+void ws_pack_diagonal(const ws_solve *v, const ws_block *b, const ws_group *g, char *out) {
   const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
   const bool is_single = real_bytes == (int64_t)sizeof(float);
   char *factors = out + nr * nr * v->bytes;
@@ -155,13 +146,13 @@ static void pack_diagonal(const ws_solve *v, const ws_block *b, const group *g, 
     const int64_t l0 = v->direction == WS_SOLVE_DOWN ? j + 1 : 0, l1 = v->direction == WS_SOLVE_DOWN ? g->w : j;
     for (int64_t l = l0; l < l1; l++) {
       double z[2];
-      get(v, t_at(v, b->batch, g->g0 + l, g->g0 + j), z);
+      get(v, ws_t_at(v, b->batch, g->g0 + l, g->g0 + j), z);
       z[0] = -z[0], z[1] = -z[1];
       put(v, out + (j * nr + l) * v->bytes, z);
     }
     if (v->is_unit) continue;
     double d[2], r[2];
-    get(v, t_at(v, b->batch, g->g0 + j, g->g0 + j), d);
+    get(v, ws_t_at(v, b->batch, g->g0 + j, g->g0 + j), d);
     const int e = reciprocal(v, d, r);
     put(v, out + (j * nr + j) * v->bytes, r);
     is_scaled |= e != 0;
@@ -174,17 +165,21 @@ static void pack_diagonal(const ws_solve *v, const ws_block *b, const group *g, 
   out[nr * nr * v->bytes + 2 * nr * real_bytes] = is_scaled;
 }
 
+bool ws_diagonal_is_scaled(const ws_solve *v, const char *diagonal) {
+  const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
+  return !v->is_unit && diagonal[nr * nr * v->bytes + 2 * nr * real_bytes];
+}
+
 void ws_pack_diagonal_group(const ws_solve *v, const ws_block *b, int64_t group_idx, char *packed) {
-  const group g = group_at(v, b, group_idx);
-  pack_diagonal(v, b, &g, packed + g.diagonal_offset);
+  const ws_group g = ws_group_at(v, b, group_idx);
+  ws_pack_diagonal(v, b, &g, packed + g.diagonal_offset);
   if (g.k > 0)
-    v->ukr->pack(g.w, g.k, t_at(v, b->batch, g.g0, g.p0), v->t.ld, !v->t_rows_contiguous, packed + g.panel_offset, v->ukr->nr);
+    v->ukr->pack(g.w, g.k, ws_t_at(v, b->batch, g.g0, g.p0), v->t.ld, !v->t_rows_contiguous, packed + g.panel_offset, v->ukr->nr);
 }
 
 void ws_pack_left_groups(const ws_solve *v, const ws_block *b, int64_t group_idx, int64_t n_groups, char *packed) {
   const int64_t nr = v->ukr->nr, i = b->l0 + group_idx * nr, k = b->k1 - b->k0;
-  v->ukr->pack(ws_min(n_groups * nr, b->l1 - i), k, t_at(v, b->batch, i, b->k0), v->t.ld, !v->t_rows_contiguous,
-               packed + left_offset(v, b) + group_idx * nr * k * v->bytes, nr);
+  v->ukr->pack(ws_min(n_groups * nr, b->l1 - i), k, ws_t_at(v, b->batch, i, b->k0), v->t.ld, !v->t_rows_contiguous, packed, nr);
 }
 
 /* ---- right sides ----------------------------------------------------------------------------- */
@@ -198,47 +193,67 @@ static int64_t offset_of(const ws_solve *v, int64_t batch, int64_t stride, int64
   return (batch * stride + (v->lanes_contiguous ? r + p * ld : p + r * ld)) * v->bytes;
 }
 
-/* Lanes without a right side repeat the first one, so that they raise no flag of their own. */
-static void repeat_first_lane(const ws_solve *v, char *panel, int64_t n_lanes, int64_t width) {
-  for (int64_t p = 0; p < v->m; p++, panel += width * v->bytes)
-    for (int64_t lane = n_lanes; lane < width; lane++) memcpy(panel + lane * v->bytes, panel, (size_t)v->bytes);
+/* Inlined with a constant size, so that the copies become moves. */
+static inline __attribute__((always_inline)) void repeat(char *panel, int64_t k, int64_t n_lanes, int64_t width,
+                                                         const int64_t bytes) {
+  for (int64_t p = 0; p < k; p++, panel += width * bytes)
+    for (int64_t lane = n_lanes; lane < width; lane++) memcpy(panel + lane * bytes, panel, (size_t)bytes);
+}
+
+void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k,
+                   char *panel) {
+  const char *b = (const char *)from->data + offset_of(v, batch, from->stride, from->ld, lanes->r, p);
+  v->ukr->pack(lanes->n, k, b, from->ld, !v->lanes_contiguous, panel, lanes->width);
+  if (lanes->n == lanes->width) return;
+  /* lanes without a right side raise no flag of their own */
+  if (v->bytes == 4)
+    repeat(panel, k, lanes->n, lanes->width, 4);
+  else if (v->bytes == 8)
+    repeat(panel, k, lanes->n, lanes->width, 8);
+  else
+    repeat(panel, k, lanes->n, lanes->width, 16);
+}
+
+void ws_unpack_panel(const ws_solve *v, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k, const char *panel) {
+  char *x = (char *)v->x.data + offset_of(v, batch, v->x.stride, v->x.ld, lanes->r, p);
+  if (!v->lanes_contiguous) { /* transposes: the unknowns of a panel as one of T's */
+    v->ukr->pack(k, lanes->n, panel, lanes->width, true, x, v->x.ld);
+    return;
+  }
+  for (int64_t i = 0; i < k; i++)
+    memcpy(x + i * v->x.ld * v->bytes, panel + i * lanes->width * v->bytes, (size_t)(lanes->n * v->bytes));
+}
+
+/* The panel of right sides r + done .. r + n - 1. */
+static ws_lanes lanes_at(const ws_solve *v, int64_t r, int64_t done, int64_t n) {
+  const int64_t width = panel_width(v, n - done);
+  return (ws_lanes){r + done, ws_min(width, n - done), width};
 }
 
 void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y) {
-  for (int64_t width, done = 0; done < n; done += width) {
-    width = panel_width(v, n - done);
-    const int64_t n_lanes = ws_min(width, n - done);
-    char *panel = y + done * v->m * v->bytes;
-    v->ukr->pack(n_lanes, v->m, (const char *)v->b.data + offset_of(v, batch, v->b.stride, v->b.ld, r + done, 0), v->b.ld,
-                 !v->lanes_contiguous, panel, width);
-    if (n_lanes < width) repeat_first_lane(v, panel, n_lanes, width);
+  ws_lanes lanes;
+  for (int64_t done = 0; done < n; done += lanes.width) {
+    lanes = lanes_at(v, r, done, n);
+    ws_pack_panel(v, &v->b, batch, &lanes, 0, v->m, y + done * v->m * v->bytes);
   }
 }
 
 void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y) {
-  const int64_t k = b->k1 - b->k0;
-  for (int64_t width, done = 0; done < n; done += width) {
-    width = panel_width(v, n - done);
-    const int64_t n_lanes = ws_min(width, n - done);
-    const char *panel = y + (done * v->m + b->k0 * width) * v->bytes;
-    char *x = (char *)v->x.data + offset_of(v, b->batch, v->x.stride, v->x.ld, r + done, b->k0);
-    if (v->lanes_contiguous) {
-      for (int64_t p = 0; p < k; p++)
-        memcpy(x + p * v->x.ld * v->bytes, panel + p * width * v->bytes, (size_t)(n_lanes * v->bytes));
-    } else {
-      v->ukr->pack(k, n_lanes, panel, width, true, x, v->x.ld); /* transposes: the unknowns of a panel as one of T's */
-    }
+  ws_lanes lanes;
+  for (int64_t done = 0; done < n; done += lanes.width) {
+    lanes = lanes_at(v, r, done, n);
+    ws_unpack_panel(v, b->batch, &lanes, b->k0, b->k1 - b->k0, y + (done * v->m + b->k0 * lanes.width) * v->bytes);
   }
 }
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-static void solve_group(const ws_solve *v, const ws_block *b, const group *g, const char *packed, char *panel, int64_t width) {
+static void solve_group(const ws_solve *v, const ws_block *b, const ws_group *g, const char *packed, char *panel, int64_t width) {
   const ws_ukr_set *ukr = v->ukr;
-  const int64_t nr = ukr->nr, vectors = width == ukr->mr ? 2 : 1, real_bytes = v->bytes / ws_types[v->type].n_real;
+  const int64_t nr = ukr->nr, vectors = width == ukr->mr ? 2 : 1;
   const ws_scale *scale = b->is_first ? &v->first : &v->later;
   const char *t = packed + g->panel_offset, *diagonal = packed + g->diagonal_offset;
-  const bool is_scaled = !v->is_unit && diagonal[nr * nr * v->bytes + 2 * nr * real_bytes];
+  const bool is_scaled = ws_diagonal_is_scaled(v, diagonal);
   const char *y = panel + g->p0 * width * v->bytes;
   char *x = panel + g->g0 * width * v->bytes;
   if (g->w == nr && !is_scaled) {
@@ -252,7 +267,7 @@ static void solve_group(const ws_solve *v, const ws_block *b, const group *g, co
 void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed, char *y, int64_t n) {
   const int64_t n_groups = ws_diagonal_groups(v, b);
   for (int64_t step = 0; step < n_groups; step++) {
-    const group g = group_at(v, b, v->direction == WS_SOLVE_DOWN ? step : n_groups - 1 - step);
+    const ws_group g = ws_group_at(v, b, v->direction == WS_SOLVE_DOWN ? step : n_groups - 1 - step);
     for (int64_t width, r = 0; r < n; r += width) {
       width = panel_width(v, n - r);
       solve_group(v, b, &g, packed, y + r * v->m * v->bytes, width);
@@ -265,7 +280,7 @@ void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, in
   const ws_ukr_set *ukr = v->ukr;
   const int64_t nr = ukr->nr, k = b->k1 - b->k0, t_bytes = nr * k * v->bytes, asked_bytes = k / 4 * LINE;
   const ws_scale *scale = b->is_first ? &v->first : &v->later;
-  const char *t = packed + left_offset(v, b) + group_idx * t_bytes;
+  const char *t = packed;
   for (int64_t g = 0; g < n_groups; g++, t += t_bytes) {
     const int64_t i = b->l0 + (group_idx + g) * nr, w = ws_min(nr, b->l1 - i);
     int64_t ahead = 0; /* bytes of the next group's rows asked for so far */

@@ -9,7 +9,7 @@
 
 /* Multiply-adds of floats for each thread, as of a product (plan.c). */
 #define WORK_PER_THREAD (80.0 * 80 * 80)
-enum { ITEMS_PER_THREAD = 4 };
+enum { ITEMS_PER_THREAD = 4, GROUPS_PER_ITEM = 8 };
 /* Right sides of a chunk, at least: T is packed once for each chunk. */
 enum { LEAST_CHUNK = 1024 };
 
@@ -65,9 +65,10 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   const double work = (double)v->m * (double)v->m * (double)v->n / 2 * ws_float_products(v->type);
   plan->n_threads = threads_for(call, work * (double)v->batch_count);
   plan->policy = policy_of(call);
-  plan->n_systems = plan->groups_n = 1;
+  plan->n_systems = 1;
+  plan->groups_n = GROUPS_PER_ITEM;
   const ws_block b = ws_block_at(v, 0, 0);
-  const int64_t packed_bytes = ws_packed_bytes(v, &b);
+  const int64_t packed_bytes = ws_packed_diagonal_bytes(v, &b);
   const bool is_small = v->n_blocks == 1 && packed_bytes + ws_panel_bytes(v, 1) <= WS_SOLVE_STACK_BYTES - 64;
   const bool is_batch = plan->n_threads > 1 && v->batch_count >= 2 * plan->n_threads;
   if (is_batch)
@@ -80,14 +81,13 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
     plan_blocks(v, plan);
   if (is_batch)
     plan->item_n = v->n_blocks == 1 ? v->n : ws_min(v->n, right_sides_in(v, ws_machine_get()->l2_bytes * 4 / 10, v->kb));
-  if (is_narrow(v, plan->n_threads)) {
+  const bool is_split = !is_batch && is_narrow(v, plan->n_threads);
+  if (is_split) {
     plan->item_n = v->ukr->mr;
-    plan->groups_n = ws_max(1, ws_left_groups(v, &b) / (plan->n_threads * 2 * ITEMS_PER_THREAD));
+    plan->groups_n = ws_max(1, ws_min(GROUPS_PER_ITEM, ws_left_groups(v, &b) / (plan->n_threads * ITEMS_PER_THREAD)));
   }
-  plan->path = is_small                        ? WS_SOLVE_SMALL
-               : is_batch                      ? WS_SOLVE_BATCH
-               : is_narrow(v, plan->n_threads) ? WS_SOLVE_SPLIT
-                                               : WS_SOLVE_BLOCKED;
+  plan->packs_late = is_split || ws_min(plan->chunk, v->n) <= plan->item_n;
+  plan->path = is_small ? WS_SOLVE_SMALL : is_batch ? WS_SOLVE_BATCH : is_split ? WS_SOLVE_SPLIT : WS_SOLVE_BLOCKED;
 }
 
 void ws_cpu_explain_solve(const ws_call *call, const ws_system *s, int device, ws_text *t) {

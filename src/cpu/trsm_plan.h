@@ -23,7 +23,8 @@ typedef struct ws_solve_plan {
   int64_t chunk;     /* right sides whose panels are in memory at a time */
   int64_t item_n;    /* right sides of an item */
   int64_t panels_n;  /* one block: right sides that a worker packs at a time */
-  int64_t groups_n;  /* SPLIT: groups of an item of the update */
+  int64_t groups_n;  /* groups of rows that are packed at a time */
+  bool packs_late;   /* and only when they are multiplied with */
 } ws_solve_plan;
 
 void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws_solve_plan *plan);
