@@ -96,71 +96,75 @@ const char *ws_t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p) {
   return (const char *)v->t.data + (batch * v->t.stride + (v->t_rows_contiguous ? i + p * v->t.ld : p + i * v->t.ld)) * v->bytes;
 }
 
-static void get(const ws_solve *v, const char *at, double z[2]) {
-  z[1] = 0;
-  if (v->type == WSGEMM_F32 || v->type == WSGEMM_C32) {
-    float s[2] = {0, 0};
-    memcpy(s, at, (size_t)v->bytes);
-    z[0] = (double)s[0], z[1] = (double)s[1];
-  } else {
-    memcpy(z, at, (size_t)v->bytes);
-  }
-  if (v->t.conj) z[1] = -z[1];
-}
-
-static void put(const ws_solve *v, char *at, const double z[2]) {
-  if (v->type == WSGEMM_F32 || v->type == WSGEMM_C32) {
-    const float s[2] = {(float)z[0], (float)z[1]};
-    memcpy(at, s, (size_t)v->bytes);
-  } else {
-    memcpy(at, z, (size_t)v->bytes);
-  }
-}
-
 /* 1 / d, without overflow or underflow: 2^-e of it is left out if d is far from 1. Value: e. */
-static int reciprocal(const ws_solve *v, const double d[2], double r[2]) {
-  const bool is_complex = ws_types[v->type].n_real == 2;
-  const int most = v->type == WSGEMM_F32 || v->type == WSGEMM_C32 ? 100 : 900;
+static int reciprocal(const double d[2], bool is_complex, bool is_single, double r[2]) {
+  const double most = is_single ? 0x1p100 : 0x1p500, least = is_single ? 0x1p-100 : 0x1p-500;
+  const double largest = fabs(d[0]) > fabs(d[1]) ? fabs(d[0]) : fabs(d[1]);
+  double re = d[0], im = d[1];
   int e = 0;
-  const double largest = fmax(fabs(d[0]), fabs(d[1]));
-  if (isfinite(largest)) (void)frexp(largest, &e);
-  const double re = ldexp(d[0], -e), im = ldexp(d[1], -e);
-  r[1] = 0;
-  if (is_complex) {
-    const double norm = re * re + im * im;
-    r[0] = re / norm, r[1] = -im / norm;
-  } else {
-    r[0] = 1 / re;
+  if (!(largest >= least && largest <= most) && isfinite(largest)) {
+    (void)frexp(largest, &e);
+    re = ldexp(re, -e), im = ldexp(im, -e);
   }
-  if (e < -most || e > most) return e;
-  r[0] = ldexp(r[0], -e), r[1] = ldexp(r[1], -e);
-  return 0;
+  const double norm = re * re + im * im;
+  r[0] = is_complex ? re / norm : 1 / re;
+  r[1] = is_complex ? -im / norm : 0;
+  return e;
 }
+
+/* Elements of R, `unit` of them a number: the negated triangle, columns far apart, inverse diagonal
+ * and factors. step: from a row of T to the next, and from a column, in reals. Value: whether there
+ * are factors. */
+#define PACK_DIAGONAL(name, R, unit)                                                                            \
+  static bool name(const ws_solve *v, const R *t, int64_t row_step, int64_t column_step, int64_t w, R *out) {   \
+    const int64_t nr = v->ukr->nr;                                                                              \
+    const R sign = v->t.conj ? 1 : -1; /* of the imaginary parts */                                             \
+    R *factors = out + nr * nr * (unit);                                                                        \
+    bool is_scaled = false;                                                                                     \
+    for (int64_t j = 0; j < w; j++) {                                                                           \
+      const R *column = t + j * column_step;                                                                    \
+      R *out_column = out + j * nr * (unit);                                                                    \
+      const int64_t l0 = v->direction == WS_SOLVE_DOWN ? j + 1 : 0, l1 = v->direction == WS_SOLVE_DOWN ? w : j; \
+      for (int64_t l = l0; l < l1; l++) {                                                                       \
+        out_column[l * (unit)] = -column[l * row_step];                                                         \
+        if ((unit) == 2) out_column[l * (unit) + (unit)-1] = sign * column[l * row_step + (unit)-1];            \
+      }                                                                                                         \
+      if (v->is_unit) continue;                                                                                 \
+      const R *at = column + j * row_step;                                                                      \
+      const double d[2] = {(double)at[0], (unit) == 2 ? (double)(-sign * at[(unit)-1]) : 0};                    \
+      double r[2];                                                                                              \
+      const int e = reciprocal(d, (unit) == 2, sizeof(R) == sizeof(float), r);                                  \
+      out_column[j * (unit)] = (R)r[0];                                                                         \
+      if ((unit) == 2) out_column[j * (unit) + (unit)-1] = (R)r[1];                                             \
+      factors[2 * j] = e == 0 ? 1 : (R)ldexp(1, -(e / 2));                                                      \
+      factors[2 * j + 1] = e == 0 ? 1 : (R)ldexp(1, -(e - e / 2));                                              \
+      is_scaled |= e != 0;                                                                                      \
+    }                                                                                                           \
+    return is_scaled;                                                                                           \
+  }
+PACK_DIAGONAL(pack_diagonal_s, float, 1)
+PACK_DIAGONAL(pack_diagonal_d, double, 1)
+PACK_DIAGONAL(pack_diagonal_c, float, 2)
+PACK_DIAGONAL(pack_diagonal_z, double, 2)
 
 void ws_pack_diagonal(const ws_solve *v, const ws_block *b, const ws_group *g, char *out) {
-  const int64_t nr = v->ukr->nr, real_bytes = v->bytes / ws_types[v->type].n_real;
-  const bool is_single = real_bytes == (int64_t)sizeof(float);
-  char *factors = out + nr * nr * v->bytes;
+  const int64_t nr = v->ukr->nr, unit = ws_types[v->type].n_real, real_bytes = v->bytes / unit;
+  const int64_t row_step = unit * (v->t_rows_contiguous ? 1 : v->t.ld), column_step = unit * (v->t_rows_contiguous ? v->t.ld : 1);
+  const void *t = ws_t_at(v, b->batch, g->g0, g->g0);
   bool is_scaled = false;
-  for (int64_t j = 0; j < g->w; j++) {
-    const int64_t l0 = v->direction == WS_SOLVE_DOWN ? j + 1 : 0, l1 = v->direction == WS_SOLVE_DOWN ? g->w : j;
-    for (int64_t l = l0; l < l1; l++) {
-      double z[2];
-      get(v, ws_t_at(v, b->batch, g->g0 + l, g->g0 + j), z);
-      z[0] = -z[0], z[1] = -z[1];
-      put(v, out + (j * nr + l) * v->bytes, z);
-    }
-    if (v->is_unit) continue;
-    double d[2], r[2];
-    get(v, ws_t_at(v, b->batch, g->g0 + j, g->g0 + j), d);
-    const int e = reciprocal(v, d, r);
-    put(v, out + (j * nr + j) * v->bytes, r);
-    is_scaled |= e != 0;
-    const double f[2] = {ldexp(1, -(e / 2)), ldexp(1, -(e - e / 2))};
-    if (is_single)
-      memcpy(factors + 2 * j * real_bytes, (float[2]){(float)f[0], (float)f[1]}, 2 * sizeof(float));
-    else
-      memcpy(factors + 2 * j * real_bytes, f, sizeof f);
+  switch (v->type) {
+  case WSGEMM_F32:
+    is_scaled = pack_diagonal_s(v, t, row_step, column_step, g->w, (void *)out);
+    break;
+  case WSGEMM_F64:
+    is_scaled = pack_diagonal_d(v, t, row_step, column_step, g->w, (void *)out);
+    break;
+  case WSGEMM_C32:
+    is_scaled = pack_diagonal_c(v, t, row_step, column_step, g->w, (void *)out);
+    break;
+  default:
+    is_scaled = pack_diagonal_z(v, t, row_step, column_step, g->w, (void *)out);
+    break;
   }
   out[nr * nr * v->bytes + 2 * nr * real_bytes] = is_scaled;
 }

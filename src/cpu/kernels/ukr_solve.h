@@ -105,28 +105,31 @@ static void WS_NAME(solve_up_2)(int64_t k, const void *y, const void *t, const v
   WS_NAME(solve)(k, y, t, diagonal, is_unit, x, scale, 2, WS_SOLVE_UP);
 }
 
-/* For groups that are not whole, or whose reciprocals need factors: in memory. */
+/* For groups that are not whole, or whose reciprocals need factors: in memory, each unknown taken
+ * from all later ones at once, as they do not wait for each other. */
 WS_INLINE void WS_NAME(substitute)(int64_t n, const R *diagonal, bool is_unit, bool is_scaled, int direction, R *panel,
                                    const int mv) {
   const int width = mv * WS_VL;
   const R *factors = diagonal + WS_NR * WS_NR * WS_UNIT;
-  const int64_t first = direction == WS_SOLVE_DOWN ? 0 : n - 1, by = direction == WS_SOLVE_DOWN ? 1 : -1;
-  for (int64_t step = 0, l = first; step < n; step++, l += by) {
-    WS_V x[WS_MV_MAX];
-#pragma GCC unroll 2
-    for (int i = 0; i < mv; i++) x[i] = WS_OP(load)(panel + l * width + i * WS_VL);
-    for (int64_t before = 0, j = first; before < step; before++, j += by)
-#pragma GCC unroll 2
-      for (int i = 0; i < mv; i++) {
-        const WS_V y = WS_OP(load)(panel + j * width + i * WS_VL);
-        x[i] = WS_NAME(add_product)(diagonal + (j * WS_NR + l) * WS_UNIT, y, WS_NAME(turned)(y), x[i]);
-      }
+  const int64_t by = direction == WS_SOLVE_DOWN ? 1 : -1;
+  int64_t j = direction == WS_SOLVE_DOWN ? 0 : n - 1;
+  for (int64_t n_later = n - 1; n_later >= 0; n_later--, j += by) {
+    const R *column = diagonal + j * WS_NR * WS_UNIT;
+    WS_V x[WS_MV_MAX], x_turned[WS_MV_MAX];
 #pragma GCC unroll 2
     for (int i = 0; i < mv; i++) {
-      if (!is_unit) x[i] = WS_NAME(product)(diagonal + (l * WS_NR + l) * WS_UNIT, x[i]);
-      if (is_scaled) x[i] = WS_OP(mul)(WS_OP(mul)(x[i], WS_OP(set1)(factors[2 * l])), WS_OP(set1)(factors[2 * l + 1]));
-      WS_OP(store)(panel + l * width + i * WS_VL, x[i]);
+      x[i] = WS_OP(load)(panel + j * width + i * WS_VL);
+      if (!is_unit) x[i] = WS_NAME(product)(column + j * WS_UNIT, x[i]);
+      if (is_scaled) x[i] = WS_OP(mul)(WS_OP(mul)(x[i], WS_OP(set1)(factors[2 * j])), WS_OP(set1)(factors[2 * j + 1]));
+      WS_OP(store)(panel + j * width + i * WS_VL, x[i]);
+      x_turned[i] = WS_NAME(turned)(x[i]);
     }
+    for (int64_t later = 0, l = j + by; later < n_later; later++, l += by)
+#pragma GCC unroll 2
+      for (int i = 0; i < mv; i++) {
+        R *sum = panel + l * width + i * WS_VL;
+        WS_OP(store)(sum, WS_NAME(add_product)(column + l * WS_UNIT, x[i], x_turned[i], WS_OP(load)(sum)));
+      }
   }
 }
 
