@@ -204,10 +204,15 @@ static inline __attribute__((always_inline)) void repeat(char *panel, int64_t k,
     for (int64_t lane = n_lanes; lane < width; lane++) memcpy(panel + lane * bytes, panel, (size_t)bytes);
 }
 
+static void pack_lanes(const ws_solve *v, const ws_matrix *from, int64_t batch, int64_t r, int64_t n, int64_t p, int64_t k,
+                       char *panels, int64_t width) {
+  const char *b = (const char *)from->data + offset_of(v, batch, from->stride, from->ld, r, p);
+  v->ukr->pack(n, k, b, from->ld, !v->lanes_contiguous, panels, width);
+}
+
 void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k,
                    char *panel) {
-  const char *b = (const char *)from->data + offset_of(v, batch, from->stride, from->ld, lanes->r, p);
-  v->ukr->pack(lanes->n, k, b, from->ld, !v->lanes_contiguous, panel, lanes->width);
+  pack_lanes(v, from, batch, lanes->r, lanes->n, p, k, panel, lanes->width);
   if (lanes->n == lanes->width) return;
   /* lanes without a right side raise no flag of their own */
   if (v->bytes == 4)
@@ -220,32 +225,39 @@ void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, cons
 
 void ws_unpack_panel(const ws_solve *v, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k, const char *panel) {
   char *x = (char *)v->x.data + offset_of(v, batch, v->x.stride, v->x.ld, lanes->r, p);
-  if (!v->lanes_contiguous) { /* transposes: the unknowns of a panel as one of T's */
-    v->ukr->pack(k, lanes->n, panel, lanes->width, true, x, v->x.ld);
+  if (!v->lanes_contiguous) {
+    v->ukr->transpose(lanes->n, k, panel, lanes->width, x, v->x.ld);
     return;
   }
   for (int64_t i = 0; i < k; i++)
     memcpy(x + i * v->x.ld * v->bytes, panel + i * lanes->width * v->bytes, (size_t)(lanes->n * v->bytes));
 }
 
-/* The panel of right sides r + done .. r + n - 1. */
-static ws_lanes lanes_at(const ws_solve *v, int64_t r, int64_t done, int64_t n) {
-  const int64_t width = panel_width(v, n - done);
-  return (ws_lanes){r + done, ws_min(width, n - done), width};
+/* How many of n right sides fill panels. */
+static int64_t n_whole(const ws_solve *v, int64_t n) { return n / v->ukr->mr * v->ukr->mr; }
+
+/* Whole panels at once: where lanes are contiguous, in long runs of them. */
+void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y) {
+  const int64_t whole = n_whole(v, n);
+  const ws_lanes rest = {r + whole, n - whole, panel_width(v, n - whole)};
+  if (whole > 0) pack_lanes(v, &v->b, batch, r, whole, 0, v->m, y, v->ukr->mr);
+  if (rest.n > 0) ws_pack_panel(v, &v->b, batch, &rest, 0, v->m, y + whole * v->m * v->bytes);
 }
 
-void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y) {
-  ws_lanes lanes;
-  for (int64_t done = 0; done < n; done += lanes.width) {
-    lanes = lanes_at(v, r, done, n);
-    ws_pack_panel(v, &v->b, batch, &lanes, 0, v->m, y + done * v->m * v->bytes);
+static void unpack_whole(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y) {
+  const int64_t mr = v->ukr->mr, bytes = mr * v->bytes;
+  for (int64_t p = b->k0; p < b->k1; p++) {
+    char *x = (char *)v->x.data + offset_of(v, b->batch, v->x.stride, v->x.ld, r, p);
+    for (int64_t done = 0; done < n; done += mr)
+      memcpy(x + done * v->bytes, y + done * v->m * v->bytes + p * bytes, (size_t)bytes);
   }
 }
 
 void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y) {
-  ws_lanes lanes;
-  for (int64_t done = 0; done < n; done += lanes.width) {
-    lanes = lanes_at(v, r, done, n);
+  const int64_t mr = v->ukr->mr, whole = v->lanes_contiguous ? n_whole(v, n) : 0;
+  if (whole > 0) unpack_whole(v, b, r, whole, y);
+  for (int64_t done = whole; done < n; done += mr) {
+    const ws_lanes lanes = {r + done, ws_min(mr, n - done), panel_width(v, n - done)};
     ws_unpack_panel(v, b->batch, &lanes, b->k0, b->k1 - b->k0, y + (done * v->m + b->k0 * lanes.width) * v->bytes);
   }
 }

@@ -65,6 +65,9 @@ typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a
  * panel has beyond n is left as it is: kernels do not read it. Moves bits, never computes. */
 typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
 
+/* Copies element r, p from in + r + p * ld_in to out + p + r * ld_out, for r < n, p < k. */
+typedef void ws_transpose_fn(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out);
+
 /* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest
  * even (what is too large becomes Inf). Line j is at x + j * ld. Nothing outside the lines is
  * touched, and no exception raised that their elements do not raise. */
@@ -106,5 +109,6 @@ typedef struct ws_ukr_set {
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_gemv_fn *gemv;
   ws_pack_fn *pack;
+  ws_transpose_fn *transpose;
 } ws_ukr_set;
 #endif

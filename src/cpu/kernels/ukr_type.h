@@ -2,7 +2,8 @@
  * simd_<isa>.h, with
  *   WS_T    the type's letter          WS_R, WS_L   its real type and that one's letter (s or d)
  *   WS_UNIT reals per element          WS_MV, WS_NR the full tile: vectors of A, columns of B
- *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none    WS_PACK the packing function for its size
+ *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none
+ *   WS_PACK, WS_TRANSPOSE the functions for its size
  * and yields one ws_ukr_set named ws_ukr_<isa>_<letter>. */
 
 #define R WS_R
@@ -87,6 +88,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .gemv = WS_NAME(gemv),
     .pack = WS_PACK,
+    .transpose = WS_TRANSPOSE,
 };
 
 #undef R
@@ -115,6 +117,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_N_VECTORS
 #undef WS_T
 #undef WS_PACK
+#undef WS_TRANSPOSE
 #undef WS_R
 #undef WS_L
 #undef WS_UNIT
