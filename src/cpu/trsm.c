@@ -300,6 +300,8 @@ wsgemm_status ws_cpu_solve(const ws_call *call, const ws_system *s, int device) 
   ws_solve_plan plan;
   ws_solve_plan_make(call, s, &v, &plan);
   switch (plan.path) {
+  case WS_SOLVE_DIRECT:
+    break;
   case WS_SOLVE_SMALL:
     run_small(&v, &plan);
     return WSGEMM_SUCCESS;
@@ -311,6 +313,6 @@ wsgemm_status ws_cpu_solve(const ws_call *call, const ws_system *s, int device) 
     if (run_blocked(&v, &plan)) return WSGEMM_SUCCESS;
     break;
   }
-  ws_solve_frugally(&v);
+  ws_solve_directly(&v);
   return WSGEMM_SUCCESS;
 }

@@ -15,9 +15,8 @@ typedef struct ws_solve {
   int bytes; /* of an element */
   wsgemm_type type;
   int64_t m, n, batch_count; /* unknowns, right sides */
-  ws_matrix t;
-  ws_matrix b;
-  ws_result x;
+  const ws_matrix *t, *b;
+  const ws_result *x;
   bool t_rows_contiguous; /* T(i, p) at i + p ld, else at p + i ld */
   bool lanes_contiguous;  /* right side r, unknown p: at r + p ld, else at p + r ld */
   bool is_unit;
@@ -26,7 +25,7 @@ typedef struct ws_solve {
   ws_scale first, later; /* of products that meet an unknown for the first time; of others */
 } ws_solve;
 
-ws_solve ws_solve_of(const ws_system *s, const ws_cpu_row *row);
+void ws_solve_begin(ws_solve *v, const ws_system *s, const ws_cpu_row *row);
 
 /* Block s in the order of substitution: unknowns k0 .. k1 - 1; those that are left, l0 .. l1 - 1. */
 typedef struct ws_block {
@@ -85,6 +84,6 @@ void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed,
 void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group, int64_t n_groups, char *y,
                     int64_t n);
 
-/* Without memory: trsm_frugal.c. */
-void ws_solve_frugally(const ws_solve *v);
+/* All of it by the calling thread, without memory: trsm_direct.c. */
+void ws_solve_directly(const ws_solve *v);
 #endif

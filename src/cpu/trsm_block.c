@@ -17,27 +17,44 @@
 #include "core/tile.h"
 #include "cpu/trsm.h"
 
-ws_solve ws_solve_of(const ws_system *s, const ws_cpu_row *row) {
-  ws_solve v = {.ukr = row->ukr, .bytes = ws_types[s->a.type].bytes, .type = s->a.type, .batch_count = s->batch_count};
-  v.m = s->is_right ? s->n : s->m, v.n = s->is_right ? s->m : s->n;
-  v.t = s->a, v.b = s->b, v.x = s->x;
-  v.t_rows_contiguous = s->a.trans == s->is_right;
-  v.lanes_contiguous = s->is_right;
-  v.is_unit = s->a.structure == WS_UNIT_TRIANGULAR;
-  v.direction = (ws_triangle_of(&s->a) == WS_LOWER) != s->is_right ? WS_SOLVE_DOWN : WS_SOLVE_UP;
-  const int64_t nr = v.ukr->nr, longest = row->kc / nr * nr;
-  v.kb = ws_ceil_div(ws_ceil_div(v.m, ws_ceil_div(v.m, longest)), nr) * nr;
-  v.n_blocks = ws_ceil_div(v.m, v.kb);
-  ws_scale later = {.beta_one = true, .alpha_real = true, .beta_real = true, .conj_b = s->a.conj};
+static void set_scales(ws_solve *v, const ws_system *s) {
+  ws_scale *scales[2] = {&v->first, &v->later};
   const bool is_single = s->a.type == WSGEMM_F32 || s->a.type == WSGEMM_C32;
-  if (is_single)
-    later.alpha.s[0] = -1, later.beta.s[0] = 1;
-  else
-    later.alpha.d[0] = -1, later.beta.d[0] = 1;
-  v.first = v.later = later;
-  memcpy(&v.first.beta, &s->scale.alpha, sizeof v.first.beta);
-  v.first.beta_one = s->scale.alpha_one, v.first.beta_real = s->scale.alpha_real;
-  return v;
+  for (int later = 0; later < 2; later++) {
+    ws_scale *scale = scales[later];
+    if (is_single) {
+      scale->alpha.s[0] = -1, scale->alpha.s[1] = 0;
+      scale->beta.s[0] = later ? 1 : s->scale.alpha.s[0], scale->beta.s[1] = later ? 0 : s->scale.alpha.s[1];
+    } else {
+      scale->alpha.d[0] = -1, scale->alpha.d[1] = 0;
+      scale->beta.d[0] = later ? 1 : s->scale.alpha.d[0], scale->beta.d[1] = later ? 0 : s->scale.alpha.d[1];
+    }
+    scale->alpha_zero = scale->beta_zero = scale->alpha_one = scale->conj_a = false;
+    scale->beta_one = later || s->scale.alpha_one;
+    scale->alpha_real = true;
+    scale->beta_real = later || s->scale.alpha_real;
+    scale->conj_b = s->a.conj;
+  }
+}
+
+/* Member by member: a small system would wait for whole copies of what has just been stored. */
+void ws_solve_begin(ws_solve *v, const ws_system *s, const ws_cpu_row *row) {
+  v->ukr = row->ukr;
+  v->type = s->a.type, v->bytes = ws_types[s->a.type].bytes;
+  v->m = s->is_right ? s->n : s->m, v->n = s->is_right ? s->m : s->n;
+  v->batch_count = s->batch_count;
+  v->t = &s->a, v->b = &s->b, v->x = &s->x;
+  v->t_rows_contiguous = s->a.trans == s->is_right;
+  v->lanes_contiguous = s->is_right;
+  v->is_unit = s->a.structure == WS_UNIT_TRIANGULAR;
+  v->direction = (ws_triangle_of(&s->a) == WS_LOWER) != s->is_right ? WS_SOLVE_DOWN : WS_SOLVE_UP;
+  const int64_t nr = v->ukr->nr;
+  v->kb = v->m, v->n_blocks = 1;
+  if (v->m > row->kc - nr) { /* else no division is wanted here */
+    v->kb = ws_ceil_div(ws_ceil_div(v->m, ws_ceil_div(v->m, row->kc / nr * nr)), nr) * nr;
+    v->n_blocks = ws_ceil_div(v->m, v->kb);
+  }
+  set_scales(v, s);
 }
 
 ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s) {
@@ -93,7 +110,8 @@ int64_t ws_packed_left_bytes(const ws_solve *v, const ws_block *b, int64_t n_gro
 /* ---- packing T ------------------------------------------------------------------------------- */
 
 const char *ws_t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p) {
-  return (const char *)v->t.data + (batch * v->t.stride + (v->t_rows_contiguous ? i + p * v->t.ld : p + i * v->t.ld)) * v->bytes;
+  return (const char *)v->t->data +
+         (batch * v->t->stride + (v->t_rows_contiguous ? i + p * v->t->ld : p + i * v->t->ld)) * v->bytes;
 }
 
 /* 1 / d, without overflow or underflow: 2^-e of it is left out if d is far from 1. Value: e. */
@@ -118,7 +136,7 @@ static int reciprocal(const double d[2], bool is_complex, bool is_single, double
 #define PACK_DIAGONAL(name, R, unit)                                                                            \
   static bool name(const ws_solve *v, const R *t, int64_t row_step, int64_t column_step, int64_t w, R *out) {   \
     const int64_t nr = v->ukr->nr;                                                                              \
-    const R sign = v->t.conj ? 1 : -1; /* of the imaginary parts */                                             \
+    const R sign = v->t->conj ? 1 : -1; /* of the imaginary parts */                                            \
     R *factors = out + nr * nr * (unit);                                                                        \
     bool is_scaled = false;                                                                                     \
     for (int64_t j = 0; j < w; j++) {                                                                           \
@@ -149,7 +167,8 @@ PACK_DIAGONAL(pack_diagonal_z, double, 2)
 
 void ws_pack_diagonal(const ws_solve *v, const ws_block *b, const ws_group *g, char *out) {
   const int64_t nr = v->ukr->nr, unit = ws_types[v->type].n_real, real_bytes = v->bytes / unit;
-  const int64_t row_step = unit * (v->t_rows_contiguous ? 1 : v->t.ld), column_step = unit * (v->t_rows_contiguous ? v->t.ld : 1);
+  const int64_t row_step = unit * (v->t_rows_contiguous ? 1 : v->t->ld),
+                column_step = unit * (v->t_rows_contiguous ? v->t->ld : 1);
   const void *t = ws_t_at(v, b->batch, g->g0, g->g0);
   bool is_scaled = false;
   switch (v->type) {
@@ -178,12 +197,13 @@ void ws_pack_diagonal_group(const ws_solve *v, const ws_block *b, int64_t group_
   const ws_group g = ws_group_at(v, b, group_idx);
   ws_pack_diagonal(v, b, &g, packed + g.diagonal_offset);
   if (g.k > 0)
-    v->ukr->pack(g.w, g.k, ws_t_at(v, b->batch, g.g0, g.p0), v->t.ld, !v->t_rows_contiguous, packed + g.panel_offset, v->ukr->nr);
+    v->ukr->pack(g.w, g.k, ws_t_at(v, b->batch, g.g0, g.p0), v->t->ld, !v->t_rows_contiguous, packed + g.panel_offset,
+                 v->ukr->nr);
 }
 
 void ws_pack_left_groups(const ws_solve *v, const ws_block *b, int64_t group_idx, int64_t n_groups, char *packed) {
   const int64_t nr = v->ukr->nr, i = b->l0 + group_idx * nr, k = b->k1 - b->k0;
-  v->ukr->pack(ws_min(n_groups * nr, b->l1 - i), k, ws_t_at(v, b->batch, i, b->k0), v->t.ld, !v->t_rows_contiguous, packed, nr);
+  v->ukr->pack(ws_min(n_groups * nr, b->l1 - i), k, ws_t_at(v, b->batch, i, b->k0), v->t->ld, !v->t_rows_contiguous, packed, nr);
 }
 
 /* ---- right sides ----------------------------------------------------------------------------- */
@@ -224,13 +244,13 @@ void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, cons
 }
 
 void ws_unpack_panel(const ws_solve *v, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k, const char *panel) {
-  char *x = (char *)v->x.data + offset_of(v, batch, v->x.stride, v->x.ld, lanes->r, p);
+  char *x = (char *)v->x->data + offset_of(v, batch, v->x->stride, v->x->ld, lanes->r, p);
   if (!v->lanes_contiguous) {
-    v->ukr->transpose(lanes->n, k, panel, lanes->width, x, v->x.ld);
+    v->ukr->transpose(lanes->n, k, panel, lanes->width, x, v->x->ld);
     return;
   }
   for (int64_t i = 0; i < k; i++)
-    memcpy(x + i * v->x.ld * v->bytes, panel + i * lanes->width * v->bytes, (size_t)(lanes->n * v->bytes));
+    memcpy(x + i * v->x->ld * v->bytes, panel + i * lanes->width * v->bytes, (size_t)(lanes->n * v->bytes));
 }
 
 /* How many of n right sides fill panels. */
@@ -240,14 +260,14 @@ static int64_t n_whole(const ws_solve *v, int64_t n) { return n / v->ukr->mr * v
 void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y) {
   const int64_t whole = n_whole(v, n);
   const ws_lanes rest = {r + whole, n - whole, panel_width(v, n - whole)};
-  if (whole > 0) pack_lanes(v, &v->b, batch, r, whole, 0, v->m, y, v->ukr->mr);
-  if (rest.n > 0) ws_pack_panel(v, &v->b, batch, &rest, 0, v->m, y + whole * v->m * v->bytes);
+  if (whole > 0) pack_lanes(v, v->b, batch, r, whole, 0, v->m, y, v->ukr->mr);
+  if (rest.n > 0) ws_pack_panel(v, v->b, batch, &rest, 0, v->m, y + whole * v->m * v->bytes);
 }
 
 static void unpack_whole(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y) {
   const int64_t mr = v->ukr->mr, bytes = mr * v->bytes;
   for (int64_t p = b->k0; p < b->k1; p++) {
-    char *x = (char *)v->x.data + offset_of(v, b->batch, v->x.stride, v->x.ld, r, p);
+    char *x = (char *)v->x->data + offset_of(v, b->batch, v->x->stride, v->x->ld, r, p);
     for (int64_t done = 0; done < n; done += mr)
       memcpy(x + done * v->bytes, y + done * v->m * v->bytes + p * bytes, (size_t)bytes);
   }

@@ -8,6 +8,7 @@
 enum { WS_SOLVE_STACK_BYTES = 24 * 1024 };
 
 typedef enum ws_solve_path {
+  WS_SOLVE_DIRECT,  /* T where it is, by the calling thread */
   WS_SOLVE_SMALL,   /* T packed by each item, on its stack */
   WS_SOLVE_BATCH,   /* an item is some systems of a batch */
   WS_SOLVE_BLOCKED, /* one system after the other, cut by right sides */

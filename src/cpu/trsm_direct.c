@@ -1,6 +1,6 @@
-/* trsm_frugal.c - a triangular system without memory for packing: T is read where it is, a vector
- * of right sides is packed on the stack, a block of unknowns at a time, and X holds the others. The
- * same sums in the same order as with memory, slower. */
+/* trsm_direct.c - a few right sides, or no memory for packing: T is read where it is, a vector of
+ * right sides is packed on the stack, a block of unknowns at a time, and X holds the others. The
+ * same sums in the same order as with T packed. */
 #include "core/tile.h"
 #include "cpu/trsm.h"
 
@@ -11,7 +11,7 @@ enum { BLOCK_BYTES = 24 * 1024, GROUP_BYTES = 2 * 1024, ALIGN = 64 };
 /* x -= T(i .. i + w - 1, p .. p + k - 1) y */
 static void multiply(const ws_solve *v, const ws_block *b, int64_t i, int64_t w, int64_t p, int64_t k, const char *y, char *x) {
   const ws_ukr_set *ukr = v->ukr;
-  ukr->tile[v->t_rows_contiguous ? WS_B_ROWS : WS_B_COLS][0][w - 1](k, y, ukr->vl, ws_t_at(v, b->batch, i, p), v->t.ld, x,
+  ukr->tile[v->t_rows_contiguous ? WS_B_ROWS : WS_B_COLS][0][w - 1](k, y, ukr->vl, ws_t_at(v, b->batch, i, p), v->t->ld, x,
                                                                     ukr->vl, b->is_first ? &v->first : &v->later, ukr->vl);
 }
 
@@ -40,17 +40,17 @@ static void update(const ws_solve *v, const ws_block *b, const ws_matrix *from, 
   }
 }
 
-void ws_solve_frugally(const ws_solve *v) {
+void ws_solve_directly(const ws_solve *v) {
   _Alignas(ALIGN) char y[BLOCK_BYTES];
   const int64_t vl = v->ukr->vl;
-  ws_matrix x = v->b;
-  x.data = v->x.data, x.ld = v->x.ld, x.stride = v->x.stride;
+  ws_matrix x = *v->b;
+  x.data = v->x->data, x.ld = v->x->ld, x.stride = v->x->stride;
   for (int64_t batch = 0; batch < v->batch_count; batch++)
     for (int64_t r = 0; r < v->n; r += vl) {
       const ws_lanes lanes = {r, ws_min(vl, v->n - r), vl};
       for (int64_t s = 0; s < v->n_blocks; s++) {
         const ws_block b = ws_block_at(v, batch, s);
-        const ws_matrix *from = b.is_first ? &v->b : &x;
+        const ws_matrix *from = b.is_first ? v->b : &x;
         ws_pack_panel(v, from, batch, &lanes, b.k0, b.k1 - b.k0, y);
         solve_block(v, &b, y);
         ws_unpack_panel(v, batch, &lanes, b.k0, b.k1 - b.k0, y);
