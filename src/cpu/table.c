@@ -19,6 +19,8 @@ static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_is
 const ws_backend ws_cpu_backend = {.name = "cpu",
                                    .gemm = ws_cpu_gemm,
                                    .explain = ws_cpu_explain,
+                                   .solve = ws_cpu_solve,
+                                   .explain_solve = ws_cpu_explain_solve,
                                    .describe = ws_cpu_describe,
                                    .row_count = ws_row_count,
                                    .row_info = row_info,

@@ -35,3 +35,16 @@ void ws_pack_ref_8(int64_t n, int64_t k, const void *in, int64_t ld, bool k_cont
 void ws_pack_ref_16(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
   pack(n, k, in, ld, k_contiguous, out, width, 16);
 }
+
+/* As rows of one wide panel. */
+void ws_transpose_ref_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  pack(k, n, in, ld_in, true, out, ld_out, 4);
+}
+
+void ws_transpose_ref_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  pack(k, n, in, ld_in, true, out, ld_out, 8);
+}
+
+void ws_transpose_ref_16(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  pack(k, n, in, ld_in, true, out, ld_out, 16);
+}

@@ -8,4 +8,5 @@
 #include "cpu/kernels/ukr.h"
 
 ws_pack_fn ws_pack_ref_4, ws_pack_ref_8, ws_pack_ref_16;
+ws_transpose_fn ws_transpose_ref_4, ws_transpose_ref_8, ws_transpose_ref_16;
 #endif

@@ -86,6 +86,28 @@ static inline __attribute__((always_inline)) void pack_avx512(int64_t n, int64_t
   }
 }
 
+/* A vector of columns of `out` at a time, so that each is written in a long run. */
+static inline __attribute__((always_inline)) void transpose_avx512(int64_t n, int64_t k, const char *in, int64_t ld_in, char *out,
+                                                                   int64_t ld_out, const int bytes) {
+  const int64_t side = 64 / bytes;
+  for (int64_t r = 0; r < n; r += side)
+    for (int64_t p = 0; p < k; p += side)
+      transpose_strip(k - p < side ? k - p : side, n - r < side ? n - r : side, in + (r + p * ld_in) * bytes, ld_in * bytes,
+                      out + (p + r * ld_out) * bytes, ld_out * bytes, side * ld_in * bytes, bytes);
+}
+
+static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  transpose_avx512(n, k, in, ld_in, out, ld_out, 4);
+}
+
+static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  transpose_avx512(n, k, in, ld_in, out, ld_out, 8);
+}
+
+static void transpose_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  transpose_avx512(n, k, in, ld_in, out, ld_out, 16);
+}
+
 static void pack_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width) {
   pack_avx512(n, k, in, ld, k_contiguous, out, width, 4);
 }

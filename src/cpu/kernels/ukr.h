@@ -35,6 +35,23 @@ typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, in
  * does not see it coming). */
 typedef void ws_full_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale, const void *next);
 
+/* ---- triangular systems -----------------------------------------------------------------------
+ * T X = Y for many right sides (lanes): a panel is 1 or 2 vectors of right sides wide, unknown p of
+ * them all at p * width. A group is nr neighbouring unknowns, or fewer at an end.
+ *
+ * A packed diagonal block of a group: element (l, j) of the triangle, negated, at j * nr + l, and
+ * 1 / T(j, j) at j * nr + j; what is on the other side of the diagonal is not read, nor the
+ * diagonal if is_unit. Behind it, at nr * nr, two reals for each unknown that its quotient is
+ * multiplied by as well (1 / T(j, j) alone would overflow or underflow), if is_scaled. */
+enum { WS_SOLVE_DOWN = 0, WS_SOLVE_UP = 1 }; /* first unknown first: a lower triangle; last first */
+/* A whole group: x = beta x - sum over p < k of y(p) t(p, :), as micro-kernels do; then
+ * substitution. y: the panel of unknowns solved before; t: nr wide, as packed; x: the group's nr
+ * unknowns in the panel. scale: alpha is -1. */
+typedef void ws_solve_fn(int64_t k, const void *y, const void *t, const void *diagonal, bool is_unit, void *x,
+                         const ws_scale *scale);
+/* Substitution alone, for a group of n unknowns: the same bits. */
+typedef void ws_substitute_fn(int64_t n, const void *diagonal, bool is_unit, bool is_scaled, int direction, void *x);
+
 /* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is
  * at a + i + p * lda, or at a + p + i * lda if a_trans; x and y have strides incx and incy.
  * scale->conj_a is a's, conj_b x's. */
@@ -47,6 +64,9 @@ typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a
  * elements. r, p < n, k is at in + r + p * ld, or at in + p + r * ld if k_contiguous. What the last
  * panel has beyond n is left as it is: kernels do not read it. Moves bits, never computes. */
 typedef void ws_pack_fn(int64_t n, int64_t k, const void *in, int64_t ld, bool k_contiguous, void *out, int64_t width);
+
+/* Copies element r, p from in + r + p * ld_in to out + p + r * ld_out, for r < n, p < k. */
+typedef void ws_transpose_fn(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out);
 
 /* Converts n lines of m half-precision elements to floats, exactly, or back, rounding to nearest
  * even (what is too large becomes Inf). Line j is at x + j * ld. Nothing outside the lines is
@@ -85,7 +105,10 @@ typedef struct ws_ukr_set {
   int width[WS_MV_MAX]; /* widest tile by vectors - 1 */
   /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */
   ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX];
+  ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
+  ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_gemv_fn *gemv;
   ws_pack_fn *pack;
+  ws_transpose_fn *transpose;
 } ws_ukr_set;
 #endif

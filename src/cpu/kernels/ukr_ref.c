@@ -17,6 +17,7 @@
 #define WS_NR_3 0
 #define WS_NR_4 0
 #define WS_PACK ws_pack_ref_4
+#define WS_TRANSPOSE ws_transpose_ref_4
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T d
@@ -28,6 +29,7 @@
 #define WS_NR_3 0
 #define WS_NR_4 0
 #define WS_PACK ws_pack_ref_8
+#define WS_TRANSPOSE ws_transpose_ref_8
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T c
@@ -39,6 +41,7 @@
 #define WS_NR_3 0
 #define WS_NR_4 0
 #define WS_PACK ws_pack_ref_8
+#define WS_TRANSPOSE ws_transpose_ref_8
 #include "cpu/kernels/ukr_type.h"
 
 #define WS_T z
@@ -50,6 +53,7 @@
 #define WS_NR_3 0
 #define WS_NR_4 0
 #define WS_PACK ws_pack_ref_16
+#define WS_TRANSPOSE ws_transpose_ref_16
 #include "cpu/kernels/ukr_type.h"
 
 #include "cpu/kernels/convert.h"

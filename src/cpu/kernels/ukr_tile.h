@@ -37,9 +37,9 @@ WS_INLINE WS_V WS_NAME(times)(const R *scalar, bool real, WS_V v, WS_M mask, con
   return masked ? WS_OP(mul_m)(re, v, mask) : WS_OP(mul)(re, v);
 }
 
-/* c = alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes
+/* alpha * acc + beta * c for one vector of one column. Multiplying by one is left out: it takes
  * time and changes nothing. */
-WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
+WS_INLINE WS_V WS_NAME(result)(const R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
   const R *alpha = scale->alpha.WS_L, *beta = scale->beta.WS_L;
 #if WS_UNIT == 1
   WS_V r = acc_re;
@@ -66,6 +66,11 @@ WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *s
   } else if (!scale->alpha_one) {
     r = WS_NAME(times)(alpha, scale->alpha_real, r, mask, masked);
   }
+  return r;
+}
+
+WS_INLINE void WS_NAME(finish)(R *c, WS_V acc_re, WS_V acc_im, const ws_scale *scale, WS_M mask, const bool masked) {
+  const WS_V r = WS_NAME(result)(c, acc_re, acc_im, scale, mask, masked);
   if (masked)
     WS_OP(store_m)(c, r, mask);
   else

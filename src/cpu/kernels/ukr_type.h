@@ -2,7 +2,8 @@
  * simd_<isa>.h, with
  *   WS_T    the type's letter          WS_R, WS_L   its real type and that one's letter (s or d)
  *   WS_UNIT reals per element          WS_MV, WS_NR the full tile: vectors of A, columns of B
- *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none    WS_PACK the packing function for its size
+ *   WS_NR_3, WS_NR_4 columns of the tiles of 3 and 4 vectors, 0: none
+ *   WS_PACK, WS_TRANSPOSE the functions for its size
  * and yields one ws_ukr_set named ws_ukr_<isa>_<letter>. */
 
 #define R WS_R
@@ -23,6 +24,8 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
                "the kernels must have the shape that their row in kernels.def says");
 
 #include "cpu/kernels/ukr_tile.h"
+
+#include "cpu/kernels/ukr_solve.h"
 #include "cpu/kernels/ukr_vector.h"
 
 #define WS_N 1
@@ -81,8 +84,11 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
     .tile = {WS_TILES(rows), WS_TILES(cols)},
+    .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
+    .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .gemv = WS_NAME(gemv),
     .pack = WS_PACK,
+    .transpose = WS_TRANSPOSE,
 };
 
 #undef R
@@ -111,6 +117,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_N_VECTORS
 #undef WS_T
 #undef WS_PACK
+#undef WS_TRANSPOSE
 #undef WS_R
 #undef WS_L
 #undef WS_UNIT

@@ -1,0 +1,60 @@
+/* trsm_direct.c - a few right sides, or no memory for packing: T is read where it is, a vector of
+ * right sides is packed on the stack, a block of unknowns at a time, and X holds the others. The
+ * same sums in the same order as with T packed. */
+#include "core/tile.h"
+#include "cpu/trsm.h"
+
+/* Of the rows of kernels.def: unknowns of a block for a vector of right sides; a diagonal, and a
+ * group's unknowns. */
+enum { BLOCK_BYTES = 24 * 1024, GROUP_BYTES = 2 * 1024, ALIGN = 64 };
+
+/* x -= T(i .. i + w - 1, p .. p + k - 1) y */
+static void multiply(const ws_solve *v, const ws_block *b, int64_t i, int64_t w, int64_t p, int64_t k, const char *y, char *x) {
+  const ws_ukr_set *ukr = v->ukr;
+  ukr->tile[v->t_rows_contiguous ? WS_B_ROWS : WS_B_COLS][0][w - 1](k, y, ukr->vl, ws_t_at(v, b->batch, i, p), v->t->ld, x,
+                                                                    ukr->vl, b->is_first ? &v->first : &v->later, ukr->vl);
+}
+
+/* y: the block's unknowns. */
+static void solve_block(const ws_solve *v, const ws_block *b, char *y) {
+  _Alignas(ALIGN) char diagonal[GROUP_BYTES];
+  const ws_ukr_set *ukr = v->ukr;
+  const int64_t n_groups = ws_diagonal_groups(v, b), line = ukr->vl * v->bytes;
+  for (int64_t step = 0; step < n_groups; step++) {
+    const ws_group g = ws_group_at(v, b, v->direction == WS_SOLVE_DOWN ? step : n_groups - 1 - step);
+    char *x = y + (g.g0 - b->k0) * line;
+    ws_pack_diagonal(v, b, &g, diagonal);
+    multiply(v, b, g.g0, g.w, g.p0, g.k, y + (g.p0 - b->k0) * line, x);
+    ukr->substitute[0](g.w, diagonal, v->is_unit, ws_diagonal_is_scaled(v, diagonal), v->direction, x);
+  }
+}
+
+static void update(const ws_solve *v, const ws_block *b, const ws_matrix *from, const ws_lanes *lanes, const char *y) {
+  _Alignas(ALIGN) char x[GROUP_BYTES];
+  const int64_t nr = v->ukr->nr;
+  for (int64_t i = b->l0; i < b->l1; i += nr) {
+    const int64_t w = ws_min(nr, b->l1 - i);
+    ws_pack_panel(v, from, b->batch, lanes, i, w, x);
+    multiply(v, b, i, w, b->k0, b->k1 - b->k0, y, x);
+    ws_unpack_panel(v, b->batch, lanes, i, w, x);
+  }
+}
+
+void ws_solve_directly(const ws_solve *v) {
+  _Alignas(ALIGN) char y[BLOCK_BYTES];
+  const int64_t vl = v->ukr->vl;
+  ws_matrix x = *v->b;
+  x.data = v->x->data, x.ld = v->x->ld, x.stride = v->x->stride;
+  for (int64_t batch = 0; batch < v->batch_count; batch++)
+    for (int64_t r = 0; r < v->n; r += vl) {
+      const ws_lanes lanes = {r, ws_min(vl, v->n - r), vl};
+      for (int64_t s = 0; s < v->n_blocks; s++) {
+        const ws_block b = ws_block_at(v, batch, s);
+        const ws_matrix *from = b.is_first ? v->b : &x;
+        ws_pack_panel(v, from, batch, &lanes, b.k0, b.k1 - b.k0, y);
+        solve_block(v, &b, y);
+        ws_unpack_panel(v, batch, &lanes, b.k0, b.k1 - b.k0, y);
+        update(v, &b, from, &lanes, y);
+      }
+    }
+}
