@@ -118,7 +118,13 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(SLICES_C2, "cslices_2", SLICED)             \
   X(SLICES_C3, "cslices_3", SLICED)             \
   X(FALLBACK, "sfallback", SLICED)              \
-  X(FALLBACK_C, "cfallback", SLICED)
+  X(FALLBACK_C, "cfallback", SLICED)            \
+  X(TRIANGLE, "striangle", TRIANGLE)            \
+  X(TRIANGLE_D, "dtriangle", TRIANGLE)          \
+  X(TRIANGLE_C, "ctriangle", TRIANGLE)          \
+  X(TRIANGLE_Z, "ztriangle", TRIANGLE)          \
+  X(COPY_LINES, "scopy_lines", TRIANGLE)        \
+  X(COPY_LINES_D, "dcopy_lines", TRIANGLE)
 typedef enum ws_plain_kernel {
 #define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
   WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)
@@ -128,6 +134,8 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
+/* Shared memory of a block of WS_KERNEL_TRIANGLE + type. */
+int ws_triangle_shared_bytes(wsgemm_type type);
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 

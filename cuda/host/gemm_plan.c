@@ -30,6 +30,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
   double of_a, of_b;
   *chunks = (ws_chunks){p->m, p->n, p->batch_count};
   double whole = bytes_of(p, &of_a, &of_b);
+  if (n_slices > 0 && ws_slices_are_shared(p) && of_a <= most - (double)taken) whole = of_a;
   if (whole == 0) return true;
   if (whole > most - (double)taken) {
     if (!ws_chunks_for(p, bytes_of, most - (double)taken, chunks)) return false;
@@ -127,6 +128,14 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
     status = plan_product(call, device, most, plan);
   }
   return status ? status : find_last_kernels(call->h, device, plan);
+}
+
+bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_caller_workspace *workspace,
+                       ws_copies_need *need) {
+  const int n_slices = ws_gpu_slices_to_pack(call, p, device);
+  ws_chunks chunks;
+  *need = (ws_copies_need){0, 0};
+  return n_slices > 0 && find_need(p, n_slices, 0, most_bytes(workspace, device), &chunks, need) && need->whole > 0;
 }
 
 /* ---- workspace ------------------------------------------------------------------------------- */

@@ -121,3 +121,26 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
   if (l) l->args.fallback = *args;
   return status;
 }
+
+wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
+                              ws_launch_list *list) {
+  wsgemm_status status;
+  const int64_t n_blocks = args->work == WS_TRIANGLE_ADD ? ws_ceil_div(args->n, add_n) : 1;
+  const double blocks = (double)ws_ceil_div(args->n_columns, WS_TRIANGLE_COLUMNS) * (double)n_blocks * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_TRIANGLE + (int)type, "triangle", blocks, WS_TRIANGLE_THREADS,
+                          ws_triangle_shared_bytes(type), WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.triangle = *args;
+  return status;
+}
+
+wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                                ws_launch_list *list) {
+  enum { N_THREADS = 256 };
+  wsgemm_status status;
+  const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64;
+  const double blocks = (double)args->n * (double)args->n_columns * (double)args->n_batch / N_THREADS + 1;
+  ws_launch *l = add_over(h, WS_KERNEL_COPY_LINES + is_double, "copy_lines", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
+                          device, list, &status);
+  if (l) l->args.triangle = *args;
+  return status;
+}

@@ -7,6 +7,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/triangle_args.h"
 
 /* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
  * once, or none of them (cooperative); or as soon as there is room (programmatic dependent launch),
@@ -40,6 +41,7 @@ typedef struct ws_launch {
     ws_fallback_args fallback;
     ws_column_sums_args column_sums;
     ws_arena_args arena;
+    ws_triangle_args triangle;
   } args;
 } ws_launch;
 
@@ -62,6 +64,12 @@ CUresult ws_launch_make(const ws_launch *launch, CUstream stream);
 wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args, ws_device *device, ws_launch_list *list);
+
+/* Those of triangle.cuh. add_n: size of the blocks of WS_TRIANGLE_ADD. */
+wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
+                              ws_launch_list *list);
+wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                                ws_launch_list *list);
 
 /* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
  * scales are known, the second; that of fallback.cuh. */

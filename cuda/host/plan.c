@@ -278,7 +278,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
 }
 
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
-  return ws_is_matrix_vector(p) && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
+  /* Rows for vectors know of no region of C. */
+  const bool has_region = p->c.region != WS_ALL || p->c.real_diagonal;
+  return ws_is_matrix_vector(p) && !has_region && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
 /* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal

@@ -57,10 +57,15 @@ ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
                             .out_scale = e->out_scale};
 }
 
+ws_region_args ws_region_args_of(const ws_problem *p) {
+  return (ws_region_args){.region = p->c.region, .real_diagonal = p->c.real_diagonal};
+}
+
 ws_gemm_args ws_gemm_args_of(const ws_problem *p) {
   ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c.data, .ldc = p->c.ld, .stride_c = p->c.stride};
   args.a = ws_operand_a(p);
   args.b = ws_operand_b(p);
+  args.region = ws_region_args_of(p);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;

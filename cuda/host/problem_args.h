@@ -20,6 +20,7 @@ bool ws_is_plain(const ws_problem *p);
 bool ws_is_simple(const ws_problem *p);
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p);
 /* All but grid, scheduler and parts of k. */
+ws_region_args ws_region_args_of(const ws_problem *p);
 ws_gemm_args ws_gemm_args_of(const ws_problem *p);
 ws_column_sums_args ws_column_sums_args_of(const ws_problem *p);
 #endif

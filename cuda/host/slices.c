@@ -112,6 +112,13 @@ static double all_bytes(const ws_operand_forms *x, int n_most) {
   return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes;
 }
 
+/* As in a product of a matrix and its own transpose (syrk). */
+bool ws_slices_are_shared(const ws_problem *p) {
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  return p->a.type == WSGEMM_F32 && !p->has_packed && a.data == b.data && a.along_k == b.along_k && a.ld == b.ld &&
+         a.stride == b.stride && a.length == b.length && a.n_lines == b.n_lines && a.n_batch == b.n_batch;
+}
+
 /* Of a packed operand only three slices are made in the call's memory. */
 static double bytes_of(const ws_problem *p, bool is_a, int n_first) {
   const ws_operand_forms x = forms_of(p, is_a);
@@ -219,6 +226,7 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
   *of_a = operand_for(chunk, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
   *of_b = operand_for(chunk, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
+  if (ws_slices_are_shared(chunk)) *of_b = *of_a, s.counts_b = false;
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
@@ -226,6 +234,7 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
   if (a.given.n_batch > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
   if (b.given.n_batch > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
+  if (ws_slices_are_shared(chunk)) *of_b = (ws_slice_operand){0};
   return s;
 }
 

@@ -33,6 +33,9 @@ typedef struct ws_sliced {
  * after two, which take their place. a_at, b_at: begin at whole 256 bytes. */
 ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, int n_first, int n_slices, char *a_at, char *b_at);
 
+/* Whether both operands have the same slices, which are then A's. */
+bool ws_slices_are_shared(const ws_problem *p);
+
 /* Whether A, or B, comes in a packed form of so many slices. */
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);
 

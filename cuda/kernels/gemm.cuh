@@ -117,7 +117,12 @@ private:
   }
 };
 
-/* Every item whole: all of its k by its owner, into C. */
+/* Whether an item has an element that is wanted. */
+template <class Config> __device__ __forceinline__ bool is_item_wanted(const ws_gemm_args &args, int row, int col) {
+  return ws_region_wants_of(&args.region, int64_t(row) * Config::bm, Config::bm, int64_t(col) * Config::bn, Config::item_n);
+}
+
+/* Every item whole: all of its k by its owner, into C. Items outside the region are passed over. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
   /* the item's tile: in shared memory, where it costs the mainloop no registers */
@@ -129,6 +134,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
     }
     __syncthreads();
+    if (!is_item_wanted<Config>(args, at.row, at.col)) return;
     Product::run(
         args, shared, at.batch, at.row, at.col, 0, [k = args.k] { return k; },
         [&](int64_t m_first, int64_t n_first) {

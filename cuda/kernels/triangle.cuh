@@ -1,0 +1,301 @@
+/* triangle.cuh - diagonal blocks of structured operands (triangle_args.h): triangular systems by
+ * substitution, triangular products in place, and products with blocks whose other triangle is not
+ * stored. What lies beside the diagonal blocks is general, and left to products (cuda/host/level3.c).
+ *
+ * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All of D
+ * and of these columns are in shared memory: a warp reads D's elements as vectors that all its lanes
+ * share. Every element has one order of summation, so its bits depend on D and its own column alone.
+ *
+ * Substitution is stable for every triangle: |b - D x| <= gamma_{n+1} |D| |x|, whatever its scaling. */
+#ifndef WS_CUDA_TRIANGLE_CUH
+#define WS_CUDA_TRIANGLE_CUH
+#include "cuda/epilogue/epilogue.cuh"
+#include "cuda/sched/fixed.cuh"
+#include "cuda/shared/triangle_args.h"
+
+namespace ws {
+
+template <class Type> struct triangle_config {
+  using real = typename Type::real;
+  using element = typename Type::element;
+  using sum = element;
+  static constexpr int unit = Type::unit;
+};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+__device__ __forceinline__ float divided(float a, float b) { return a / b; }
+__device__ __forceinline__ double divided(double a, double b) { return a / b; }
+/* In doubles nothing of a float's range over- or underflows. */
+__device__ __forceinline__ float2 divided(float2 a, float2 b) {
+  const double re = b.x, im = b.y, size = re * re + im * im;
+  return {float((a.x * re + a.y * im) / size), float((a.y * re - a.x * im) / size)};
+}
+/* By R. L. Smith's quotients, with b scaled so that it neither over- nor underflows. */
+__device__ __forceinline__ double2 divided(double2 a, double2 b) {
+  if (fabs(b.x) >= fabs(b.y)) {
+    const double r = b.y / b.x, size = fma(b.y, r, b.x);
+    return b.x == 0 ? double2{a.x / b.x, a.y / b.x} : double2{fma(a.y, r, a.x) / size, fma(-a.x, r, a.y) / size};
+  }
+  const double r = b.x / b.y, size = fma(b.x, r, b.y);
+  return {fma(a.x, r, a.y) / size, fma(a.y, r, -a.x) / size};
+}
+
+template <class Real> __device__ __forceinline__ Real times(Real a, Real b) { return a * b; }
+__device__ __forceinline__ float2 times(float2 a, float2 b) { return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)}; }
+__device__ __forceinline__ double2 times(double2 a, double2 b) { return {fma(a.x, b.x, -(a.y * b.y)), fma(a.x, b.y, a.y * b.x)}; }
+
+/* x -= d * y */
+template <class Real> __device__ __forceinline__ void subtract(Real &x, Real d, Real y) { x = fma(-d, y, x); }
+template <class Pair> __device__ __forceinline__ void subtract_pair(Pair &x, Pair d, Pair y) {
+  x.x = fma(-d.x, y.x, x.x), x.y = fma(-d.x, y.y, x.y);
+  x.x = fma(d.y, y.y, x.x), x.y = fma(-d.y, y.x, x.y);
+}
+__device__ __forceinline__ void subtract(float2 &x, float2 d, float2 y) { subtract_pair(x, d, y); }
+__device__ __forceinline__ void subtract(double2 &x, double2 d, double2 y) { subtract_pair(x, d, y); }
+
+__device__ __forceinline__ double size_of(double x) { return fabs(x); }
+__device__ __forceinline__ double size_of(float2 x) { return fmax(fabs(double(x.x)), fabs(double(x.y))); }
+__device__ __forceinline__ double size_of(double2 x) { return fmax(fabs(x.x), fabs(x.y)); }
+
+template <class Real> __device__ __forceinline__ Real one_of(Real) { return 1; }
+__device__ __forceinline__ float2 one_of(float2) { return {1, 0}; }
+__device__ __forceinline__ double2 one_of(double2) { return {1, 0}; }
+template <class Real> __device__ __forceinline__ Real conjugate_of(Real x) { return x; }
+__device__ __forceinline__ float2 conjugate_of(float2 x) { return {x.x, -x.y}; }
+__device__ __forceinline__ double2 conjugate_of(double2 x) { return {x.x, -x.y}; }
+
+/* ---- one block of threads -------------------------------------------------------------------- */
+
+template <class Type, int N, int ADD_N> struct triangle_block {
+  using config = triangle_config<Type>;
+  using element = typename Type::element;
+  static constexpr int part_n = WS_TRIANGLE_PART, pitch = WS_TRIANGLE_PITCH, own = 8, x_pitch = WS_TRIANGLE_COLUMNS + 1;
+  static constexpr int d_parts = WS_TRIANGLE_MOST(WS_TRIANGLE_PARTS(N), WS_TRIANGLE_ADD_PARTS(ADD_N));
+  static_assert(WS_TRIANGLE_THREADS == part_n / own * 32 && WS_TRIANGLE_COLUMNS == 32);
+
+  const ws_triangle_args &args;
+  element *d;          /* parts, each by columns of `pitch` */
+  element *x;          /* row by row, x_pitch apart */
+  element *reciprocal; /* of the diagonal */
+  int32_t *is_divided; /* the reciprocal is beyond what may be multiplied with */
+
+  __device__ triangle_block(const ws_triangle_args &given, unsigned char *shared) : args(given) {
+    d = reinterpret_cast<element *>(shared);
+    x = d + d_parts * part_n * pitch;
+    reciprocal = x + N * x_pitch;
+    is_divided = reinterpret_cast<int32_t *>(reciprocal + N);
+  }
+
+  static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
+  /* Its first row of every part. */
+  static __device__ __forceinline__ int first() { return int(threadIdx.x) / 32 * own; }
+
+  __device__ __forceinline__ bool is_triangular() const { return args.structure >= 3; }
+  /* Of part (b, p) the first element. */
+  __device__ __forceinline__ const element *part(int b, int p) const { return d + part_idx(b, p) * part_n * pitch; }
+  __device__ __forceinline__ int part_idx(int b, int p) const {
+    return args.work == WS_TRIANGLE_ADD ? b * (ADD_N / part_n) + p : b * (b + 1) / 2 + p;
+  }
+
+  /* Element (i, j) of D, whether it is stored or not; nothing else is read. */
+  __device__ __forceinline__ element load(const element *from, int n, int i, int j) const {
+    element zero{};
+    if (i >= n || j >= n) return i == j ? one_of(zero) : zero;
+    const bool is_stored = i == j || (i > j) == (args.is_lower != 0);
+    if (is_triangular() && !is_stored) return zero;
+    if (args.structure == 4 && i == j) return one_of(zero);
+    const int row = is_stored ? i : j, column = is_stored ? j : i;
+    element value = load_element<config>(from + row * args.of_d.row + column * args.of_d.column);
+    if (args.structure == 2) {
+      if (!is_stored) value = conjugate_of(value);
+      value = without_imaginary<config>(value, i == j);
+    }
+    return args.conj ? conjugate_of(value) : value;
+  }
+
+  /* D's block of n rows. Neighbouring threads read neighbours in memory. */
+  __device__ __forceinline__ void load_d(const element *from, int n) {
+    const int n_parts = int(ws_ceil_div(n, part_n));
+    const bool by_rows = args.of_d.row == 1 || args.of_d.row == -1;
+    for (int b = 0; b < n_parts; b++)
+      for (int p = 0; p < (args.work == WS_TRIANGLE_ADD ? n_parts : b + 1); p++) {
+        element *const to = d + part_idx(b, p) * part_n * pitch;
+#pragma unroll 8
+        for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
+          const int i = by_rows ? e % part_n : e / part_n, j = by_rows ? e / part_n : e % part_n;
+          to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j);
+        }
+      }
+    __syncthreads();
+    if (args.work != WS_TRIANGLE_SOLVE) return;
+    for (int i = int(threadIdx.x); i < n_parts * part_n; i += WS_TRIANGLE_THREADS) {
+      const element diagonal = part(i / part_n, i / part_n)[i % part_n * (pitch + 1)];
+      const element r = divided(one_of(diagonal), diagonal);
+      reciprocal[i] = r;
+      constexpr double most = sizeof(typename Type::real) == 4 ? 0x1p100 : 0x1p1000;
+      is_divided[i] = !(size_of(r) < most && size_of(r) > 1 / most);
+    }
+    __syncthreads();
+  }
+
+  /* Columns from `column` on; those and rows that do not exist are zeros. */
+  __device__ __forceinline__ void load_x(const element *from, const ws_steps &steps, int n, int64_t column) {
+    for_each_x(steps, n, column, [&](int i, int c, bool is_there) {
+      x[i * x_pitch + c] = is_there ? load_element<config>(from + i * steps.row + (column + c) * steps.column) : element{};
+    });
+    __syncthreads();
+  }
+  __device__ __forceinline__ void store_x(element *to, const ws_steps &steps, int n, int64_t column) const {
+    __syncthreads();
+    for_each_x(steps, n, column, [&](int i, int c, bool is_there) {
+      if (is_there) store_element<config>(to + i * steps.row + (column + c) * steps.column, x[i * x_pitch + c]);
+    });
+    __syncthreads();
+  }
+  template <class Body>
+  __device__ __forceinline__ void for_each_x(const ws_steps &steps, int n, int64_t column, Body body) const {
+    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n;
+    const bool by_rows = steps.row == 1 || steps.row == -1;
+#pragma unroll 8
+    for (int e = int(threadIdx.x); e < n_rows * WS_TRIANGLE_COLUMNS; e += WS_TRIANGLE_THREADS) {
+      const int i = by_rows ? e % n_rows : e / WS_TRIANGLE_COLUMNS, c = by_rows ? e / n_rows : e % WS_TRIANGLE_COLUMNS;
+      body(i, c, i < n && column + c < args.n_columns);
+    }
+  }
+
+  /* acc -= D x, over `count` columns of a part from `j` on, whose rows of X begin at `row`. */
+  template <int COUNT>
+  __device__ __forceinline__ void subtract_columns(element (&acc)[own], const element *of_part, int j, int row) const {
+#pragma unroll 4
+    for (int c = 0; c < COUNT; c++) {
+      const element *const column = of_part + (j + c) * pitch + first();
+      const element value = x[(row + c) * x_pitch + lane()];
+#pragma unroll
+      for (int r = 0; r < own; r++) subtract(acc[r], column[r], value);
+    }
+  }
+
+  __device__ __forceinline__ void solve(int n, const scaling<config> &scale) {
+    const int n_parts = int(ws_ceil_div(n, part_n));
+    for (int b = 0; b < n_parts; b++) {
+      element acc[own];
+#pragma unroll
+      for (int r = 0; r < own; r++) acc[r] = scale(x[(b * part_n + first() + r) * x_pitch + lane()], element{});
+      for (int p = 0; p < b; p++) subtract_columns<part_n>(acc, part(b, p), 0, p * part_n);
+#pragma unroll 1
+      for (int turn = 0; turn < part_n; turn += own) {
+        if (turn == first()) solve_own(acc, part(b, b), b * part_n + turn);
+        __syncthreads();
+        if (turn < first()) subtract_columns<own>(acc, part(b, b), turn, b * part_n + turn);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void solve_own(element (&acc)[own], const element *of_part, int row) {
+    const element *const corner = of_part + first() * (pitch + 1);
+#pragma unroll
+    for (int j = 0; j < own; j++) {
+      if (is_divided[row + j])
+        acc[j] = divided(acc[j], corner[j * (pitch + 1)]);
+      else
+        acc[j] = times(acc[j], reciprocal[row + j]);
+      x[(row + j) * x_pitch + lane()] = acc[j];
+#pragma unroll
+      for (int r = j + 1; r < own; r++) subtract(acc[r], corner[j * pitch + r], acc[j]);
+    }
+  }
+
+  __device__ __forceinline__ void add_columns(products<config> (&acc)[own], const element *of_part, int row, int count) const {
+#pragma unroll 4
+    for (int c = 0; c < count; c++) {
+      const element *const column = of_part + c * pitch + first();
+      const element value = x[(row + c) * x_pitch + lane()];
+#pragma unroll
+      for (int r = 0; r < own; r++) acc[r].add(column[r], value);
+    }
+  }
+
+  /* From the last part up: the products of a part need those of X before it. */
+  __device__ __forceinline__ void multiply(int n, const scaling<config> &scale) {
+    for (int b = int(ws_ceil_div(n, part_n)) - 1; b >= 0; b--) {
+      products<config> acc[own];
+#pragma unroll
+      for (int r = 0; r < own; r++) acc[r].clear();
+      for (int p = 0; p <= b; p++) add_columns(acc, part(b, p), p * part_n, part_n);
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < own; r++) x[(b * part_n + first() + r) * x_pitch + lane()] = scale(acc[r], {}, element{});
+    }
+  }
+
+  __device__ __forceinline__ void add(element *y, int n, int64_t column, const scaling<config> &scale) {
+    const int n_parts = int(ws_ceil_div(n, part_n));
+    for (int b = 0; b < n_parts; b++) {
+      products<config> acc[own];
+#pragma unroll
+      for (int r = 0; r < own; r++) acc[r].clear();
+      for (int p = 0; p < n_parts; p++) add_columns(acc, part(b, p), p * part_n, int(ws_min(part_n, n - p * part_n)));
+#pragma unroll
+      for (int r = 0; r < own; r++) {
+        const int i = b * part_n + first() + r;
+        if (i >= n || column + lane() >= args.n_columns) continue;
+        element *const at = y + i * args.of_y.row + (column + lane()) * args.of_y.column;
+        store_element<config>(at, scale(acc[r], {}, scale.beta_zero ? element{} : load_element<config>(at)));
+      }
+    }
+    __syncthreads();
+  }
+};
+
+/* Without memory for beta: SOLVE and MULTIPLY have none. */
+template <class Config> __device__ __forceinline__ scaling<Config> triangle_scaling(const ws_triangle_args &args) {
+  const bool beta_zero = args.work != WS_TRIANGLE_ADD || args.beta_zero;
+  if constexpr (sizeof(typename Config::real) == 4)
+    return {args.alpha.s[0], args.alpha.s[1], args.beta.s[0], args.beta.s[1], beta_zero};
+  else
+    return {args.alpha.d[0], args.alpha.d[1], args.beta.d[0], args.beta.d[1], beta_zero};
+}
+
+template <class Type, int N, int ADD_N> __device__ __forceinline__ void work_on_triangles(const ws_triangle_args &args) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  using block = triangle_block<Type, N, ADD_N>;
+  using element = typename Type::element;
+  block own(args, shared);
+  const scaling<typename block::config> scale = triangle_scaling<typename block::config>(args);
+  const bool adds = args.work == WS_TRIANGLE_ADD;
+  const int64_t n_groups = ws_ceil_div(args.n_columns, WS_TRIANGLE_COLUMNS), n_blocks = adds ? ws_ceil_div(args.n, ADD_N) : 1;
+  int64_t loaded = -1;
+  for (int64_t item = worker_idx(); item < args.n_batch * n_blocks * n_groups; item += n_workers()) {
+    const int64_t which = item / n_groups, column = item % n_groups * WS_TRIANGLE_COLUMNS, batch = which / n_blocks,
+                  row = which % n_blocks * ADD_N;
+    const int n = int(adds ? ws_min(ADD_N, args.n - row) : args.n);
+    element *const x = static_cast<element *>(args.x) + batch * args.of_x.stride + row * args.of_x.row;
+    if (which != loaded)
+      own.load_d(static_cast<const element *>(args.d) + batch * args.of_d.stride + row * (args.of_d.row + args.of_d.column), n);
+    loaded = which;
+    own.load_x(x, args.of_x, n, column);
+    if (adds) {
+      own.add(static_cast<element *>(args.y) + batch * args.of_y.stride + row * args.of_y.row, n, column, scale);
+    } else {
+      if (args.work == WS_TRIANGLE_SOLVE)
+        own.solve(n, scale);
+      else
+        own.multiply(n, scale);
+      own.store_x(x, args.of_x, n, column);
+    }
+  }
+}
+
+/* X = B, for a system whose solution goes elsewhere: lines of reals. */
+template <class Real> __device__ __forceinline__ void copy_lines(const ws_triangle_args &args) {
+  const int64_t n_elements = args.n * args.n_columns * args.n_batch;
+  for (int64_t at = worker_idx() * int64_t(blockDim.x) + threadIdx.x; at < n_elements; at += int64_t(n_workers()) * blockDim.x) {
+    const int64_t line = at / args.n, i = at % args.n, batch = line / args.n_columns, j = line % args.n_columns;
+    static_cast<Real *>(args.x)[batch * args.of_x.stride + j * args.of_x.column + i] =
+        static_cast<const Real *>(args.d)[batch * args.of_d.stride + j * args.of_d.column + i];
+  }
+}
+
+} // namespace ws
+#endif
