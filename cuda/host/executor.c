@@ -35,10 +35,16 @@ static char *find_workspace(ws_executor *x) {
   return w->memory;
 }
 
+/* What of it is not held. */
+static wsgemm_status free_part(const ws_executor *x, char **memory, int64_t *bytes) {
+  if (*memory) *memory += x->n_held, *bytes -= x->n_held;
+  return WSGEMM_SUCCESS;
+}
+
 wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, char **memory, int64_t *bytes) {
   if (x->workspace.memory) {
     *memory = find_workspace(x), *bytes = x->workspace.bytes;
-    return WSGEMM_SUCCESS;
+    return free_part(x, memory, bytes);
   }
   const char *lacks;
   const CUresult result = ws_lend_copies(x->device, &x->loan, need, memory, bytes, &lacks);
@@ -46,7 +52,7 @@ wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, cha
     return ws_fail(x->call->h, WSGEMM_ALLOC_FAILED,
                    "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",
                    x->device->ordinal, lacks, (long long)need->whole, (long long)need->least);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "memory for copies", result);
+  return result == CUDA_SUCCESS ? free_part(x, memory, bytes) : ws_fail_cuda(x->call->h, "memory for copies", result);
 }
 
 /* The state of this call in device memory; NULL: all are taken, or none can be had. */

@@ -93,14 +93,26 @@ wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_devi
   wsgemm_status status = WSGEMM_SUCCESS;
   const double parts = ws_slice_parts(args);
   if (args->n_slices < 3) {
-    ws_launch *maxima =
-        add_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
+    const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
+    const int which = ws_slices_are_structured(args) ? WS_KERNEL_STRUCTURED_MAXIMA + is_complex : WS_KERNEL_MAXIMA;
+    ws_launch *maxima = add_over(h, which, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
     if (!maxima) return status;
     maxima->args.slices = *args, maxima->writes_output = false;
   }
   ws_launch *slices =
       add_over(h, ws_slices_kernel(args), "slices", parts, WS_SLICE_THREADS, 0, WS_BEGIN_PDL, device, list, &status);
   if (slices) slices->args.slices = *args, slices->writes_output = false;
+  return status;
+}
+
+wsgemm_status ws_add_expand(wsgemm_handle *h, wsgemm_type type, const ws_expand_args *args, ws_device *device,
+                            ws_launch_list *list) {
+  wsgemm_status status;
+  const ws_slice_operand *op = &args->operand;
+  const double blocks = (double)op->n_batch * (double)op->n_x * (double)op->n_k / (4 * WS_SLICE_THREADS) + 1;
+  ws_launch *l = add_over(h, WS_KERNEL_EXPAND + (type == WSGEMM_C32), "expand", blocks, WS_SLICE_THREADS, 0,
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.expand = *args, l->writes_output = false;
   return status;
 }
 

@@ -38,6 +38,7 @@ typedef struct ws_launch {
     ws_wgmma_args wgmma; /* is_by_map */
     ws_align_copy_args align_copy;
     ws_slice_args slices;
+    ws_expand_args expand;
     ws_fallback_args fallback;
     ws_column_sums_args column_sums;
     ws_arena_args arena;
@@ -46,7 +47,7 @@ typedef struct ws_launch {
 } ws_launch;
 
 /* What belongs to a chunk of C, or comes before or after all of them. */
-enum { WS_MOST_LAUNCHES = 8 };
+enum { WS_MOST_LAUNCHES = 9 };
 typedef struct ws_launch_list {
   int n;
   /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
@@ -74,6 +75,8 @@ wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_tri
 /* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
  * scales are known, the second; that of fallback.cuh. */
 wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_expand(wsgemm_handle *h, wsgemm_type type, const ws_expand_args *args, ws_device *device,
+                            ws_launch_list *list);
 wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallback_args *args, ws_device *device,
                               ws_launch_list *list);
 #endif

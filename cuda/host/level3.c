@@ -6,9 +6,14 @@
  *   in place   the same backwards: multiply the part that depends on the other, add the product, then the
  *              other part
  *   product    all diagonal blocks in one launch, then blocks beside the diagonal, from the smallest to
- *              the largest, those of a size in one batch */
+ *              the largest, those of a size in one batch
+ *
+ * Where floats are multiplied by slices, the diagonal blocks of a product are as large as the memory for
+ * slices allows: making slices of them reads their one triangle (slices.cuh), and the product passes over
+ * the zeros. */
 #include "cuda/host/level3.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cuda/host/gemm_plan.h"
@@ -41,6 +46,8 @@ typedef struct level3_call {
   ws_sides from, to; /* the same where it works in place */
   ws_scale scale;
   wsgemm_math math;
+  bool in_place;
+  int64_t sliced_n; /* the size of diagonal blocks by slices; 0: there are none */
 } level3_call;
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -112,15 +119,114 @@ static bool find_largest(const level3_call *c, ws_problem *largest) {
   return half < c->n;
 }
 
-/* Memory for copies is asked for once in a call: here for the largest of its products. */
-static wsgemm_status reserve(const level3_call *c) {
+/* ---- diagonal blocks by slices --------------------------------------------------------------- */
+
+/* A copy of right-hand sides that begins with part `at`, n of it, in memory that begins there. */
+static ws_sides copy_of(const level3_call *c, int64_t n, char *memory, int64_t *bytes) {
+  enum { ALIGN = 256, STEP = 4 };
+  const int64_t n_rows = c->is_right ? c->other : n, n_columns = c->is_right ? n : c->other;
+  const ws_sides copy = {memory, ws_ceil_div(n_rows, STEP) * STEP, ws_ceil_div(n_rows, STEP) * STEP * n_columns};
+  *bytes = ws_ceil_div(copy.stride * c->n_batch * bytes_of(c), ALIGN) * ALIGN;
+  return copy;
+}
+
+/* The diagonal block at `at`, n of it, of right-hand sides `from`. */
+static ws_problem diagonal_product(const level3_call *c, int64_t at, int64_t n, const ws_matrix *from, const ws_scale *scale) {
+  ws_problem p = {.batch_count = c->n_batch, .k = n, .scale = *scale, .math = c->math, .c = result_at(c, at)};
+  ws_matrix block = *c->a;
+  block.data = (const char *)block.data + at * (block.ld + 1) * bytes_of(c);
+  p.m = c->is_right ? c->other : n, p.n = c->is_right ? n : c->other;
+  p.a = c->is_right ? *from : block, p.b = c->is_right ? block : *from;
+  return p;
+}
+
+/* Bytes for a block of this size; 0: it is not to be made by slices. */
+static double bytes_by_slices(const level3_call *c, int64_t n, const ws_call *call, const ws_device *device) {
+  const ws_matrix from = operand_at(c, 0);
+  const ws_problem p = diagonal_product(c, 0, n, &from, &c->scale);
+  int n_slices;
+  double of_a, of_b;
+  int64_t of_copy;
+  if (ws_gpu_kind_for(call, &p, device, &n_slices) != WS_ROW_SLICED) return 0;
+  copy_of(c, n, NULL, &of_copy);
+  return ws_bytes_of_form(n_slices)(&p, &of_a, &of_b) + (c->in_place ? (double)of_copy : 0);
+}
+
+/* Sets sliced_n, and says what memory for copies the call needs. false: none. */
+static bool find_memory(level3_call *c, const ws_call *call, const ws_device *device, double most, ws_copies_need *need) {
+  enum { MOST = 4096, LEAST = 256, STEP = 256 };
   ws_problem largest;
-  ws_copies_need need;
+  c->sliced_n = 0, *need = (ws_copies_need){0, 0};
+  double bytes = 0;
+  for (int64_t count = 1; c->n > LEAST && count <= c->n / LEAST; count *= 2) {
+    const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
+    if (size > MOST) continue;
+    bytes = bytes_by_slices(c, size, call, device);
+    if (bytes == 0 || bytes <= most) {
+      c->sliced_n = bytes > 0 ? size : 0;
+      break;
+    }
+  }
+  if (c->sliced_n < c->n && find_largest(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
+  if (c->sliced_n > 0) need->whole = ws_max(need->whole, (int64_t)bytes), need->least = ws_max(need->least, (int64_t)bytes);
+  return need->whole > 0;
+}
+
+/* Memory for copies is asked for once in a call. */
+static wsgemm_status reserve(level3_call *c, bool is_product) {
+  ws_executor *x = c->x;
+  const double most = ws_most_copies_bytes(&x->workspace, x->device);
+  ws_copies_need need = {0, 0};
+  ws_problem largest;
+  CUresult result;
   char *memory;
   int64_t bytes;
-  if (!find_largest(c, &largest)) return WSGEMM_SUCCESS;
-  if (!ws_gemm_most_need(c->x->call, &largest, c->x->device, &c->x->workspace, &need)) return WSGEMM_SUCCESS;
-  return ws_executor_copies(c->x, &need, &memory, &bytes);
+  /* a build without the kernels of slices does without them */
+  const bool has_kernels = ws_device_plain_kernel(x->device, WS_KERNEL_STRUCTURED_MAXIMA, &result) != NULL;
+  const bool has_need = is_product && has_kernels
+                            ? find_memory(c, x->call, x->device, most, &need)
+                            : find_largest(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
+  return has_need ? ws_executor_copies(x, &need, &memory, &bytes) : WSGEMM_SUCCESS;
+}
+
+/* A last block may be too small for them. */
+static bool is_by_slices(const level3_call *c, int64_t n) {
+  return n <= c->sliced_n && bytes_by_slices(c, n, c->x->call, c->x->device) > 0;
+}
+
+static wsgemm_status copy_lines(const level3_call *c, int64_t n, const ws_sides *from, const ws_sides *to) {
+  ws_launch_list list = {.n = 0};
+  const wsgemm_type type = c->a->type;
+  const int n_real = ws_types[type].n_real;
+  const ws_triangle_args args = {.n = (c->is_right ? c->other : n) * n_real,
+                                 .n_columns = c->is_right ? n : c->other,
+                                 .n_batch = c->n_batch,
+                                 .d = from->data,
+                                 .x = to->data,
+                                 .of_d = {1, from->ld * n_real, from->stride * n_real},
+                                 .of_x = {1, to->ld * n_real, to->stride * n_real}};
+  const wsgemm_status status = ws_add_copy_lines(c->x->call->h, type, &args, c->x->device, &list);
+  return status ? status : ws_execute(c->x, &list);
+}
+
+static wsgemm_status run_sliced_diagonal(const level3_call *c, int64_t at, int64_t n, const ws_scale *scale) {
+  ws_matrix from = operand_at(c, at);
+  ws_copies_need none = {0, 0};
+  char *memory;
+  int64_t bytes;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  if (c->in_place) {
+    status = ws_executor_copies(c->x, &none, &memory, &bytes);
+    if (status) return status;
+    const ws_sides own = {sides_at(c, &c->from, at), c->from.ld, c->from.stride}, copy = copy_of(c, n, memory, &bytes);
+    status = copy_lines(c, n, &own, &copy);
+    from.data = copy.data, from.ld = copy.ld, from.stride = copy.stride;
+    c->x->n_held = bytes;
+  }
+  const ws_problem p = diagonal_product(c, at, n, &from, scale);
+  if (!status) status = ws_run_gemm(c->x, &p);
+  c->x->n_held = 0;
+  return status;
 }
 
 /* ---- diagonal blocks ------------------------------------------------------------------------- */
@@ -199,8 +305,9 @@ static wsgemm_status solve(const level3_call *c, int64_t at, int64_t n, bool is_
 }
 
 static wsgemm_status multiply(const level3_call *c, int64_t at, int64_t n) {
-  const ws_scale scale = scale_of(c->a->type, &c->scale, 0, NULL, 1);
-  if (n <= block_sizes[c->a->type].n) return run_diagonal(c, WS_TRIANGLE_MULTIPLY, at, n, &scale);
+  const ws_scale scale = scale_of(c->a->type, &c->scale, 0, NULL, 1), of_diagonal = scale_of(c->a->type, &c->scale, 0, NULL, 0);
+  if (is_by_slices(c, n)) return run_sliced_diagonal(c, at, n, &of_diagonal);
+  if (n <= block_sizes[c->a->type].n) return run_diagonal(c, WS_TRIANGLE_MULTIPLY, at, n, &of_diagonal);
   const two_parts t = halves_of(c, at, n);
   const ws_problem product = product_of(c, t.second, t.n_second, t.first, t.n_first, &scale);
   wsgemm_status status = multiply(c, t.second, t.n_second);
@@ -239,15 +346,28 @@ static wsgemm_status run_pair(const level3_call *c, int64_t at, int64_t size, in
   return status;
 }
 
-static wsgemm_status add_product(const level3_call *c) {
-  const int64_t smallest = block_sizes[c->a->type].add_n;
-  wsgemm_status status = run_diagonal(c, WS_TRIANGLE_ADD, 0, c->n, &c->scale);
-  for (int64_t size = smallest; size < c->n && !status; size *= 2) {
-    const int64_t count = c->n / (2 * size), left = c->n - count * 2 * size;
-    if (count > 0) status = run_pair(c, 0, size, size, count);
-    if (!status && left > size) status = run_pair(c, count * 2 * size, size, left - size, 1);
+/* Blocks beside the diagonal of part `at`, n of it, that has been cut into diagonal blocks so large. */
+static wsgemm_status add_beside(const level3_call *c, int64_t at, int64_t n, int64_t smallest) {
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int64_t size = smallest; size < n && !status; size *= 2) {
+    const int64_t count = n / (2 * size), left = n - count * 2 * size;
+    if (count > 0) status = run_pair(c, at, size, size, count);
+    if (!status && left > size) status = run_pair(c, at + count * 2 * size, size, left - size, 1);
   }
   return status;
+}
+
+static wsgemm_status add_part(const level3_call *c, int64_t at, int64_t n) {
+  if (is_by_slices(c, n)) return run_sliced_diagonal(c, at, n, &c->scale);
+  const wsgemm_status status = run_diagonal(c, WS_TRIANGLE_ADD, at, n, &c->scale);
+  return status ? status : add_beside(c, at, n, block_sizes[c->a->type].add_n);
+}
+
+static wsgemm_status add_product(const level3_call *c) {
+  const int64_t size = c->sliced_n > 0 ? c->sliced_n : c->n;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int64_t at = 0; at < c->n && !status; at += size) status = add_part(c, at, ws_min(size, c->n - at));
+  return status ? status : add_beside(c, 0, c->n, size);
 }
 
 static level3_call call_of_product(const ws_problem *p) {
@@ -265,33 +385,20 @@ static level3_call call_of_product(const ws_problem *p) {
                        .from = {data.wanted, from->ld, from->stride},
                        .to = {p->c.data, p->c.ld, p->c.stride},
                        .scale = p->scale,
-                       .math = p->math};
+                       .math = p->math,
+                       .in_place = p->in_place};
 }
 
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p) {
   if (ws_product_is_zero(p)) return ws_run_gemm(x, p);
   level3_call c = call_of_product(p);
   c.x = x;
-  const wsgemm_status status = reserve(&c);
+  const wsgemm_status status = reserve(&c, true);
   if (status) return status;
   return p->in_place ? multiply(&c, 0, c.n) : add_product(&c);
 }
 
 /* ---- systems --------------------------------------------------------------------------------- */
-
-static wsgemm_status copy_sides(ws_executor *x, const ws_system *s) {
-  ws_launch_list list = {.n = 0};
-  const int n_real = ws_types[s->b.type].n_real;
-  const ws_triangle_args args = {.n = s->m * n_real,
-                                 .n_columns = s->n,
-                                 .n_batch = s->batch_count,
-                                 .d = s->b.data,
-                                 .x = s->x.data,
-                                 .of_d = {1, s->b.ld * n_real, s->b.stride * n_real},
-                                 .of_x = {1, s->x.ld * n_real, s->x.stride * n_real}};
-  const wsgemm_status status = ws_add_copy_lines(x->call->h, s->b.type, &args, x->device, &list);
-  return status ? status : ws_execute(x, &list);
-}
 
 static level3_call call_of_system(const ws_system *s) {
   const ws_sides sides = {s->x.data, s->x.ld, s->x.stride};
@@ -309,8 +416,13 @@ static level3_call call_of_system(const ws_system *s) {
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
   level3_call c = call_of_system(s);
   c.x = x;
-  wsgemm_status status = reserve(&c);
-  if (!status && s->b.data != s->x.data) status = copy_sides(x, s);
+  union {
+    const void *given;
+    void *wanted;
+  } data = {s->b.data};
+  const ws_sides given = {data.wanted, s->b.ld, s->b.stride};
+  wsgemm_status status = reserve(&c, false);
+  if (!status && s->b.data != s->x.data) status = copy_lines(&c, c.n, &given, &c.to);
   return status ? status : solve(&c, 0, c.n, false);
 }
 
@@ -327,8 +439,10 @@ bool ws_largest_of_system(const ws_system *s, ws_problem *largest) {
 }
 
 double ws_structured_bytes(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  ws_problem largest;
-  return ws_largest_of_structured(p, &largest) ? ws_gpu_workspace_bytes(call, &largest, device) : 0;
+  level3_call c = call_of_product(p);
+  ws_copies_need need;
+  find_memory(&c, call, device, HUGE_VAL, &need);
+  return (double)need.whole;
 }
 
 double ws_system_bytes(const ws_call *call, const ws_system *s, const ws_device *device) {

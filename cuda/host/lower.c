@@ -133,7 +133,11 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
     status = add_slices_and_product(h, &plan->row_of_three, chunk, place, &in_three, device, list);
   }
   if (status) return status;
-  ws_fallback_args args = ws_fallback_args_of(chunk, &sliced);
+  ws_problem of_floats = *chunk;
+  ws_expand_args expand;
+  if (ws_expand(&sliced, &of_floats, &expand)) status = ws_add_expand(h, chunk->a.type, &expand, device, list);
+  if (status) return status;
+  ws_fallback_args args = ws_fallback_args_of(&of_floats, &sliced);
   place_region(&args.gemm.region, place);
   return ws_add_fallback(h, chunk->a.type, &args, device, list);
 }

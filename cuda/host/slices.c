@@ -57,15 +57,20 @@ typedef struct ws_operand_forms {
   ws_slice_form form;
   bool conj;
   ws_strided floats, given;
+  ws_structure structure;
+  bool stored_upper;
 } ws_operand_forms;
 
 static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
   const int unit = ws_types[p->a.type].n_real;
-  ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p)};
+  const ws_matrix *of = is_a ? &p->a : &p->b;
+  ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p),
+                        .structure = (ws_structure)of->structure,
+                        .stored_upper = of->stored_upper};
   x.floats.length *= unit, x.floats.ld *= unit, x.floats.stride *= unit;
   x.given = x.floats;
   if (unit == 1) return x;
-  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = is_a ? p->a.conj : p->b.conj;
+  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = of->conj;
   if (is_a || !x.given.along_k) x.given.n_lines *= 2;
   if (!is_a && !x.given.along_k) x.given.length /= 2;
   return x;
@@ -104,8 +109,8 @@ static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
   return s;
 }
 
-/* Three slices take the place of two. */
-static int most_slices(int n_first) { return n_first == 1 ? 1 : 3; }
+/* Three slices take the place of two; and so may a structured operand's floats, written out. */
+static int most_slices(const ws_operand_forms *x, int n_first) { return n_first == 1 && x->structure == WS_GENERAL ? 1 : 3; }
 
 static double all_bytes(const ws_operand_forms *x, int n_most) {
   const ws_sliced_sizes s = sizes_of(x, n_most);
@@ -122,7 +127,7 @@ bool ws_slices_are_shared(const ws_problem *p) {
 /* Of a packed operand only three slices are made in the call's memory. */
 static double bytes_of(const ws_problem *p, bool is_a, int n_first) {
   const ws_operand_forms x = forms_of(p, is_a);
-  const int n_most = most_slices(n_first);
+  const int n_most = most_slices(&x, n_first);
   if (!packed_of(p, is_a, n_first)) return all_bytes(&x, n_most);
   return n_most > n_first ? sizes_of(&x, n_most).slices_bytes : 0;
 }
@@ -166,6 +171,8 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .n_counted = n_x_of(&x->given) * x->given.n_batch,
                             .form = x->form,
                             .conj = x->conj,
+                            .structure = (int32_t)x->structure,
+                            .stored_upper = x->stored_upper,
                             .along_k = floats->along_k,
                             .vectors = ws_is_aligned(floats->data, floats->ld, floats->stride, (int)sizeof(float), 16),
                             .n_chunks = s.n_chunks,
@@ -214,7 +221,7 @@ static ws_slice_operand operand_for(const ws_problem *chunk, const ws_chunk_plac
   const wsgemm_packed *packed = packed_of(chunk, is_a, n_first);
   *counts = is_counted(place, is_a, (is_a ? chunk->a.stride : chunk->b.stride) == 0, packed != NULL);
   if (packed) return part_of(packed, x, place, is_a, n_slices, at);
-  ws_slice_operand op = operand_of(x, most_slices(n_first), at);
+  ws_slice_operand op = operand_of(x, most_slices(x, n_first), at);
   op.is_again = !(is_a ? place->new_a : place->new_b);
   return op;
 }
@@ -249,7 +256,12 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
 int ws_slices_kernel(const ws_slice_args *args) {
   /* then also the other one, if it is there */
   const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
-  return WS_KERNEL_SLICES + (is_complex ? 3 : 0) + args->n_slices - 1;
+  const int first = ws_slices_are_structured(args) ? WS_KERNEL_STRUCTURED_SLICES : WS_KERNEL_SLICES;
+  return first + (is_complex ? 3 : 0) + args->n_slices - 1;
+}
+
+bool ws_slices_are_structured(const ws_slice_args *args) {
+  return args->operand[0].structure != WS_GENERAL || args->operand[1].structure != WS_GENERAL;
 }
 
 double ws_slice_parts(const ws_slice_args *args) {
@@ -260,6 +272,18 @@ double ws_slice_parts(const ws_slice_args *args) {
     parts += (double)op->n_batch * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
   }
   return parts;
+}
+
+bool ws_expand(const ws_sliced *sliced, ws_problem *chunk, ws_expand_args *args) {
+  const bool is_a = chunk->a.structure != WS_GENERAL;
+  ws_matrix *x = is_a ? &chunk->a : &chunk->b;
+  if (x->structure == WS_GENERAL) return false;
+  const ws_operand_forms forms = forms_of(chunk, is_a);
+  *args = (ws_expand_args){.operand = sliced->args.operand[!is_a], .state = {sliced->scales.state_m, sliced->scales.state_n}};
+  args->to = (float *)(void *)args->operand.to, args->pitch = ws_ceil_div(forms.floats.length, 4) * 4;
+  x->structure = WS_GENERAL, x->data = args->to, x->ld = args->pitch / ws_types[x->type].n_real;
+  x->stride = forms.floats.n_batch > 1 ? x->ld * forms.floats.n_lines : 0;
+  return true;
 }
 
 ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced) {

@@ -49,5 +49,11 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices);
 int ws_slices_kernel(const ws_slice_args *args);
 double ws_slice_parts(const ws_slice_args *args);
 
+bool ws_slices_are_structured(const ws_slice_args *args);
+
+/* For the fallback: how a structured operand is written out, in the memory of its slices; turns the
+ * chunk into one of that. false: there is none. */
+bool ws_expand(const ws_sliced *sliced, ws_problem *chunk, ws_expand_args *args);
+
 ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced);
 #endif

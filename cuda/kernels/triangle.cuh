@@ -11,6 +11,7 @@
 #define WS_CUDA_TRIANGLE_CUH
 #include "cuda/epilogue/epilogue.cuh"
 #include "cuda/sched/fixed.cuh"
+#include "cuda/shared/structure.h"
 #include "cuda/shared/triangle_args.h"
 
 namespace ws {
@@ -91,7 +92,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   /* Its first row of every part. */
   static __device__ __forceinline__ int first() { return int(threadIdx.x) / 32 * own; }
 
-  __device__ __forceinline__ bool is_triangular() const { return args.structure >= 3; }
+  __device__ __forceinline__ bool is_triangular() const { return args.structure >= WS_TRIANGULAR; }
   /* Of part (b, p) the first element. */
   __device__ __forceinline__ const element *part(int b, int p) const { return d + part_idx(b, p) * part_n * pitch; }
   __device__ __forceinline__ int part_idx(int b, int p) const {
@@ -104,10 +105,10 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     if (i >= n || j >= n) return i == j ? one_of(zero) : zero;
     const bool is_stored = i == j || (i > j) == (args.is_lower != 0);
     if (is_triangular() && !is_stored) return zero;
-    if (args.structure == 4 && i == j) return one_of(zero);
+    if (args.structure == WS_UNIT_TRIANGULAR && i == j) return one_of(zero);
     const int row = is_stored ? i : j, column = is_stored ? j : i;
     element value = load_element<config>(from + row * args.of_d.row + column * args.of_d.column);
-    if (args.structure == 2) {
+    if (args.structure == WS_HERMITIAN) {
       if (!is_stored) value = conjugate_of(value);
       value = without_imaginary<config>(value, i == j);
     }
