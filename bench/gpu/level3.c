@@ -1,9 +1,10 @@
 /* level3.c - Level 3 on the GPU beside cuBLAS: one process, in turn, the same random data, L2 flushed
  * before every timing, medians of event timings; results compared.
  *
- *   bench_gpu_level3 [--routines symm,syrk,...] [--types sdcz] [--sizes N,N] [--samples N]
+ *   bench_gpu_level3 [--routines symm,syrk,...] [--types sdcz] [--sizes N,N] [--columns N] [--samples N]
  *
- * Squares; trmm and trsm: of n x n right-hand sides, on the left, lower, not transposed. A line a case:
+ * Squares; symm, trmm and trsm: n right-hand sides (or --columns), on the left, lower, not transposed. A
+ * line a case, with the time that a call takes before it returns:
  * both rates in TFLOP/s (complex: 4 times as many), the ratio, and the largest difference in units of
  * eps times the largest element. Exit code 1: a difference is too large, or there is no cuBLAS; 77: no
  * GPU. */
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench/harness/flush_gpu.h"
 #include "bench/harness/library.h"
@@ -35,13 +37,14 @@ static struct {
   cudaStream_t stream;
   wsgemm_handle *ours;
   int n_samples;
+  int64_t columns; /* 0: n */
 } bench = {.n_samples = 9};
 
 /* n x n; B and C are of ours, or of cuBLAS's; `given` is what both begin with. */
 typedef struct square {
   wsgemm_type type;
   wsgemm_routine routine;
-  int64_t n;
+  int64_t n, columns;
   void *a, *b, *given, *c[2];
   size_t bytes;
 } square;
@@ -67,7 +70,7 @@ static bool run_peer(const square *s) {
   switch (s->routine) {
   case WSGEMM_SYMM:
   case WSGEMM_HEMM:
-    return AS(symm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, n, n, one, s->a, n, s->b, n, zero, c, n) == 0;
+    return AS(symm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, n, s->columns, one, s->a, n, s->b, n, zero, c, n) == 0;
   case WSGEMM_SYRK:
   case WSGEMM_HERK:
     return AS(syrk_fn)(h, CUBLAS_LOWER, CUBLAS_N, n, n, one, s->a, n, zero, c, n) == 0;
@@ -75,9 +78,9 @@ static bool run_peer(const square *s) {
   case WSGEMM_HER2K:
     return AS(syr2k_fn)(h, CUBLAS_LOWER, CUBLAS_N, n, n, one, s->a, n, s->b, n, zero, c, n) == 0;
   case WSGEMM_TRMM: /* out of place, as cuBLAS has it: into B, which it takes, too */
-    return AS(trmm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, CUBLAS_N, CUBLAS_NON_UNIT, n, n, one, s->a, n, c, n, c, n) == 0;
+    return AS(trmm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, CUBLAS_N, CUBLAS_NON_UNIT, n, s->columns, one, s->a, n, c, n, c, n) == 0;
   case WSGEMM_TRSM:
-    return AS(trsm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, CUBLAS_N, CUBLAS_NON_UNIT, n, n, one, s->a, n, c, n) == 0;
+    return AS(trsm_fn)(h, CUBLAS_LEFT, CUBLAS_LOWER, CUBLAS_N, CUBLAS_NON_UNIT, n, s->columns, one, s->a, n, c, n) == 0;
   default:
     return false;
   }
@@ -87,7 +90,7 @@ static bool run_peer(const square *s) {
 static bool run_ours(const square *s) {
   wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
   const bool in_place = s->routine == WSGEMM_TRMM || s->routine == WSGEMM_TRSM;
-  d.routine = s->routine, d.type = s->type, d.uplo = WSGEMM_LOWER, d.m = d.n = d.k = s->n;
+  d.routine = s->routine, d.type = s->type, d.uplo = WSGEMM_LOWER, d.m = d.k = s->n, d.n = s->columns;
   memcpy(&d.alpha, one_of(s->type, 1), is_wide(s->type) ? 16 : 8);
   d.a = s->a, d.lda = d.ldb = s->n;
   d.b = in_place ? s->c[0] : s->b;
@@ -104,7 +107,7 @@ static bool reset(const square *s, int which) {
 
 /* Of the lower triangle, in eps of the largest element. */
 static double difference(const square *s) {
-  const size_t n_reals = s->bytes / (is_wide(s->type) ? 8 : 4), per_column = n_reals / (size_t)s->n;
+  const size_t n_reals = s->bytes / (is_wide(s->type) ? 8 : 4), per_column = n_reals / (size_t)s->columns;
   void *host[2];
   double most = 0, worst = 0;
   for (int w = 0; w < 2; w++) {
@@ -112,8 +115,8 @@ static double difference(const square *s) {
     if (!host[w]) return NAN;
     GPU(cudaMemcpy(host[w], s->c[w], s->bytes, cudaMemcpyDeviceToHost));
   }
-  for (size_t j = 0; j < (size_t)s->n; j += 7)
-    for (size_t i = j * per_column / (size_t)s->n; i < per_column; i++) {
+  for (size_t j = 0; j < (size_t)s->columns; j += 7)
+    for (size_t i = j < (size_t)s->n ? j * per_column / (size_t)s->n : 0; i < per_column; i++) {
       const double x = get_real(s->type, host[0], j * per_column + i), y = get_real(s->type, host[1], j * per_column + i);
       most = fmax(most, fabs(y)), worst = fabs(x - y) <= worst ? worst : fabs(x - y);
     }
@@ -122,14 +125,21 @@ static double difference(const square *s) {
 }
 
 static double flops_of(const square *s) {
-  const double n = (double)s->n, all = 2 * n * n * n * (is_complex(s->type) ? 4 : 1);
+  const double n = (double)s->n, all = 2 * n * n * (double)s->columns * (is_complex(s->type) ? 4 : 1);
   const bool is_half =
       s->routine == WSGEMM_SYRK || s->routine == WSGEMM_HERK || s->routine == WSGEMM_TRMM || s->routine == WSGEMM_TRSM;
   return is_half ? all / 2 : all;
 }
 
-static bool measure(const square *s, double us[2]) {
-  static double times[2][MOST_SAMPLES];
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* us: of both; [2]: of our call on the host. */
+static bool measure(const square *s, double us[3]) {
+  static double times[2][MOST_SAMPLES], of_call[MOST_SAMPLES];
   cudaEvent_t begin, end;
   GPU(cudaEventCreate(&begin));
   GPU(cudaEventCreate(&end));
@@ -139,7 +149,9 @@ static bool measure(const square *s, double us[2]) {
       float ms;
       is_good = reset(s, w) && ws_bench_flush_gpu(bench.stream);
       GPU(cudaEventRecord(begin, bench.stream));
+      const double begun = now_us();
       is_good = is_good && run_one(s, w);
+      if (w == 0) of_call[i] = now_us() - begun;
       GPU(cudaEventRecord(end, bench.stream));
       GPU(cudaEventSynchronize(end));
       GPU(cudaEventElapsedTime(&ms, begin, end));
@@ -148,6 +160,7 @@ static bool measure(const square *s, double us[2]) {
   GPU(cudaEventDestroy(begin));
   GPU(cudaEventDestroy(end));
   for (int w = 0; w < 2; w++) us[w] = ws_bench_median(times[w], bench.n_samples);
+  us[2] = ws_bench_median(of_call, bench.n_samples);
   return is_good;
 }
 
@@ -165,11 +178,13 @@ static void add_to_diagonal(const square *s) {
 }
 
 static bool run_case(wsgemm_routine routine, wsgemm_type type, int64_t n, ws_bench_mean *mean) {
-  square s = {.type = type, .routine = routine, .n = n, .bytes = type_bytes(type) * (size_t)(n * n)};
-  s.a = random_matrix(type, n * n), s.b = random_matrix(type, n * n), s.given = random_matrix(type, n * n);
+  square s = {.type = type, .routine = routine, .n = n};
+  const bool has_columns = routine == WSGEMM_SYMM || routine == WSGEMM_HEMM || routine == WSGEMM_TRMM || routine == WSGEMM_TRSM;
+  s.columns = bench.columns && has_columns ? bench.columns : n, s.bytes = type_bytes(type) * (size_t)(n * s.columns);
+  s.a = random_matrix(type, n * n), s.b = random_matrix(type, n * s.columns), s.given = random_matrix(type, n * s.columns);
   for (int w = 0; w < 2; w++) GPU(cudaMalloc(&s.c[w], s.bytes));
   if (routine == WSGEMM_TRSM) add_to_diagonal(&s);
-  double us[2], wrong = 0;
+  double us[3], wrong = 0;
   bool is_good = reset(&s, 0) && reset(&s, 1) && run_one(&s, 0) && run_one(&s, 1);
   GPU(cudaStreamSynchronize(bench.stream));
   if (is_good) wrong = difference(&s);
@@ -177,8 +192,8 @@ static bool run_case(wsgemm_routine routine, wsgemm_type type, int64_t n, ws_ben
   if (is_good) {
     const double flops = flops_of(&s) * 1e-6;
     ws_bench_mean_add(mean, us[1] / us[0]);
-    printf("%c%-6s %6lld  %8.1f us  %7.1f TF   cuBLAS %7.1f TF   ratio %6.2f   differs by %.0f\n", letters[type], names[routine],
-           (long long)n, us[0], flops / us[0], flops / us[1], us[1] / us[0], wrong);
+    printf("%c%-6s %6lld  %8.1f us  %7.1f TF   cuBLAS %7.1f TF   ratio %6.2f   call %6.1f us   differs by %.0f\n", letters[type],
+           names[routine], (long long)n, us[0], flops / us[0], flops / us[1], us[1] / us[0], us[2], wrong);
   } else {
     printf("WRONG: %c%s %lld differs by %.3g\n", letters[type], names[routine], (long long)n, wrong);
   }
@@ -203,6 +218,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--routines") == 0) routines = argv[i + 1];
     if (strcmp(argv[i], "--types") == 0) types = argv[i + 1];
     if (strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
+    if (strcmp(argv[i], "--columns") == 0) bench.columns = atoll(argv[i + 1]);
     if (strcmp(argv[i], "--samples") == 0) bench.n_samples = atoi(argv[i + 1]);
   }
   if (bench.n_samples < 1 || bench.n_samples > MOST_SAMPLES) bench.n_samples = 9;

@@ -40,7 +40,7 @@ bool ws_is_simple(const ws_problem *p) {
   return p->scale.beta_zero && ws_is_half(p->c.type) && are_quick;
 }
 
-bool ws_is_plain(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
+bool ws_has_plain_store(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
 
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
   if (!ws_has_steps(p)) return (ws_epilogue_args){0};

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cuda/host/problem_args.h"
+#include "cuda/host/split.h"
 #include "cuda/rows/rows.h"
 
 enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
@@ -40,7 +41,8 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
   const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;
   double product_us = 0;
   for (int i = 0; i < N_ITEMS; i++) {
-    const double rounds = ceil(ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
+    const double share = ws_wanted_share(p, items[i].m + items[i].n);
+    const double rounds = ceil(share * ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
     const double us =
         rounds * device->n_sms * items[i].m * items[i].n * (k + item_k[n_slices - 1]) / (items[i].rate[n_slices - 1] * 1e6);
     if (i == 0 || us < product_us) product_us = us;

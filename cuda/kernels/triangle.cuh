@@ -10,6 +10,7 @@
 #ifndef WS_CUDA_TRIANGLE_CUH
 #define WS_CUDA_TRIANGLE_CUH
 #include "cuda/epilogue/epilogue.cuh"
+#include "cuda/ptx/copy.cuh"
 #include "cuda/sched/fixed.cuh"
 #include "cuda/shared/structure.h"
 #include "cuda/shared/triangle_args.h"
@@ -25,21 +26,23 @@ template <class Type> struct triangle_config {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ float divided(float a, float b) { return a / b; }
-__device__ __forceinline__ double divided(double a, double b) { return a / b; }
-/* In doubles nothing of a float's range over- or underflows. */
-__device__ __forceinline__ float2 divided(float2 a, float2 b) {
-  const double re = b.x, im = b.y, size = re * re + im * im;
-  return {float((a.x * re + a.y * im) / size), float((a.y * re - a.x * im) / size)};
+__device__ __forceinline__ float reciprocal_of(float x) { return 1 / x; }
+/* Of a number near 1, or 0, or none. By Newton's iteration: a division calls a routine, which costs the
+ * kernel registers. */
+__device__ __forceinline__ double reciprocal_of(double x) {
+  double r = 1 / float(x);
+  if (x == 0 || !isfinite(x)) return r;
+#pragma unroll
+  for (int i = 0; i < 3; i++) r = fma(r, fma(-x, r, 1.0), r);
+  return r;
 }
-/* By R. L. Smith's quotients, with b scaled so that it neither over- nor underflows. */
-__device__ __forceinline__ double2 divided(double2 a, double2 b) {
-  if (fabs(b.x) >= fabs(b.y)) {
-    const double r = b.y / b.x, size = fma(b.y, r, b.x);
-    return b.x == 0 ? double2{a.x / b.x, a.y / b.x} : double2{fma(a.y, r, a.x) / size, fma(-a.x, r, a.y) / size};
-  }
-  const double r = b.x / b.y, size = fma(b.x, r, b.y);
-  return {fma(a.x, r, a.y) / size, fma(a.y, r, -a.x) / size};
+__device__ __forceinline__ float2 reciprocal_of(float2 x) {
+  const double re = x.x, im = x.y, of_size = reciprocal_of(re * re + im * im);
+  return {float(re * of_size), float(-im * of_size)};
+}
+__device__ __forceinline__ double2 reciprocal_of(double2 x) {
+  const double of_size = reciprocal_of(fma(x.x, x.x, x.y * x.y));
+  return {x.x * of_size, -x.y * of_size};
 }
 
 template <class Real> __device__ __forceinline__ Real times(Real a, Real b) { return a * b; }
@@ -55,9 +58,15 @@ template <class Pair> __device__ __forceinline__ void subtract_pair(Pair &x, Pai
 __device__ __forceinline__ void subtract(float2 &x, float2 d, float2 y) { subtract_pair(x, d, y); }
 __device__ __forceinline__ void subtract(double2 &x, double2 d, double2 y) { subtract_pair(x, d, y); }
 
-__device__ __forceinline__ double size_of(double x) { return fabs(x); }
-__device__ __forceinline__ double size_of(float2 x) { return fmax(fabs(double(x.x)), fabs(double(x.y))); }
-__device__ __forceinline__ double size_of(double2 x) { return fmax(fabs(x.x), fabs(x.y)); }
+/* Of its larger part; of 0, Inf and NaN 0. */
+template <class Real> __device__ __forceinline__ int exponent_of(Real x) { return x == 0 || !isfinite(x) ? 0 : ilogb(x); }
+__device__ __forceinline__ int exponent_of(float2 x) { return exponent_of(fmaxf(fabsf(x.x), fabsf(x.y))); }
+__device__ __forceinline__ int exponent_of(double2 x) { return exponent_of(fmax(fabs(x.x), fabs(x.y))); }
+
+__device__ __forceinline__ float scaled_by(float x, int exponent) { return scalbnf(x, exponent); }
+__device__ __forceinline__ double scaled_by(double x, int exponent) { return scalbn(x, exponent); }
+__device__ __forceinline__ float2 scaled_by(float2 x, int exponent) { return {scalbnf(x.x, exponent), scalbnf(x.y, exponent)}; }
+__device__ __forceinline__ double2 scaled_by(double2 x, int exponent) { return {scalbn(x.x, exponent), scalbn(x.y, exponent)}; }
 
 template <class Real> __device__ __forceinline__ Real one_of(Real) { return 1; }
 __device__ __forceinline__ float2 one_of(float2) { return {1, 0}; }
@@ -78,14 +87,14 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   const ws_triangle_args &args;
   element *d;          /* parts, each by columns of `pitch` */
   element *x;          /* row by row, x_pitch apart */
-  element *reciprocal; /* of the diagonal */
-  int32_t *is_divided; /* the reciprocal is beyond what may be multiplied with */
+  element *reciprocal; /* of the diagonal; */
+  int32_t *shift;      /* times 2^shift, which is not part of it where it would be too large or small */
 
   __device__ triangle_block(const ws_triangle_args &given, unsigned char *shared) : args(given) {
     d = reinterpret_cast<element *>(shared);
     x = d + d_parts * part_n * pitch;
     reciprocal = x + N * x_pitch;
-    is_divided = reinterpret_cast<int32_t *>(reciprocal + N);
+    shift = reinterpret_cast<int32_t *>(reciprocal + N);
   }
 
   static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
@@ -95,9 +104,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   __device__ __forceinline__ bool is_triangular() const { return args.structure >= WS_TRIANGULAR; }
   /* Of part (b, p) the first element. */
   __device__ __forceinline__ const element *part(int b, int p) const { return d + part_idx(b, p) * part_n * pitch; }
-  __device__ __forceinline__ int part_idx(int b, int p) const {
-    return args.work == WS_TRIANGLE_ADD ? b * (ADD_N / part_n) + p : b * (b + 1) / 2 + p;
-  }
+  __device__ __forceinline__ int part_idx(int b, int p) const { return adds() ? b * (ADD_N / part_n) + p : b * (b + 1) / 2 + p; }
 
   /* Element (i, j) of D, whether it is stored or not; nothing else is read. */
   __device__ __forceinline__ element load(const element *from, int n, int i, int j) const {
@@ -118,33 +125,88 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   /* D's block of n rows. Neighbouring threads read neighbours in memory. */
   __device__ __forceinline__ void load_d(const element *from, int n) {
     const int n_parts = int(ws_ceil_div(n, part_n));
-    const bool by_rows = args.of_d.row == 1 || args.of_d.row == -1;
     for (int b = 0; b < n_parts; b++)
-      for (int p = 0; p < (args.work == WS_TRIANGLE_ADD ? n_parts : b + 1); p++) {
+      for (int p = 0; p < (adds() ? n_parts : b + 1); p++) {
         element *const to = d + part_idx(b, p) * part_n * pitch;
-#pragma unroll 8
-        for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
-          const int i = by_rows ? e % part_n : e / part_n, j = by_rows ? e / part_n : e % part_n;
-          to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j);
-        }
+        if (adds())
+          load_part(from, to, n, b, p);
+        else
+          copy_part(from, to, n, b, p);
       }
+    cp_async_commit();
+    cp_async_wait<0>();
     __syncthreads();
-    if (args.work != WS_TRIANGLE_SOLVE) return;
-    for (int i = int(threadIdx.x); i < n_parts * part_n; i += WS_TRIANGLE_THREADS) {
-      const element diagonal = part(i / part_n, i / part_n)[i % part_n * (pitch + 1)];
-      const element r = divided(one_of(diagonal), diagonal);
-      reciprocal[i] = r;
-      constexpr double most = sizeof(typename Type::real) == 4 ? 0x1p100 : 0x1p1000;
-      is_divided[i] = !(size_of(r) < most && size_of(r) > 1 / most);
+    if (adds()) return;
+    if (args.conj) conjugate_parts(n_parts);
+    if (args.work == WS_TRIANGLE_SOLVE)
+      find_reciprocals(n, n_parts);
+    else if (args.structure == WS_UNIT_TRIANGULAR)
+      for (int i = int(threadIdx.x); i < n; i += WS_TRIANGLE_THREADS) *diagonal_at(i) = one_of(element{});
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ bool adds() const { return args.work == WS_TRIANGLE_ADD; }
+  __device__ __forceinline__ bool d_by_rows() const { return args.of_d.row == 1 || args.of_d.row == -1; }
+
+  /* Of any part. */
+  __device__ __forceinline__ void load_part(const element *from, element *to, int n, int b, int p) const {
+#pragma unroll 8
+    for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
+      const int i = d_by_rows() ? e % part_n : e / part_n, j = d_by_rows() ? e / part_n : e % part_n;
+      to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j);
     }
+  }
+
+  /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By reals, as no
+   * more is aligned. */
+  __device__ __forceinline__ void copy_part(const element *from, element *to, int n, int b, int p) const {
+#pragma unroll 8
+    for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
+      const int i = d_by_rows() ? e % part_n : e / part_n, j = d_by_rows() ? e / part_n : e % part_n;
+      const bool is_there = b * part_n + i < n && (p < b || i > j || (i == j && args.structure != WS_UNIT_TRIANGULAR));
+      copy_element(to + j * pitch + i, from + (b * part_n + i) * args.of_d.row + (p * part_n + j) * args.of_d.column, from,
+                   is_there);
+    }
+  }
+
+  /* anywhere: an address that may be read from, for an element that is not there. */
+  static __device__ __forceinline__ void copy_element(element *to, const element *from, const element *anywhere, bool is_there) {
+    using real = typename Type::real;
+    const real *const parts = reinterpret_cast<const real *>(is_there ? from : anywhere);
+#pragma unroll
+    for (int u = 0; u < Type::unit; u++)
+      cp_async<int(sizeof(real))>(shared_address(to) + u * uint32_t(sizeof(real)), parts + u, is_there ? int(sizeof(real)) : 0);
+  }
+
+  __device__ __forceinline__ void conjugate_parts(int n_parts) const {
+    for (int e = int(threadIdx.x); e < part_idx(n_parts, 0) * part_n * pitch; e += WS_TRIANGLE_THREADS) d[e] = conjugate_of(d[e]);
     __syncthreads();
+  }
+
+  __device__ __forceinline__ element *diagonal_at(int i) const {
+    return d + part_idx(i / part_n, i / part_n) * part_n * pitch + i % part_n * (pitch + 1);
+  }
+
+  __device__ __forceinline__ void find_reciprocals(int n, int n_parts) const {
+    constexpr int most = sizeof(typename Type::real) == 4 ? 100 : 1000;
+    for (int i = int(threadIdx.x); i < n_parts * part_n; i += WS_TRIANGLE_THREADS) {
+      const bool is_one = i >= n || args.structure == WS_UNIT_TRIANGULAR;
+      const element diagonal = is_one ? one_of(element{}) : *diagonal_at(i);
+      const int exponent = exponent_of(diagonal), kept = exponent < most && exponent > -most ? exponent : 0;
+      reciprocal[i] = scaled_by(reciprocal_of(scaled_by(diagonal, -exponent)), -kept);
+      shift[i] = kept - exponent;
+    }
   }
 
   /* Columns from `column` on; those and rows that do not exist are zeros. */
   __device__ __forceinline__ void load_x(const element *from, const ws_steps &steps, int n, int64_t column) {
     for_each_x(steps, n, column, [&](int i, int c, bool is_there) {
-      x[i * x_pitch + c] = is_there ? load_element<config>(from + i * steps.row + (column + c) * steps.column) : element{};
+      copy_element(x + i * x_pitch + c, from + i * steps.row + (column + c) * steps.column, from, is_there);
     });
+    cp_async_commit();
+  }
+  static __device__ __forceinline__ void wait_for_x() {
+    cp_async_wait<0>();
     __syncthreads();
   }
   __device__ __forceinline__ void store_x(element *to, const ws_steps &steps, int n, int64_t column) const {
@@ -156,11 +218,12 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
   template <class Body>
   __device__ __forceinline__ void for_each_x(const ws_steps &steps, int n, int64_t column, Body body) const {
-    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n;
-    const bool by_rows = steps.row == 1 || steps.row == -1;
+    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n, bits = 31 - __clz(n_rows);
+    const bool by_rows = (steps.row == 1 || steps.row == -1), is_power = (n_rows & (n_rows - 1)) == 0;
 #pragma unroll 8
     for (int e = int(threadIdx.x); e < n_rows * WS_TRIANGLE_COLUMNS; e += WS_TRIANGLE_THREADS) {
-      const int i = by_rows ? e % n_rows : e / WS_TRIANGLE_COLUMNS, c = by_rows ? e / n_rows : e % WS_TRIANGLE_COLUMNS;
+      const int c_by_rows = is_power ? e >> bits : e / n_rows;
+      const int c = by_rows ? c_by_rows : e % WS_TRIANGLE_COLUMNS, i = by_rows ? e - c_by_rows * n_rows : e / WS_TRIANGLE_COLUMNS;
       body(i, c, i < n && column + c < args.n_columns);
     }
   }
@@ -168,7 +231,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   /* acc -= D x, over `count` columns of a part from `j` on, whose rows of X begin at `row`. */
   template <int COUNT>
   __device__ __forceinline__ void subtract_columns(element (&acc)[own], const element *of_part, int j, int row) const {
-#pragma unroll 4
+#pragma unroll 8
     for (int c = 0; c < COUNT; c++) {
       const element *const column = of_part + (j + c) * pitch + first();
       const element value = x[(row + c) * x_pitch + lane()];
@@ -195,12 +258,20 @@ template <class Type, int N, int ADD_N> struct triangle_block {
 
   __device__ __forceinline__ void solve_own(element (&acc)[own], const element *of_part, int row) {
     const element *const corner = of_part + first() * (pitch + 1);
+    int any_shift = 0;
+#pragma unroll
+    for (int j = 0; j < own; j++) any_shift |= shift[row + j];
+    if (any_shift)
+      solve_rows<true>(acc, corner, row);
+    else
+      solve_rows<false>(acc, corner, row);
+  }
+
+  template <bool SHIFTS> __device__ __forceinline__ void solve_rows(element (&acc)[own], const element *corner, int row) const {
 #pragma unroll
     for (int j = 0; j < own; j++) {
-      if (is_divided[row + j])
-        acc[j] = divided(acc[j], corner[j * (pitch + 1)]);
-      else
-        acc[j] = times(acc[j], reciprocal[row + j]);
+      acc[j] = times(acc[j], reciprocal[row + j]);
+      if (SHIFTS) acc[j] = scaled_by(acc[j], shift[row + j]);
       x[(row + j) * x_pitch + lane()] = acc[j];
 #pragma unroll
       for (int r = j + 1; r < own; r++) subtract(acc[r], corner[j * pitch + r], acc[j]);
@@ -272,10 +343,11 @@ template <class Type, int N, int ADD_N> __device__ __forceinline__ void work_on_
                   row = which % n_blocks * ADD_N;
     const int n = int(adds ? ws_min(ADD_N, args.n - row) : args.n);
     element *const x = static_cast<element *>(args.x) + batch * args.of_x.stride + row * args.of_x.row;
+    own.load_x(x, args.of_x, n, column);
     if (which != loaded)
       own.load_d(static_cast<const element *>(args.d) + batch * args.of_d.stride + row * (args.of_d.row + args.of_d.column), n);
     loaded = which;
-    own.load_x(x, args.of_x, n, column);
+    own.wait_for_x();
     if (adds) {
       own.add(static_cast<element *>(args.y) + batch * args.of_y.stride + row * args.of_y.row, n, column, scale);
     } else {

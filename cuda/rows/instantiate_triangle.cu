@@ -2,9 +2,10 @@
  * right-hand sides, by reals. */
 #include "cuda/kernels/triangle.cuh"
 
-#define WS_TRIANGLE(t)                                                                                                           \
-  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS) t##triangle(const __grid_constant__ ws_triangle_args args) { \
-    ws::work_on_triangles<ws::type_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t>(args);                                         \
+#define WS_TRIANGLE(t)                                                                   \
+  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS, 2)                   \
+      t##triangle(const __grid_constant__ ws_triangle_args args) {                       \
+    ws::work_on_triangles<ws::type_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t>(args); \
   }
 WS_TRIANGLE(s)
 WS_TRIANGLE(d)

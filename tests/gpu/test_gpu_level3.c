@@ -247,7 +247,7 @@ static void shape_triangle(struct operand *a, const struct level3_case *t) {
         number x = *value_of(a, p, i, j);
         if (t->whole && i == j) x = check_random_in(&rng, 0, 1) ? 1 : -2;
         if (!t->whole && i == j) x = x + (creall(x) < 0 ? -1 : 1);
-        if (!t->whole && i != j && t->scaling == 0) x *= 4 / (long double)(a->rows + 4);
+        if (!t->whole && i != j) x *= 4 / (long double)(a->rows + 4);
         if (t->scaling > 0)
           x *= exp2l(floorl(t->scaling * sinl((long double)(7 * i)))) * exp2l(floorl(t->scaling * cosl((long double)(5 * j))));
         *value_of(a, p, i, j) = rounded(a->type, x);
@@ -403,9 +403,14 @@ static void any_scaling(void) {
   for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
     for (int i = 0; i < 12; i++) {
       struct level3_case t = drawn_case(WSGEMM_TRSM, (wsgemm_type)type, false);
-      t.scaling = 12, t.d.math = i % 4 == 3 ? WSGEMM_MATH_PEDANTIC : WSGEMM_MATH_DEFAULT;
+      t.scaling = type_is_double((wsgemm_type)type) ? 60 : 12, t.d.diag = WSGEMM_NON_UNIT,
+      t.d.math = i % 4 == 3 ? WSGEMM_MATH_PEDANTIC : WSGEMM_MATH_DEFAULT;
       /* whose inverse is not much larger than it is */
-      t.d.m = size_at_edge(65), t.d.n = size_at_edge(65);
+      t.d.m = size_at_edge(200), t.d.n = size_at_edge(65);
+      if (t.d.side == WSGEMM_RIGHT) {
+        const int64_t m = t.d.m;
+        t.d.m = t.d.n, t.d.n = m;
+      }
       run_level3(NULL, t, false);
     }
 }
