@@ -372,7 +372,7 @@ static CUresult find_plain(context_record *r, int which) {
 #undef PLAIN
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
-  if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_COPY_LINES) return result;
+  if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
   return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE)), r->plain[which],
                                       devices[r->device.ordinal].handle);

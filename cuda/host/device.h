@@ -133,6 +133,10 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
   X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \
   X(TRIANGLE_Z, "ztriangle", TRIANGLE)                    \
+  X(WRITE_OUT, "swrite_out", TRIANGLE)                    \
+  X(WRITE_OUT_D, "dwrite_out", TRIANGLE)                  \
+  X(WRITE_OUT_C, "cwrite_out", TRIANGLE)                  \
+  X(WRITE_OUT_Z, "zwrite_out", TRIANGLE)                  \
   X(COPY_LINES, "scopy_lines", TRIANGLE)                  \
   X(COPY_LINES_D, "dcopy_lines", TRIANGLE)
 typedef enum ws_plain_kernel {

@@ -66,7 +66,8 @@ static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
   *sums = NULL;
   if (x->workspace.memory) {
     char *const memory = find_workspace(x);
-    if (memory && x->workspace.bytes - x->n_taken >= bytes) *sums = memory + x->n_taken;
+    const int64_t taken = x->n_taken + x->n_held;
+    if (memory && x->workspace.bytes - taken >= bytes) *sums = memory + taken;
     return WSGEMM_SUCCESS;
   }
   if (bytes > WS_SUMS_BYTES) return WSGEMM_SUCCESS;

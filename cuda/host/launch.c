@@ -145,6 +145,16 @@ wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_trian
   return status;
 }
 
+wsgemm_status ws_add_write_out(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                               ws_launch_list *list) {
+  wsgemm_status status;
+  const double n_tiles = (double)ws_ceil_div(args->n, WS_TRIANGLE_PART), blocks = n_tiles * n_tiles * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_WRITE_OUT + (int)type, "write_out", blocks, WS_TRIANGLE_THREADS, 0,
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.triangle = *args, l->writes_output = false;
+  return status;
+}
+
 wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
                                 ws_launch_list *list) {
   enum { N_THREADS = 256 };

@@ -69,6 +69,8 @@ wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args
 /* Those of triangle.cuh. add_n: size of the blocks of WS_TRIANGLE_ADD. */
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
                               ws_launch_list *list);
+wsgemm_status ws_add_write_out(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                               ws_launch_list *list);
 wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
                                 ws_launch_list *list);
 

@@ -10,7 +10,7 @@
  *
  * Where floats are multiplied by slices, the diagonal blocks of a product are as large as the memory for
  * slices allows: making slices of them reads their one triangle (slices.cuh), and the product passes over
- * the zeros. */
+ * the zeros. Other products have diagonal blocks of at most WRITTEN_MOST written out in full. */
 #include "cuda/host/level3.h"
 
 #include <math.h>
@@ -47,7 +47,8 @@ typedef struct level3_call {
   ws_scale scale;
   wsgemm_math math;
   bool in_place;
-  int64_t sliced_n; /* the size of diagonal blocks by slices; 0: there are none */
+  bool lacks_slices; /* a build without those kernels */
+  int64_t large_n;   /* the size of diagonal blocks by slices, or written out; 0: there are none */
 } level3_call;
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -119,7 +120,9 @@ static bool find_largest(const level3_call *c, ws_problem *largest) {
   return half < c->n;
 }
 
-/* ---- diagonal blocks by slices --------------------------------------------------------------- */
+/* ---- large diagonal blocks: by slices, or written out ----------------------------------------- */
+
+enum { WRITTEN_MOST = 2048 };
 
 /* A copy of right-hand sides that begins with part `at`, n of it, in memory that begins there. */
 static ws_sides copy_of(const level3_call *c, int64_t n, char *memory, int64_t *bytes) {
@@ -147,28 +150,44 @@ static double bytes_by_slices(const level3_call *c, int64_t n, const ws_call *ca
   int n_slices;
   double of_a, of_b;
   int64_t of_copy;
-  if (ws_gpu_kind_for(call, &p, device, &n_slices) != WS_ROW_SLICED) return 0;
+  if (c->lacks_slices || ws_gpu_kind_for(call, &p, device, &n_slices) != WS_ROW_SLICED) return 0;
   copy_of(c, n, NULL, &of_copy);
   return ws_bytes_of_form(n_slices)(&p, &of_a, &of_b) + (c->in_place ? (double)of_copy : 0);
 }
 
-/* Sets sliced_n, and says what memory for copies the call needs. false: none. */
+/* A diagonal block as a general matrix, in memory that begins there. */
+static ws_matrix written_of(const level3_call *c, int64_t n, const char *memory, int64_t *bytes) {
+  enum { ALIGN = 256, STEP = 4 };
+  ws_matrix x = {.data = memory, .ld = ws_ceil_div(n, STEP) * STEP, .type = c->a->type};
+  x.stride = x.ld * n;
+  if (ws_is_triangular((ws_structure)c->a->structure))
+    x.structure = WS_TRIANGULAR, x.stored_upper = ws_triangle_of(c->a) == WS_UPPER;
+  *bytes = ws_ceil_div(x.stride * c->n_batch * bytes_of(c), ALIGN) * ALIGN;
+  return x;
+}
+
+static double bytes_written(const level3_call *c, int64_t n) {
+  int64_t of_block, of_copy;
+  written_of(c, n, NULL, &of_block), copy_of(c, n, NULL, &of_copy);
+  return (double)of_block + (c->in_place ? (double)of_copy : 0);
+}
+
+static int64_t small_n(const level3_call *c) { return c->in_place ? block_sizes[c->a->type].n : block_sizes[c->a->type].add_n; }
+
+/* Sets large_n, and says what memory for copies the call needs. false: none. */
 static bool find_memory(level3_call *c, const ws_call *call, const ws_device *device, double most, ws_copies_need *need) {
-  enum { MOST = 4096, LEAST = 256, STEP = 256 };
+  enum { SLICED_MOST = 4096, STEP = 256 };
   ws_problem largest;
-  c->sliced_n = 0, *need = (ws_copies_need){0, 0};
   double bytes = 0;
-  for (int64_t count = 1; c->n > LEAST && count <= c->n / LEAST; count *= 2) {
+  c->large_n = 0, *need = (ws_copies_need){0, 0};
+  for (int64_t count = 1; c->large_n == 0 && c->n / count > small_n(c); count *= 2) {
     const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
-    if (size > MOST) continue;
-    bytes = bytes_by_slices(c, size, call, device);
-    if (bytes == 0 || bytes <= most) {
-      c->sliced_n = bytes > 0 ? size : 0;
-      break;
-    }
+    const double by_slices = bytes_by_slices(c, size, call, device);
+    bytes = by_slices > 0 ? by_slices : bytes_written(c, size);
+    if (size <= (by_slices > 0 ? SLICED_MOST : WRITTEN_MOST) && bytes <= most) c->large_n = size;
   }
-  if (c->sliced_n < c->n && find_largest(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
-  if (c->sliced_n > 0) need->whole = ws_max(need->whole, (int64_t)bytes), need->least = ws_max(need->least, (int64_t)bytes);
+  if (c->large_n < c->n && find_largest(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
+  if (c->large_n > 0) need->whole = ws_max(need->whole, (int64_t)bytes), need->least = ws_max(need->least, (int64_t)bytes);
   return need->whole > 0;
 }
 
@@ -181,17 +200,10 @@ static wsgemm_status reserve(level3_call *c, bool is_product) {
   CUresult result;
   char *memory;
   int64_t bytes;
-  /* a build without the kernels of slices does without them */
-  const bool has_kernels = ws_device_plain_kernel(x->device, WS_KERNEL_STRUCTURED_MAXIMA, &result) != NULL;
-  const bool has_need = is_product && has_kernels
-                            ? find_memory(c, x->call, x->device, most, &need)
-                            : find_largest(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
+  c->lacks_slices = x->device->cc != WS_BY_MAP_CC || !ws_device_plain_kernel(x->device, WS_KERNEL_STRUCTURED_MAXIMA, &result);
+  const bool has_need = is_product ? find_memory(c, x->call, x->device, most, &need)
+                                   : find_largest(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
   return has_need ? ws_executor_copies(x, &need, &memory, &bytes) : WSGEMM_SUCCESS;
-}
-
-/* A last block may be too small for them. */
-static bool is_by_slices(const level3_call *c, int64_t n) {
-  return n <= c->sliced_n && bytes_by_slices(c, n, c->x->call, c->x->device) > 0;
 }
 
 static wsgemm_status copy_lines(const level3_call *c, int64_t n, const ws_sides *from, const ws_sides *to) {
@@ -209,23 +221,51 @@ static wsgemm_status copy_lines(const level3_call *c, int64_t n, const ws_sides 
   return status ? status : ws_execute(c->x, &list);
 }
 
-static wsgemm_status run_sliced_diagonal(const level3_call *c, int64_t at, int64_t n, const ws_scale *scale) {
-  ws_matrix from = operand_at(c, at);
-  ws_copies_need none = {0, 0};
-  char *memory;
-  int64_t bytes;
+static wsgemm_status write_out(const level3_call *c, int64_t at, int64_t n, const ws_matrix *to) {
+  const ws_matrix *a = c->a;
+  ws_launch_list list = {.n = 0};
+  union {
+    const void *given;
+    void *wanted;
+  } data = {to->data};
+  const ws_triangle_args args = {.work = WS_TRIANGLE_ADD,
+                                 .structure = a->structure,
+                                 .is_lower = a->trans == a->stored_upper,
+                                 .conj = a->conj,
+                                 .n = n,
+                                 .n_batch = c->n_batch,
+                                 .d = (const char *)a->data + at * (a->ld + 1) * bytes_of(c),
+                                 .y = data.wanted,
+                                 .of_d = {a->trans ? a->ld : 1, a->trans ? 1 : a->ld, a->stride},
+                                 .of_y = {1, to->ld, to->stride}};
+  const wsgemm_status status = ws_add_write_out(c->x->call->h, a->type, &args, c->x->device, &list);
+  return status ? status : ws_execute(c->x, &list);
+}
+
+static wsgemm_status run_large_diagonal(const level3_call *c, int64_t at, int64_t n, const ws_scale *scale) {
+  ws_executor *x = c->x;
+  const bool by_slices = bytes_by_slices(c, n, x->call, x->device) > 0;
+  const ws_copies_need none = {0, 0};
+  ws_matrix from = operand_at(c, at), written;
+  char *memory = NULL;
+  int64_t bytes = 0, held = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (c->in_place) {
-    status = ws_executor_copies(c->x, &none, &memory, &bytes);
-    if (status) return status;
-    const ws_sides own = {sides_at(c, &c->from, at), c->from.ld, c->from.stride}, copy = copy_of(c, n, memory, &bytes);
+  if (c->in_place || !by_slices) status = ws_executor_copies(x, &none, &memory, &bytes);
+  if (!status && c->in_place) {
+    const ws_sides own = {sides_at(c, &c->from, at), c->from.ld, c->from.stride}, copy = copy_of(c, n, memory, &held);
     status = copy_lines(c, n, &own, &copy);
     from.data = copy.data, from.ld = copy.ld, from.stride = copy.stride;
-    c->x->n_held = bytes;
   }
-  const ws_problem p = diagonal_product(c, at, n, &from, scale);
-  if (!status) status = ws_run_gemm(c->x, &p);
-  c->x->n_held = 0;
+  ws_problem p = diagonal_product(c, at, n, &from, scale);
+  if (!status && !by_slices) {
+    written = written_of(c, n, memory + held, &bytes);
+    status = write_out(c, at, n, &written);
+    *(c->is_right ? &p.b : &p.a) = written;
+    held += bytes;
+  }
+  x->n_held = held;
+  if (!status) status = ws_run_gemm(x, &p);
+  x->n_held = 0;
   return status;
 }
 
@@ -306,8 +346,8 @@ static wsgemm_status solve(const level3_call *c, int64_t at, int64_t n, bool is_
 
 static wsgemm_status multiply(const level3_call *c, int64_t at, int64_t n) {
   const ws_scale scale = scale_of(c->a->type, &c->scale, 0, NULL, 1), of_diagonal = scale_of(c->a->type, &c->scale, 0, NULL, 0);
-  if (is_by_slices(c, n)) return run_sliced_diagonal(c, at, n, &of_diagonal);
   if (n <= block_sizes[c->a->type].n) return run_diagonal(c, WS_TRIANGLE_MULTIPLY, at, n, &of_diagonal);
+  if (n <= c->large_n) return run_large_diagonal(c, at, n, &of_diagonal);
   const two_parts t = halves_of(c, at, n);
   const ws_problem product = product_of(c, t.second, t.n_second, t.first, t.n_first, &scale);
   wsgemm_status status = multiply(c, t.second, t.n_second);
@@ -358,13 +398,13 @@ static wsgemm_status add_beside(const level3_call *c, int64_t at, int64_t n, int
 }
 
 static wsgemm_status add_part(const level3_call *c, int64_t at, int64_t n) {
-  if (is_by_slices(c, n)) return run_sliced_diagonal(c, at, n, &c->scale);
+  if (n > small_n(c) && n <= c->large_n) return run_large_diagonal(c, at, n, &c->scale);
   const wsgemm_status status = run_diagonal(c, WS_TRIANGLE_ADD, at, n, &c->scale);
   return status ? status : add_beside(c, at, n, block_sizes[c->a->type].add_n);
 }
 
 static wsgemm_status add_product(const level3_call *c) {
-  const int64_t size = c->sliced_n > 0 ? c->sliced_n : c->n;
+  const int64_t size = c->large_n > 0 ? c->large_n : c->n;
   wsgemm_status status = WSGEMM_SUCCESS;
   for (int64_t at = 0; at < c->n && !status; at += size) status = add_part(c, at, ws_min(size, c->n - at));
   return status ? status : add_beside(c, 0, c->n, size);

@@ -66,6 +66,9 @@ ws_gemm_args ws_gemm_args_of(const ws_problem *p) {
   args.a = ws_operand_a(p);
   args.b = ws_operand_b(p);
   args.region = ws_region_args_of(p);
+  const bool of_a = ws_is_triangular((ws_structure)p->a.structure), of_b = ws_is_triangular((ws_structure)p->b.structure);
+  args.triangular = of_a ? 1 : of_b ? 2 : 0;
+  args.triangle = (int32_t)ws_triangle_of(of_a ? &p->a : &p->b);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;

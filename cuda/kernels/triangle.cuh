@@ -360,6 +360,42 @@ template <class Type, int N, int ADD_N> __device__ __forceinline__ void work_on_
   }
 }
 
+/* Y = D as a general matrix, by tiles, of which those that are not stored are read where they are
+ * mirrored. */
+template <class Type> __device__ __forceinline__ void write_out(const ws_triangle_args &args) {
+  using block = triangle_block<Type, WS_TRIANGLE_PART, WS_TRIANGLE_PART>;
+  using element = typename Type::element;
+  constexpr int side = WS_TRIANGLE_PART;
+  __shared__ element tile[side][side + 1];
+  const block own(args, nullptr);
+  const int lane = int(threadIdx.x) % side, first = int(threadIdx.x) / side, step = WS_TRIANGLE_THREADS / side;
+  const int64_t n_tiles = ws_ceil_div(args.n, side);
+  for (int64_t item = worker_idx(); item < args.n_batch * n_tiles * n_tiles; item += n_workers()) {
+    const int64_t batch = item / (n_tiles * n_tiles), row = item % n_tiles * side, column = item / n_tiles % n_tiles * side;
+    const element *const from = static_cast<const element *>(args.d) + batch * args.of_d.stride;
+    element *const to = static_cast<element *>(args.y) + batch * args.of_y.stride;
+    const bool is_mirrored = row != column && (row > column) != (args.is_lower != 0);
+    const bool is_zero = is_mirrored && args.structure >= WS_TRIANGULAR;
+    const int64_t read_row = is_mirrored ? column : row, read_column = is_mirrored ? row : column;
+    /* neighbouring lanes read neighbours in memory */
+    for (int other = first; other < side && !is_zero; other += step) {
+      const int i = own.d_by_rows() ? lane : other, j = own.d_by_rows() ? other : lane;
+      const int64_t at_row = read_row + i, at_column = read_column + j;
+      const bool is_there = at_row < args.n && at_column < args.n;
+      tile[i][j] = is_there ? own.load(from, int(args.n), int(at_row), int(at_column)) : element{};
+    }
+    __syncthreads();
+    for (int j = first; j < side; j += step) {
+      if (row + lane >= args.n || column + j >= args.n) continue;
+      element value{};
+      if (!is_zero) value = is_mirrored ? tile[j][lane] : tile[lane][j];
+      if (is_mirrored && args.structure == WS_HERMITIAN) value = conjugate_of(value);
+      store_element<typename block::config>(to + row + lane + (column + j) * args.of_y.column, value);
+    }
+    __syncthreads();
+  }
+}
+
 /* X = B, for a system whose solution goes elsewhere: lines of reals. */
 template <class Real> __device__ __forceinline__ void copy_lines(const ws_triangle_args &args) {
   const int64_t n_elements = args.n * args.n_columns * args.n_batch;

@@ -52,6 +52,9 @@ typedef struct ws_gemm_args {
   void *c;
   int64_t ldc, stride_c;
   ws_region_args region;
+  /* which operand is triangular, with zeros in memory (0: none, 1: A, 2: B), and its triangle
+   * (ws_region): blocks of k that have only zeros may be passed over */
+  int32_t triangular, triangle;
   union {
     float s[2];
     double d[2];
