@@ -180,7 +180,8 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
   ws_problem largest;
   double bytes = 0;
   c->large_n = 0, *need = (ws_copies_need){0, 0};
-  for (int64_t count = 1; c->large_n == 0 && c->n / count > small_n(c); count *= 2) {
+  /* In invariant mode the memory for right-hand sides, and so their number, may not decide. */
+  for (int64_t count = 1; !call->settings.invariant && c->large_n == 0 && c->n / count > small_n(c); count *= 2) {
     const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
     const double by_slices = bytes_by_slices(c, size, call, device);
     bytes = by_slices > 0 ? by_slices : bytes_written(c, size);

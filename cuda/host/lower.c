@@ -145,6 +145,9 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
 wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                              char *a_at, char *b_at, ws_device *device, ws_launch_list *list) {
   list->n = 0;
+  /* Nothing of it is wanted, and neither operand's state is to be begun or counted with it. */
+  const bool is_wanted = ws_region_meets(chunk->c.region, place->m, chunk->m, place->n, chunk->n);
+  if (!is_wanted && !place->new_a && place->m > 0) return WSGEMM_SUCCESS;
   return (plan->n_slices > 0 ? add_sliced : add_copied)(h, plan, chunk, place, a_at, b_at, device, list);
 }
 

@@ -275,7 +275,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else {
-    if (!ws_tune_has_table(slot)) return ws_tuned_model();
+    /* what is left out of C, or of k, changes which row is the best; nothing was found for that */
+    const bool is_part = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
+    if (is_part || !ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find_line(slot, &kind, &shape, &line);

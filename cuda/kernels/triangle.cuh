@@ -148,25 +148,27 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   __device__ __forceinline__ bool adds() const { return args.work == WS_TRIANGLE_ADD; }
   __device__ __forceinline__ bool d_by_rows() const { return args.of_d.row == 1 || args.of_d.row == -1; }
 
+  /* Calls body(i, j) for this thread's elements of a part, so that a warp's are neighbours in memory. */
+  template <class Body> __device__ __forceinline__ void for_each_of_part(Body body) const {
+    const int along = lane(), across = int(threadIdx.x) / 32;
+#pragma unroll
+    for (int step = 0; step < part_n; step += WS_TRIANGLE_THREADS / 32)
+      body(d_by_rows() ? along : across + step, d_by_rows() ? across + step : along);
+  }
+
   /* Of any part. */
   __device__ __forceinline__ void load_part(const element *from, element *to, int n, int b, int p) const {
-#pragma unroll 8
-    for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
-      const int i = d_by_rows() ? e % part_n : e / part_n, j = d_by_rows() ? e / part_n : e % part_n;
-      to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j);
-    }
+    for_each_of_part([&](int i, int j) { to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j); });
   }
 
   /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By reals, as no
    * more is aligned. */
   __device__ __forceinline__ void copy_part(const element *from, element *to, int n, int b, int p) const {
-#pragma unroll 8
-    for (int e = int(threadIdx.x); e < part_n * part_n; e += WS_TRIANGLE_THREADS) {
-      const int i = d_by_rows() ? e % part_n : e / part_n, j = d_by_rows() ? e / part_n : e % part_n;
-      const bool is_there = b * part_n + i < n && (p < b || i > j || (i == j && args.structure != WS_UNIT_TRIANGULAR));
-      copy_element(to + j * pitch + i, from + (b * part_n + i) * args.of_d.row + (p * part_n + j) * args.of_d.column, from,
-                   is_there);
-    }
+    const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
+    const int n_rows = n - b * part_n, least = p < b ? part_n : args.structure == WS_UNIT_TRIANGULAR ? -1 : 0;
+    for_each_of_part([&](int i, int j) {
+      copy_element(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && j - i <= least);
+    });
   }
 
   /* anywhere: an address that may be read from, for an element that is not there. */
@@ -218,25 +220,43 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
   template <class Body>
   __device__ __forceinline__ void for_each_x(const ws_steps &steps, int n, int64_t column, Body body) const {
-    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n, bits = 31 - __clz(n_rows);
-    const bool by_rows = (steps.row == 1 || steps.row == -1), is_power = (n_rows & (n_rows - 1)) == 0;
-#pragma unroll 8
-    for (int e = int(threadIdx.x); e < n_rows * WS_TRIANGLE_COLUMNS; e += WS_TRIANGLE_THREADS) {
-      const int c_by_rows = is_power ? e >> bits : e / n_rows;
-      const int c = by_rows ? c_by_rows : e % WS_TRIANGLE_COLUMNS, i = by_rows ? e - c_by_rows * n_rows : e / WS_TRIANGLE_COLUMNS;
-      body(i, c, i < n && column + c < args.n_columns);
-    }
+    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n, along = lane(), across = int(threadIdx.x) / 32;
+    const int64_t n_there = args.n_columns - column;
+    const bool by_rows = steps.row == 1 || steps.row == -1;
+    for (int part = 0; part < n_rows; part += part_n)
+#pragma unroll
+      for (int step = 0; step < part_n; step += WS_TRIANGLE_THREADS / 32) {
+        const int i = part + (by_rows ? along : across + step), c = by_rows ? across + step : along;
+        body(i, c, i < n && c < n_there);
+      }
   }
 
-  /* acc -= D x, over `count` columns of a part from `j` on, whose rows of X begin at `row`. */
+  /* This warp's rows of a column of a part, 16 bytes at a time. */
+  static __device__ __forceinline__ void load_rows(const element *column, element (&rows)[own]) {
+    static_assert(pitch * sizeof(element) % 16 == 0 && own * sizeof(element) % 16 == 0, "aligned");
+    struct alignas(16) four {
+      uint32_t word[4];
+    };
+    union {
+      four fours[own * sizeof(element) / 16];
+      element rows[own];
+    } all;
+#pragma unroll
+    for (int u = 0; u < int(own * sizeof(element) / 16); u++) all.fours[u] = reinterpret_cast<const four *>(column)[u];
+#pragma unroll
+    for (int r = 0; r < own; r++) rows[r] = all.rows[r];
+  }
+
+  /* acc -= D x, over COUNT columns of a part from `j` on, whose rows of X begin at `row`. */
   template <int COUNT>
   __device__ __forceinline__ void subtract_columns(element (&acc)[own], const element *of_part, int j, int row) const {
 #pragma unroll 8
     for (int c = 0; c < COUNT; c++) {
-      const element *const column = of_part + (j + c) * pitch + first();
+      element rows[own];
+      load_rows(of_part + (j + c) * pitch + first(), rows);
       const element value = x[(row + c) * x_pitch + lane()];
 #pragma unroll
-      for (int r = 0; r < own; r++) subtract(acc[r], column[r], value);
+      for (int r = 0; r < own; r++) subtract(acc[r], rows[r], value);
     }
   }
 
@@ -268,23 +288,29 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
 
   template <bool SHIFTS> __device__ __forceinline__ void solve_rows(element (&acc)[own], const element *corner, int row) const {
+    element factor[own];
+#pragma unroll
+    for (int j = 0; j < own; j++) factor[j] = reciprocal[row + j];
 #pragma unroll
     for (int j = 0; j < own; j++) {
-      acc[j] = times(acc[j], reciprocal[row + j]);
+      element rows[own];
+      load_rows(corner + j * pitch, rows);
+      acc[j] = times(acc[j], factor[j]);
       if (SHIFTS) acc[j] = scaled_by(acc[j], shift[row + j]);
       x[(row + j) * x_pitch + lane()] = acc[j];
 #pragma unroll
-      for (int r = j + 1; r < own; r++) subtract(acc[r], corner[j * pitch + r], acc[j]);
+      for (int r = j + 1; r < own; r++) subtract(acc[r], rows[r], acc[j]);
     }
   }
 
   __device__ __forceinline__ void add_columns(products<config> (&acc)[own], const element *of_part, int row, int count) const {
 #pragma unroll 4
     for (int c = 0; c < count; c++) {
-      const element *const column = of_part + c * pitch + first();
+      element rows[own];
+      load_rows(of_part + c * pitch + first(), rows);
       const element value = x[(row + c) * x_pitch + lane()];
 #pragma unroll
-      for (int r = 0; r < own; r++) acc[r].add(column[r], value);
+      for (int r = 0; r < own; r++) acc[r].add(rows[r], value);
     }
   }
 

@@ -476,9 +476,45 @@ static void graphs(void) {
   GPU(cudaStreamDestroy(stream));
 }
 
+/* In invariant mode the bits of a column do not depend on how many there are. */
+static void invariant(void) {
+  enum { N = 300, COLUMNS = 65, PART = 3 };
+  static const wsgemm_routine all[] = {WSGEMM_SYMM, WSGEMM_TRMM, WSGEMM_TRSM};
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "handle");
+  for (int r = 0; r < 3; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++) {
+      const size_t element = type_bytes((wsgemm_type)type), bytes = element * N * N;
+      unsigned char *host = malloc(bytes);
+      rng = check_random_from(310);
+      for (size_t e = 0; e < bytes / 4; e++) {
+        const float narrow = (float)check_random_unit(&rng);
+        const double wide = check_random_unit(&rng);
+        if (!type_is_double((wsgemm_type)type)) memcpy(host + 4 * e, &narrow, 4);
+        if (type_is_double((wsgemm_type)type) && e % 2 == 0) memcpy(host + 4 * e, &wide, 8);
+      }
+      void *a = gpu_copy(host, bytes), *b = gpu_copy(host, bytes), *c[2];
+      unsigned long long digest[2];
+      for (int part = 0; part < 2; part++) {
+        c[part] = gpu_alloc(bytes);
+        wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+        d.routine = all[r], d.type = (wsgemm_type)type, d.m = N, d.n = part ? PART : COLUMNS, d.diag = WSGEMM_UNIT;
+        d.a = a, d.b = b, d.c = c[part], d.lda = d.ldb = d.ldc = N;
+        set_scalar(d.type, &d.alpha, 1), set_scalar(d.type, &d.beta, 0);
+        REQUIRE(wsgemm_level3(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        GPU(cudaDeviceSynchronize());
+        digest[part] = gpu_digest(c[part], element * N * PART);
+      }
+      CHECK(digest[0] == digest[1], "%c%s: the first columns alone have other bits", type_letter((wsgemm_type)type),
+            names[all[r]]);
+      gpu_free(a), gpu_free(b), gpu_free(c[0]), gpu_free(c[1]), free(host);
+    }
+  wsgemm_destroy(h);
+}
+
 static const struct check_case cases[] = {{"exact", exact}, {"bounds", bounds}, {"pedantic", pedantic},
                                           {"tf32", tf32},   {"larger", larger}, {"any_scaling", any_scaling},
-                                          {"bits", bits},   {"graphs", graphs}};
+                                          {"bits", bits},   {"graphs", graphs}, {"invariant", invariant}};
 
 int main(int argc, char **argv) {
   gpu_open();
