@@ -137,6 +137,11 @@ template <class Config> __device__ __forceinline__ void store_vector(const half_
   c.store_four({x.e[0], x.e[1], x.e[2], x.e[3]});
 }
 
+/* Of an item's column; and the row whose imaginary part counts as 0, and is stored so. */
+struct stored_rows {
+  int begin, end, real;
+};
+
 /* Where a mainloop puts an item's sums, and what it makes of them: element (i, j) of the item goes
  * to first + i + j * ld, as operator()(sum, what is there), which is read only if reads_old(). */
 template <class Config, class Pointer = typename Config::sum *> struct output {
@@ -147,6 +152,8 @@ template <class Config, class Pointer = typename Config::sum *> struct output {
   /* Whether only those elements (i, j) of the item are stored that it wants. */
   static constexpr bool is_partial = false;
   __device__ __forceinline__ bool wants(int64_t, int64_t) const { return true; }
+  /* Of the item's column, of which n_m rows exist: those that are stored. */
+  __device__ __forceinline__ stored_rows rows_of(int, int n_m) const { return {0, n_m, -1}; }
 };
 
 /* Element (m_first, n_first) of product `batch` in C, and how C is written. */
@@ -154,7 +161,7 @@ template <class Config>
 __device__ __forceinline__ output<Config, c_pointer<Config>> output_at(const ws_gemm_args &args, int64_t batch, int64_t m_first,
                                                                        int64_t n_first) {
   const c_pointer<Config> c = c_of<Config>(args) + batch * args.stride_c + n_first * args.ldc + m_first;
-  return {c, args.ldc, args.c_vectors != 0, {args.a.conj != 0, args.b.conj != 0}};
+  return {c, args.ldc, args.c_vectors != 0 && !args.region.real_diagonal, {args.a.conj != 0, args.b.conj != 0}};
 }
 
 /* C itself. Whoever takes the steps of an epilogue needs to know where the item is. */
@@ -164,6 +171,14 @@ template <class Config> struct output_scaled : output<Config, c_pointer<Config>>
   const ws_gemm_args &args;
   int64_t batch, m_first, n_first;
   __device__ __forceinline__ bool reads_old() const { return !scale.beta_zero; }
+  __device__ __forceinline__ stored_rows rows_of(int column, int n_m) const {
+    if (args.region.region == WS_ALL && !args.region.real_diagonal) return {0, n_m, -1};
+    /* where there is a region C is square, so that it fits */
+    const int distance = int(n_first + args.region.first_column) - int(m_first + args.region.first_row) + column;
+    const int diagonal = max(-1, min(distance, n_m));
+    return {args.region.region == WS_LOWER ? max(diagonal, 0) : 0, args.region.region == WS_UPPER ? min(diagonal + 1, n_m) : n_m,
+            args.region.real_diagonal ? diagonal : -1};
+  }
   __device__ __forceinline__ number operator()(const products<Config> &sum, number old) const {
     return scale(sum, this->conj, old);
   }
@@ -193,22 +208,34 @@ template <class Config> __device__ __forceinline__ bool takes_steps(const ws_gem
   return is_half<Config> && args.epilogue.is_any != 0;
 }
 
+/* Of a complex number the real part alone, if it is so. */
+template <class Config> __device__ __forceinline__ typename Config::sum without_imaginary(typename Config::sum x, bool is_real) {
+  if constexpr (Config::unit == 2)
+    if (is_real) x.y = 0;
+  return x;
+}
+
 /* alpha * sum + beta * C, and the epilogue, where the sum is one element already: element (i, j) of
  * product `batch`. */
 template <class Config>
 __device__ __forceinline__ void finish_sum(const ws_gemm_args &args, const scaling<Config> &scale, int64_t batch, int64_t i,
                                            int64_t j, typename Config::sum sum) {
   using number = typename Config::sum;
+  if (!ws_region_wants(&args.region, i, j)) return;
   const c_pointer<Config> at = c_of<Config>(args) + batch * args.stride_c + j * args.ldc + i;
-  number x[1] = {scale(sum, scale.beta_zero ? number{} : load_element<Config>(at))};
+  const bool is_real = ws_region_is_real(&args.region, i, j);
+  number old = scale.beta_zero ? number{} : load_element<Config>(at);
+  number x[1] = {scale(sum, without_imaginary<Config>(old, is_real))};
+  x[0] = without_imaginary<Config>(x[0], is_real);
   if constexpr (is_half<Config>)
     if (args.epilogue.is_any) take_steps<fast_activations, true>(args.epilogue, args.type_c, batch, i, j, 1, x);
   store_element<Config>(at, x[0]);
 }
 
 template <class Config, class Output, class Pointer>
-__device__ __forceinline__ void finish_element(const Output &out, Pointer at, const products<Config> &sum) {
-  store_element<Config>(at, out(sum, out.reads_old() ? load_element<Config>(at) : typename Config::sum{}));
+__device__ __forceinline__ void finish_element(const Output &out, Pointer at, const products<Config> &sum, bool is_real) {
+  const typename Config::sum old = out.reads_old() ? load_element<Config>(at) : typename Config::sum{};
+  store_element<Config>(at, without_imaginary<Config>(out(sum, without_imaginary<Config>(old, is_real)), is_real));
 }
 
 } // namespace ws

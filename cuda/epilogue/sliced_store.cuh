@@ -40,6 +40,7 @@ template <class Config> struct sliced_store {
   __device__ __forceinline__ void operator()(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
     const int t = int(threadIdx.x) % 128, lane = t % 32;
     const int i_first = m + 2 * (lane % 4), j_first = n + t / 32 * 16 + lane / 4;
+    const bool is_plain = ws_region_is_plain(&args.region, m / Config::unit, Config::bm / Config::unit, n, n_fragments * 64);
     const int32_t *of_m = args.scales.of_m + batch * args.scales.pitch_m, *of_n = args.scales.of_n + batch * args.scales.pitch_n;
 #pragma unroll
     for (int p = 0; p < n_fragments; p++) {
@@ -55,20 +56,29 @@ template <class Config> struct sliced_store {
 #pragma unroll
         for (int r = 0; r < 2; r++) of_row[r] = i + r < args.m ? of_m[i + r] : WS_SCALE_NEEDS_FP32;
 #pragma unroll
-        for (int h = 0; h < 2; h++)
-          store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_row[0] + of_column[h],
-                    of_row[1] + of_column[h]);
+        for (int h = 0; h < 2; h++) {
+          int of_first = of_row[0] + of_column[h], of_second = of_row[1] + of_column[h];
+          if (!is_plain) leave_out(i, j + 8 * h, of_first, of_second);
+          const bool is_real = Config::unit == 2 && !is_plain && ws_region_is_real(&args.region, i / 2, j + 8 * h);
+          store_two(c + 8 * h * args.ldc + i, sums[p][4 * a + 2 * h], sums[p][4 * a + 2 * h + 1], of_first, of_second, is_real);
+        }
       }
     }
   }
 
 private:
+  /* Rows i and i + 1 of a column: one that is not wanted gets a scale of which nothing is stored. */
+  __device__ __forceinline__ void leave_out(int i, int j, int &of_first, int &of_second) const {
+    if (!ws_region_wants(&args.region, i / Config::unit, j)) of_first = end;
+    if (!ws_region_wants(&args.region, (i + 1) / Config::unit, j)) of_second = end;
+  }
   /* Rows i and i + 1 of a column, by the sums of their scales. */
-  __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second) const {
+  __device__ __forceinline__ void store_two(float *at, float first, float second, int of_first, int of_second,
+                                            bool is_real) const {
     const bool has_first = of_first >= least && of_first < end, has_second = of_second >= least && of_second < end;
     first = scaled_back(first, exponent_of(of_first)), second = scaled_back(second, exponent_of(of_second));
     if constexpr (Config::unit == 2) {
-      if (has_first) store_complex(at, {first, second});
+      if (has_first) store_complex(at, {first, second}, is_real);
     } else if (args.c_pairs && has_first && has_second) {
       float2 *const two = reinterpret_cast<float2 *>(at);
       const float2 old = args.beta_zero ? float2{} : *two;
@@ -78,9 +88,12 @@ private:
       if (has_second) at[1] = finished(second, args.beta_zero ? 0 : at[1]);
     }
   }
-  __device__ __forceinline__ void store_complex(float *at, float2 sum) const {
+  __device__ __forceinline__ void store_complex(float *at, float2 sum, bool is_real) const {
     const scaling<complex_sum> scale(args.alpha, args.alpha_im, args.beta, args.beta_im, args.beta_zero);
-    if (args.c_pairs) {
+    if (is_real) {
+      at[0] = scale(sum, args.beta_zero ? float2{} : float2{at[0], 0}).x;
+      at[1] = 0;
+    } else if (args.c_pairs) {
       float2 *const number = reinterpret_cast<float2 *>(at);
       *number = scale(sum, args.beta_zero ? float2{} : *number);
     } else {

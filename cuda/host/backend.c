@@ -11,8 +11,10 @@
 
 #include "core/status.h"
 #include "cuda/host/executor.h"
+#include "cuda/host/level3.h"
 #include "cuda/host/locate.h"
 #include "cuda/host/lower.h"
+#include "cuda/host/products.h"
 
 bool ws_cuda_start(void) {
   ws_driver_load();
@@ -21,63 +23,6 @@ bool ws_cuda_start(void) {
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
-
-/* The chunks of a product share memory for their operands, used by one chunk after the other, as
- * the stream keeps their order. */
-typedef struct chunks_call {
-  ws_executor *executor;
-  const ws_gemm_plan *plan;
-  char *a_at, *b_at;
-} chunks_call;
-
-static wsgemm_status run_chunk(void *context, const ws_problem *chunk, const ws_chunk_place *place) {
-  const chunks_call *call = context;
-  ws_executor *x = call->executor;
-  ws_launch_list list;
-  const wsgemm_status status = ws_lower_chunk(x->call->h, call->plan, chunk, place, call->a_at, call->b_at, x->device, &list);
-  return status ? status : ws_execute(x, &list);
-}
-
-/* memory: for the operands' other form, if they need one. */
-static wsgemm_status run_in_chunks(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
-  const ws_problem *p = plan->product;
-  ws_chunk_bytes *const bytes_of = ws_bytes_of_form(plan->n_slices);
-  ws_chunks chunks = plan->chunks;
-  chunks_call call = {x, plan, memory, memory};
-  if (memory) {
-    double of_a, of_b;
-    if (bytes + plan->residual_bytes < plan->need.whole) ws_chunks_for(p, bytes_of, (double)bytes, &chunks);
-    ws_chunks_bytes(p, bytes_of, &chunks, &of_a, &of_b);
-    call.b_at = memory + (int64_t)of_a;
-  }
-  return ws_for_each_chunk(p, &chunks, run_chunk, &call);
-}
-
-static wsgemm_status run_product(ws_executor *x, const ws_gemm_plan *plan, char *memory, int64_t bytes) {
-  if (ws_is_by_map(plan->row.kind)) return run_in_chunks(x, plan, memory, bytes);
-  ws_launch_list list;
-  ws_lower_product(plan, x->device, &list);
-  wsgemm_status status = ws_execute(x, &list);
-  if (status || !list.lacks_sums) return status;
-  status = ws_lower_without_sums(x->call->h, plan, x->device, &list);
-  return status ? status : ws_execute(x, &list);
-}
-
-static wsgemm_status run_gemm(ws_executor *x, const void *what) {
-  ws_gemm_plan plan;
-  ws_launch_list list;
-  char *memory = NULL;
-  int64_t bytes = 0;
-  wsgemm_status status = ws_gemm_plan_make(x->call, what, x->device, &x->workspace, &plan);
-  if (!status && plan.need.whole > 0) status = ws_executor_copies(x, &plan.need, &memory, &bytes);
-  if (!status) status = ws_lower_first(x->call->h, &plan, memory, x->device, &list);
-  if (!status) status = ws_execute(x, &list);
-  x->n_taken = plan.residual_bytes;
-  if (!status && plan.multiplies)
-    status = run_product(x, &plan, memory ? memory + plan.residual_bytes : NULL, bytes - plan.residual_bytes);
-  if (!status) status = ws_lower_last(x->call->h, &plan, x->device, &list);
-  return status ? status : ws_execute(x, &list);
-}
 
 /* Without what is packed on another device: managed memory may be used on any. */
 static ws_problem on_this_device(const ws_problem *p, int device) {
@@ -90,6 +35,11 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
   return here;
 }
 
+static wsgemm_status run_gemm(ws_executor *x, const void *what) {
+  const ws_problem *p = what;
+  return ws_is_structured(p) ? ws_run_structured(x, p) : ws_run_gemm(x, p);
+}
+
 /* Launches onto the handle's stream, with its context current. */
 typedef wsgemm_status run_work(ws_executor *x, const void *what);
 
@@ -98,6 +48,12 @@ static wsgemm_status on_device(const ws_call *call, int ordinal, run_work *work,
   bool is_pushed;
   const wsgemm_status status = ws_executor_open(&x, call, ordinal, &is_pushed);
   return status ? status : ws_executor_close(&x, is_pushed, work(&x, what));
+}
+
+static wsgemm_status run_system(ws_executor *x, const void *what) { return ws_run_system(x, what); }
+
+wsgemm_status ws_cuda_solve(const ws_call *call, const ws_system *s, int device) {
+  return on_device(call, device, run_system, s);
 }
 
 wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device) {
@@ -142,7 +98,14 @@ wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, 
   const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
   if (!device) return status;
   const ws_problem here = on_this_device(p, device_ordinal);
-  *bytes = size_of(ws_gpu_workspace_bytes(call, &here, device));
+  *bytes = size_of(ws_is_structured(p) ? ws_structured_bytes(call, p, device) : ws_gpu_workspace_bytes(call, &here, device));
+  return status;
+}
+
+wsgemm_status ws_cuda_solve_workspace_bytes(const ws_call *call, const ws_system *s, int device_ordinal, size_t *bytes) {
+  wsgemm_status status;
+  const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
+  if (device) *bytes = size_of(ws_system_bytes(call, s, device));
   return status;
 }
 
@@ -172,7 +135,13 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
+static void explain_structured(const ws_call *call, const ws_problem *p, int device, ws_text *t);
+
 void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_ordinal, ws_text *t) {
+  if (ws_is_structured(given)) {
+    explain_structured(call, given, device_ordinal, t);
+    return;
+  }
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   bool is_pushed;
@@ -221,6 +190,28 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
                 ws_types[p->a.type].name, ws_types[p->c.type].name);
   else
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
+}
+
+/* The largest of the products that it is cut into. */
+static void explain_parts(const ws_call *call, const ws_problem *largest, const char *diagonal, int device, ws_text *t) {
+  if (largest) ws_cuda_explain(call, largest, device, t);
+  ws_text_add(t, "diagonal_blocks: %s\n", diagonal);
+}
+
+static void explain_structured(const ws_call *call, const ws_problem *p, int device, ws_text *t) {
+  ws_problem largest;
+  char text[96];
+  const bool is_cut = ws_largest_of_structured(p, &largest);
+  snprintf(text, sizeof text, "%d, %s", ws_diagonal_block(p->c.type, !p->in_place), p->in_place ? "in place" : "all at once");
+  explain_parts(call, is_cut ? &largest : NULL, text, device, t);
+}
+
+void ws_cuda_explain_solve(const ws_call *call, const ws_system *s, int device, ws_text *t) {
+  ws_problem largest;
+  char text[96];
+  const bool is_cut = ws_largest_of_system(s, &largest);
+  snprintf(text, sizeof text, "%d, by substitution", ws_diagonal_block(s->a.type, false));
+  explain_parts(call, is_cut ? &largest : NULL, text, device, t);
 }
 
 void ws_cuda_describe(ws_text *t) {

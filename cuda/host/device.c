@@ -12,6 +12,8 @@
 #include "core/status.h"
 #include "cuda/host/image.h"
 #include "cuda/host/row_table.h"
+#include "cuda/rows/rows.h"
+#include "cuda/shared/triangle_args.h"
 #include "tune/tuning.h"
 
 int ws_cuda_row_count(void) { return WS_N_CUDA_ROWS; }
@@ -352,6 +354,14 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
+int ws_triangle_shared_bytes(wsgemm_type type) {
+#define WS_BYTES(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
+  static const int bytes[] = {
+      [WSGEMM_F32] = WS_BYTES(s), [WSGEMM_F64] = WS_BYTES(d), [WSGEMM_C32] = WS_BYTES(c), [WSGEMM_C64] = WS_BYTES(z)};
+#undef WS_BYTES
+  return bytes[type];
+}
+
 static CUresult find_plain(context_record *r, int which) {
   static const struct {
     const char *name;
@@ -361,7 +371,11 @@ static CUresult find_plain(context_record *r, int which) {
       WS_PLAIN_KERNELS(PLAIN)
 #undef PLAIN
   };
-  return find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
+  const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
+  if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
+  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE)), r->plain[which],
+                                      devices[r->device.ordinal].handle);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

@@ -94,31 +94,51 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
 /* Kernels that are no rows: X(enumerator, its entry point's name, image). Those that there are
  * several of stand by type (of C: scale C by beta and the epilogue; sums of columns, of real
  * types), or by the number of slices, of floats, then of complex numbers. */
-#define WS_PLAIN_KERNELS(X)                     \
-  X(SCALE, "sscale", ELEMENTWISE)               \
-  X(SCALE_D, "dscale", ELEMENTWISE)             \
-  X(SCALE_C, "cscale", ELEMENTWISE)             \
-  X(SCALE_Z, "zscale", ELEMENTWISE)             \
-  X(SCALE_H, "hscale", ELEMENTWISE)             \
-  X(SCALE_B, "bscale", ELEMENTWISE)             \
-  X(COLUMN_SUMS, "scolumn_sums", ELEMENTWISE)   \
-  X(COLUMN_SUMS_D, "dcolumn_sums", ELEMENTWISE) \
-  X(COLUMN_SUMS_C, "ccolumn_sums", ELEMENTWISE) \
-  X(COLUMN_SUMS_Z, "zcolumn_sums", ELEMENTWISE) \
-  X(COLUMN_SUMS_H, "hcolumn_sums", ELEMENTWISE) \
-  X(COLUMN_SUMS_B, "bcolumn_sums", ELEMENTWISE) \
-  X(ALIGN_COPY, "align_copy", ELEMENTWISE)      \
-  X(FILL, "fill", ELEMENTWISE)                  \
-  X(COMPARE, "compare", ELEMENTWISE)            \
-  X(MAXIMA, "maxima", SLICED)                   \
-  X(SLICES, "sslices_1", SLICED)                \
-  X(SLICES_S2, "sslices_2", SLICED)             \
-  X(SLICES_S3, "sslices_3", SLICED)             \
-  X(SLICES_C1, "cslices_1", SLICED)             \
-  X(SLICES_C2, "cslices_2", SLICED)             \
-  X(SLICES_C3, "cslices_3", SLICED)             \
-  X(FALLBACK, "sfallback", SLICED)              \
-  X(FALLBACK_C, "cfallback", SLICED)
+#define WS_PLAIN_KERNELS(X)                               \
+  X(SCALE, "sscale", ELEMENTWISE)                         \
+  X(SCALE_D, "dscale", ELEMENTWISE)                       \
+  X(SCALE_C, "cscale", ELEMENTWISE)                       \
+  X(SCALE_Z, "zscale", ELEMENTWISE)                       \
+  X(SCALE_H, "hscale", ELEMENTWISE)                       \
+  X(SCALE_B, "bscale", ELEMENTWISE)                       \
+  X(COLUMN_SUMS, "scolumn_sums", ELEMENTWISE)             \
+  X(COLUMN_SUMS_D, "dcolumn_sums", ELEMENTWISE)           \
+  X(COLUMN_SUMS_C, "ccolumn_sums", ELEMENTWISE)           \
+  X(COLUMN_SUMS_Z, "zcolumn_sums", ELEMENTWISE)           \
+  X(COLUMN_SUMS_H, "hcolumn_sums", ELEMENTWISE)           \
+  X(COLUMN_SUMS_B, "bcolumn_sums", ELEMENTWISE)           \
+  X(ALIGN_COPY, "align_copy", ELEMENTWISE)                \
+  X(FILL, "fill", ELEMENTWISE)                            \
+  X(COMPARE, "compare", ELEMENTWISE)                      \
+  X(MAXIMA, "maxima", SLICED)                             \
+  X(SLICES, "sslices_1", SLICED)                          \
+  X(SLICES_S2, "sslices_2", SLICED)                       \
+  X(SLICES_S3, "sslices_3", SLICED)                       \
+  X(SLICES_C1, "cslices_1", SLICED)                       \
+  X(SLICES_C2, "cslices_2", SLICED)                       \
+  X(SLICES_C3, "cslices_3", SLICED)                       \
+  X(FALLBACK, "sfallback", SLICED)                        \
+  X(FALLBACK_C, "cfallback", SLICED)                      \
+  X(STRUCTURED_MAXIMA, "sstructured_maxima", SLICED)      \
+  X(STRUCTURED_MAXIMA_C, "cstructured_maxima", SLICED)    \
+  X(STRUCTURED_SLICES, "sstructured_slices_1", SLICED)    \
+  X(STRUCTURED_SLICES_S2, "sstructured_slices_2", SLICED) \
+  X(STRUCTURED_SLICES_S3, "sstructured_slices_3", SLICED) \
+  X(STRUCTURED_SLICES_C1, "cstructured_slices_1", SLICED) \
+  X(STRUCTURED_SLICES_C2, "cstructured_slices_2", SLICED) \
+  X(STRUCTURED_SLICES_C3, "cstructured_slices_3", SLICED) \
+  X(EXPAND, "sexpand_structured", SLICED)                 \
+  X(EXPAND_C, "cexpand_structured", SLICED)               \
+  X(TRIANGLE, "striangle", TRIANGLE)                      \
+  X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
+  X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \
+  X(TRIANGLE_Z, "ztriangle", TRIANGLE)                    \
+  X(WRITE_OUT, "swrite_out", TRIANGLE)                    \
+  X(WRITE_OUT_D, "dwrite_out", TRIANGLE)                  \
+  X(WRITE_OUT_C, "cwrite_out", TRIANGLE)                  \
+  X(WRITE_OUT_Z, "zwrite_out", TRIANGLE)                  \
+  X(COPY_LINES, "scopy_lines", TRIANGLE)                  \
+  X(COPY_LINES_D, "dcopy_lines", TRIANGLE)
 typedef enum ws_plain_kernel {
 #define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
   WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)
@@ -128,6 +148,8 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
+/* Shared memory of a block of WS_KERNEL_TRIANGLE + type. */
+int ws_triangle_shared_bytes(wsgemm_type type);
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 

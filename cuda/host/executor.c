@@ -35,10 +35,16 @@ static char *find_workspace(ws_executor *x) {
   return w->memory;
 }
 
+/* What of it is not held. */
+static wsgemm_status free_part(const ws_executor *x, char **memory, int64_t *bytes) {
+  if (*memory) *memory += x->n_held, *bytes -= x->n_held;
+  return WSGEMM_SUCCESS;
+}
+
 wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, char **memory, int64_t *bytes) {
   if (x->workspace.memory) {
     *memory = find_workspace(x), *bytes = x->workspace.bytes;
-    return WSGEMM_SUCCESS;
+    return free_part(x, memory, bytes);
   }
   const char *lacks;
   const CUresult result = ws_lend_copies(x->device, &x->loan, need, memory, bytes, &lacks);
@@ -46,7 +52,7 @@ wsgemm_status ws_executor_copies(ws_executor *x, const ws_copies_need *need, cha
     return ws_fail(x->call->h, WSGEMM_ALLOC_FAILED,
                    "no room on device %d for %s: this product needs %lld bytes, and at the least %lld (wsgemm_set_workspace)",
                    x->device->ordinal, lacks, (long long)need->whole, (long long)need->least);
-  return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(x->call->h, "memory for copies", result);
+  return result == CUDA_SUCCESS ? free_part(x, memory, bytes) : ws_fail_cuda(x->call->h, "memory for copies", result);
 }
 
 /* The state of this call in device memory; NULL: all are taken, or none can be had. */
@@ -60,7 +66,8 @@ static wsgemm_status find_sums(ws_executor *x, int64_t bytes, char **sums) {
   *sums = NULL;
   if (x->workspace.memory) {
     char *const memory = find_workspace(x);
-    if (memory && x->workspace.bytes - x->n_taken >= bytes) *sums = memory + x->n_taken;
+    const int64_t taken = x->n_taken + x->n_held;
+    if (memory && x->workspace.bytes - taken >= bytes) *sums = memory + taken;
     return WSGEMM_SUCCESS;
   }
   if (bytes > WS_SUMS_BYTES) return WSGEMM_SUCCESS;

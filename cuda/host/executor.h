@@ -14,6 +14,8 @@ typedef struct ws_executor {
   ws_loan loan;
   /* the first bytes of the workspace, which launches that need sums must leave alone */
   int64_t n_taken;
+  /* the first bytes of the memory for copies, which whoever asks for it next leaves alone */
+  int64_t n_held;
   bool has_written; /* a launch that writes C has been made */
 } ws_executor;
 

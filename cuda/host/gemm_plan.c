@@ -18,9 +18,7 @@ static double bytes_for_residual(const ws_problem *p) {
   return has_steps_after(p) && ws_residual_is_c(p) ? ws_copy_c(&copied, NULL, &op) : 0;
 }
 
-/* Bytes that a call may have for copies, if the device has room for them: of the caller's
- * workspace, else of the library's own memory. */
-static double most_bytes(const ws_caller_workspace *w, const ws_device *device) {
+double ws_most_copies_bytes(const ws_caller_workspace *w, const ws_device *device) {
   return !w->memory ? WS_COPIES_BYTES : w->device == device->ordinal ? (double)w->bytes : 0;
 }
 
@@ -30,6 +28,7 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
   double of_a, of_b;
   *chunks = (ws_chunks){p->m, p->n, p->batch_count};
   double whole = bytes_of(p, &of_a, &of_b);
+  if (n_slices > 0 && ws_slices_are_shared(p) && of_a <= most - (double)taken) whole = of_a;
   if (whole == 0) return true;
   if (whole > most - (double)taken) {
     if (!ws_chunks_for(p, bytes_of, most - (double)taken, chunks)) return false;
@@ -44,9 +43,15 @@ static bool find_need(const ws_problem *p, int n_slices, int64_t taken, double m
 /* Kernels of a product by slices that are no rows, before the first of them writes to C. */
 static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device) {
   const int is_complex = plan->product->a.type == WSGEMM_C32, slices = WS_KERNEL_SLICES + 3 * is_complex;
-  const int plain[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_FALLBACK + is_complex};
+  const int structured = WS_KERNEL_STRUCTURED_SLICES + 3 * is_complex;
+  const int general[] = {WS_KERNEL_MAXIMA, slices + plan->n_slices - 1, slices + 2, WS_KERNEL_FALLBACK + is_complex,
+                         WS_KERNEL_FALLBACK + is_complex},
+            of_structure[] = {WS_KERNEL_STRUCTURED_MAXIMA + is_complex, structured + plan->n_slices - 1, structured + 2,
+                              WS_KERNEL_FALLBACK + is_complex, WS_KERNEL_EXPAND + is_complex};
+  const bool is_structured = plan->product->a.structure != WS_GENERAL || plan->product->b.structure != WS_GENERAL;
+  const int *const plain = is_structured ? of_structure : general;
   CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; i < sizeof plain / sizeof plain[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
+  for (size_t i = 0; i < sizeof general / sizeof general[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
   return result;
 }
 
@@ -112,7 +117,7 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
   plan->has_steps = plan->multiplies ? has_steps_after(p) : !p->scale.beta_one || ws_has_steps(p);
   if (plan->has_steps) plan->steps = *p;
   if (plan->multiplies) {
-    const double residual = bytes_for_residual(p), most = most_bytes(workspace, device);
+    const double residual = bytes_for_residual(p), most = ws_most_copies_bytes(workspace, device);
     if (residual > 0 && residual > most)
       return ws_fail(call->h, WSGEMM_ALLOC_FAILED,
                      "no memory for a copy of c, its own residual: %.0f bytes (wsgemm_set_workspace)", residual);
@@ -127,6 +132,13 @@ wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_dev
     status = plan_product(call, device, most, plan);
   }
   return status ? status : find_last_kernels(call->h, device, plan);
+}
+
+bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device *device, double most, ws_copies_need *need) {
+  const int n_slices = ws_gpu_slices_to_pack(call, p, device);
+  ws_chunks chunks;
+  *need = (ws_copies_need){0, 0};
+  return n_slices > 0 && find_need(p, n_slices, 0, most, &chunks, need) && need->whole > 0;
 }
 
 /* ---- workspace ------------------------------------------------------------------------------- */
@@ -147,7 +159,8 @@ ws_row_kind ws_gpu_kind_in_workspace(const ws_call *call, const ws_problem *p, c
   if (!ws_is_by_map(kind)) return kind;
   const ws_caller_workspace w = ws_caller_workspace_get(call->h);
   ws_chunks chunks;
-  if (ws_chunks_for(p, ws_bytes_of_form(*n_slices), most_bytes(&w, device) - bytes_for_residual(p), &chunks)) return kind;
+  if (ws_chunks_for(p, ws_bytes_of_form(*n_slices), ws_most_copies_bytes(&w, device) - bytes_for_residual(p), &chunks))
+    return kind;
   *n_slices = 0;
   return ws_gpu_plain_kind(call, p);
 }

@@ -25,6 +25,13 @@ typedef struct ws_gemm_plan {
 wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, const ws_caller_workspace *workspace,
                                 ws_gemm_plan *plan);
 
+/* Bytes that a call may have for copies, if the device has room for them: of the caller's workspace,
+ * else of the library's own memory. */
+double ws_most_copies_bytes(const ws_caller_workspace *w, const ws_device *device);
+
+/* Memory for copies that the product, and none that is smaller, may need at most. false: none. */
+bool ws_gemm_most_need(const ws_call *call, const ws_problem *p, const ws_device *device, double most, ws_copies_need *need);
+
 /* What the operands' other form needs: slices, or (n_slices 0) copies. */
 ws_chunk_bytes *ws_bytes_of_form(int n_slices);
 

@@ -93,14 +93,26 @@ wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_devi
   wsgemm_status status = WSGEMM_SUCCESS;
   const double parts = ws_slice_parts(args);
   if (args->n_slices < 3) {
-    ws_launch *maxima =
-        add_over(h, WS_KERNEL_MAXIMA, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
+    const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
+    const int which = ws_slices_are_structured(args) ? WS_KERNEL_STRUCTURED_MAXIMA + is_complex : WS_KERNEL_MAXIMA;
+    ws_launch *maxima = add_over(h, which, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
     if (!maxima) return status;
     maxima->args.slices = *args, maxima->writes_output = false;
   }
   ws_launch *slices =
       add_over(h, ws_slices_kernel(args), "slices", parts, WS_SLICE_THREADS, 0, WS_BEGIN_PDL, device, list, &status);
   if (slices) slices->args.slices = *args, slices->writes_output = false;
+  return status;
+}
+
+wsgemm_status ws_add_expand(wsgemm_handle *h, wsgemm_type type, const ws_expand_args *args, ws_device *device,
+                            ws_launch_list *list) {
+  wsgemm_status status;
+  const ws_slice_operand *op = &args->operand;
+  const double blocks = (double)op->n_batch * (double)op->n_x * (double)op->n_k / (4 * WS_SLICE_THREADS) + 1;
+  ws_launch *l = add_over(h, WS_KERNEL_EXPAND + (type == WSGEMM_C32), "expand", blocks, WS_SLICE_THREADS, 0,
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.expand = *args, l->writes_output = false;
   return status;
 }
 
@@ -119,5 +131,38 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
   ws_launch *l = add_over(h, WS_KERNEL_FALLBACK + of_type, "fallback", blocks, shapes[of_type].n_threads,
                           shapes[of_type].shared_bytes, WS_BEGIN_PDL, device, list, &status);
   if (l) l->args.fallback = *args;
+  return status;
+}
+
+wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
+                              ws_launch_list *list) {
+  wsgemm_status status;
+  const int64_t n_blocks = args->work == WS_TRIANGLE_ADD ? ws_ceil_div(args->n, add_n) : 1;
+  const double blocks = (double)ws_ceil_div(args->n_columns, WS_TRIANGLE_COLUMNS) * (double)n_blocks * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_TRIANGLE + (int)type, "triangle", blocks, WS_TRIANGLE_THREADS,
+                          ws_triangle_shared_bytes(type), WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.triangle = *args;
+  return status;
+}
+
+wsgemm_status ws_add_write_out(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                               ws_launch_list *list) {
+  wsgemm_status status;
+  const double n_tiles = (double)ws_ceil_div(args->n, WS_TRIANGLE_PART), blocks = n_tiles * n_tiles * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_WRITE_OUT + (int)type, "write_out", blocks, WS_TRIANGLE_THREADS, 0,
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.triangle = *args, l->writes_output = false;
+  return status;
+}
+
+wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                                ws_launch_list *list) {
+  enum { N_THREADS = 256 };
+  wsgemm_status status;
+  const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64;
+  const double blocks = (double)args->n * (double)args->n_columns * (double)args->n_batch / N_THREADS + 1;
+  ws_launch *l = add_over(h, WS_KERNEL_COPY_LINES + is_double, "copy_lines", blocks, N_THREADS, 0, WS_BEGIN_STREAM_ORDERED,
+                          device, list, &status);
+  if (l) l->args.triangle = *args;
   return status;
 }

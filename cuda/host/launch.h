@@ -7,6 +7,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/triangle_args.h"
 
 /* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
  * once, or none of them (cooperative); or as soon as there is room (programmatic dependent launch),
@@ -37,14 +38,16 @@ typedef struct ws_launch {
     ws_wgmma_args wgmma; /* is_by_map */
     ws_align_copy_args align_copy;
     ws_slice_args slices;
+    ws_expand_args expand;
     ws_fallback_args fallback;
     ws_column_sums_args column_sums;
     ws_arena_args arena;
+    ws_triangle_args triangle;
   } args;
 } ws_launch;
 
 /* What belongs to a chunk of C, or comes before or after all of them. */
-enum { WS_MOST_LAUNCHES = 8 };
+enum { WS_MOST_LAUNCHES = 9 };
 typedef struct ws_launch_list {
   int n;
   /* after its execution: a launch could not be made for want of memory for sums, or of SMs */
@@ -63,9 +66,19 @@ wsgemm_status ws_add_scale(wsgemm_handle *h, const ws_problem *p, ws_device *dev
 wsgemm_status ws_add_column_sums(wsgemm_handle *h, const ws_problem *p, ws_device *device, ws_launch_list *list);
 wsgemm_status ws_add_align_copy(wsgemm_handle *h, const ws_align_copy_args *args, ws_device *device, ws_launch_list *list);
 
+/* Those of triangle.cuh. add_n: size of the blocks of WS_TRIANGLE_ADD. */
+wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
+                              ws_launch_list *list);
+wsgemm_status ws_add_write_out(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                               ws_launch_list *list);
+wsgemm_status ws_add_copy_lines(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, ws_device *device,
+                                ws_launch_list *list);
+
 /* Those of slices.cuh that split operands into slices: both passes, or of three slices, whose
  * scales are known, the second; that of fallback.cuh. */
 wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_device *device, ws_launch_list *list);
+wsgemm_status ws_add_expand(wsgemm_handle *h, wsgemm_type type, const ws_expand_args *args, ws_device *device,
+                            ws_launch_list *list);
 wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallback_args *args, ws_device *device,
                               ws_launch_list *list);
 #endif

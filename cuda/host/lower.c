@@ -82,10 +82,15 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
 
 /* ---- rows that take their operands by tensor maps -------------------------------------------- */
 
+/* The region of C is the whole problem's. */
+static void place_region(ws_region_args *region, const ws_chunk_place *place) {
+  region->first_row = place->m, region->first_column = place->n;
+}
+
 /* With A and B where TMA takes them; scales: of slices, or NULL. */
-static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, const ws_problem *chunk, const ws_strided *a,
-                               const ws_strided *b, const ws_wgmma_scales *scales, const ws_device *device,
-                               ws_launch_list *list) {
+static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, const ws_problem *chunk,
+                               const ws_chunk_place *place, const ws_strided *a, const ws_strided *b,
+                               const ws_wgmma_scales *scales, const ws_device *device, ws_launch_list *list) {
   const ws_gpu_plan plan = ws_gpu_plan_of_chunk(of_whole, chunk);
   ws_launch *l = add_row(&plan, device, scales ? WS_BEGIN_PDL : WS_BEGIN_STREAM_ORDERED, list);
   ws_wgmma_args *args = &l->args.wgmma;
@@ -93,6 +98,7 @@ static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, co
   if (scales) args->scales = *scales;
   l->is_by_map = true;
   const CUresult result = ws_wgmma_args_make(chunk, a, b, ws_cuda_row_at(plan.row_idx), args);
+  place_region(&args->region, place);
   return result == CUDA_SUCCESS ? WSGEMM_SUCCESS : ws_fail_cuda(h, "tensor map", result);
 }
 
@@ -105,14 +111,15 @@ static wsgemm_status add_copied(wsgemm_handle *h, const ws_gemm_plan *plan, cons
   if (!ws_tma_takes_as_is(&b)) ws_align_copy_to(&b, b_at, place->new_b ? &copies.operand[1] : &unneeded);
   wsgemm_status status = WSGEMM_SUCCESS;
   if (copies.operand[0].n_lines + copies.operand[1].n_lines > 0) status = ws_add_align_copy(h, &copies, device, list);
-  return status ? status : add_wgmma(h, &plan->row, chunk, &a, &b, NULL, device, list);
+  return status ? status : add_wgmma(h, &plan->row, chunk, place, &a, &b, NULL, device, list);
 }
 
 static wsgemm_status add_slices_and_product(wsgemm_handle *h, const ws_gpu_plan *row, const ws_problem *chunk,
-                                            const ws_sliced *sliced, ws_device *device, ws_launch_list *list) {
+                                            const ws_chunk_place *place, const ws_sliced *sliced, ws_device *device,
+                                            ws_launch_list *list) {
   wsgemm_status status = WSGEMM_SUCCESS;
   if (ws_slice_parts(&sliced->args) > 0) status = ws_add_slices(h, &sliced->args, device, list);
-  return status ? status : add_wgmma(h, row, chunk, &sliced->a, &sliced->b, &sliced->scales, device, list);
+  return status ? status : add_wgmma(h, row, chunk, place, &sliced->a, &sliced->b, &sliced->scales, device, list);
 }
 
 /* What the later launches have to do, if anything, only the device knows. */
@@ -120,19 +127,27 @@ static wsgemm_status add_sliced(wsgemm_handle *h, const ws_gemm_plan *plan, cons
                                 char *a_at, char *b_at, ws_device *device, ws_launch_list *list) {
   const int n_first = plan->n_slices;
   const ws_sliced sliced = ws_sliced_make(chunk, place, n_first, n_first, a_at, b_at);
-  wsgemm_status status = add_slices_and_product(h, &plan->row, chunk, &sliced, device, list);
+  wsgemm_status status = add_slices_and_product(h, &plan->row, chunk, place, &sliced, device, list);
   if (!status && n_first == 2) {
     const ws_sliced in_three = ws_sliced_make(chunk, place, n_first, 3, a_at, b_at);
-    status = add_slices_and_product(h, &plan->row_of_three, chunk, &in_three, device, list);
+    status = add_slices_and_product(h, &plan->row_of_three, chunk, place, &in_three, device, list);
   }
   if (status) return status;
-  const ws_fallback_args args = ws_fallback_args_of(chunk, &sliced);
+  ws_problem of_floats = *chunk;
+  ws_expand_args expand;
+  if (ws_expand(&sliced, &of_floats, &expand)) status = ws_add_expand(h, chunk->a.type, &expand, device, list);
+  if (status) return status;
+  ws_fallback_args args = ws_fallback_args_of(&of_floats, &sliced);
+  place_region(&args.gemm.region, place);
   return ws_add_fallback(h, chunk->a.type, &args, device, list);
 }
 
 wsgemm_status ws_lower_chunk(wsgemm_handle *h, const ws_gemm_plan *plan, const ws_problem *chunk, const ws_chunk_place *place,
                              char *a_at, char *b_at, ws_device *device, ws_launch_list *list) {
   list->n = 0;
+  /* Nothing of it is wanted, and neither operand's state is to be begun or counted with it. */
+  const bool is_wanted = ws_region_meets(chunk->c.region, place->m, chunk->m, place->n, chunk->n);
+  if (!is_wanted && !place->new_a && place->m > 0) return WSGEMM_SUCCESS;
   return (plan->n_slices > 0 ? add_sliced : add_copied)(h, plan, chunk, place, a_at, b_at, device, list);
 }
 

@@ -61,12 +61,17 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
   return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
 }
 
+/* Items that have an element of C that is wanted, about. */
+static int64_t wanted_items(const ws_problem *p, const ws_tile_grid *grid, double item_m, double item_n) {
+  return (int64_t)ceil((double)ws_tile_items(grid) * ws_wanted_share(p, item_m + item_n));
+}
+
 /* Rounds of as many items as fit, then what is left, spread evenly (ws_sched_spread_last). */
 static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const tiled_model *model = model_of(row);
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
-  const int64_t n_items = ws_tile_items(&grid), places = (int64_t)n_sms * row->blocks;
   const double warps = row->n_threads / 32.0, width = (double)row->bn * row->coarse;
+  const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, width), places = (int64_t)n_sms * row->blocks;
   const double copies = copy_cost(model, plan->mode_a) * row->bm + copy_cost(model, plan->mode_b) * width;
   const double k = (double)plan->split.k_per_split, half = model->half_warps + model->half_short * 200 / (200 + k);
   const double item_us = us_per_k(row, row->bm * width + copies * row->rate) * (k + model->item_k) + model->item_us;
@@ -92,7 +97,8 @@ static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const double of_kind = row->is_plain ? 930 : row->ping_pong ? 1800 : 1700, store_k = is_full && !row->ping_pong ? 850 : 0;
   const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
   const double last_k = is_full && row->ping_pong ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
-  const double rounds = (double)ws_ceil_div(ws_tile_items(&grid), ws_max(1, n_sms / row->cluster));
+  const int64_t n_items = wanted_items(p, &grid, row->bm, (double)row->bn * row->coarse * row->cluster / row->cluster_splits);
+  const double rounds = (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster));
   const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real;
   return rounds * (item_us * (k / row->cluster_splits + item_k) + cluster_us) + item_us * last_k;
 }
@@ -108,7 +114,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_VECTOR:
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
-    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_is_plain(p)) &&
+    return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_has_plain_store(p)) &&
            (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K));
   case WS_ROW_SLICED:
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
@@ -269,7 +275,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else {
-    if (!ws_tune_has_table(slot)) return ws_tuned_model();
+    /* what is left out of C, or of k, changes which row is the best; nothing was found for that */
+    const bool is_part = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
+    if (is_part || !ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find_line(slot, &kind, &shape, &line);
@@ -278,7 +286,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
 }
 
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
-  return ws_is_matrix_vector(p) && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
+  /* Rows for vectors know of no region of C. */
+  const bool has_region = p->c.region != WS_ALL || p->c.real_diagonal;
+  return ws_is_matrix_vector(p) && !has_region && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
 }
 
 /* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal

@@ -40,7 +40,7 @@ bool ws_is_simple(const ws_problem *p) {
   return p->scale.beta_zero && ws_is_half(p->c.type) && are_quick;
 }
 
-bool ws_is_plain(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
+bool ws_has_plain_store(const ws_problem *p) { return ws_is_simple(p) && !ws_has_steps(p); }
 
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
   if (!ws_has_steps(p)) return (ws_epilogue_args){0};
@@ -57,10 +57,18 @@ ws_epilogue_args ws_epilogue_args_of(const ws_problem *p) {
                             .out_scale = e->out_scale};
 }
 
+ws_region_args ws_region_args_of(const ws_problem *p) {
+  return (ws_region_args){.region = p->c.region, .real_diagonal = p->c.real_diagonal};
+}
+
 ws_gemm_args ws_gemm_args_of(const ws_problem *p) {
   ws_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .c = p->c.data, .ldc = p->c.ld, .stride_c = p->c.stride};
   args.a = ws_operand_a(p);
   args.b = ws_operand_b(p);
+  args.region = ws_region_args_of(p);
+  const bool of_a = ws_is_triangular((ws_structure)p->a.structure), of_b = ws_is_triangular((ws_structure)p->b.structure);
+  args.triangular = of_a ? 1 : of_b ? 2 : 0;
+  args.triangle = (int32_t)ws_triangle_of(of_a ? &p->a : &p->b);
   memcpy(&args.alpha, &p->scale.alpha, sizeof args.alpha);
   memcpy(&args.beta, &p->scale.beta, sizeof args.beta);
   args.beta_zero = p->scale.beta_zero;

@@ -16,10 +16,11 @@ ws_half_c_type ws_half_c_type_of(wsgemm_type type);
 bool ws_has_steps(const ws_problem *p);
 /* Nothing but alpha A B goes into C, and that in 16 bits; nor (simple) anything that takes the
  * stores of an item long. */
-bool ws_is_plain(const ws_problem *p);
+bool ws_has_plain_store(const ws_problem *p);
 bool ws_is_simple(const ws_problem *p);
 ws_epilogue_args ws_epilogue_args_of(const ws_problem *p);
 /* All but grid, scheduler and parts of k. */
+ws_region_args ws_region_args_of(const ws_problem *p);
 ws_gemm_args ws_gemm_args_of(const ws_problem *p);
 ws_column_sums_args ws_column_sums_args_of(const ws_problem *p);
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cuda/host/problem_args.h"
+#include "cuda/host/split.h"
 #include "cuda/rows/rows.h"
 
 enum { ALIGN = 256, PITCH = 64, K_STEP = 64 };
@@ -40,7 +41,8 @@ double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) 
   const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;
   double product_us = 0;
   for (int i = 0; i < N_ITEMS; i++) {
-    const double rounds = ceil(ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
+    const double share = ws_wanted_share(p, items[i].m + items[i].n);
+    const double rounds = ceil(share * ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
     const double us =
         rounds * device->n_sms * items[i].m * items[i].n * (k + item_k[n_slices - 1]) / (items[i].rate[n_slices - 1] * 1e6);
     if (i == 0 || us < product_us) product_us = us;
@@ -57,15 +59,20 @@ typedef struct ws_operand_forms {
   ws_slice_form form;
   bool conj;
   ws_strided floats, given;
+  ws_structure structure;
+  bool stored_upper;
 } ws_operand_forms;
 
 static ws_operand_forms forms_of(const ws_problem *p, bool is_a) {
   const int unit = ws_types[p->a.type].n_real;
-  ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p)};
+  const ws_matrix *of = is_a ? &p->a : &p->b;
+  ws_operand_forms x = {.floats = is_a ? ws_strided_a(p) : ws_strided_b(p),
+                        .structure = (ws_structure)of->structure,
+                        .stored_upper = of->stored_upper};
   x.floats.length *= unit, x.floats.ld *= unit, x.floats.stride *= unit;
   x.given = x.floats;
   if (unit == 1) return x;
-  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = is_a ? p->a.conj : p->b.conj;
+  x.form = is_a ? WS_SLICE_COMPLEX_A : WS_SLICE_COMPLEX_B, x.conj = of->conj;
   if (is_a || !x.given.along_k) x.given.n_lines *= 2;
   if (!is_a && !x.given.along_k) x.given.length /= 2;
   return x;
@@ -104,18 +111,25 @@ static ws_sliced_sizes sizes_of(const ws_operand_forms *x, int n_most) {
   return s;
 }
 
-/* Three slices take the place of two. */
-static int most_slices(int n_first) { return n_first == 1 ? 1 : 3; }
+/* Three slices take the place of two; and so may a structured operand's floats, written out. */
+static int most_slices(const ws_operand_forms *x, int n_first) { return n_first == 1 && x->structure == WS_GENERAL ? 1 : 3; }
 
 static double all_bytes(const ws_operand_forms *x, int n_most) {
   const ws_sliced_sizes s = sizes_of(x, n_most);
   return ALIGN + s.slices_bytes + s.maxima_bytes + s.scales_bytes + s.groups_bytes;
 }
 
+/* As in a product of a matrix and its own transpose (syrk). */
+bool ws_slices_are_shared(const ws_problem *p) {
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  return p->a.type == WSGEMM_F32 && !p->has_packed && a.data == b.data && a.along_k == b.along_k && a.ld == b.ld &&
+         a.stride == b.stride && a.length == b.length && a.n_lines == b.n_lines && a.n_batch == b.n_batch;
+}
+
 /* Of a packed operand only three slices are made in the call's memory. */
 static double bytes_of(const ws_problem *p, bool is_a, int n_first) {
   const ws_operand_forms x = forms_of(p, is_a);
-  const int n_most = most_slices(n_first);
+  const int n_most = most_slices(&x, n_first);
   if (!packed_of(p, is_a, n_first)) return all_bytes(&x, n_most);
   return n_most > n_first ? sizes_of(&x, n_most).slices_bytes : 0;
 }
@@ -159,6 +173,8 @@ static ws_slice_operand operand_of(const ws_operand_forms *x, int n_most, char *
                             .n_counted = n_x_of(&x->given) * x->given.n_batch,
                             .form = x->form,
                             .conj = x->conj,
+                            .structure = (int32_t)x->structure,
+                            .stored_upper = x->stored_upper,
                             .along_k = floats->along_k,
                             .vectors = ws_is_aligned(floats->data, floats->ld, floats->stride, (int)sizeof(float), 16),
                             .n_chunks = s.n_chunks,
@@ -207,7 +223,7 @@ static ws_slice_operand operand_for(const ws_problem *chunk, const ws_chunk_plac
   const wsgemm_packed *packed = packed_of(chunk, is_a, n_first);
   *counts = is_counted(place, is_a, (is_a ? chunk->a.stride : chunk->b.stride) == 0, packed != NULL);
   if (packed) return part_of(packed, x, place, is_a, n_slices, at);
-  ws_slice_operand op = operand_of(x, most_slices(n_first), at);
+  ws_slice_operand op = operand_of(x, most_slices(x, n_first), at);
   op.is_again = !(is_a ? place->new_a : place->new_b);
   return op;
 }
@@ -219,6 +235,7 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   ws_slice_operand *of_a = &s.args.operand[0], *of_b = &s.args.operand[1];
   *of_a = operand_for(chunk, place, true, &a, n_first, n_slices, a_at, &s.counts_a);
   *of_b = operand_for(chunk, place, false, &b, n_first, n_slices, b_at, &s.counts_b);
+  if (ws_slices_are_shared(chunk)) *of_b = *of_a, s.counts_b = false;
   s.a = slices_of(&a, of_a, n_slices), s.b = slices_of(&b, of_b, n_slices);
   s.scales.of_m = of_a->scales, s.scales.of_n = of_b->scales;
   s.scales.groups_m = of_a->groups, s.scales.groups_n = of_b->groups;
@@ -226,6 +243,7 @@ ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, i
   s.scales.n_m = of_a->n_counted, s.scales.n_n = of_b->n_counted;
   if (a.given.n_batch > 1) s.scales.pitch_m = of_a->scales_pitch, s.scales.groups_pitch_m = of_a->groups_pitch;
   if (b.given.n_batch > 1) s.scales.pitch_n = of_b->scales_pitch, s.scales.groups_pitch_n = of_b->groups_pitch;
+  if (ws_slices_are_shared(chunk)) *of_b = (ws_slice_operand){0};
   return s;
 }
 
@@ -240,7 +258,12 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices) {
 int ws_slices_kernel(const ws_slice_args *args) {
   /* then also the other one, if it is there */
   const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
-  return WS_KERNEL_SLICES + (is_complex ? 3 : 0) + args->n_slices - 1;
+  const int first = ws_slices_are_structured(args) ? WS_KERNEL_STRUCTURED_SLICES : WS_KERNEL_SLICES;
+  return first + (is_complex ? 3 : 0) + args->n_slices - 1;
+}
+
+bool ws_slices_are_structured(const ws_slice_args *args) {
+  return args->operand[0].structure != WS_GENERAL || args->operand[1].structure != WS_GENERAL;
 }
 
 double ws_slice_parts(const ws_slice_args *args) {
@@ -251,6 +274,18 @@ double ws_slice_parts(const ws_slice_args *args) {
     parts += (double)op->n_batch * (double)ws_slice_groups(op->n_x, op->along_k) * op->n_chunks;
   }
   return parts;
+}
+
+bool ws_expand(const ws_sliced *sliced, ws_problem *chunk, ws_expand_args *args) {
+  const bool is_a = chunk->a.structure != WS_GENERAL;
+  ws_matrix *x = is_a ? &chunk->a : &chunk->b;
+  if (x->structure == WS_GENERAL) return false;
+  const ws_operand_forms forms = forms_of(chunk, is_a);
+  *args = (ws_expand_args){.operand = sliced->args.operand[!is_a], .state = {sliced->scales.state_m, sliced->scales.state_n}};
+  args->to = (float *)(void *)args->operand.to, args->pitch = ws_ceil_div(forms.floats.length, 4) * 4;
+  x->structure = WS_GENERAL, x->data = args->to, x->ld = args->pitch / ws_types[x->type].n_real;
+  x->stride = forms.floats.n_batch > 1 ? x->ld * forms.floats.n_lines : 0;
+  return true;
 }
 
 ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced) {

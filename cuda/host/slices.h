@@ -33,6 +33,9 @@ typedef struct ws_sliced {
  * after two, which take their place. a_at, b_at: begin at whole 256 bytes. */
 ws_sliced ws_sliced_make(const ws_problem *chunk, const ws_chunk_place *place, int n_first, int n_slices, char *a_at, char *b_at);
 
+/* Whether both operands have the same slices, which are then A's. */
+bool ws_slices_are_shared(const ws_problem *p);
+
 /* Whether A, or B, comes in a packed form of so many slices. */
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices);
 
@@ -45,6 +48,12 @@ ws_slice_args ws_packing_args(const wsgemm_packed *packed, int n_slices);
  * time; 0: there is nothing to split. */
 int ws_slices_kernel(const ws_slice_args *args);
 double ws_slice_parts(const ws_slice_args *args);
+
+bool ws_slices_are_structured(const ws_slice_args *args);
+
+/* For the fallback: how a structured operand is written out, in the memory of its slices; turns the
+ * chunk into one of that. false: there is none. */
+bool ws_expand(const ws_sliced *sliced, ws_problem *chunk, ws_expand_args *args);
 
 ws_fallback_args ws_fallback_args_of(const ws_problem *chunk, const ws_sliced *sliced);
 #endif

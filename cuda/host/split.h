@@ -25,6 +25,12 @@ static inline bool ws_is_matrix_vector(const ws_problem *p) {
   return (p->m == 1 || p->n == 1) && (!ws_is_half(p->a.type) || ws_vector_along_k(p));
 }
 
+/* The share of the items that have an element of C that is wanted, about; sides: of an item, together. */
+static inline double ws_wanted_share(const ws_problem *p, double sides) {
+  const double n = (double)p->n;
+  return p->c.region == WS_ALL || sides >= n ? 1 : (n + sides) / (2 * n);
+}
+
 /* A sum of 16-bit elements is a float. */
 static inline int ws_sum_bytes(wsgemm_type type) { return ws_is_half(type) ? 4 : ws_types[type].bytes; }
 
@@ -75,7 +81,8 @@ static inline ws_split ws_split_for(const ws_problem *p, int n_sms, bool takes_f
   const wsgemm_type as = takes_fma && ws_is_half(p->a.type) ? WSGEMM_F32 : p->a.type;
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
   const double round_us = (double)reference[as].bm * reference[as].bn * reference[as].per_sm / reference[as].rate * (double)p->k;
-  const double tiles = (double)p->batch_count * (double)ws_ceil_div(p->m, reference[as].bm) *
+  const double share = ws_wanted_share(p, reference[as].bm + reference[as].bn);
+  const double tiles = share * (double)p->batch_count * (double)ws_ceil_div(p->m, reference[as].bm) *
                        (double)ws_ceil_div(p->n, reference[as].bn) / ((double)n_sms * reference[as].per_sm);
   ws_split best = ws_split_into(p, 1);
   if (tiles >= 1) return best;

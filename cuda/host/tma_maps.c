@@ -93,6 +93,10 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
   const int unit = ws_types[p->a.type].n_real;
   args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;
   args->c_data = p->c.data, args->ldc = p->c.ld * unit, args->stride_c = p->c.stride * unit;
+  args->region = ws_region_args_of(p);
+  const bool of_a = ws_is_triangular((ws_structure)p->a.structure), of_b = ws_is_triangular((ws_structure)p->b.structure);
+  args->triangular = of_a ? 1 : of_b ? 2 : 0;
+  args->triangle = (int32_t)ws_triangle_of(of_a ? &p->a : &p->b);
   args->alpha = p->scale.alpha.s[0], args->beta = p->scale.beta.s[0], args->beta_zero = p->scale.beta_zero;
   args->alpha_im = p->scale.alpha.s[1], args->beta_im = p->scale.beta.s[1];
   args->type_c = (int32_t)ws_half_c_type_of(p->c.type);

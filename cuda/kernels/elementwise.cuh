@@ -25,11 +25,14 @@ template <class Type, class Index> __device__ __forceinline__ void scale_element
   for (Index at = worker_idx() * Index(blockDim.x) + threadIdx.x; at < n_elements; at += Index(n_workers()) * blockDim.x) {
     const Index column = at / m;
     const int64_t batch = column / n, j = column - batch * n, i = at - column * m;
+    if (!ws_region_wants(&args.region, i, j)) continue;
+    const bool is_real = ws_region_is_real(&args.region, i, j);
     const c_pointer<config> c = c_of<config>(args) + batch * args.stride_c + j * args.ldc + i;
-    number x[1] = {scale.beta_zero ? number{} : scale.kept(load_element<config>(c))};
+    const number old = scale.beta_zero ? number{} : load_element<config>(c);
+    number x[1] = {scale.beta_zero ? number{} : scale.kept(without_imaginary<config>(old, is_real))};
     if constexpr (config::unit == 1)
       if (args.epilogue.is_any) take_steps<exact_activations, is_half<config>>(args.epilogue, args.type_c, batch, i, j, 1, x);
-    store_element<config>(c, x[0]);
+    store_element<config>(c, without_imaginary<config>(x[0], is_real));
   }
 }
 

@@ -38,6 +38,7 @@ __device__ __forceinline__ void gemm_fallback(const ws_fallback_args &args, unsi
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
     }
     __syncthreads();
+    if (!is_item_wanted<Config>(gemm, at.row, at.col)) return;
     const int32_t *of_m = args.scales.of_m + at.batch * args.scales.pitch_m + int64_t(at.row) * Config::bm * Config::unit;
     const int32_t *of_n = args.scales.of_n + at.batch * args.scales.pitch_n + int64_t(at.col) * Config::bn;
     const int n_m = int(ws_min(gemm.m - int64_t(at.row) * Config::bm, Config::bm)),

@@ -117,20 +117,41 @@ private:
   }
 };
 
-/* Every item whole: all of its k by its owner, into C. */
+/* Whether an item has an element that is wanted. */
+template <class Config> __device__ __forceinline__ bool is_item_wanted(const ws_gemm_args &args, int row, int col) {
+  return ws_region_wants_of(&args.region, int64_t(row) * Config::bm, Config::bm, int64_t(col) * Config::bn, Config::item_n);
+}
+
+/* The k of an item that may be other than zero, beginning where 16 bytes may be read at a time. */
+template <class Config> __device__ __forceinline__ ws_k_range k_range_of(const ws_gemm_args &args, int row, int col) {
+  constexpr int step = 16;
+  if (!args.triangular) return {0, args.k};
+  const bool is_b = args.triangular == 2;
+  const ws_k_range range = ws_k_range_of(args.triangle, is_b, is_b ? int64_t(col) * Config::bn : int64_t(row) * Config::bm,
+                                         is_b ? Config::item_n : Config::bm, args.k);
+  return {range.begin / step * step, range.end};
+}
+
+/* Every item whole: all of its k by its owner, into C. Items outside the region are passed over. */
 template <class Config, class Product, class Sched> __device__ __forceinline__ void gemm(const ws_gemm_args &args) {
   extern __shared__ __align__(128) unsigned char shared[];
-  /* the item's tile: in shared memory, where it costs the mainloop no registers */
-  __shared__ struct { int batch, row, col; } at;
+  /* the item's tile, and its k: in shared memory, where they cost the mainloop no registers */
+  __shared__ struct {
+    int batch, row, col;
+    int64_t k_first, n_k;
+  } at;
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     if (threadIdx.x == 0) {
       const ws_tile tile = ws_tile_at(&args.grid, item_idx);
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
+      const ws_k_range k = k_range_of<Config>(args, at.row, at.col);
+      at.k_first = k.begin, at.n_k = k.end - k.begin;
     }
     __syncthreads();
+    if (!is_item_wanted<Config>(args, at.row, at.col)) return;
     Product::run(
-        args, shared, at.batch, at.row, at.col, 0, [k = args.k] { return k; },
+        args, shared, at.batch, at.row, at.col, at.k_first, [&] { return at.n_k; },
         [&](int64_t m_first, int64_t n_first) {
           return output_scaled<Config>{
               output_at<Config>(args, at.batch, m_first, n_first), scaling<Config>(args), args, at.batch, m_first, n_first};

@@ -152,7 +152,7 @@ template <class Config> struct vector_product {
         finish_sum<Config>(args, out.scale, batch, along_m ? x_first + x : 0, along_m ? 0 : x_first + x, sum.sum);
         return;
       }
-      finish_element<Config>(out, out.first + (along_m ? x : x * out.ld), sum);
+      finish_element<Config>(out, out.first + (along_m ? x : x * out.ld), sum, false);
     };
     if (ws_is_along_k(&matrix))
       along_k(t, matrix.whole_elements, vector.whole_elements, finish);

@@ -111,6 +111,23 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     mbarrier_wait<cluster == 1 ? barrier_scope::cta : barrier_scope::cluster>(shared_address(&barrier), parity);
   }
 
+  /* The k blocks of an item: all but those of which a triangular operand has only zeros. */
+  struct k_blocks {
+    int first, count;
+  };
+  __device__ __forceinline__ k_blocks k_blocks_of(const item &at) const {
+    if constexpr (Config::is_sliced)
+      if (args.triangular) {
+        constexpr int n_columns = is_split ? Config::item_n : Config::item_n * cluster;
+        const bool is_b = args.triangular == 2;
+        const ws_k_range range = ws_k_range_of(args.triangle, is_b, is_b ? at.n : at.m / Config::unit,
+                                               is_b ? n_columns : Config::bm / Config::unit, args.k / Config::unit);
+        const int first = int(range.begin * Config::unit) / Config::bk;
+        return {first, int(ws_ceil_div(range.end * Config::unit, Config::bk)) - first};
+      }
+    return {first_k() / Config::bk, n_k_blocks()};
+  }
+
   /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */
   __device__ __forceinline__ int n_k_blocks() const {
     const int n_all = int(ws_ceil_div(args.k, Config::bk));
@@ -154,8 +171,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     return at;
   }
 
-  /* Three slices: whether an element of the item is for them. */
+  /* Slices: whether the item has an element that is wanted; three slices: one that is for them. */
   __device__ __forceinline__ bool is_wanted(const item &at) const {
+    if constexpr (!Config::is_sliced) return true;
+    constexpr int n_columns = is_split ? Config::item_n : Config::item_n * cluster;
+    if (!ws_region_wants_of(&args.region, at.m / Config::unit, Config::bm / Config::unit, at.n, n_columns)) return false;
     if constexpr (Config::n_slices < 3) return true;
     const ws_wgmma_scales &scales = args.scales;
     int any = 0;
@@ -170,7 +190,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
-    const int n_k = n_k_blocks();
     uint32_t n_left = sched.most_items();
     uint32_t item_idx = rank() == 0 ? sched.first() : no_item;
     while (true) {
@@ -190,12 +209,13 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       slot.advance();
       if (at.m < 0) break;
       const int n = column(at.n);
+      const k_blocks blocks = k_blocks_of(at);
 #pragma unroll 1
-      for (int k_block = 0; k_block < n_k; k_block++) {
+      for (int k_block = 0; k_block < blocks.count; k_block++) {
         wait(state().empty[stage.place], stage.empty_parity());
         const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
         mbarrier_arrive_expect_tx(full, Config::stage_bytes);
-        const int k = first_k() + k_block * Config::bk;
+        const int k = (blocks.first + k_block) * Config::bk;
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
           load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
@@ -277,11 +297,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
    * the total while they work on the other: of two slices `high`, as `low` is too small to need it;
    * of three both. */
   template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage) const {
+  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage,
+                                                  int n_k) const {
     constexpr bool adds_low = Config::n_slices == 3;
     constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
     constexpr uint32_t a_slice = Config::a_bytes >> 4, b_slice = Config::b_bytes >> 4;
-    const int n_k = n_k_blocks();
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
                    b_first =
                        wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
@@ -349,15 +369,15 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* By the layouts of this launch. */
+  /* By the layouts of this launch. n_k: k blocks of the item, of slices. */
   __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_fragments][Config::bm / 2],
-                                                       pipeline_stage<Config::n_stages> &stage) const {
+                                                       pipeline_stage<Config::n_stages> &stage, int n_k = 0) const {
     const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
     if constexpr (Config::n_slices > 1) {
-      if (a_x && b_x) multiply_slices<true, true>(sums[0], stage);
-      if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage);
-      if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage);
-      if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage);
+      if (a_x && b_x) multiply_slices<true, true>(sums[0], stage, n_k);
+      if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage, n_k);
+      if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage, n_k);
+      if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage, n_k);
     } else {
       if (a_x && b_x) multiply<true, true>(sums, stage);
       if (a_x && !b_x) multiply<true, false>(sums, stage);
@@ -435,7 +455,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         if (rank() == 0) ask_for_part();
       const int n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
-        multiply_as_laid_out(sums, stage);
+        multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
         sliced_store<Config>{args}(sums, at.m, n, at.batch);
       } else {
         const wgmma_store<Config> store{args};

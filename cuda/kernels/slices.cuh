@@ -10,6 +10,7 @@
 #include "cuda/sched/fixed.cuh"
 #include "cuda/shared/power_of_two.cuh"
 #include "cuda/shared/slice_args.h"
+#include "cuda/shared/structure.h"
 
 namespace ws {
 
@@ -55,21 +56,59 @@ __device__ __forceinline__ void load_neighbours(const float *from, int64_t n, bo
   }
 }
 
+/* The same of a structured operand, from float `first` of line `line` on: what is not stored is read
+ * where it is mirrored. */
+template <int COUNT, bool COMPLEX>
+__device__ __forceinline__ void load_structured(const ws_slice_operand &op, const float *from, int64_t line, int64_t first,
+                                                int64_t n, float (&x)[COUNT]) {
+  constexpr int unit = COMPLEX ? 2 : 1;
+  const bool is_triangular = op.structure >= WS_TRIANGULAR;
+  const int64_t begin = first / unit, end = begin + (ws_min(n, COUNT) - 1) / unit;
+  const bool is_stored = op.stored_upper ? end < line : begin > line, is_other = op.stored_upper ? begin > line : end < line;
+  if (is_stored || n <= 0) return load_neighbours(from + line * op.ld + first, n, op.vectors, x);
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) x[i] = 0;
+  if (is_other && is_triangular) return;
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) {
+    const int64_t place = (first + i) / unit;
+    const int part = COMPLEX ? i % 2 : 0;
+    if (i >= n) continue;
+    const bool is_here = op.stored_upper ? place <= line : place >= line, is_diagonal = place == line;
+    if (is_diagonal && op.structure == WS_UNIT_TRIANGULAR)
+      x[i] = part == 0;
+    else if (is_here && !(is_diagonal && part == 1 && op.structure == WS_HERMITIAN))
+      x[i] = from[line * op.ld + first + i];
+    else if (!is_here && !is_triangular)
+      x[i] = from[place * op.ld + line * unit + part] * (part == 1 && op.structure == WS_HERMITIAN ? -1.0f : 1.0f);
+  }
+}
+
+/* Of any operand; STRUCTURED: it may be one of those. */
+template <bool STRUCTURED, bool COMPLEX, int COUNT>
+__device__ __forceinline__ void load_line(const ws_slice_operand &op, const float *from, int64_t line, int64_t first, int64_t n,
+                                          float (&x)[COUNT]) {
+  if constexpr (STRUCTURED)
+    if (op.structure != WS_GENERAL) return load_structured<COUNT, COMPLEX>(op, from, line, first, n, x);
+  load_neighbours(from + line * op.ld + first, n, op.vectors, x);
+}
+
 /* Magnitudes are ordered as their bits are, NaN and infinity above all others. */
 __device__ __forceinline__ uint32_t magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffff; }
 
 /* ---- first pass ------------------------------------------------------------------------------ */
 
+template <bool STRUCTURED, bool COMPLEX>
 __device__ __forceinline__ void maxima_along_k(const ws_slice_operand &op, const slice_part &at) {
   const int lane = int(threadIdx.x) % 32;
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
   if (x >= op.n_x) return;
-  const float *line = op.from + at.product * op.stride + x * op.ld;
+  const float *from = op.from + at.product * op.stride;
   uint32_t most = 0;
 #pragma unroll 4
   for (int64_t k = first + lane * 4; k < end; k += 128) {
     float four[4];
-    load_neighbours(line + k, end - k, op.vectors, four);
+    load_line<STRUCTURED, COMPLEX>(op, from, x, k, end - k, four);
 #pragma unroll
     for (int i = 0; i < 4; i++) most = max(most, magnitude_bits(four[i]));
   }
@@ -77,16 +116,17 @@ __device__ __forceinline__ void maxima_along_k(const ws_slice_operand &op, const
   if (lane == 0) op.maxima[(at.product * op.n_chunks + at.chunk) * op.maxima_pitch + x] = most;
 }
 
+template <bool STRUCTURED, bool COMPLEX>
 __device__ __forceinline__ void maxima_along_x(const ws_slice_operand &op, const slice_part &at) {
   __shared__ uint32_t of_warp[WS_SLICE_LINES][WS_SLICE_X];
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const int64_t x = at.x + lane * 4, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
-  const float *first = op.from + at.product * op.stride + x;
+  const float *from = op.from + at.product * op.stride;
   uint32_t most[4] = {};
 #pragma unroll 8
   for (int64_t k = int64_t(at.chunk) * op.chunk_k + warp; k < end; k += WS_SLICE_LINES) {
     float four[4];
-    load_neighbours(first + k * op.ld, op.n_x - x, op.vectors, four);
+    load_line<STRUCTURED, COMPLEX>(op, from, k, x, op.n_x - x, four);
 #pragma unroll
     for (int i = 0; i < 4; i++) most[i] = max(most[i], magnitude_bits(four[i]));
   }
@@ -110,16 +150,17 @@ __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
   if (first == 0) *op.state = {};
 }
 
-__device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
+/* STRUCTURED: an operand may be; then COMPLEX, which does not matter else. */
+template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
     if (op.n_batch > 0 && is_new(op)) clear_marks(op);
   for_each_slice_part<false>(args, is_new, [](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
-      maxima_along_k(op, at);
+      maxima_along_k<STRUCTURED, COMPLEX>(op, at);
     else
-      maxima_along_x(op, at);
+      maxima_along_x<STRUCTURED, COMPLEX>(op, at);
   });
 }
 
@@ -254,7 +295,7 @@ __device__ __forceinline__ void split_four(const slice_place &place, int64_t off
 /* Rows of k, or pieces of a line, of which a thread has its elements on their way at a time. */
 constexpr int n_ahead = 4;
 
-template <int SLICES, bool COMPLEX>
+template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const slice_part &at) {
   const int lane = int(threadIdx.x) % 32;
   const int64_t x = at.x + threadIdx.x / 32, first = int64_t(at.chunk) * op.chunk_k, end = ws_min(first + op.chunk_k, op.n_k);
@@ -263,14 +304,14 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
   const uint32_t most = __reduce_max_sync(~0u, of_chunk);
   const float factor = power_of_two(ws_slice_exponent(most)), scale[4] = {factor, factor, factor, factor};
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && lane == 0) tell_scale(op, at.product, x, most);
-  const float *line = op.from + at.product * op.stride + x * op.ld;
+  const float *from = op.from + at.product * op.stride;
   const slice_place place(op, at.product, SLICES, x, 0);
   bool fit[4] = {true, true, true, true};
 #pragma unroll 1
   for (int64_t k = first + lane * 4; k < end; k += n_ahead * 128) {
     float four[n_ahead][4];
 #pragma unroll
-    for (int a = 0; a < n_ahead; a++) load_neighbours(line + k + a * 128, end - k - a * 128, op.vectors, four[a]);
+    for (int a = 0; a < n_ahead; a++) load_line<STRUCTURED, COMPLEX>(op, from, x, k + a * 128, end - k - a * 128, four[a]);
 #pragma unroll
     for (int a = 0; a < n_ahead; a++)
       if (k + a * 128 < end) split_four<SLICES, COMPLEX>(place, k + a * 128, four[a], scale, fit);
@@ -278,7 +319,7 @@ __device__ __forceinline__ void slice_along_k(const ws_slice_operand &op, const 
   if (!(fit[0] & fit[1] & fit[2] & fit[3])) mark(op, at.product, x, marks_of<SLICES>);
 }
 
-template <int SLICES, bool COMPLEX>
+template <int SLICES, bool COMPLEX, bool STRUCTURED>
 __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const slice_part &at) {
   __shared__ uint32_t most[2][WS_SLICE_X];
   const int t = int(threadIdx.x), half = t / WS_SLICE_X, own = t % WS_SLICE_X, x = t % 32 * 4;
@@ -296,7 +337,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
   const bool is_told = t < WS_SLICE_X && at.x + t < op.n_x && !(COMPLEX && t % 2 != 0);
   if (SLICES < 3 && !op.is_again && at.chunk == 0 && is_told) tell_scale(op, at.product, at.x + t, most_at(t));
   const int64_t n = op.n_x - at.x - x, end = ws_min((int64_t(at.chunk) + 1) * op.chunk_k, op.n_k);
-  const float *first = op.from + at.product * op.stride + at.x + x;
+  const float *from = op.from + at.product * op.stride;
   if (n > 0) {
     float scale[4];
     bool fit[4] = {true, true, true, true};
@@ -312,7 +353,7 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
 #pragma unroll
       for (int a = 0; a < n_ahead; a++) {
         const int64_t row = k + a * WS_SLICE_LINES;
-        load_neighbours(first + row * op.ld, row < end ? n : 0, op.vectors, four[a]);
+        load_line<STRUCTURED, COMPLEX>(op, from, row, at.x + x, row < end ? n : 0, four[a]);
       }
 #pragma unroll
       for (int a = 0; a < n_ahead; a++, offset += next)
@@ -326,7 +367,8 @@ __device__ __forceinline__ void slice_along_x(const ws_slice_operand &op, const 
 }
 
 /* COMPLEX: both operands are of complex numbers. Three slices only if something needs them. */
-template <int SLICES, bool COMPLEX> __device__ __forceinline__ void split_slices(const ws_slice_args &args) {
+template <int SLICES, bool COMPLEX, bool STRUCTURED = false>
+__device__ __forceinline__ void split_slices(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
   griddepcontrol_wait(); /* for the first pass; for the product of two slices */
   if constexpr (SLICES == 3) {
@@ -349,10 +391,25 @@ template <int SLICES, bool COMPLEX> __device__ __forceinline__ void split_slices
   };
   for_each_slice_part<true>(args, needs, [&](const ws_slice_operand &op, const slice_part &at) {
     if (op.along_k)
-      slice_along_k<SLICES, COMPLEX>(op, at);
+      slice_along_k<SLICES, COMPLEX, STRUCTURED>(op, at);
     else
-      slice_along_x<SLICES, COMPLEX>(op, at);
+      slice_along_x<SLICES, COMPLEX, STRUCTURED>(op, at);
   });
+}
+
+/* ---- for multiply-adds ----------------------------------------------------------------------- */
+
+template <bool COMPLEX> __device__ __forceinline__ void expand_structured(const ws_expand_args &args) {
+  const ws_slice_operand &op = args.operand;
+  if (args.state[0]->n_needs_fp32 + args.state[1]->n_needs_fp32 == 0) return;
+  const int64_t length = op.along_k ? op.n_k : op.n_x, n_lines = op.along_k ? op.n_x : op.n_k, n_fours = ws_ceil_div(length, 4);
+  for (int64_t at = worker_idx() * int64_t(blockDim.x) + threadIdx.x; at < op.n_batch * n_lines * n_fours;
+       at += int64_t(n_workers()) * blockDim.x) {
+    const int64_t first = at % n_fours * 4, row = at / n_fours, line = row % n_lines, product = row / n_lines;
+    float x[4];
+    load_structured<4, COMPLEX>(op, op.from + product * op.stride, line, first, length - first, x);
+    *reinterpret_cast<float4 *>(args.to + row * args.pitch + first) = {x[0], x[1], x[2], x[3]};
+  }
 }
 
 } // namespace ws

@@ -12,6 +12,7 @@
 #ifndef WS_CUDA_SPLIT_KERNEL_CUH
 #define WS_CUDA_SPLIT_KERNEL_CUH
 #include "cuda/epilogue/epilogue.cuh"
+#include "cuda/kernels/gemm.cuh"
 #include "cuda/sched/fixed.cuh"
 #include "cuda/sched/grid_barrier.cuh"
 
@@ -50,7 +51,8 @@ template <class Config> __device__ __forceinline__ void add_few_parts(const ws_g
             total.e[e] = plus<Config>(total.e[e], part[p].e[e]);
     }
     const c_pointer<Config> c = c_of<Config>(args) + product * args.stride_c + j * args.ldc + i;
-    if (args.c_vectors && i + n_e <= args.m && !takes_steps<Config>(args)) {
+    const bool is_plain = ws_region_is_plain(&args.region, i, n_e, j, 1);
+    if (args.c_vectors && i + n_e <= args.m && is_plain && !takes_steps<Config>(args)) {
       vector16 old{};
       if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
@@ -151,14 +153,15 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   Sched sched(args.sched);
   /* True: that was all of the item. */
   const auto sum_part = [&] {
-    Product::run(
-        args, shared, at.product, at.row, at.col, at.part * args.split.k_per_split, [&] { return at.n_k; },
-        [&](int64_t m_first, int64_t n_first) {
-          const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
-          if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.split_idx == 0};
-          number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
-          return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
-        });
+    if (is_item_wanted<Config>(args, at.row, at.col))
+      Product::run(
+          args, shared, at.product, at.row, at.col, at.part * args.split.k_per_split, [&] { return at.n_k; },
+          [&](int64_t m_first, int64_t n_first) {
+            const conjugation conj = {args.a.conj != 0, args.b.conj != 0};
+            if (!args.split.sums) return output_total<Config>{{tile_total, Config::bm, Config::bm > 1, conj}, at.split_idx == 0};
+            number *first = static_cast<number *>(args.split.sums) + (at.tile.batch * args.n + n_first) * args.split.ld + m_first;
+            return output_total<Config>{{first, args.split.ld, Config::bm > 1, conj}, true};
+          });
     __syncthreads(); /* shared memory is free again, and the total complete */
     const bool is_done = args.split.sums || at.split_idx + 1 == args.split.n_splits;
     if (!args.split.sums && is_done)

@@ -158,12 +158,14 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma {
         for (int col = 0; col < 2; col++) {
           const int n = c * Config::bn + n_first() + j * 8 + column_at(2 * member() + col);
           if (n >= n_n) continue;
+          const stored_rows rows = out.rows_of(n, int(ws_min(n_m, Config::bm)));
 #pragma unroll
           for (int i = 0; i < pieces_m; i++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
               const int m = m_first() + i * 16 + row_at(r);
-              if (m < n_m) finish_element<Config>(out, out.first + n * out.ld + m, sum_at(c, i, j, 2 * r + col));
+              if (m >= rows.begin && m < rows.end)
+                finish_element<Config>(out, out.first + n * out.ld + m, sum_at(c, i, j, 2 * r + col), m == rows.real);
             }
         }
   }

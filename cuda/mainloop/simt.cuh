@@ -129,10 +129,11 @@ public:
         const int n_at = c * Config::bn + j / vec_n * (threads_n * vec_n) + n_first + j % vec_n;
         if (n_at >= n_n) continue;
         element *column = out.first + n_at * out.ld;
+        const stored_rows rows = out.rows_of(n_at, int(ws_min(n_m, Config::bm)));
 #pragma unroll
         for (int v = 0; v < tm / vec_m; v++) {
           const int m_at = v * (threads_m * vec_m) + m_first;
-          if (!Output::is_partial && out.vectors && m_at + vec_m <= n_m) {
+          if (!Output::is_partial && out.vectors && m_at >= rows.begin && m_at + vec_m <= rows.end) {
             vector<vec_m> old{}, result;
             if (out.reads_old()) old = *reinterpret_cast<const vector<vec_m> *>(column + m_at);
 #pragma unroll
@@ -141,8 +142,8 @@ public:
           } else {
 #pragma unroll
             for (int i = 0; i < vec_m; i++)
-              if (m_at + i < n_m && out.wants(m_at + i, n_at))
-                finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec_m + i, j));
+              if (m_at + i >= rows.begin && m_at + i < rows.end && out.wants(m_at + i, n_at))
+                finish_element<Config>(out, column + m_at + i, sum_at(c, v * vec_m + i, j), m_at + i == rows.real);
           }
         }
       }

@@ -49,4 +49,25 @@ extern "C" __device__ unsigned long long ws_n_fallback_ever = 0;
   }
 WS_KERNELS_OF_SLICES(s)
 WS_KERNELS_OF_SLICES(c)
+
+/* The same where an operand is structured. */
+#define WS_STRUCTURED_SLICES_KERNEL(t, n)                                    \
+  extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 2)          \
+      t##structured_slices_##n(const __grid_constant__ ws_slice_args args) { \
+    ws::split_slices<n, WS_SLICED_UNIT_##t == 2, true>(args);                \
+  }
+#define WS_KERNELS_OF_STRUCTURED(t)                                       \
+  extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 2)       \
+      t##structured_maxima(const __grid_constant__ ws_slice_args args) {  \
+    ws::find_maxima<true, WS_SLICED_UNIT_##t == 2>(args);                 \
+  }                                                                       \
+  WS_STRUCTURED_SLICES_KERNEL(t, 1)                                       \
+  WS_STRUCTURED_SLICES_KERNEL(t, 2)                                       \
+  WS_STRUCTURED_SLICES_KERNEL(t, 3)                                       \
+  extern "C" __global__ void __launch_bounds__(WS_SLICE_THREADS, 2)       \
+      t##expand_structured(const __grid_constant__ ws_expand_args args) { \
+    ws::expand_structured<WS_SLICED_UNIT_##t == 2>(args);                 \
+  }
+WS_KERNELS_OF_STRUCTURED(s)
+WS_KERNELS_OF_STRUCTURED(c)
 #endif

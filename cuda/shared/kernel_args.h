@@ -7,6 +7,7 @@
 #include "cuda/sched/sched.h"
 #include "cuda/shared/epilogue_args.h"
 #include "cuda/shared/grid_barrier.h"
+#include "cuda/shared/region_args.h"
 
 /* How an operand is brought to shared memory; the backend picks the widest that pointer, ld and
  * stride allow. */
@@ -50,6 +51,10 @@ typedef struct ws_gemm_args {
   ws_operand a, b;
   void *c;
   int64_t ldc, stride_c;
+  ws_region_args region;
+  /* which operand is triangular, with zeros in memory (0: none, 1: A, 2: B), and its triangle
+   * (ws_region): blocks of k that have only zeros may be passed over */
+  int32_t triangular, triangle;
   union {
     float s[2];
     double d[2];

@@ -8,6 +8,7 @@
 #include "core/tile.h"
 #include "cuda/sched/sched.h"
 #include "cuda/shared/epilogue_args.h"
+#include "cuda/shared/region_args.h"
 #include "cuda/shared/slice_args.h"
 
 /* A or B, by lines: what is contiguous is a line (x, that is m or n, of one k; or k of one x). The
@@ -38,6 +39,9 @@ typedef struct ws_wgmma_args {
   int64_t m, n, k;   /* of complex types: as reals (slice_args.h), and so are ldc and stride_c */
   void *c_data;
   int64_t ldc, stride_c;
+  /* of slices: which operand is triangular (0: none, 1: A, 2: B), and its triangle (ws_region) */
+  int32_t triangular, triangle;
+  ws_region_args region;                /* of slices; of complex types its rows are pairs of rows */
   float alpha, beta, alpha_im, beta_im; /* im: of complex types */
   int32_t beta_zero;
   int32_t type_c;   /* ws_half_c_type */

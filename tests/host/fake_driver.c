@@ -550,7 +550,8 @@ static void copy_args(fake_launch *l, const void *parameter) {
     memcpy(&l->column_sums, parameter, sizeof l->column_sums);
     return;
   }
-  if (strcmp(l->kernel, "maxima") == 0 || strncmp(l->kernel + 1, "slices_", 7) == 0) {
+  if (strcmp(l->kernel, "maxima") == 0 || strncmp(l->kernel + 1, "slices_", 7) == 0 ||
+      strncmp(l->kernel + 1, "structured_", 11) == 0) {
     memcpy(&l->slices, parameter, sizeof l->slices);
     return;
   }

@@ -1,0 +1,64 @@
+/* triangle_args.h - arguments of the kernel for diagonal blocks of structured operands
+ * (triangle.cuh). Shared by C and CUDA. */
+#ifndef WS_CUDA_TRIANGLE_ARGS_H
+#define WS_CUDA_TRIANGLE_ARGS_H
+#include <stdint.h>
+
+#include "core/tile.h"
+
+/* With D a diagonal block and X its rows of the right-hand sides, column by column:
+ *   SOLVE     X = D^-1 (alpha X), D lower triangular, by substitution
+ *   MULTIPLY  X = alpha D X, D lower triangular
+ *   ADD       Y = alpha D X + beta Y, D of any structure
+ * What is upper triangular, or stands on the right, is brought into this form by the steps: rows may
+ * be counted from the last one, and be columns. */
+typedef enum ws_triangle_work { WS_TRIANGLE_SOLVE, WS_TRIANGLE_MULTIPLY, WS_TRIANGLE_ADD } ws_triangle_work;
+
+/* Element (i, j) of something is at data[i * row + j * column], in elements. */
+typedef struct ws_steps {
+  int64_t row, column, stride; /* stride: from product to product of a batch */
+} ws_steps;
+
+typedef struct ws_triangle_args {
+  int32_t work, structure; /* ws_triangle_work, ws_structure */
+  /* D's element (i, j) with i >= j is in the triangle that is stored; of ADD else that with i <= j */
+  int32_t is_lower;
+  int32_t conj;                  /* all of D */
+  int64_t n, n_columns, n_batch; /* D is n x n, n at most the kernel's block size; or, of ADD, many such blocks */
+  const void *d;
+  void *x;
+  void *y; /* ADD */
+  ws_steps of_d, of_x, of_y;
+  union {
+    float s[2];
+    double d[2];
+  } alpha, beta;
+  int32_t beta_zero;
+} ws_triangle_args;
+
+/* Columns that a block takes at a time; and the largest diagonal block, by type. ADD takes blocks of
+ * WS_TRIANGLE_ADD_N, all of them in one launch. */
+enum {
+  WS_TRIANGLE_COLUMNS = 32,
+  WS_TRIANGLE_THREADS = 128,
+  WS_TRIANGLE_PART = 32,
+  WS_TRIANGLE_PITCH = 36,
+  WS_TRIANGLE_N_s = 128,
+  WS_TRIANGLE_N_d = 96,
+  WS_TRIANGLE_N_c = 96,
+  WS_TRIANGLE_N_z = 64,
+  WS_TRIANGLE_ADD_N_s = 64,
+  WS_TRIANGLE_ADD_N_d = 64,
+  WS_TRIANGLE_ADD_N_c = 64,
+  WS_TRIANGLE_ADD_N_z = 32
+};
+
+/* Shared memory: D by parts, those of its lower triangle (ADD: all), reciprocals of its diagonal with a
+ * word each, and X. */
+#define WS_TRIANGLE_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART + 1) / 2)
+#define WS_TRIANGLE_ADD_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART))
+#define WS_TRIANGLE_MOST(a, b) ((a) > (b) ? (a) : (b))
+#define WS_TRIANGLE_SHARED_BYTES(bytes, n, add_n)                                                                          \
+  (WS_TRIANGLE_MOST(WS_TRIANGLE_PARTS(n), WS_TRIANGLE_ADD_PARTS(add_n)) * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH * (bytes) + \
+   (n) * ((bytes) + 4) + (n) * (WS_TRIANGLE_COLUMNS + 1) * (bytes))
+#endif

@@ -1,0 +1,522 @@
+/* test_gpu_level3.c - Level 3 on device memory: every routine and type at the edges of tiles, diagonal
+ * blocks and halves, against dense references: exact on small whole numbers, within the contract's
+ * bounds on others; what is not to be read is NaN, what is not to be written keeps its bits; strides of
+ * batches, in place and not, graphs, policies, and triangles of any scaling. */
+#include "gpu.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef long double complex number;
+static struct check_random rng;
+
+/* A matrix as it lies in host and device memory, between guards; and what it means. */
+struct operand {
+  int64_t rows, columns, ld, stride, batch;
+  wsgemm_type type;
+  size_t bytes;
+  unsigned char *host, *device;
+  number *value; /* rows x columns, column by column, of each product */
+};
+enum { GUARD = 64 };
+
+static number rounded(wsgemm_type type, number x) {
+  const bool wide = type_is_double(type);
+  const long double re = wide ? (double)creall(x) : (float)creall(x), im = wide ? (double)cimagl(x) : (float)cimagl(x);
+  return re + (type_is_complex(type) ? im * I : 0);
+}
+
+static void put(const struct operand *o, int64_t at, number x) {
+  double wide[2] = {(double)creall(x), (double)cimagl(x)};
+  float narrow[2] = {(float)wide[0], (float)wide[1]};
+  memcpy(o->host + ((size_t)at + GUARD) * type_bytes(o->type), type_is_double(o->type) ? (void *)wide : (void *)narrow,
+         type_bytes(o->type));
+}
+
+static number get(const struct operand *o, const unsigned char *from, int64_t at) {
+  double wide[2] = {0};
+  float narrow[2] = {0};
+  memcpy(type_is_double(o->type) ? (void *)wide : (void *)narrow, from + ((size_t)at + GUARD) * type_bytes(o->type),
+         type_bytes(o->type));
+  return type_is_double(o->type) ? wide[0] + wide[1] * I : narrow[0] + narrow[1] * I;
+}
+
+static number drawn(wsgemm_type type, bool whole) {
+  const number re = whole ? (long double)check_random_in(&rng, -2, 2) : check_random_unit(&rng),
+               im = whole ? (long double)check_random_in(&rng, -2, 2) : check_random_unit(&rng);
+  return rounded(type, re + (type_is_complex(type) ? im * I : 0));
+}
+
+static int64_t place_of(const struct operand *o, int64_t b, int64_t i, int64_t j) { return b * o->stride + j * o->ld + i; }
+static number *value_of(const struct operand *o, int64_t b, int64_t i, int64_t j) {
+  return &o->value[(b * o->columns + j) * o->rows + i];
+}
+
+/* All NaN in memory but for its elements; pad: of ld. */
+static struct operand operand_new(wsgemm_type type, int64_t rows, int64_t columns, int64_t batch, int pad, bool whole) {
+  struct operand o = {rows, columns, rows + pad, 0, batch, type, 0, NULL, NULL, NULL};
+  o.stride = o.ld * columns + pad;
+  o.bytes = ((size_t)(o.stride * batch) + 2 * GUARD) * type_bytes(type);
+  o.host = malloc(o.bytes);
+  o.value = calloc((size_t)(rows * columns * batch), sizeof *o.value);
+  REQUIRE(o.host && o.value, "memory");
+  memset(o.host, 0xff, o.bytes);
+  for (int64_t b = 0; b < batch; b++)
+    for (int64_t j = 0; j < columns; j++)
+      for (int64_t i = 0; i < rows; i++) {
+        *value_of(&o, b, i, j) = drawn(type, whole);
+        put(&o, place_of(&o, b, i, j), *value_of(&o, b, i, j));
+      }
+  return o;
+}
+
+static void operand_free(struct operand *o) { free(o->host), free(o->value), gpu_free(o->device); }
+static void upload(struct operand *o) { o->device = gpu_copy(o->host, o->bytes); }
+static void *first_of(const struct operand *o) { return o->device + GUARD * type_bytes(o->type); }
+
+/* Its other triangle (and of a unit triangle the diagonal) is NaN in memory; `value` becomes what it
+ * stands for. */
+enum filling { SYMMETRIC, HERMITIAN, TRIANGULAR };
+static void keep_triangle(struct operand *o, enum filling filling, bool upper, bool unit) {
+  for (int64_t b = 0; b < o->batch; b++)
+    for (int64_t j = 0; j < o->columns; j++)
+      for (int64_t i = 0; i < o->rows; i++) {
+        number *x = value_of(o, b, i, j);
+        const bool is_stored = i == j || (i < j) == upper;
+        if (!is_stored || (unit && i == j)) put(o, place_of(o, b, i, j), NAN + NAN * I);
+        if (i == j && unit) *x = 1;
+        if (i == j && filling == HERMITIAN) *x = creall(*x);
+        if (!is_stored)
+          *x = filling == TRIANGULAR ? 0 : filling == HERMITIAN ? conjl(*value_of(o, b, j, i)) : *value_of(o, b, j, i);
+      }
+}
+
+static number op_at(const struct operand *o, int64_t b, wsgemm_op op, int64_t i, int64_t j) {
+  const bool trans = op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS, conj = op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS;
+  const number x = trans ? *value_of(o, b, j, i) : *value_of(o, b, i, j);
+  return conj ? conjl(x) : x;
+}
+
+static long double size1(number x) { return fabsl(creall(x)) + fabsl(cimagl(x)); }
+static long double unit_of(wsgemm_type type) { return type_is_double(type) ? 0x1p-53L : 0x1p-24L; }
+
+/* One call, and what its result must be. */
+struct level3_case {
+  wsgemm_level3_desc d;
+  bool whole;
+  int pad;
+  double scaling; /* of trsm's triangle: rows and columns by powers of two up to this exponent */
+};
+
+static bool is_her(wsgemm_routine r) { return r == WSGEMM_HEMM || r == WSGEMM_HERK || r == WSGEMM_HER2K; }
+static bool has_region(wsgemm_routine r) {
+  return r == WSGEMM_SYRK || r == WSGEMM_HERK || r == WSGEMM_SYR2K || r == WSGEMM_HER2K || r == WSGEMM_GEMMTR;
+}
+
+static void set_scalar(wsgemm_type type, wsgemm_scalar *s, number x) {
+  const double wide[2] = {(double)creall(x), (double)cimagl(x)};
+  const float narrow[2] = {(float)wide[0], (float)wide[1]};
+  memcpy(s, type_is_double(type) ? (const void *)wide : (const void *)narrow, type_is_double(type) ? sizeof wide : sizeof narrow);
+}
+
+static const char *const names[] = {"", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
+static void describe(const struct level3_case *t, char text[200]) {
+  const wsgemm_level3_desc *d = &t->d;
+  snprintf(text, 200, "%c%s side %d uplo %d ops %d %d diag %d m %lld n %lld k %lld batch %lld math %d pad %d%s%s",
+           type_letter(d->type), names[d->routine], d->side, d->uplo, d->transa, d->transb, d->diag, (long long)d->m,
+           (long long)d->n, (long long)d->k, (long long)d->batch_count, d->math, t->pad, t->whole ? " whole" : "",
+           d->c ? " elsewhere" : "");
+}
+
+/* C, element by element: expected value and bound. false: it keeps its bits. */
+static bool expected(const struct level3_case *t, const struct operand *a, const struct operand *b, const struct operand *c,
+                     number alpha, number beta, int64_t p, int64_t i, int64_t j, number *sum, long double *bound) {
+  const wsgemm_level3_desc *d = &t->d;
+  const wsgemm_routine r = d->routine;
+  if (has_region(r) && i != j && (i < j) != (d->uplo == WSGEMM_UPPER)) return false;
+  const bool left = d->side == WSGEMM_LEFT, her = is_her(r);
+  const int64_t k = has_region(r) ? d->k : left ? d->m : d->n;
+  const wsgemm_op turned = her ? WSGEMM_CONJ_TRANS : WSGEMM_TRANS;
+  const bool no_trans = d->transa == WSGEMM_NO_TRANS;
+  number total = 0, twin = 0;
+  long double size = 0;
+  for (int64_t q = 0; q < k; q++) {
+    number x = 0, y = 0;
+    if (r == WSGEMM_SYMM || r == WSGEMM_HEMM) {
+      x = left ? *value_of(a, p, i, q) : *value_of(b, p, i, q), y = left ? *value_of(b, p, q, j) : *value_of(a, p, q, j);
+    } else if (r == WSGEMM_TRMM) {
+      x = left ? op_at(a, p, d->transa, i, q) : *value_of(b, p, i, q);
+      y = left ? *value_of(b, p, q, j) : op_at(a, p, d->transa, q, j);
+    } else if (r == WSGEMM_GEMMTR) {
+      x = op_at(a, p, d->transa, i, q), y = op_at(b, p, d->transb, q, j);
+    } else {
+      const struct operand *other = r == WSGEMM_SYR2K || r == WSGEMM_HER2K ? b : a;
+      x = no_trans ? *value_of(a, p, i, q) : op_at(a, p, turned, i, q);
+      y = no_trans ? op_at(other, p, turned, q, j) : *value_of(other, p, q, j);
+      if (other == b) {
+        const number v = no_trans ? *value_of(b, p, i, q) : op_at(b, p, turned, i, q),
+                     w = no_trans ? op_at(a, p, turned, q, j) : *value_of(a, p, q, j);
+        twin += v * w, size += size1(v) * size1(w);
+      }
+    }
+    total += x * y, size += size1(x) * size1(y);
+  }
+  number old = c ? *value_of(c, p, i, j) : 0;
+  if (her && has_region(r) && i == j) old = creall(old);
+  *sum = alpha * total + (her ? conjl(alpha) : alpha) * twin + (beta == 0 ? 0 : beta * old);
+  if (her && has_region(r) && i == j) *sum = creall(*sum);
+  const long double terms = (long double)(r == WSGEMM_SYR2K || r == WSGEMM_HER2K ? 2 * k : k) + 2;
+  *bound = terms * unit_of(d->type) * (size1(alpha) * size + size1(beta) * (beta == 0 ? 0 : size1(old)));
+  if (d->math == WSGEMM_MATH_TF32) *bound *= 8192;
+  return true;
+}
+
+static void check_product(const struct level3_case *t, const struct operand *a, const struct operand *b, const struct operand *c,
+                          const struct operand *result, const unsigned char *after, number alpha, number beta) {
+  char text[200];
+  describe(t, text);
+  int64_t n_wrong = 0;
+  for (int64_t p = 0; p < result->batch; p++)
+    for (int64_t j = 0; j < result->columns; j++)
+      for (int64_t i = 0; i < result->rows; i++) {
+        number sum;
+        long double bound;
+        const size_t at = ((size_t)place_of(result, p, i, j) + GUARD) * type_bytes(result->type);
+        if (!expected(t, a, b, c, alpha, beta, p, i, j, &sum, &bound)) {
+          n_wrong += memcmp(after + at, result->host + at, type_bytes(result->type)) != 0;
+          continue;
+        }
+        const number x = get(result, after, place_of(result, p, i, j));
+        const long double difference = fmaxl(fabsl(creall(x - sum)), fabsl(cimagl(x - sum)));
+        const bool is_right = t->whole ? difference == 0 : difference <= bound;
+        if (!is_right && n_wrong++ == 0)
+          CHECK(false, "%s: (%lld, %lld) of %lld: %Lg %Lg, not %Lg %Lg, bound %Lg", text, (long long)i, (long long)j,
+                (long long)p, creall(x), cimagl(x), creall(sum), cimagl(sum), bound);
+      }
+  CHECK(n_wrong == 0, "%s: %lld elements", text, (long long)n_wrong);
+}
+
+/* |alpha B - op(A) X| <= 8 gamma_{k+2} |op(A)| |X| */
+static void check_solution(const struct level3_case *t, const struct operand *a, const struct operand *b,
+                           const struct operand *result, const unsigned char *after, number alpha) {
+  const wsgemm_level3_desc *d = &t->d;
+  const bool left = d->side == WSGEMM_LEFT;
+  const int64_t k = left ? d->m : d->n;
+  char text[200];
+  describe(t, text);
+  int64_t n_wrong = 0;
+  long double worst = 0;
+  for (int64_t p = 0; p < result->batch; p++)
+    for (int64_t j = 0; j < result->columns; j++)
+      for (int64_t i = 0; i < result->rows; i++) {
+        number rest = alpha * *value_of(b, p, i, j);
+        long double size = 0;
+        for (int64_t q = 0; q < k; q++) {
+          const number f = left ? op_at(a, p, d->transa, i, q) : op_at(a, p, d->transa, q, j),
+                       x = get(result, after, left ? place_of(result, p, q, j) : place_of(result, p, i, q));
+          if (f == 0) continue;
+          rest -= f * x, size += size1(f) * size1(x);
+        }
+        const long double bound = 8 * (long double)(k + 2) * unit_of(d->type) * size,
+                          wrong = fmaxl(fabsl(creall(rest)), fabsl(cimagl(rest)));
+        if (!(wrong <= (t->whole ? 0 : bound))) n_wrong++;
+        if (bound > 0) worst = fmaxl(worst, wrong / bound);
+      }
+  CHECK(n_wrong == 0, "%s: %lld elements, worst %Lg of the bound", text, (long long)n_wrong, worst);
+}
+
+static void check_guards(const struct level3_case *t, const struct operand *o, unsigned char *after) {
+  char text[200];
+  describe(t, text);
+  for (int64_t p = 0; p < o->batch; p++)
+    for (int64_t j = 0; j < o->columns; j++) {
+      const size_t at = ((size_t)place_of(o, p, 0, j) + GUARD) * type_bytes(o->type);
+      memcpy(after + at, o->host + at, (size_t)o->rows * type_bytes(o->type));
+    }
+  CHECK(memcmp(after, o->host, o->bytes) == 0, "%s: written beside the matrix", text);
+}
+
+/* Rows and columns of a triangle by powers of two; a diagonal that keeps the solution's size. */
+static void shape_triangle(struct operand *a, const struct level3_case *t) {
+  for (int64_t p = 0; p < a->batch; p++)
+    for (int64_t j = 0; j < a->columns; j++)
+      for (int64_t i = 0; i < a->rows; i++) {
+        number x = *value_of(a, p, i, j);
+        if (t->whole && i == j) x = check_random_in(&rng, 0, 1) ? 1 : -2;
+        if (!t->whole && i == j) x = x + (creall(x) < 0 ? -1 : 1);
+        if (!t->whole && i != j) x *= 4 / (long double)(a->rows + 4);
+        if (t->scaling > 0)
+          x *= exp2l(floorl(t->scaling * sinl((long double)(7 * i)))) * exp2l(floorl(t->scaling * cosl((long double)(5 * j))));
+        *value_of(a, p, i, j) = rounded(a->type, x);
+        put(a, place_of(a, p, i, j), *value_of(a, p, i, j));
+      }
+}
+
+static bool has_b(wsgemm_routine r) { return r != WSGEMM_SYRK && r != WSGEMM_HERK; }
+
+/* `elsewhere`: trmm and trsm into c. Returns a digest of the result. */
+static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, bool elsewhere) {
+  wsgemm_level3_desc *d = &t.d;
+  const wsgemm_routine r = d->routine;
+  const bool of_triangle = r == WSGEMM_TRMM || r == WSGEMM_TRSM, left = d->side == WSGEMM_LEFT,
+             structured = of_triangle || r == WSGEMM_SYMM || r == WSGEMM_HEMM,
+             no_trans = d->transa == WSGEMM_NO_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS;
+  if (has_region(r)) d->m = d->n;
+  const int64_t size = left ? d->m : d->n, batch = d->batch_count;
+  struct operand a = structured ? operand_new(d->type, size, size, batch, t.pad, t.whole)
+                                : operand_new(d->type, no_trans ? d->n : d->k, no_trans ? d->k : d->n, batch, t.pad, t.whole);
+  struct operand b = {0}, c = {0};
+  const bool b_no_trans = r == WSGEMM_GEMMTR ? d->transb == WSGEMM_NO_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS : no_trans;
+  if (structured)
+    b = operand_new(d->type, d->m, d->n, batch, t.pad, t.whole);
+  else if (r == WSGEMM_GEMMTR)
+    b = operand_new(d->type, b_no_trans ? d->k : d->n, b_no_trans ? d->n : d->k, batch, t.pad, t.whole);
+  else if (has_b(r))
+    b = operand_new(d->type, no_trans ? d->n : d->k, no_trans ? d->k : d->n, batch, t.pad, t.whole);
+  const bool has_c = !of_triangle || elsewhere;
+  if (has_c) c = operand_new(d->type, d->m, d->n, batch, t.pad, t.whole);
+  if (of_triangle) shape_triangle(&a, &t);
+  if (structured)
+    keep_triangle(&a,
+                  of_triangle        ? TRIANGULAR
+                  : r == WSGEMM_HEMM ? HERMITIAN
+                                     : SYMMETRIC,
+                  d->uplo == WSGEMM_UPPER, of_triangle && d->diag == WSGEMM_UNIT);
+  number alpha = t.whole ? (r == WSGEMM_TRSM ? 1 : 2) : 0.75L, beta = of_triangle ? 0 : t.whole ? -1 : 0.5L;
+  if (type_is_complex(d->type) && !t.whole && r != WSGEMM_HERK) alpha += 0.5L * I;
+  if (type_is_complex(d->type) && !t.whole && !is_her(r) && !of_triangle) beta += 0.25L * I;
+  if (r == WSGEMM_TRSM && t.whole) /* B such that the solution is whole: A times whole numbers */
+    for (int64_t p = 0; p < batch; p++) {
+      number *x = malloc(sizeof *x * (size_t)(d->m * d->n));
+      memcpy(x, value_of(&b, p, 0, 0), sizeof *x * (size_t)(d->m * d->n));
+      for (int64_t j = 0; j < d->n; j++)
+        for (int64_t i = 0; i < d->m; i++) {
+          number sum = 0;
+          for (int64_t q = 0; q < size; q++)
+            sum += left ? op_at(&a, p, d->transa, i, q) * x[j * d->m + q] : x[q * d->m + i] * op_at(&a, p, d->transa, q, j);
+          *value_of(&b, p, i, j) = sum;
+          put(&b, place_of(&b, p, i, j), sum);
+        }
+      free(x);
+    }
+  upload(&a);
+  d->a = first_of(&a), d->lda = a.ld, d->stride_a = a.stride;
+  if (b.host) upload(&b), d->b = first_of(&b), d->ldb = b.ld, d->stride_b = b.stride;
+  if (has_c) upload(&c), d->c = first_of(&c), d->ldc = c.ld, d->stride_c = c.stride;
+  set_scalar(d->type, &d->alpha, alpha), set_scalar(d->type, &d->beta, beta);
+  char text[200];
+  describe(&t, text);
+  const wsgemm_status status = wsgemm_level3(h, d);
+  REQUIRE(status == WSGEMM_SUCCESS, "%s: %s", text, wsgemm_last_error());
+  GPU(cudaDeviceSynchronize());
+  const struct operand *result = has_c ? &c : &b;
+  unsigned char *after = malloc(result->bytes);
+  GPU(cudaMemcpy(after, result->device, result->bytes, cudaMemcpyDeviceToHost));
+  const unsigned long long digest = gpu_digest(result->device, result->bytes);
+  if (r == WSGEMM_TRSM)
+    check_solution(&t, &a, &b, result, after, alpha);
+  else
+    check_product(&t, &a, &b, of_triangle ? NULL : &c, result, after, alpha, beta);
+  check_guards(&t, result, after);
+  free(after);
+  operand_free(&a);
+  if (b.host) operand_free(&b);
+  if (has_c) operand_free(&c);
+  return digest;
+}
+
+static int64_t size_at_edge(int64_t most) {
+  static const int64_t sizes[] = {1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 160, 191, 192, 193, 255, 257, 300};
+  int64_t size;
+  do size = sizes[check_random_in(&rng, 0, (long long)(sizeof sizes / sizeof sizes[0]) - 1)];
+  while (size > most);
+  return size;
+}
+
+static bool exists(wsgemm_routine r, wsgemm_type type) { return type_is_complex(type) || !is_her(r); }
+
+static struct level3_case drawn_case(wsgemm_routine r, wsgemm_type type, bool whole) {
+  struct level3_case t = {.d = WSGEMM_LEVEL3_DESC_INIT, .whole = whole, .pad = (int)check_random_in(&rng, 0, 1) * 3};
+  wsgemm_level3_desc *d = &t.d;
+  const int64_t most = type_is_complex(type) ? 200 : 300;
+  d->routine = r, d->type = type;
+  d->side = check_random_in(&rng, 0, 1) ? WSGEMM_LEFT : WSGEMM_RIGHT;
+  d->uplo = check_random_in(&rng, 0, 1) ? WSGEMM_UPPER : WSGEMM_LOWER;
+  d->diag = check_random_in(&rng, 0, 1) ? WSGEMM_UNIT : WSGEMM_NON_UNIT;
+  d->m = size_at_edge(most), d->n = size_at_edge(most), d->k = size_at_edge(most);
+  d->batch_count = check_random_in(&rng, 0, 3) == 0 ? 2 : 1;
+  static const wsgemm_op all[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS, WSGEMM_CONJ_TRANS, WSGEMM_CONJ_NO_TRANS};
+  const bool any = r == WSGEMM_GEMMTR || r == WSGEMM_TRMM || r == WSGEMM_TRSM;
+  d->transa = all[check_random_in(&rng, 0, any ? 3 : 1)], d->transb = any ? all[check_random_in(&rng, 0, 3)] : WSGEMM_NO_TRANS;
+  if ((r == WSGEMM_HERK || r == WSGEMM_HER2K) && d->transa == WSGEMM_TRANS) d->transa = WSGEMM_CONJ_TRANS;
+  if (r == WSGEMM_SYMM || r == WSGEMM_HEMM) d->transa = WSGEMM_NO_TRANS;
+  return t;
+}
+
+static void routines(bool whole, wsgemm_math math, int count, unsigned long long salt) {
+  rng = check_random_from(salt);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
+      for (int i = 0; i < count && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, whole);
+        t.d.math = math;
+        run_level3(h, t, i % 3 == 2);
+      }
+  wsgemm_destroy(h);
+}
+
+static void exact(void) { routines(true, WSGEMM_MATH_DEFAULT, 24 / check_scale() + 6, 301); }
+static void bounds(void) { routines(false, WSGEMM_MATH_DEFAULT, 16 / check_scale() + 6, 302); }
+static void pedantic(void) { routines(true, WSGEMM_MATH_PEDANTIC, 6, 303), routines(false, WSGEMM_MATH_PEDANTIC, 6, 304); }
+static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305); }
+
+/* Large enough for slices, and for several halves. */
+static void larger(void) {
+  static const int64_t sizes[] = {513, 640, 1000, 1025};
+  rng = check_random_from(306);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C32; type += 2)
+      for (int i = 0; i < 2 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i == 0 && r != WSGEMM_TRSM);
+        const bool left = t.d.side == WSGEMM_LEFT;
+        const int64_t size = sizes[check_random_in(&rng, 0, type == WSGEMM_F32 ? 3 : 1)];
+        t.d.batch_count = 1;
+        if (has_region(t.d.routine))
+          t.d.n = size, t.d.k = 300;
+        else
+          t.d.m = left ? size : 192, t.d.n = left ? 192 : size;
+        run_level3(h, t, false);
+      }
+  wsgemm_destroy(h);
+}
+
+/* Triangles whose rows and columns differ by many powers of two. */
+static void any_scaling(void) {
+  rng = check_random_from(307);
+  for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
+    for (int i = 0; i < 12; i++) {
+      struct level3_case t = drawn_case(WSGEMM_TRSM, (wsgemm_type)type, false);
+      t.scaling = type_is_double((wsgemm_type)type) ? 60 : 12, t.d.diag = WSGEMM_NON_UNIT,
+      t.d.math = i % 4 == 3 ? WSGEMM_MATH_PEDANTIC : WSGEMM_MATH_DEFAULT;
+      /* whose inverse is not much larger than it is */
+      t.d.m = size_at_edge(200), t.d.n = size_at_edge(65);
+      if (t.d.side == WSGEMM_RIGHT) {
+        const int64_t m = t.d.m;
+        t.d.m = t.d.n, t.d.n = m;
+      }
+      run_level3(NULL, t, false);
+    }
+}
+
+/* The same bits by every scheduler, in a graph, and (invariant mode) of a part of the columns. */
+static void bits(void) {
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++) {
+      unsigned long long first = 0;
+      if (!exists((wsgemm_routine)r, (wsgemm_type)type)) continue;
+      for (int policy = 0; policy < N_POLICIES; policy++) {
+        wsgemm_handle *h = NULL;
+        rng = check_random_from(308);
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, false);
+        t.d.m = t.d.n = 257, t.d.k = 130, t.d.batch_count = 1;
+        if (!has_region(t.d.routine)) t.d.m = t.d.side == WSGEMM_LEFT ? 257 : 70, t.d.n = t.d.side == WSGEMM_LEFT ? 70 : 257;
+        REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_policy(h, all_policies[policy]) == WSGEMM_SUCCESS, "handle");
+        const unsigned long long digest = run_level3(h, t, false);
+        if (policy == 0) first = digest;
+        CHECK(digest == first, "%c%s under policy %d", type_letter((wsgemm_type)type), names[r], all_policies[policy]);
+        wsgemm_destroy(h);
+      }
+    }
+}
+
+/* A captured call gives the eager call's bits, whenever its graph is launched. */
+static void graphs(void) {
+  enum { N = 700 };
+  cudaStream_t stream;
+  GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, stream) == WSGEMM_SUCCESS, "handle");
+  static const wsgemm_routine all[] = {WSGEMM_SYMM, WSGEMM_SYRK, WSGEMM_TRMM, WSGEMM_TRSM};
+  for (int i = 0; i < 4; i++) {
+    const size_t bytes = sizeof(float) * N * N;
+    float *host = malloc(bytes);
+    rng = check_random_from(309);
+    for (int e = 0; e < N * N; e++) host[e] = (float)(check_random_unit(&rng) + (e % (N + 1) == 0 ? 30 : 0));
+    void *a = gpu_copy(host, bytes), *b = gpu_copy(host, bytes), *c = gpu_copy(host, bytes);
+    wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+    d.routine = all[i], d.m = d.n = d.k = N, d.a = a, d.b = b, d.c = c, d.lda = d.ldb = d.ldc = N, d.alpha.s = 1, d.beta.s = 0;
+    REQUIRE(wsgemm_level3(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    GPU(cudaStreamSynchronize(stream));
+    const unsigned long long eager = gpu_digest(c, bytes);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    const wsgemm_status status = wsgemm_level3(h, &d);
+    GPU(cudaStreamEndCapture(stream, &graph));
+    REQUIRE(status == WSGEMM_SUCCESS, "%s captured: %s", names[all[i]], wsgemm_last_error());
+    GPU(cudaGraphInstantiate(&exec, graph, 0));
+    for (int again = 0; again < 2; again++) {
+      gpu_put(c, host, bytes);
+      GPU(cudaGraphLaunch(exec, stream));
+      GPU(cudaStreamSynchronize(stream));
+      CHECK(gpu_digest(c, bytes) == eager, "%s in a graph", names[all[i]]);
+    }
+    GPU(cudaGraphExecDestroy(exec));
+    GPU(cudaGraphDestroy(graph));
+    gpu_free(a), gpu_free(b), gpu_free(c), free(host);
+  }
+  wsgemm_destroy(h);
+  GPU(cudaStreamDestroy(stream));
+}
+
+/* In invariant mode the bits of a column do not depend on how many there are. */
+static void invariant(void) {
+  enum { N = 300, COLUMNS = 65, PART = 3 };
+  static const wsgemm_routine all[] = {WSGEMM_SYMM, WSGEMM_TRMM, WSGEMM_TRSM};
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "handle");
+  for (int r = 0; r < 3; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++) {
+      const size_t element = type_bytes((wsgemm_type)type), bytes = element * N * N;
+      unsigned char *host = malloc(bytes);
+      rng = check_random_from(310);
+      for (size_t e = 0; e < bytes / 4; e++) {
+        const float narrow = (float)check_random_unit(&rng);
+        const double wide = check_random_unit(&rng);
+        if (!type_is_double((wsgemm_type)type)) memcpy(host + 4 * e, &narrow, 4);
+        if (type_is_double((wsgemm_type)type) && e % 2 == 0) memcpy(host + 4 * e, &wide, 8);
+      }
+      void *a = gpu_copy(host, bytes), *b = gpu_copy(host, bytes), *c[2];
+      unsigned long long digest[2];
+      for (int part = 0; part < 2; part++) {
+        c[part] = gpu_alloc(bytes);
+        wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+        d.routine = all[r], d.type = (wsgemm_type)type, d.m = N, d.n = part ? PART : COLUMNS, d.diag = WSGEMM_UNIT;
+        d.a = a, d.b = b, d.c = c[part], d.lda = d.ldb = d.ldc = N;
+        set_scalar(d.type, &d.alpha, 1), set_scalar(d.type, &d.beta, 0);
+        REQUIRE(wsgemm_level3(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        GPU(cudaDeviceSynchronize());
+        digest[part] = gpu_digest(c[part], element * N * PART);
+      }
+      CHECK(digest[0] == digest[1], "%c%s: the first columns alone have other bits", type_letter((wsgemm_type)type),
+            names[all[r]]);
+      gpu_free(a), gpu_free(b), gpu_free(c[0]), gpu_free(c[1]), free(host);
+    }
+  wsgemm_destroy(h);
+}
+
+static const struct check_case cases[] = {{"exact", exact}, {"bounds", bounds}, {"pedantic", pedantic},
+                                          {"tf32", tf32},   {"larger", larger}, {"any_scaling", any_scaling},
+                                          {"bits", bits},   {"graphs", graphs}, {"invariant", invariant}};
+
+int main(int argc, char **argv) {
+  gpu_open();
+  return check_main("gpu_level3", cases, sizeof cases / sizeof cases[0], argc, argv);
+}

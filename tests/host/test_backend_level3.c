@@ -1,0 +1,111 @@
+/* test_backend_level3.c - what is launched for Level 3 in device memory: regions, slices that are made
+ * once, structured operands by slices and written out, and triangular systems as diagonal blocks and
+ * products in their order. Seen by a fake driver. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <string.h>
+
+/* Squares of device memory without access. */
+static wsgemm_level3_desc square_desc(wsgemm_routine routine, wsgemm_type type, int64_t n) {
+  wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+  char *memory = fake_alloc(FAKE_DEVICE, 0, (size_t)(3 * n * n) * 16);
+  d.routine = routine, d.type = type, d.m = d.n = d.k = n;
+  d.a = memory, d.b = memory + n * n * 16, d.c = memory + 2 * n * n * 16;
+  d.lda = d.ldb = d.ldc = n;
+  d.alpha = scalar_make(type, 1, 0), d.beta = scalar_make(type, 0, 0);
+  return d;
+}
+
+static void run(const wsgemm_level3_desc *d) {
+  fake_forget();
+  REQUIRE(wsgemm_level3(NULL, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(fake.n_launches > 0 && fake.n_launches <= FAKE_N_LAUNCHES, "%d launches", fake.n_launches);
+}
+
+static int count_of(const char *what) {
+  int n = 0;
+  for (int i = 0; i < fake.n_launches; i++) n += strstr(fake.launch[i].kernel, what) != NULL;
+  return n;
+}
+
+CHILD_CASE(regions) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
+    wsgemm_level3_desc d = square_desc(WSGEMM_SYRK, WSGEMM_F32, 2048);
+    d.uplo = (wsgemm_uplo)uplo;
+    run(&d);
+    const int region = uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER;
+    for (int i = 0; i < fake.n_launches; i++) {
+      const fake_launch *l = &fake.launch[i];
+      if (is_of(l, "f16x3")) CHECK(l->wgmma.region.region == region && !l->wgmma.region.real_diagonal, "region of %s", l->kernel);
+      if (strcmp(l->kernel, "sfallback") == 0) CHECK(l->args.region.region == region, "region of the fallback");
+      if (strcmp(l->kernel, "sslices_2") == 0)
+        CHECK(l->slices.operand[0].n_batch == 1 && l->slices.operand[1].n_batch == 0, "the one operand is split once");
+    }
+    CHECK(count_of("f16x3") == 1 && count_of("sslices_2") == 1, "one product by slices");
+    d = square_desc(WSGEMM_HERK, WSGEMM_C64, 100);
+    d.uplo = (wsgemm_uplo)uplo;
+    run(&d);
+    CHECK(fake.n_launches == 1 && fake.launch[0].args.region.region == region && fake.launch[0].args.region.real_diagonal,
+          "herk: %s", fake.launch[0].kernel);
+    d.k = 0, d.beta = scalar_make(WSGEMM_C64, 2, 0);
+    run(&d);
+    CHECK(strcmp(fake.launch[0].kernel, "zscale") == 0 && fake.launch[0].args.region.region == region, "herk without a product");
+  }
+}
+
+/* Of floats by slices: one triangle is read, and of a triangular operand the zeros are passed over. */
+CHILD_CASE(by_slices) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  wsgemm_level3_desc d = square_desc(WSGEMM_SYMM, WSGEMM_F32, 2048);
+  run(&d);
+  CHECK(count_of("sstructured_maxima") == 1 && count_of("sstructured_slices_2") == 1 && count_of("sexpand_structured") == 1, "symm");
+  for (int i = 0; i < fake.n_launches; i++)
+    if (is_of(&fake.launch[i], "f16x3")) CHECK(fake.launch[i].wgmma.triangular == 0, "symm is not triangular");
+  d = square_desc(WSGEMM_TRMM, WSGEMM_F32, 2048);
+  d.c = NULL;
+  run(&d);
+  CHECK(strcmp(fake.launch[0].kernel, "scopy_lines") == 0 && count_of("f16x3") == 1, "trmm in place: a copy, then the product");
+  for (int i = 0; i < fake.n_launches; i++)
+    if (is_of(&fake.launch[i], "f16x3"))
+      CHECK(fake.launch[i].wgmma.triangular == 1 && fake.launch[i].wgmma.triangle == WS_UPPER, "the triangle of A");
+}
+
+/* Of doubles: diagonal blocks are written out, and what lies beside them is read where it is. */
+CHILD_CASE(written_out) {
+  (void)unused;
+  const wsgemm_level3_desc d = square_desc(WSGEMM_SYMM, WSGEMM_F64, 4096);
+  run(&d);
+  CHECK(count_of("dwrite_out") == 2 && fake.n_launches == 2 + 2 + 2, "%d launches", fake.n_launches);
+  const int64_t half = 2048;
+  const char *beside = (const char *)d.a + half * d.lda * 8; /* stored: the upper triangle */
+  int n_beside = 0;
+  for (int i = 0; i < fake.n_launches; i++) n_beside += row_of(&fake.launch[i]) && fake.launch[i].args.a.data == beside;
+  CHECK(n_beside == 2, "%d products read the block beside the diagonal", n_beside);
+}
+
+/* Diagonal blocks and products alternate; the first product takes alpha to the rows that follow. */
+CHILD_CASE(systems) {
+  (void)unused;
+  static const int ccs[] = {80, 90};
+  for (int i = 0; i < 2; i++) {
+    fake.device[0].cc = ccs[1];
+    for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
+      wsgemm_level3_desc d = square_desc(WSGEMM_TRSM, WSGEMM_F64, 256);
+      d.uplo = (wsgemm_uplo)uplo, d.c = NULL, d.alpha = scalar_make(WSGEMM_F64, 3, 0);
+      run(&d);
+      CHECK(fake.n_launches == 7 && count_of("dtriangle") == 4, "%d launches", fake.n_launches);
+      for (int l = 0; l < fake.n_launches; l++)
+        CHECK((strcmp(fake.launch[l].kernel, "dtriangle") == 0) == (l % 2 == 0), "launch %d is %s", l, fake.launch[l].kernel);
+      CHECK(fake.launch[3].args.alpha.d[0] == -1 && fake.launch[3].args.beta.d[0] == 3, "of the halves: alpha B - A X");
+      CHECK(fake.launch[5].args.beta.d[0] == 1, "what follows has been multiplied by alpha");
+    }
+  }
+}
+
+static const struct check_case cases[] = {
+    {"regions", regions}, {"by_slices", by_slices}, {"written_out", written_out}, {"systems", systems}};
+CHECK_MAIN("backend_level3", cases)
