@@ -379,8 +379,8 @@ def _checked(asked: _Asked, kind: Kind, shape_a: tuple[int, ...], shape_b: tuple
         m, n, k = *shape_b, 0
         if shape_a != (shape_b[is_right],) * 2:
             raise ValueError(
-                f"a has shape {shape_a}, but for b of shape {shape_b} on the {'left' if is_right else 'right'} it must be "
-                f"{(shape_b[is_right],) * 2}"
+                f"a has shape {shape_a}, but on the {'right' if is_right else 'left'} of b, which has shape {shape_b}, it must "
+                f"have shape {(shape_b[is_right],) * 2}"
             )
     return Call(routine, kind, scalars, m, n, k, is_right, bool(asked.lower), op_a, op_b, bool(asked.unit_diagonal))
 

@@ -23,7 +23,8 @@ enum who {
   RANK_SYMMETRIC, /* syrk, syr2k */
   RANK_HERMITIAN, /* herk, her2k */
   GEMMTR_ONLY,
-  HERK_ONLY
+  HERK_ONLY,
+  HERMITIAN /* hemm, herk, her2k */
 };
 
 struct bad_input {
@@ -58,6 +59,8 @@ static bool is_for(enum who who, const wsgemm_level3_desc *d) {
     return r == WSGEMM_GEMMTR;
   case HERK_ONLY:
     return r == WSGEMM_HERK;
+  case HERMITIAN:
+    return r == WSGEMM_HEMM || r == WSGEMM_HERK || r == WSGEMM_HER2K;
   }
   return false;
 }
@@ -114,6 +117,12 @@ SPOIL(type_6, d->type = (wsgemm_type)6)
 SPOIL(type_negative, d->type = (wsgemm_type)-1)
 SPOIL(type_half, d->type = WSGEMM_F16)
 SPOIL(type_bfloat16, d->type = WSGEMM_BF16)
+SPOIL(type_real, d->type = WSGEMM_F64)
+SPOIL(written_stride_zero, d->batch_count = 2, d->stride_a = d->stride_b = d->stride_c = 100,
+      *(routine_is_triangular(d->routine) ? &d->stride_b : &d->stride_c) = 0)
+SPOIL(same_with_other_ld, d->c = (void *)(uintptr_t)d->b, d->ldc = d->ldb + 1)
+SPOIL(same_with_other_stride, d->c = (void *)(uintptr_t)d->b, d->ldc = d->ldb, d->batch_count = 2, d->stride_b = 100,
+      d->stride_c = 101)
 SPOIL(math_4, d->math = (wsgemm_math)4)
 SPOIL(herk_alpha_im, d->alpha = scalar_make(d->type, 1, 0.5))
 SPOIL(herk_beta_im, d->beta = scalar_make(d->type, 1, -3))
@@ -169,8 +178,12 @@ static const struct bad_input table[] = {
     {"routine 10", routine_10, EVERY, true, BAD, "routine", "10", "1"},
     {"type 6", type_6, EVERY, true, BAD, "type", "6", "0"},
     {"type -1", type_negative, EVERY, true, BAD, "type", "-1", "0"},
-    {"type F16", type_half, EVERY, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
-    {"type BF16", type_bfloat16, EVERY, true, WSGEMM_NOT_SUPPORTED, "type", "", ""},
+    {"type F16", type_half, EVERY, true, WSGEMM_NOT_SUPPORTED, "", "f16", ""},
+    {"type BF16", type_bfloat16, EVERY, true, WSGEMM_NOT_SUPPORTED, "", "bf16", ""},
+    {"hemm, herk, her2k of real types", type_real, HERMITIAN, true, WSGEMM_NOT_SUPPORTED, "", "f64", ""},
+    {"C shared by a batch", written_stride_zero, EVERY, true, BAD, "", "0", ""},
+    {"c is b with another ld", same_with_other_ld, TRIANGULAR, true, BAD, "ldc", "", ""},
+    {"c is b with another stride", same_with_other_stride, TRIANGULAR, true, BAD, "stride_c", "", ""},
     {"math 4", math_4, EVERY, true, BAD, "math", "4", "0"},
     {"alpha of herk is complex", herk_alpha_im, HERK_ONLY, true, BAD, "alpha", "", ""},
     {"beta of herk, her2k is complex", herk_beta_im, RANK_HERMITIAN, true, BAD, "beta", "", ""},
