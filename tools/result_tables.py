@@ -529,6 +529,7 @@ TABLES = {
     "square": lambda records: by_routine(cases_of(records)),
     "small": lambda records: by_routine(cases_of(records)),
     "threads": lambda records: by_routine(cases_of(records)),
+    "level3": lambda records: by_routine(cases_of(records)),
     "odd": lambda records: by_shape(cases_of(records)),
     "ops": lambda records: by_shape(cases_of(records)),
     "steal": steal_table,

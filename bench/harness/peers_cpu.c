@@ -135,6 +135,8 @@ static int load(const char *path, const char *wanted_prefix, bool allow_slow, be
   Dl_info where;
   void *address;
   memcpy(&address, &peer->sgemm, sizeof address);
+  peer->library = library;
+  snprintf(peer->prefix, sizeof peer->prefix, "%s", prefix);
   snprintf(peer->path, sizeof peer->path, "%s", dladdr(address, &where) && where.dli_fname ? where.dli_fname : path);
   return 1;
 }
@@ -192,6 +194,10 @@ int ws_bench_load_peers(const char *const *specs, int n_specs, bool allow_slow, 
     free(copy);
   }
   return n_peers;
+}
+
+bool ws_bench_peer_find(const bench_peer *peer, const char *name, void *function) {
+  return find(peer->library, peer->prefix, name, function);
 }
 
 bool ws_bench_peer_threads(bench_peer *peer, int n_threads) {

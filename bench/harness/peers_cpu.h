@@ -24,6 +24,8 @@ typedef struct bench_peer {
   void (*set_threads64)(int64_t); /* instead, in a family whose counts are 64 bits wide */
   int (*get_threads)(void);
   int n_threads; /* as last set */
+  void *library;
+  char prefix[16];
 } bench_peer;
 
 /* Removes from the environment what would distort a peer; call it before any peer is loaded.
@@ -35,6 +37,10 @@ int ws_bench_clean_environment(char *text, size_t bytes);
  * cannot be used, or a peer runs without AVX-512 on a machine that has it.
  * */
 int ws_bench_load_peers(const char *const *specs, int n_specs, bool allow_slow, bench_peer *peers, char *error, size_t bytes);
+
+/* Another function of the peer ("cblas_ssyrk") into *function, a pointer to a function; false, and
+ * NULL: it has none. */
+bool ws_bench_peer_find(const bench_peer *peer, const char *name, void *function);
 
 /* Sets the peer's thread count; false if it does not take it. */
 bool ws_bench_peer_threads(bench_peer *peer, int n_threads);

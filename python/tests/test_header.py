@@ -27,12 +27,14 @@ ENUMS = {
     "epilogue": _lib.Epilogue,
     "bias": _lib.Bias,
     "operand": _lib.Operand,
+    "routine": _lib.Routine,
 }
 STRUCTS = {
     "cfloat": _lib.CFloat,
     "cdouble": _lib.CDouble,
     "scalar": _lib.Scalar,
     "gemm_desc": _lib.GemmDesc,
+    "level3_desc": _lib.Level3Desc,
     "autotune_step": _lib.AutotuneStep,
     "autotune_result": _lib.AutotuneResult,
     "autotune_options": _lib.AutotuneOptions,
@@ -53,6 +55,7 @@ VALUES = {
 POINTERS = {
     "char *": ctypes.c_char_p,
     "wsgemm_gemm_desc *": ctypes.c_char_p,  # passed as packed bytes
+    "wsgemm_level3_desc *": ctypes.c_char_p,
     "wsgemm_autotune_options *": ctypes.POINTER(_lib.AutotuneOptions),
     "wsgemm_kernel_info *": ctypes.POINTER(_lib.KernelInfo),
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
@@ -207,3 +210,18 @@ def test_packed_descriptor(kind):
         else:
             pair = scalar.c if kind == _lib.Type.C32 else scalar.z
             assert (pair.re, pair.im) == (re_part, im_part)
+
+
+@pytest.mark.parametrize("kind", list(_lib.LEVEL3_FORMAT))
+def test_packed_level3_descriptor(kind):
+    enums, sizes, rest = list(range(101, 110)), [110, 111, 112], list(range(201, 211))
+    packed = _lib.LEVEL3_FORMAT[kind].pack(_lib.LEVEL3_DESC_BYTES, *enums, *sizes, 1.5, 2.5, 3.5, 4.5, *rest)
+    assert len(packed) == _lib.LEVEL3_DESC_BYTES
+    desc = _lib.Level3Desc.from_buffer_copy(packed)
+    names = [name for name, _ in _lib.Level3Desc._fields_]
+    assert desc.struct_bytes == _lib.LEVEL3_DESC_BYTES
+    assert [getattr(desc, name) for name in names[1:13]] == enums + sizes
+    assert [getattr(desc, name) for name in names[15:]] == rest
+    field = "sdcz"[kind]
+    for scalar, parts in ((getattr(desc.alpha, field), (1.5, 2.5)), (getattr(desc.beta, field), (3.5, 4.5))):
+        assert (scalar if field in "sd" else (scalar.re, scalar.im)) == (parts[0] if field in "sd" else parts)

@@ -11,7 +11,7 @@ import types
 import numpy as np
 import pytest
 import wsgemm._product as product
-from wsgemm import _device_product, _dlpack, _handle, _lib, _packed, _prepack, _streams
+from wsgemm import _device_product, _dlpack, _handle, _level3_plan, _lib, _packed, _prepack, _streams
 from wsgemm._arrays import bfloat16
 
 CUDA_TYPES = {
@@ -277,12 +277,13 @@ def fake_jax(log):
 
 
 class Recorder:
-    """What reached the driver and the C library, in order: ("order", first, then), ("gemm", stream), ("wait", stream),
+    """What reached the driver and the C library, in order: ("order", first, then), ("gemm", stream), ("level3", stream), ("wait", stream),
     ("prepack", stream), ("destroy", record)."""
 
     def __init__(self):
         self.log = []
         self.descs = []
+        self.level3 = []  # descriptors of Level 3 calls
         self.handles = []
         self.device_of = lambda address: 0
         self.on_gemm = lambda handle: 0
@@ -415,7 +416,15 @@ def gpu(monkeypatch):
                 packed = bytes(desc)
         return recorder.on_gemm(handle) or gemm(handle, packed)
 
+    level3 = _level3_plan._level3
+
+    def record_level3(handle, packed):
+        recorder.level3.append(_lib.Level3Desc.from_buffer_copy(packed))
+        recorder.log.append(("level3", stream_of(handle)))
+        return recorder.on_gemm(handle) or level3(handle, packed)
+
     monkeypatch.setattr(product, "_gemm", record)
+    monkeypatch.setattr(_level3_plan, "_level3", record_level3)
     packing = Packing(recorder)
     monkeypatch.setattr(_prepack, "_get_packed_size", packing.get_packed_size)
     monkeypatch.setattr(_prepack, "_prepack", packing.prepack)

@@ -24,12 +24,16 @@ neither on the number of threads nor on who did which part. Arrays on a GPU are 
 stream: see matmul. What is multiplied there many times can be prepared once: see prepack. Products
 that are captured into graphs want memory of their own: see Handle.workspace. What is fastest for a shape
 on this machine can be measured, and kept in a file for later: see autotune.
+
+Symmetric, Hermitian and triangular matrices have routines of their own, with SciPy's arguments: symm, hemm, syrk, herk, syr2k,
+her2k, gemmtr, trmm, solve_triangular.
 """
 
 from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._handle import Handle, default_handle, num_threads
 from ._info import KernelInfo, config, explain, kernel_info, kernels, machine, workspace_size
+from ._level3 import gemmtr, hemm, her2k, herk, solve_triangular, symm, syr2k, syrk, trmm
 from ._lib import Status, WsgemmError, library
 from ._matmul import matmul
 from ._packed import Packed
@@ -59,6 +63,10 @@ __all__ = [
     "dgemm",
     "explain",
     "gemm",
+    "gemmtr",
+    "hemm",
+    "her2k",
+    "herk",
     "hgemm",
     "import_tuning",
     "kernel_info",
@@ -69,6 +77,11 @@ __all__ = [
     "packed_size",
     "prepack",
     "sgemm",
+    "solve_triangular",
+    "symm",
+    "syr2k",
+    "syrk",
+    "trmm",
     "tuning_file",
     "tuning_lines",
     "workspace_size",

@@ -133,7 +133,7 @@ class Operands:
         steps = None if epilogue is None else self._steps(kind, *epilogue, full_out)
         sums = None if steps is None else steps.column_sums
         if full_out.is_empty:
-            return ({}, ()) if sums is None or sums.is_empty else ({"column_sums": sums}, _zeros(sums))
+            return ({}, ()) if sums is None or sums.is_empty else ({"column_sums": sums}, zeros(sums))
         avoid = full_out if out is not None and out is self.out else None
         full_a = self._readable(self.a, a, op_a, avoid)
         full_b = self._readable(self.b, b, op_b, avoid)
@@ -299,7 +299,7 @@ def _plan(a: View, b: View, out: View, own_loops: OwnLoops) -> BatchPlan:
     return plan
 
 
-def _zeros(x: View) -> Iterable[bytes]:
+def zeros(x: View) -> Iterable[bytes]:
     # What makes a contiguous x zero: the product of matrices without elements.
     plan = BatchPlan(1, math.prod(x.shape), 1, (1, 1), (1, 1), (math.prod(x.shape), 1))
     kind = KINDS[x.dtype]
@@ -310,6 +310,26 @@ def _zeros(x: View) -> Iterable[bytes]:
 
 
 PARTS = ("bias", "residual", "column_sums")
+
+
+def arguments(given: dict[str, Any], written: Iterable[str]) -> dict[str, Argument | None] | None:
+    """The arguments as device arrays, by name; None if none of them is one. written: the names of those that will be.
+
+    Raises:
+        TypeError: some lie on a GPU and some do not.
+    """
+    found = {name: argument(name, x, name in written) for name, x in given.items()}
+    if not any(found.values()):
+        return None
+    if any(x is not None and found[name] is None for name, x in given.items()):
+        places = (
+            f"{name} lies {'on a GPU' if found[name] else 'in host memory'} ({type_name(x)})"
+            for name, x in given.items()
+            if x is not None
+        )
+        raise TypeError(", ".join(places) + "; all must lie together")
+    _streams.require_gpu_backend()
+    return found
 
 
 def operands(
@@ -330,18 +350,9 @@ def operands(
     given = {"a": a, "b": b, out_name: out}
     if epilogue is not None:
         given.update(bias=epilogue.bias, residual=epilogue.residual, column_sums=epilogue.column_sums)
-    written = ("column_sums", out_name) if is_written else ("column_sums",)
-    found = {name: argument(name, x, name in written) for name, x in given.items()}
-    if not any(found.values()):
+    found = arguments(given, ("column_sums", out_name) if is_written else ("column_sums",))
+    if found is None:
         return None
-    if any(x is not None and found[name] is None for name, x in given.items()):
-        places = (
-            f"{name} lies {'on a GPU' if found[name] else 'in host memory'} ({type_name(x)})"
-            for name, x in given.items()
-            if x is not None
-        )
-        raise TypeError(", ".join(places) + "; all must lie together")
-    _streams.require_gpu_backend()
     on_a, on_b = found["a"], found["b"]
     assert on_a is not None and on_b is not None
     parts = {name: found.get(name) for name in PARTS}
@@ -352,7 +363,7 @@ def operands(
     return Operands(closing, on_a, on_b, found[out_name], parts, packed)
 
 
-def _check_out(
+def check_device_out(
     out: Argument, view: View, kind: Kind, a: View, shape: tuple[int, ...], product: str, is_written: bool = True
 ) -> Kind:
     """The kind of the result."""
@@ -437,7 +448,7 @@ def _checked(ops: Operands, alpha: Any, beta: Any, dtype: Any = None) -> tuple[_
     known = dtype_of(dtype)
     result_dtype, kind_c = type_of_result(kind, a, out, dtype if known is None else known)
     if ops.out is not None and out is not None:
-        kind_c = _check_out(ops.out, out, kind, a, shapes.out, "a @ b")
+        kind_c = check_device_out(ops.out, out, kind, a, shapes.out, "a @ b")
         result_dtype = out.dtype
     check_shape_fits("the result", shapes.out, result_dtype)
     result = Result(result_dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1)
@@ -533,7 +544,7 @@ def gemm(
         raise ValueError(f"beta = {beta} needs c, the matrix that it scales")
     if c is not None:
         view = ops.view(c)
-        kind_c = _check_out(c, view, kind, a, shape, "op(a) @ op(b)", overwrite_c)
+        kind_c = check_device_out(c, view, kind, a, shape, "op(a) @ op(b)", overwrite_c)
         check_letter(letter, kind, kind_c)
     check_shape_fits("the result", shape, a.dtype)
     if c is None or not overwrite_c:

@@ -112,6 +112,18 @@ class Operand(enum.IntEnum):
     OPERAND_B = 1
 
 
+class Routine(enum.IntEnum):
+    SYMM = 1
+    HEMM = 2
+    SYRK = 3
+    HERK = 4
+    SYR2K = 5
+    HER2K = 6
+    GEMMTR = 7
+    TRMM = 8
+    TRSM = 9
+
+
 class CFloat(ctypes.Structure):
     _fields_ = [("re", c_float), ("im", c_float)]
 
@@ -181,6 +193,43 @@ DESC_FORMAT = {
 
 # What stands behind the first version: the epilogue, then two packed operands.
 REST_FORMAT = struct.Struct("=2iQqQqqdQq2Q")
+
+
+class Level3Desc(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("routine", c_int),
+        ("layout", c_int),
+        ("side", c_int),
+        ("uplo", c_int),
+        ("transa", c_int),
+        ("transb", c_int),
+        ("diag", c_int),
+        ("type", c_int),
+        ("math", c_int),
+        ("m", c_int64),
+        ("n", c_int64),
+        ("k", c_int64),
+        ("alpha", Scalar),
+        ("beta", Scalar),
+        ("a", c_void_p),
+        ("lda", c_int64),
+        ("b", c_void_p),
+        ("ldb", c_int64),
+        ("c", c_void_p),
+        ("ldc", c_int64),
+        ("batch_count", c_int64),
+        ("stride_a", c_int64),
+        ("stride_b", c_int64),
+        ("stride_c", c_int64),
+    ]
+
+
+LEVEL3_DESC_BYTES = ctypes.sizeof(Level3Desc)
+# As DESC_FORMAT: four types only.
+LEVEL3_FORMAT = {
+    kind: struct.Struct(f"=Q9i4x3q{scalar}{scalar}QqQqQq4q") for kind, scalar in zip(Type, ("ff8x", "dd", "ff8x", "dd"))
+}
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
@@ -270,6 +319,27 @@ def _typed_gemm(scalar: Any) -> tuple[Any, list[Any]]:
     return c_int, [c_void_p, c_int, c_int, c_int, *sizes, scalar, c_void_p, c_int64, c_void_p, c_int64, scalar, c_void_p, c_int64]
 
 
+def _level3(enums: int, sizes: int, operands: int, alpha: Any, beta: Any = None) -> tuple[Any, list[Any]]:
+    """Of a typed call: `operands` matrices, the last one after beta if there is one."""
+    matrix = [c_void_p, c_int64]
+    before = [c_void_p, *[c_int] * enums, *[c_int64] * sizes, alpha, *matrix * (operands - 1)]
+    return c_int, [*before, *([] if beta is None else [beta]), *matrix]
+
+
+_SCALARS = {"s": c_float, "d": c_double, "c": CFloat, "z": CDouble}
+_REALS = {"c": c_float, "z": c_double}
+_LEVEL3: dict[str, tuple[Any, list[Any]]] = {}
+for _letter, _scalar in _SCALARS.items():
+    _LEVEL3[_letter + "symm"] = _level3(3, 2, 3, _scalar, _scalar)
+    _LEVEL3[_letter + "syrk"] = _level3(3, 2, 2, _scalar, _scalar)
+    _LEVEL3[_letter + "syr2k"] = _level3(3, 2, 3, _scalar, _scalar)
+    _LEVEL3[_letter + "gemmtr"] = _level3(4, 2, 3, _scalar, _scalar)
+    _LEVEL3[_letter + "trmm"] = _LEVEL3[_letter + "trsm"] = _level3(5, 2, 2, _scalar)
+for _letter, _real in _REALS.items():
+    _LEVEL3[_letter + "hemm"] = _LEVEL3[_letter + "symm"]
+    _LEVEL3[_letter + "herk"] = _level3(3, 2, 2, _real, _real)
+    _LEVEL3[_letter + "her2k"] = _level3(3, 2, 3, _SCALARS[_letter], _real)
+
 # Name without "wsgemm_": (result, arguments). A descriptor goes in as bytes, and so as c_char_p.
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "status_name": (c_char_p, [c_int]),
@@ -310,6 +380,10 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "hgemm": _typed_gemm(c_float),
     "bgemm": _typed_gemm(c_float),
     "gemm": (c_int, [c_void_p, c_char_p]),
+    **_LEVEL3,
+    "level3": (c_int, [c_void_p, c_char_p]),
+    "level3_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
+    "level3_explain": (c_size_t, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "autotune": (c_int, [c_void_p, c_char_p, ctypes.POINTER(AutotuneOptions)]),
     "tuning_file": (c_size_t, [c_char_p, c_size_t]),
     "tuning_read": (c_size_t, [c_char_p, c_char_p, c_size_t]),

@@ -30,6 +30,7 @@
 
 typedef struct bench_shape {
   wsgemm_type type;
+  wsgemm_routine routine; /* 0: gemm; else a square of the size m = n = k */
   wsgemm_layout layout;
   wsgemm_op transa, transb;
   int64_t m, n, k;
@@ -45,12 +46,20 @@ typedef struct bench_problem {
   char *block;
   size_t block_bytes, set_bytes, b_offset, c_offset;
   size_t c_bytes, c_more_bytes; /* of C; of what is behind each of its columns or rows */
+  char *c_before;               /* trmm, trsm: what C held before the first call; else NULL */
 } bench_problem;
 
-/* Fills A and B with uniform(-1, 1). False: out of memory. */
+/* Fills A and B with uniform(-1, 1), for trmm and trsm C, which is their B, and A so that any number
+ * of calls leaves C as large as it is. False: out of memory. */
 bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape);
 void ws_bench_problem_free(bench_problem *p);
+/* Makes set 0's C what it was, or else NaN (of which a triangle is written: 0) before the results of
+ * two candidates are compared. */
+void ws_bench_problem_reset(const bench_problem *p);
 double ws_bench_flops(const bench_shape *shape);
+/* "sgemm", "zherk" */
+enum { BENCH_ROUTINE_BYTES = 12 };
+void ws_bench_routine(const bench_shape *shape, char name[BENCH_ROUTINE_BYTES]);
 char ws_bench_type_letter(wsgemm_type type);
 bool ws_bench_is_double(wsgemm_type type); /* or of pairs of doubles */
 bool ws_bench_is_half(wsgemm_type type);
@@ -63,6 +72,7 @@ struct bench_candidate {
   const bench_problem *problem; /* NULL for the FMA peak */
   wsgemm_handle *handle;        /* wsgemm candidates */
   bench_peer *peer;             /* candidates of another library */
+  void (*peer_level3)(void);    /* its routine, of the type that this has in CBLAS; gemm: NULL */
   int n_threads;
   bool double_precision; /* FMA peak */
   double flops;          /* of one call */
@@ -74,11 +84,18 @@ struct bench_candidate {
   int n_samples;
 };
 
+/* bench_level3.c: the calling loops of Level 3 routines, and A for those that are triangular. */
+double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls);
+double ws_bench_level3_peer(const bench_candidate *candidate, int64_t n_calls);
+bool ws_bench_is_triangular(wsgemm_routine routine);
+void ws_bench_level3_triangle(const bench_problem *p, char *a);
+
 /* A candidate of wsgemm with a handle of its own; coarse_factor 0: automatic. False: the library
  * refused a setting. */
 bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const bench_problem *p, int n_threads,
                             wsgemm_policy policy, int coarse_factor);
-void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
+/* False: the peer lacks the routine. */
+bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads);
 void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads);
 void ws_bench_candidate_free(bench_candidate *candidate);
 
@@ -150,7 +167,8 @@ typedef struct bench_suite bench_suite;
 struct bench_suite {
   const char *name, *what, *routines;
   bool (*run)(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
-  const int64_t *sizes; /* squares, closed with 0; or NULL */
+  const wsgemm_routine *level3; /* closed with 0; NULL: gemm */
+  const int64_t *sizes;         /* squares, closed with 0; or NULL */
   const bench_shape *shapes;
   int n_shapes;
   int64_t first, last, step; /* squares by range, if step > 0 */
@@ -183,7 +201,7 @@ bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *su
 typedef struct bench_record {
   const char *suite, *case_name, *policy, *peer, *unit;
   const char *shape_class; /* of a random shape, or NULL */
-  wsgemm_type type;
+  char routine[BENCH_ROUTINE_BYTES];
   int n_threads, n_samples;
   int coarse_factor;       /* asked for; 0: automatic */
   int coarse_factor_taken; /* by the library */

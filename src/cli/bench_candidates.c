@@ -10,6 +10,7 @@
 #include "bench/harness/random.h"
 #include "types.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,16 @@ char ws_bench_type_letter(wsgemm_type type) { return ws_cli_types[type].letter; 
 
 double ws_bench_flops(const bench_shape *shape) {
   const int multiply_add_flops = ws_cli_types[shape->type].n_parts == 2 ? 8 : 2;
-  return multiply_add_flops * (double)shape->m * (double)shape->n * (double)shape->k;
+  /* A triangle of C, or a product with one: half of a square product (the diagonal's share, 1 / n, is
+   * left out); syr2k, her2k: two of those. */
+  const bool is_half = shape->routine == WSGEMM_SYRK || shape->routine == WSGEMM_HERK || shape->routine == WSGEMM_GEMMTR ||
+                       ws_bench_is_triangular(shape->routine);
+  return (is_half ? 0.5 : 1) * multiply_add_flops * (double)shape->m * (double)shape->n * (double)shape->k;
+}
+
+void ws_bench_routine(const bench_shape *shape, char name[BENCH_ROUTINE_BYTES]) {
+  static const char *const routines[] = {"gemm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
+  snprintf(name, BENCH_ROUTINE_BYTES, "%c%s", ws_bench_type_letter(shape->type), routines[shape->routine]);
 }
 
 static size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
@@ -64,7 +74,8 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
   p->c_bytes = element * (size_t)p->ldc * (size_t)(row ? shape->m : shape->n);
   p->c_more_bytes = element * (size_t)shape->more_c;
   p->b_offset = round_up(a_bytes + GAP_BYTES, 64);
-  p->c_offset = round_up(p->b_offset + b_bytes + GAP_BYTES, 64);
+  p->c_offset =
+      ws_bench_is_triangular(shape->routine) ? p->b_offset : round_up(p->b_offset + b_bytes + GAP_BYTES, 64); /* B is C */
   p->set_bytes = round_up(p->c_offset + p->c_bytes + GAP_BYTES, 64);
   p->n_sets = 1;
   while (p->n_sets < MAX_SETS && 2 * (size_t)p->n_sets * p->set_bytes <= warm_bytes) p->n_sets *= 2;
@@ -76,13 +87,28 @@ bool ws_bench_problem_make(bench_problem *p, const bench_shape *shape) {
     char *at = p->block + (size_t)set * p->set_bytes;
     fill(at, a_bytes, shape->type, &state);
     fill(at + p->b_offset, b_bytes, shape->type, &state);
+    if (ws_bench_is_triangular(shape->routine)) ws_bench_level3_triangle(p, at);
   }
-  return true;
+  if (!ws_bench_is_triangular(shape->routine)) return true;
+  p->c_before = malloc(p->c_bytes);
+  if (!p->c_before) ws_bench_problem_free(p);
+  if (p->c_before) memcpy(p->c_before, p->block + p->c_offset, p->c_bytes);
+  return p->c_before != NULL;
+}
+
+void ws_bench_problem_reset(const bench_problem *p) {
+  char *c = p->block + p->c_offset;
+  const wsgemm_routine r = p->shape.routine;
+  if (p->c_before)
+    memcpy(c, p->c_before, p->c_bytes);
+  else
+    memset(c, r == 0 || r == WSGEMM_SYMM || r == WSGEMM_HEMM ? 0xff : 0, p->c_bytes);
 }
 
 void ws_bench_problem_free(bench_problem *p) {
   free(p->block);
-  p->block = NULL;
+  free(p->c_before);
+  p->block = p->c_before = NULL;
 }
 
 /* ---- Calling loops: one per library and type ------------------------------------------------- */
@@ -142,7 +168,7 @@ bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const
                                              [WSGEMM_C64] = own_z, [WSGEMM_F16] = own_h, [WSGEMM_BF16] = own_b};
   memset(candidate, 0, sizeof *candidate);
   candidate->label = label;
-  candidate->run = loops[p->shape.type];
+  candidate->run = p->shape.routine ? ws_bench_level3_own : loops[p->shape.type];
   candidate->problem = p;
   candidate->n_threads = n_threads;
   candidate->flops = ws_bench_flops(&p->shape);
@@ -155,16 +181,21 @@ bool ws_bench_own_candidate(bench_candidate *candidate, const char *label, const
   return false;
 }
 
-void ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
+bool ws_bench_peer_candidate(bench_candidate *candidate, bench_peer *peer, const bench_problem *p, int n_threads) {
   static double (*const loops[])(const bench_candidate *, int64_t) = {
       [WSGEMM_F32] = peer_s, [WSGEMM_F64] = peer_d, [WSGEMM_C32] = peer_c, [WSGEMM_C64] = peer_z};
   memset(candidate, 0, sizeof *candidate);
   candidate->label = peer->name;
-  candidate->run = loops[p->shape.type];
+  candidate->run = p->shape.routine ? ws_bench_level3_peer : loops[p->shape.type];
   candidate->problem = p;
   candidate->peer = peer;
   candidate->n_threads = n_threads;
   candidate->flops = ws_bench_flops(&p->shape);
+  if (!p->shape.routine) return true;
+  char routine[BENCH_ROUTINE_BYTES], name[32];
+  ws_bench_routine(&p->shape, routine);
+  snprintf(name, sizeof name, "cblas_%s", routine);
+  return ws_bench_peer_find(peer, name, &candidate->peer_level3);
 }
 
 void ws_bench_peak_candidate(bench_candidate *candidate, bool double_precision, int n_threads) {

@@ -60,8 +60,8 @@ bool ws_bench_enter(const bench_candidate *candidate, bool threaded) {
 
 /* ---- Do the candidates agree? ---------------------------------------------------------------- */
 
-/* Largest difference of two C; NaN if one holds a NaN (C is filled with NaN before a call), or if
- * the padding between lines was written. */
+/* Largest difference of two C; NaN if one holds a NaN (a C that is written whole is filled with NaN
+ * before a call), or if the padding between lines was written. */
 static double largest_difference(const bench_problem *p, const char *c, const char *reference) {
   const bool wide = ws_bench_is_double(p->shape.type);
   const size_t real_bytes = wide ? sizeof(double) : sizeof(float);
@@ -93,7 +93,7 @@ static bool check_agreement(const bench_candidate *candidates, int n_candidates,
     const bench_problem *p = candidate->problem;
     if (!p) continue;
     char *c = p->block + p->c_offset;
-    memset(c, 0xff, p->c_bytes);
+    ws_bench_problem_reset(p);
     if (!ws_bench_enter(candidate, threaded)) {
       snprintf(error, bytes, "%s does not take %d threads", candidate->label, candidate->n_threads);
       good = false;

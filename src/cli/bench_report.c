@@ -51,9 +51,8 @@ static void put_number(FILE *f, const char *name, double value) {
 }
 
 static void put_record(bench_session *s, FILE *f, const bench_record *r) {
-  const char routine[] = {ws_bench_type_letter(r->type), 'g', 'e', 'm', 'm', 0};
   const ws_bench_result result = {.suite = r->suite,
-                                  .routine = routine,
+                                  .routine = r->routine,
                                   .case_name = r->case_name,
                                   .policy = r->policy,
                                   .device = s->device.name,
@@ -81,24 +80,25 @@ static void put_record(bench_session *s, FILE *f, const bench_record *r) {
 }
 
 bench_record ws_bench_record(const bench_suite *suite, const bench_case *c) {
-  return (bench_record){.suite = suite->name,
-                        .case_name = c->name,
-                        .policy = "auto",
-                        .peer = "none",
-                        .unit = "GF/s",
-                        .shape_class = c->shape_class >= 0 ? ws_shape_class_name(c->shape_class) : NULL,
-                        .type = c->shape.type,
-                        .n_threads = c->n_threads,
-                        .coarse_factor_taken = -1,
-                        .ours = -1,
-                        .theirs = -1,
-                        .ratio = -1,
-                        .peak_fraction = -1,
-                        .spread = -1,
-                        .idle_s = -1,
-                        .busy_s = -1,
-                        .busy_share = -1,
-                        .over_ideal = -1};
+  bench_record r = {.suite = suite->name,
+                    .case_name = c->name,
+                    .policy = "auto",
+                    .peer = "none",
+                    .unit = "GF/s",
+                    .shape_class = c->shape_class >= 0 ? ws_shape_class_name(c->shape_class) : NULL,
+                    .n_threads = c->n_threads,
+                    .coarse_factor_taken = -1,
+                    .ours = -1,
+                    .theirs = -1,
+                    .ratio = -1,
+                    .peak_fraction = -1,
+                    .spread = -1,
+                    .idle_s = -1,
+                    .busy_s = -1,
+                    .busy_share = -1,
+                    .over_ideal = -1};
+  ws_bench_routine(&c->shape, r.routine);
+  return r;
 }
 
 void ws_bench_emit(bench_session *s, const bench_record *r) {

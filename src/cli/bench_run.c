@@ -33,32 +33,37 @@ static bool fail_candidate(bench_session *s, const char *label) {
 static bool fail_case(bench_session *s, const bench_suite *suite, const bench_case *c) {
   char reason[sizeof s->error];
   memcpy(reason, s->error, sizeof reason);
-  snprintf(s->error, sizeof s->error, "%s, %cgemm %s: %.300s", suite->name, ws_bench_type_letter(c->shape.type), c->name, reason);
+  char routine[BENCH_ROUTINE_BYTES];
+  ws_bench_routine(&c->shape, routine);
+  snprintf(s->error, sizeof s->error, "%s, %s %s: %.300s", suite->name, routine, c->name, reason);
   return false;
 }
 
 /* ---- Geometric mean and minimum of a group of ratios ----------------------------------------- */
 
 typedef struct group {
-  char routine;
   int n_threads, shape_class;
+  char routine[BENCH_ROUTINE_BYTES];
   ws_bench_mean ratio, peak;
   char least_name[WS_RANDOM_CASE_BYTES];
 } group;
 
-/* 4 routines, 2 thread counts, 5 classes of shapes at most (-1: none), and room */
+/* gemm: 4 types, 2 thread counts, 5 classes of shapes at most (-1: none); Level 3: 22 routines, 2
+ * thread counts; and room */
 enum { MAX_GROUPS = 48 };
 
 static void group_add(group *groups, const bench_case *c, double ratio, double peak_fraction) {
-  const char routine = ws_bench_type_letter(c->shape.type);
+  char routine[BENCH_ROUTINE_BYTES];
   int i = 0;
-  while (i < MAX_GROUPS - 1 && groups[i].ratio.n &&
-         (groups[i].routine != routine || groups[i].n_threads != c->n_threads || groups[i].shape_class != c->shape_class))
+  ws_bench_routine(&c->shape, routine);
+  while (
+      i < MAX_GROUPS - 1 && groups[i].ratio.n &&
+      (strcmp(groups[i].routine, routine) != 0 || groups[i].n_threads != c->n_threads || groups[i].shape_class != c->shape_class))
     i++;
   group *g = &groups[i];
   if (ws_bench_mean_add(&g->ratio, ratio)) snprintf(g->least_name, sizeof g->least_name, "%s", c->name);
   ws_bench_mean_add(&g->peak, peak_fraction);
-  g->routine = routine;
+  memcpy(g->routine, routine, sizeof routine);
   g->n_threads = c->n_threads;
   g->shape_class = c->shape_class;
 }
@@ -70,14 +75,16 @@ static void group_print(bench_session *s, const group *groups, const char *again
     if (with_peak) snprintf(peak, sizeof peak, "; of peak %.2f, least %.2f", ws_bench_mean_of(&g->peak), g->peak.least);
     if (g->shape_class >= 0)
       snprintf(class_text, sizeof class_text, ", %s (%d)", ws_shape_class_name(g->shape_class), g->ratio.n);
-    ws_bench_line(s, "  %cgemm, %d thread%s%s: %s %.3f in the geometric mean, least %.3f (%s)%s", g->routine, g->n_threads,
+    ws_bench_line(s, "  %s, %d thread%s%s: %s %.3f in the geometric mean, least %.3f (%s)%s", g->routine, g->n_threads,
                   g->n_threads == 1 ? "" : "s", class_text, against, ws_bench_mean_of(&g->ratio), g->ratio.least, g->least_name,
                   peak);
   }
 }
 
 static void label_case(char *label, size_t bytes, const bench_case *c) {
-  snprintf(label, bytes, "%cgemm %s, %dt", ws_bench_type_letter(c->shape.type), c->name, c->n_threads);
+  char routine[BENCH_ROUTINE_BYTES];
+  ws_bench_routine(&c->shape, routine);
+  snprintf(label, bytes, "%s %s, %dt", routine, c->name, c->n_threads);
 }
 
 static int label_width(const bench_suite *suite) { return suite->n_random ? 74 : 30; }
@@ -142,7 +149,10 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
     }
     good =
         ws_bench_own_candidate(&candidates[0], "wsgemm", &p, c->n_threads, WSGEMM_POLICY_AUTO, 0) || fail_candidate(s, "wsgemm");
-    for (int j = 0; j < s->n_peers; j++) ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->n_threads);
+    for (int j = 0; good && j < s->n_peers; j++) {
+      good = ws_bench_peer_candidate(&candidates[1 + j], &s->peers[j], &p, c->n_threads);
+      if (!good) snprintf(s->error, sizeof s->error, "%s has no such routine", s->peers[j].name);
+    }
     ws_bench_peak_candidate(&candidates[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
     good = good && ws_bench_measure(candidates, n_candidates, &timing, s->error, sizeof s->error);
     if (good)

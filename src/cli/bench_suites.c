@@ -36,6 +36,10 @@ static const bench_shape heat_shapes[] = {
 
 enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 
+static const int64_t level3_sizes[] = {64, 128, 256, 512, 1024, 2048, 4096, 0};
+static const wsgemm_routine level3_routines[] = {WSGEMM_SYRK, WSGEMM_HERK,  WSGEMM_TRMM, WSGEMM_SYMM,
+                                                 WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_TRSM, 0};
+
 #define DISTURBED 0.03 /* share of the machine taken by others from which on a run is called disturbed */
 
 /* timing: samples, seconds per sample, seconds per case */
@@ -106,6 +110,16 @@ const bench_suite ws_bench_suites[] = {
      .one_thread = true,
      .all_ops = true,
      .timing = {21, 2e-3, 4}},
+    {.name = "level3",
+     .what = "squares with symmetric and triangular matrices, left, lower, N, non-unit; one thread and all",
+     .routines = "sdcz",
+     .level3 = level3_routines,
+     .run = ws_bench_run_peers,
+     .sizes = level3_sizes,
+     .complex_limit = 2048,
+     .one_thread = true,
+     .all_threads = true,
+     .timing = {15, 2e-3, 3}},
     {.name = "random",
      .what = "shapes drawn at random from 8 to 2048: square, flat, small, ragged; one thread and all",
      .routines = "sdcz",
@@ -195,11 +209,24 @@ static void add_case(case_list *list, const bench_shape *shape, int n_threads, c
              (long long)shape->k);
 }
 
+/* Each routine of a Level 3 suite that the type has. */
+static void add_level3(case_list *list, const bench_suite *suite, bench_shape shape, int n_threads) {
+  const bool is_complex = shape.type == WSGEMM_C32 || shape.type == WSGEMM_C64;
+  for (const wsgemm_routine *r = suite->level3; *r; r++) {
+    shape.routine = *r;
+    if (is_complex || (*r != WSGEMM_HEMM && *r != WSGEMM_HERK)) add_case(list, &shape, n_threads, "");
+  }
+}
+
 static void add_ops(case_list *list, const bench_suite *suite, bench_shape shape, int n_threads) {
   static const wsgemm_op ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
   static const wsgemm_layout layouts[] = {WSGEMM_COL_MAJOR, WSGEMM_ROW_MAJOR};
   shape.layout = WSGEMM_COL_MAJOR;
   shape.transa = shape.transb = WSGEMM_NO_TRANS;
+  if (suite->level3) {
+    add_level3(list, suite, shape, n_threads);
+    return;
+  }
   if (!suite->all_ops) {
     add_case(list, &shape, n_threads, "");
     return;
@@ -240,6 +267,7 @@ static void add_shapes(case_list *list, const bench_session *s, const bench_suit
   const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
   for (int i = 0; i < s->shapes.n; i++) {
     const ws_shape given = s->shapes.at[i];
+    if (suite->level3 && (given.m != given.n || given.n != given.k)) continue;
     add_ops(list, suite, (bench_shape){.type = type, .m = given.m, .n = given.n, .k = given.k}, n_threads);
   }
   if (s->shapes.n) return;
@@ -265,8 +293,14 @@ static void tell_left_out(bench_session *s, const bench_suite *suite, char lette
     ws_bench_line(s, "%s: %cgemm is not run: no peer has half precision; suite half compares it with sgemm", suite->name, letter);
   for (const int64_t *size = suite->sizes; fits && is_complex && suite->complex_limit && !s->shapes.n && size && *size; size++)
     if (*size > suite->complex_limit)
-      ws_bench_line(s, "%s: %cgemm n=%lld is not run: complex squares end at %lld (time)", suite->name, letter, (long long)*size,
-                    (long long)suite->complex_limit);
+      ws_bench_line(s, "%s: %c%s n=%lld is not run: complex squares end at %lld (time)", suite->name, letter,
+                    suite->level3 ? "..." : "gemm", (long long)*size, (long long)suite->complex_limit);
+  for (int i = 0; fits && suite->level3 && i < s->shapes.n; i++) {
+    const ws_shape x = s->shapes.at[i];
+    if (x.m != x.n || x.n != x.k)
+      ws_bench_line(s, "%s: %lldx%lldx%lld is not run: this suite has squares", suite->name, (long long)x.m, (long long)x.n,
+                    (long long)x.k);
+  }
 }
 
 bool ws_bench_run_suite(bench_session *s, const bench_suite *suite) {

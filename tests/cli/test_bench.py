@@ -57,6 +57,24 @@ def test_peers_are_called_with_the_same_product(tmp_path):
     assert all(line["peer"] != "none" and line["theirs"] > 0 for line in lines)
 
 
+def test_level3_has_its_routines_and_squares(tmp_path):
+    text, lines = measured(tmp_path, "--suite", "level3", "--routine", "d,c", "--shapes", "24,24x24x8")
+    real, hermitian = ["syrk", "trmm", "symm", "syr2k", "trsm"], ["herk", "hemm"]
+    assert sorted(line["routine"] for line in lines) == sorted(["d" + r for r in real] + ["c" + r for r in real + hermitian])
+    assert "level3: 24x24x8 is not run: this suite has squares\n" in text
+    assert {line["case"] for line in lines} == {"n=24"} and all(line["ours"] > 0 for line in lines)
+
+
+def test_peers_get_the_same_level3_calls(tmp_path):
+    """The command compares the results, and fails where they differ."""
+    quick = [x for x in QUICK if x != "--no-peers"]
+    check("bench", "--suite", "level3", "--shapes", "1,37", *quick, "--json", "lines.jsonl", cwd=tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text(encoding="utf-8").splitlines()]
+    if {line["peer"] for line in lines} == {"none"}:
+        pytest.skip("no other BLAS library here")
+    assert len({line["routine"] for line in lines}) == 24 and all(line["theirs"] > 0 for line in lines)
+
+
 def test_shapes_are_written_as_for_autotune(tmp_path):
     (tmp_path / "shapes.txt").write_text("# a shape a line\n7 8 9\n16\n")
     _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "16,4x5x6,shapes.txt", "--shapes", "12")

@@ -210,6 +210,16 @@ void matrix_set(const struct matrix *x, int64_t i, int64_t j, double re, double 
   if (type_is_complex(x->type)) real_set(x->type, p + real_bytes(x->type), im);
 }
 
+void matrix_set_guard(const struct matrix *x, int64_t i, int64_t j) {
+  unsigned char *p = element_at(x, i, j);
+  guard_fill(x->type, p, p + type_bytes(x->type));
+}
+
+bool matrix_is_guard(const struct matrix *x, int64_t i, int64_t j) {
+  unsigned char *p = element_at(x, i, j);
+  return !guard_broken(x->type, p, p + type_bytes(x->type));
+}
+
 void matrix_store(const struct matrix *x, const struct values *values, wsgemm_op op) {
   const bool transposed = op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS;
   const double sign = op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS ? -1 : 1;

@@ -82,6 +82,11 @@ void matrix_store(const struct matrix *x, const struct values *values, wsgemm_op
 /* Sets every element to a quiet NaN. */
 void matrix_store_nan(const struct matrix *x);
 
+/* The guard pattern in place of an element: for what must be neither read nor written although it
+ * lies inside the matrix. */
+void matrix_set_guard(const struct matrix *x, int64_t i, int64_t j);
+bool matrix_is_guard(const struct matrix *x, int64_t i, int64_t j);
+
 /* Element (i, j) as stored. */
 void matrix_get(const struct matrix *x, int64_t i, int64_t j, double *re, double *im);
 void matrix_set(const struct matrix *x, int64_t i, int64_t j, double re, double im);

@@ -148,10 +148,7 @@ bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsge
   return run_case(stage, rows->handle[i], &d, &where, check_random_in(rng, 0, 1), how, rows->row[i].name);
 }
 
-/* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its
- * neighbours. */
-enum { MAX_EDGES = 20 };
-static int edges_of(int tile, int edges[MAX_EDGES]) {
+int edges_of(int tile, int edges[MAX_EDGES]) {
   const int marks[] = {2, tile / 4, tile / 2, tile, 2 * tile};
   int n_edges = 0;
   for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)

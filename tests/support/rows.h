@@ -64,6 +64,11 @@ wsgemm_layout draw_layout(struct check_random *rng);
 bool run_drawn(struct stage *stage, const struct rows_of_type *rows, int i, wsgemm_layout layout, wsgemm_op transa,
                wsgemm_op transb, int64_t down, int64_t across, enum judge how, struct check_random *rng);
 
+/* 1, a quarter, a half (on the SIMD rows: a vector), one tile, two tiles, each with its neighbours;
+ * returns how many. */
+enum { MAX_EDGES = 20 };
+int edges_of(int tile, int edges[MAX_EDGES]);
+
 /* All edges of row i's tile x all op pairs x both layouts; part > 1 takes a random one in `part` of
  * them. */
 void cross_edges(struct stage *stage, const struct rows_of_type *rows, int i, enum judge how, int part, struct check_random *rng);

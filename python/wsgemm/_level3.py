@@ -1,0 +1,454 @@
+"""symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular: Level 3 BLAS, arguments as in SciPy.
+
+The arguments of each routine, their checks and their meaning. Where the arrays lie, what must be copied and the descriptor of
+the call are _level3_plan.py's.
+"""
+
+from __future__ import annotations
+
+import cmath
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _device_product, _lib
+from ._arrays import Kind, as_array, check_out, kind_of, scalars_of
+from ._device import check_shape_fits
+from ._handle import Handle
+from ._level3_plan import HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, Call, Host, OnDevice, R, device_operands, run
+
+_OPS = {
+    **dict.fromkeys((0, "N"), _lib.Op.NO_TRANS),
+    **dict.fromkeys((1, "T"), _lib.Op.TRANS),
+    **dict.fromkeys((2, "C"), _lib.Op.CONJ_TRANS),
+}
+_SIDES = {0: False, "left": False, 1: True, "right": True}
+# A Hermitian matrix of real numbers is a symmetric one.
+_OF_REALS = {R.HEMM: R.SYMM, R.HERK: R.SYRK, R.HER2K: R.SYR2K}
+
+
+def _choice(table: dict[Any, Any], value: Any, name: str, meaning: str) -> Any:
+    try:
+        return table[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{name} is {value!r}, but it must be {meaning}") from None
+
+
+def _op(trans: Any, name: str) -> _lib.Op:
+    op: _lib.Op = _choice(_OPS, trans, name, "0 (no), 1 (transpose) or 2 (conjugate transpose)")
+    return op
+
+
+def _is_transposed(op: _lib.Op) -> bool:
+    return op != _lib.Op.NO_TRANS
+
+
+# ---- Symmetric and Hermitian matrices --------------------------------------------------------------------------------------
+
+
+def symm(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    side: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """alpha * a @ b + beta * c, or alpha * b @ a + beta * c, for a symmetric matrix a.
+
+    Args:
+        alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
+        a: square, of which only the upper triangle (lower=1: the lower one) is read.
+        b: (m, n), of a's type: float32, float64, complex64 or complex128.
+        c: (m, n), of the same type.
+        side: 0 or "left": a @ b; 1 or "right": b @ a.
+        overwrite_c: write the result to `c`, and return it. Otherwise `c` is left as it is.
+        handle: threads, policy and kernel of this call; None: the process's default handle.
+
+    Returns:
+        `c` if it is overwritten, else a new array: Fortran-ordered as SciPy's functions give it, or
+        C-ordered where that spares a copy of an operand.
+
+    Raises:
+        TypeError: types are mixed or not among these, or a scalar is complex where it must be real.
+        ValueError: shapes do not fit, c is read-only, or beta without c.
+        OverflowError: alpha or beta is beyond the arrays' type.
+        WsgemmError: the library could not do it.
+
+    Arrays in GPU memory are taken as by matmul; there a new result is C-ordered, and operands that
+    do not lie as it does are copied by torch, cupy or jax, or else refused.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> a = np.array([[2.0, 1.0], [np.nan, 3.0]])  # the lower triangle is not read
+    >>> wsgemm.symm(1, a, np.eye(2))
+    array([[2., 1.],
+           [1., 3.]])
+    """
+    return _run(_Asked(R.SYMM, alpha, beta, side=side, lower=lower), a, b, c, overwrite_c, handle)
+
+
+def hemm(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    side: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """As symm, for a Hermitian matrix a: the imaginary parts of its diagonal count as 0.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> a = np.array([[2, 1j], [0, 3]])
+    >>> wsgemm.hemm(1, a, np.eye(2, dtype=complex))
+    array([[2.+0.j, 0.+1.j],
+           [0.-1.j, 3.+0.j]])
+    """
+    return _run(_Asked(R.HEMM, alpha, beta, side=side, lower=lower), a, b, c, overwrite_c, handle)
+
+
+# ---- Products of which a triangle is computed ------------------------------------------------------------------------------
+
+
+def syrk(
+    alpha: complex,
+    a: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    trans: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """The upper triangle (lower=1: the lower one) of alpha * op(a) @ op(a).T + beta * c.
+
+    Args:
+        alpha, beta, overwrite_c, handle: as for symm.
+        a: (n, k), or with trans (k, n).
+        c: (n, n). Its other triangle is neither read nor changed.
+        trans: 0: op(a) = a; 1: a.T; for real matrices also 2.
+
+    Returns:
+        `c` if it is overwritten; else a new array, whose other triangle is that of `c`, or zero.
+        Errors are symm's.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> wsgemm.syrk(1, a)
+    array([[ 5., 11.],
+           [ 0., 25.]])
+    >>> wsgemm.syrk(1, a, trans=1, lower=1)
+    array([[10.,  0.],
+           [14., 20.]])
+    """
+    return _run(_Asked(R.SYRK, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
+
+
+def herk(
+    alpha: float,
+    a: ArrayLike | Any,
+    beta: float = 0,
+    c: Any = None,
+    trans: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """A triangle of alpha * op(a) @ op(a).conj().T + beta * c: as syrk, but alpha and beta are real,
+    trans is 0 or 2 (op(a) = a.conj().T), and the diagonal of the result is real.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> wsgemm.herk(1, np.array([[1, 1j], [2, 0]]))
+    array([[2.+0.j, 2.+0.j],
+           [0.+0.j, 4.+0.j]])
+    """
+    return _run(_Asked(R.HERK, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
+
+
+def syr2k(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    trans: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """A triangle of alpha * op(a) @ op(b).T + alpha * op(b) @ op(a).T + beta * c: else as syrk, b
+    being of a's shape.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> wsgemm.syr2k(1, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
+    array([[ 6., 10.],
+           [ 0., 16.]])
+    """
+    return _run(_Asked(R.SYR2K, alpha, beta, lower=lower, trans_a=trans), a, b, c, overwrite_c, handle)
+
+
+def her2k(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: float = 0,
+    c: Any = None,
+    trans: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """A triangle of alpha * op(a) @ op(b).conj().T + its conjugate transpose + beta * c: else as
+    herk, but alpha may be complex."""
+    return _run(_Asked(R.HER2K, alpha, beta, lower=lower, trans_a=trans), a, b, c, overwrite_c, handle)
+
+
+def gemmtr(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    trans_a: int | str = 0,
+    trans_b: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """The upper triangle (lower=1: the lower one) of gemm's result, which must be square: half the
+    work where only a triangle is wanted, or both are known to be equal.
+
+    Arguments are gemm's, the result is as syrk's, errors are symm's.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> wsgemm.gemmtr(1, np.ones((2, 3)), np.ones((3, 2)), lower=1)
+    array([[3., 0.],
+           [3., 3.]])
+    """
+    return _run(_Asked(R.GEMMTR, alpha, beta, lower=lower, trans_a=trans_a, trans_b=trans_b), a, b, c, overwrite_c, handle)
+
+
+# ---- Triangular matrices ---------------------------------------------------------------------------------------------------
+
+
+def trmm(
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    side: int | str = 0,
+    lower: int = 0,
+    trans: int | str = 0,
+    unit_diagonal: int = 0,
+    overwrite_b: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    """alpha * op(a) @ b, or alpha * b @ op(a), for a triangular matrix a.
+
+    Args:
+        alpha, side, handle: as for symm.
+        a: square, of which only the upper triangle (lower=1: the lower one) is read.
+        b: (m, n), of a's type.
+        trans: 0: op(a) = a; 1: a.T; 2: a.conj().T.
+        unit_diagonal: a's diagonal is not read, and counts as ones.
+        overwrite_b: write the result to `b`, and return it.
+
+    Returns:
+        `b` if it is overwritten, else a new array in b's memory order. Errors are symm's.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> wsgemm.trmm(1, np.array([[1.0, 2.0], [0.0, 3.0]]), np.ones((2, 2)), unit_diagonal=1)
+    array([[3., 3.],
+           [1., 1.]])
+    """
+    asked = _Asked(R.TRMM, alpha, 0, side, lower, trans, unit_diagonal=unit_diagonal)
+    return _run(asked, a, b, None, overwrite_b, handle)
+
+
+def solve_triangular(
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    *,
+    alpha: complex = 1,
+    side: int | str = 0,
+    handle: Handle | None = None,
+) -> Any:
+    """The x that solves op(a) @ x = alpha * b (side="right": x @ op(a) = alpha * b), for a
+    triangular matrix a: BLAS's trsm, with the arguments of scipy.linalg.solve_triangular.
+
+    Args:
+        a: square, of which only the upper triangle (lower=True: the lower one) is read.
+        b: (m, n), or for the left side (m,), of a's type.
+        trans: 0 or "N": op(a) = a; 1 or "T": a.T; 2 or "C": a.conj().T.
+        unit_diagonal: a's diagonal is not read, and counts as ones.
+        overwrite_b: write x to `b`, and return it.
+        alpha, side, handle: as for symm.
+
+    Returns:
+        `b` if it is overwritten, else a new array of its shape and memory order. A zero on the
+        diagonal gives inf and nan, as dividing by it does: no error, unlike SciPy. Errors are
+        symm's.
+
+    >>> import numpy as np
+    >>> import wsgemm
+    >>> a = np.array([[2.0, 0.0], [1.0, 4.0]])
+    >>> wsgemm.solve_triangular(a, np.array([2.0, 9.0]), lower=True)
+    array([1., 2.])
+    """
+    asked = _Asked(R.TRSM, alpha, 0, side, int(lower), trans, unit_diagonal=unit_diagonal)
+    return _run(asked, a, b, None, overwrite_b, handle)
+
+
+# ---- Checks ----------------------------------------------------------------------------------------------------------------
+
+
+class _Asked(NamedTuple):
+    """The arguments that are no arrays."""
+
+    routine: _lib.Routine
+    alpha: Any
+    beta: Any
+    side: Any = 0
+    lower: Any = 0
+    trans_a: Any = 0
+    trans_b: Any = 0
+    unit_diagonal: Any = 0
+
+    @property
+    def name(self) -> str:
+        return "solve_triangular" if self.routine == R.TRSM else self.routine.name.lower()
+
+
+def _real(x: Any, name: str, routine: str) -> None:
+    if isinstance(x, (complex, np.complexfloating)) and (x.imag or cmath.isnan(x)):
+        raise TypeError(f"{name} is complex, but {routine} takes a real number there")
+
+
+def _checked(asked: _Asked, kind: Kind, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None) -> Call:
+    """The call for operands of these shapes, of two dimensions each."""
+    routine, name = asked.routine, asked.name
+    if kind.is_half:
+        raise TypeError(f"a is {kind.name}, but {name} takes float32, float64, complex64 or complex128")
+    given = {"a": shape_a} if shape_b is None else {"a": shape_a, "b": shape_b}
+    if any(len(shape) != 2 for shape in given.values()):
+        raise ValueError(" and ".join(f"{x} has shape {shape}" for x, shape in given.items()) + f", but {name} takes matrices")
+    is_right = _choice(_SIDES, asked.side, "side", "0 or 'left', or 1 or 'right'")
+    rank_update = routine in WRITES_TRIANGLE and routine != R.GEMMTR
+    trans_name = "trans_a" if routine == R.GEMMTR else "trans"
+    op_a, op_b = _op(asked.trans_a, trans_name), _op(asked.trans_b, "trans_b")
+    wrong = _lib.Op.TRANS if routine in HERMITIAN else _lib.Op.CONJ_TRANS
+    if rank_update and kind.is_complex and op_a == wrong:
+        right, other = (2, "syrk") if routine in HERMITIAN else (1, "herk")
+        raise ValueError(f"trans is {asked.trans_a!r}, but for complex matrices {name} takes 0 or {right}; see {other}")
+    if routine == R.HERK:
+        _real(asked.alpha, "alpha", name)
+    if routine in (R.HERK, R.HER2K):
+        _real(asked.beta, "beta", name)
+    scalars = scalars_of(kind, asked.alpha, asked.beta)
+    if not kind.is_complex:
+        routine = _OF_REALS.get(routine, routine)
+    if routine in WRITES_TRIANGLE:
+        m, n, k = _triangle_sizes(routine, name, shape_a, shape_b, op_a, op_b)
+    else:
+        assert shape_b is not None
+        m, n, k = *shape_b, 0
+        if shape_a != (shape_b[is_right],) * 2:
+            raise ValueError(
+                f"a has shape {shape_a}, but on the {'right' if is_right else 'left'} of b, which has shape {shape_b}, it must "
+                f"have shape {(shape_b[is_right],) * 2}"
+            )
+    return Call(routine, kind, scalars, m, n, k, is_right, bool(asked.lower), op_a, op_b, bool(asked.unit_diagonal))
+
+
+def _triangle_sizes(
+    routine: _lib.Routine, name: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None, op_a: _lib.Op, op_b: _lib.Op
+) -> tuple[int, int, int]:
+    n, k = shape_a[::-1] if _is_transposed(op_a) else shape_a
+    if shape_b is None:
+        return 0, n, k
+    if routine == R.GEMMTR:
+        shape = _device_product.gemm_shape(shape_a, shape_b, int(_is_transposed(op_a)), int(_is_transposed(op_b)))
+        if shape[0] != shape[1]:
+            raise ValueError(f"op(a) @ op(b) has shape {shape}, but {name} takes those that give a square matrix")
+    elif shape_a != shape_b:
+        raise ValueError(f"a has shape {shape_a} and b has shape {shape_b}, but {name} takes two of one shape")
+    return 0, n, k
+
+
+def _needs_c(asked: _Asked, c: Any) -> None:
+    if c is None and asked.beta != 0:
+        raise ValueError(f"beta = {asked.beta} needs c, the matrix that it scales")
+
+
+def _run(asked: _Asked, a: Any, b: Any, c: Any, overwrite: Any, handle: Handle | None) -> Any:
+    triangular = asked.routine in TRIANGULAR
+    _needs_c(asked, c)
+    with ExitStack() as closing:
+        given = {name: x for name, x in (("a", a), ("b", b), ("c", c)) if name == "a" or x is not None}
+        written = ("b" if triangular else "c") if overwrite else None
+        ops = device_operands(closing, given, written)
+        if ops is not None:
+            return _run_on_device(asked, ops, b is not None, bool(overwrite), handle)
+    a = as_array(a, "a")
+    kind = kind_of(a, a)
+    if overwrite and triangular and (type(b) is not np.ndarray or not b.flags.writeable):
+        check_out(b, kind_of(a, b) if isinstance(b, np.ndarray) else kind, a, np.shape(b), "b")
+    b = None if b is None else as_array(b, "b")
+    if b is not None:
+        kind = kind_of(a, b)
+    is_vector = b is not None and b.ndim == 1 and asked.routine == R.TRSM
+    full_b = b[:, np.newaxis] if b is not None and is_vector else b
+    call = _checked(asked, kind, a.shape, None if full_b is None else full_b.shape)
+    if c is not None:
+        check_out(c, kind, a, call.shape, "c", "the result", is_written=bool(overwrite))
+    result = run(Host(handle), call, a, full_b, c, bool(overwrite))
+    if triangular and overwrite:
+        return b
+    return result[:, 0] if is_vector else result
+
+
+def _run_on_device(asked: _Asked, ops: _device_product.Operands, has_b: bool, overwrite: bool, handle: Handle | None) -> Any:
+    triangular = asked.routine in TRIANGULAR
+    a = ops.view(ops.a)
+    b = ops.view(ops.b) if has_b else None
+    kind = kind_of(a, a if b is None else b)
+    is_vector = b is not None and len(b.shape) == 1 and asked.routine == R.TRSM
+    full_b = b.insert(1) if b is not None and is_vector else b
+    call = _checked(asked, kind, a.shape, None if full_b is None else full_b.shape)
+    c = None if ops.out is None else ops.view(ops.out)
+    if ops.out is not None and c is not None:
+        _device_product.check_device_out(ops.out, c, kind, a, call.shape, "the result", overwrite)
+    elif triangular and overwrite and b is not None:
+        _device_product.check_device_out(ops.b, b, kind, a, b.shape, "itself")
+    check_shape_fits("the result", call.shape, a.dtype)
+    memory = OnDevice(ops, handle, is_vector)
+    operand_b = None if full_b is None else (ops.b, full_b)
+    operand_c = None if ops.out is None or c is None else (ops.out, c)
+    result, _ = run(memory, call, (ops.a, a), operand_b, operand_c, overwrite)
+    return result.given
+

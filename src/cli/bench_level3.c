@@ -1,0 +1,102 @@
+/* bench_level3.c - the loops that call Level 3 routines of wsgemm or another library, and triangles
+ * that may be multiplied by and solved for any number of times.
+ *
+ * All calls are column-major, left, lower, without transposition, non-unit; alpha = 1 and beta = 0.
+ * wsgemm is called by descriptor: one call for all routines; the others by CBLAS. */
+#include "bench.h"
+#include "types.h"
+
+#include <string.h>
+
+bool ws_bench_is_triangular(wsgemm_routine routine) { return routine == WSGEMM_TRMM || routine == WSGEMM_TRSM; }
+
+/* A diagonal of 1 and -1, and what is below it so small that its powers are no larger: B keeps its
+ * size, call after call. Elements beside the triangle stay as they are. */
+void ws_bench_level3_triangle(const bench_problem *p, char *a) {
+  const int n_parts = ws_cli_types[p->shape.type].n_parts;
+  const double scale = 0x1p-20 / (double)p->shape.n;
+  for (int64_t j = 0; j < p->shape.n; j++)
+    for (int64_t i = j; i < p->shape.n; i++)
+      for (int part = 0; part < n_parts; part++) {
+        const int64_t at = (i + j * p->lda) * n_parts + part;
+        const double x = ws_cli_get(p->shape.type, a, at);
+        ws_cli_set(p->shape.type, a, at, i > j ? x * scale : part ? 0 : x < 0 ? -1 : 1);
+      }
+}
+
+static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
+  return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
+}
+
+double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls) {
+  const bench_problem *p = candidate->problem;
+  const bool has_k = p->shape.routine >= WSGEMM_SYRK && p->shape.routine <= WSGEMM_GEMMTR;
+  wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+  wsgemm_status bad = WSGEMM_SUCCESS;
+  d.routine = p->shape.routine, d.type = p->shape.type, d.uplo = WSGEMM_LOWER;
+  d.m = has_k ? 0 : p->shape.m, d.n = p->shape.n, d.k = has_k ? p->shape.k : 0;
+  d.alpha = ws_cli_scalar(d.type, (wsgemm_cdouble){1, 0}), d.beta = ws_cli_scalar(d.type, (wsgemm_cdouble){0, 0});
+  d.lda = p->lda, d.ldb = p->ldb, d.ldc = p->ldc;
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++) {
+    d.a = set_at(p, i, 0), d.b = set_at(p, i, p->b_offset);
+    d.c = ws_bench_is_triangular(d.routine) ? NULL : set_at(p, i, p->c_offset);
+    bad |= wsgemm_level3(candidate->handle, &d);
+  }
+  const double seconds = ws_bench_now() - start;
+  return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+/* ---- CBLAS ----------------------------------------------------------------------------------- */
+
+enum { COL = WSGEMM_COL_MAJOR, LEFT = WSGEMM_LEFT, LOWER = WSGEMM_LOWER, N = WSGEMM_NO_TRANS, NON_UNIT = WSGEMM_NON_UNIT };
+
+/* One call of each routine: `scalar` is what alpha and beta are passed as. */
+#define PEER_CALLS(name, scalar)                                                                                                \
+  static void name(const bench_candidate *x, scalar one, scalar zero, const void *a, void *b, void *c) {                        \
+    const bench_problem *p = x->problem;                                                                                        \
+    const int n = (int)p->shape.n, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;                                     \
+    void (*const routine)(void) = x->peer_level3;                                                                               \
+    switch (p->shape.routine) {                                                                                                 \
+    case WSGEMM_SYMM:                                                                                                           \
+    case WSGEMM_HEMM:                                                                                                           \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, scalar, void *, int))routine)(          \
+          COL, LEFT, LOWER, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                           \
+      break;                                                                                                                    \
+    case WSGEMM_SYRK:                                                                                                           \
+    case WSGEMM_HERK:                                                                                                           \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, scalar, void *, int))routine)(COL, LOWER, N, n, n, one, a, \
+                                                                                                   lda, zero, c, ldc);          \
+      break;                                                                                                                    \
+    case WSGEMM_SYR2K:                                                                                                          \
+      ((void (*)(int, int, int, int, int, scalar, const void *, int, const void *, int, scalar, void *, int))routine)(          \
+          COL, LOWER, N, n, n, one, a, lda, b, ldb, zero, c, ldc);                                                              \
+      break;                                                                                                                    \
+    default:                                                                                                                    \
+      ((void (*)(int, int, int, int, int, int, int, scalar, const void *, int, void *, int))routine)(                           \
+          COL, LEFT, LOWER, N, NON_UNIT, n, n, one, a, lda, b, ldb);                                                            \
+    }                                                                                                                           \
+  }
+PEER_CALLS(call_with_float, float)
+PEER_CALLS(call_with_double, double)
+PEER_CALLS(call_with_pointer, const void *)
+
+double ws_bench_level3_peer(const bench_candidate *candidate, int64_t n_calls) {
+  const bench_problem *p = candidate->problem;
+  const wsgemm_type type = p->shape.type;
+  /* complex scalars go by address, those of herk are real */
+  const bool by_address = (type == WSGEMM_C32 || type == WSGEMM_C64) && p->shape.routine != WSGEMM_HERK;
+  const wsgemm_scalar one = ws_cli_scalar(type, (wsgemm_cdouble){1, 0}), zero = ws_cli_scalar(type, (wsgemm_cdouble){0, 0});
+  const double start = ws_bench_now();
+  for (int64_t i = 0; i < n_calls; i++) {
+    const void *a = set_at(p, i, 0);
+    void *b = set_at(p, i, p->b_offset), *c = set_at(p, i, p->c_offset);
+    if (by_address)
+      call_with_pointer(candidate, &one, &zero, a, b, c);
+    else if (ws_bench_is_double(type))
+      call_with_double(candidate, 1, 0, a, b, c);
+    else
+      call_with_float(candidate, 1, 0, a, b, c);
+  }
+  return ws_bench_now() - start;
+}
