@@ -11,6 +11,12 @@ typedef struct numbers {
   int lda, ldb, ldc, count;
 } numbers;
 
+/* Nothing has changed places here, so a row-major call's numbers are its own. */
+static bool bad(ws_blas_caller caller, int info) {
+  if (caller.way & WS_ROW_MAJOR) caller.way ^= WS_ROW_MAJOR | WS_COL_MAJOR;
+  return ws_blas_bad(caller, info);
+}
+
 static bool good(ws_blas_caller caller, const ws_blas_shape *s, numbers number) {
   const bool is_row = s->layout == WSGEMM_ROW_MAJOR;
   const int64_t rows_a = is_trans(s->transa) ? s->k : s->m, cols_a = is_trans(s->transa) ? s->m : s->k;
@@ -25,10 +31,10 @@ static bool good(ws_blas_caller caller, const ws_blas_shape *s, numbers number) 
                    : s->ldc < least_ld(is_row ? s->n : s->m)     ? number.ldc
                    : s->count < 0                                ? number.count
                                                                  : 0;
-  /* Nothing has changed places here. */
-  if (caller.way & WS_ROW_MAJOR) caller.way ^= WS_ROW_MAJOR | WS_COL_MAJOR;
-  return info == 0 || ws_blas_bad(caller, info);
+  return info == 0 || bad(caller, info);
 }
+
+bool ws_blas_good_count(ws_blas_caller caller, int64_t n_groups) { return n_groups >= 0 || bad(caller, 14); }
 
 bool ws_blas_good_group(ws_blas_caller caller, const ws_blas_shape *shape) {
   return good(caller, shape, (numbers){8, 10, 13, 15});

@@ -15,6 +15,7 @@ typedef struct ws_blas_shape {
   int64_t count; /* of products */
 } ws_blas_shape;
 
+bool ws_blas_good_count(ws_blas_caller caller, int64_t n_groups);
 bool ws_blas_good_group(ws_blas_caller caller, const ws_blas_shape *shape);
 bool ws_blas_good_strided(ws_blas_caller caller, const ws_blas_shape *shape);
 
@@ -32,10 +33,7 @@ void ws_blas_run_strided(ws_blas_routine routine, wsgemm_type type, const ws_bla
 /* The body of an entry point of groups: i counts groups; alpha_i and beta_i are scalars. */
 #define RUN_GROUPS(name, x, layout_, op, alpha_i, beta_i, n_groups)                                                          \
   const ws_blas_caller caller = {WS_BLAS_##name, WAY};                                                                       \
-  if ((n_groups) < 0) {                                                                                                      \
-    ws_blas_bad(caller, 14);                                                                                                 \
-    return;                                                                                                                  \
-  }                                                                                                                          \
+  if (!ws_blas_good_count(caller, n_groups)) return;                                                                         \
   for (int pass = 0; pass < 2; pass++)                                                                                       \
     for (int64_t i = 0, first = 0; i < (n_groups); first += group_size[i], i++) {                                            \
       const ws_blas_shape shape = {layout_, op(transa[i]), op(transb[i]), m[i],   n[i],                                      \
