@@ -96,10 +96,17 @@ static void find_blas(void) {
 static atomic_int peer_limit;
 static atomic_bool is_found;
 
+/* OpenBLAS's openblas_set_num_threads() calls its goto_set_num_threads() by name, which leads back to
+ * this library's: so the latter is called, and a call that comes back all the same ends here. */
 static void limit_threads(void *library, int n_threads) {
+  static _Thread_local bool is_inside;
   void (*set)(int);
-  *(void **)&set = dlsym(library, "openblas_set_num_threads"); /* as POSIX has it */
-  if (set) set(n_threads);
+  *(void **)&set = dlsym(library, "goto_set_num_threads"); /* as POSIX has it */
+  if (!set) *(void **)&set = dlsym(library, "openblas_set_num_threads");
+  if (!set || is_inside) return;
+  is_inside = true;
+  set(n_threads);
+  is_inside = false;
 }
 
 /* A limit that is set meanwhile is set here, or by its own thread, or by both. */

@@ -41,12 +41,12 @@ TMGLIB = \$(TOPSRCDIR)/libtmglib.a
 END
 case "$letter" in s) type=single ;; d) type=double ;; c) type=complex ;; *) type=complex16 ;; esac
 make -s -C "$tree/TESTING/MATGEN" "$type" >"$tree/build.log" 2>&1 || {
-  tail -5 "$tree/build.log"
+  tail -n 5 "$tree/build.log"
   exit 1
 }
 case "$part" in lin) folder=LIN program=xlintst$letter ;; *) folder=EIG program=xeigtst$letter ;; esac
 make -s -C "$tree/TESTING/$folder" "$program" >>"$tree/build.log" 2>&1 || {
-  tail -5 "$tree/build.log"
+  tail -n 5 "$tree/build.log"
   exit 1
 }
 
@@ -83,7 +83,7 @@ for input in $inputs; do
     verdict=1
   fi
   if [ "$(sed -n 's/^said //p' "$ours.sum")" -eq 0 ] || grep -q 'was not computed' "$ours.log"; then
-    tail -5 "$ours" "$ours.log"
+    tail -n 5 "$ours" "$ours.log"
     verdict=1
   fi
 done
