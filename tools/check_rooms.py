@@ -23,6 +23,7 @@ ROOMS = {
     "tune": ("src/tune", {"core"}),
     "cpu": ("src/cpu", {"core", "tune", "kernels"}),
     "kernels": ("src/cpu/kernels", {"core"}),
+    "blas": ("src/blas", set()),
     "cuda": ("cuda/host", {"core", "tune", "shared", "sched", "rows"}),
     "shared": ("cuda/shared", {"core", "sched"}),
     "sched": ("cuda/sched", {"core", "shared", "ptx"}),

@@ -10,6 +10,23 @@ install(TARGETS wsgemm EXPORT wsgemm_targets
 install(FILES include/wsgemm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# The BLAS library: as a library of its own, beside libwsgemm; and for Debian's alternatives (tools/blas_alternative.sh) as
+# wsgemm/libblas.so.3, under a name that threadpoolctl takes for an OpenBLAS, whose thread controls it has.
+if(TARGET wsgemm_blas)
+  file(RELATIVE_PATH wsgemm_alternative_to_lib ${CMAKE_INSTALL_FULL_LIBDIR}/wsgemm ${CMAKE_INSTALL_FULL_LIBDIR})
+  # By way of an alternative the loader knows no place of the file but the link's, so the place stands there, too.
+  set_target_properties(wsgemm_blas PROPERTIES INSTALL_RPATH $ORIGIN:$ORIGIN/${wsgemm_alternative_to_lib}:${CMAKE_INSTALL_FULL_LIBDIR})
+  install(TARGETS wsgemm_blas EXPORT wsgemm_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(CODE "
+    set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
+    file(MAKE_DIRECTORY \"\${folder}/wsgemm\")
+    file(COPY_FILE \"\${folder}/libwsgemm_blas.so.${PROJECT_VERSION}\" \"\${folder}/wsgemm/libopenblas_wsgemm.so.0\")
+    file(CREATE_LINK libopenblas_wsgemm.so.0 \"\${folder}/wsgemm/libblas.so.3\" SYMBOLIC)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/wsgemm/libopenblas_wsgemm.so.0\"
+      \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/wsgemm/libblas.so.3\")")
+  install(FILES tools/blas_alternative.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/wsgemm)
+endif()
+
 if(WSGEMM_BUILD_CLI)
   file(RELATIVE_PATH wsgemm_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(wsgemm_cli PROPERTIES INSTALL_RPATH $ORIGIN/${wsgemm_bin_to_lib})
@@ -45,3 +62,7 @@ foreach(library IN LISTS CMAKE_DL_LIBS ITEMS m)
 endforeach()
 configure_file(tools/package/wsgemm.pc.in wsgemm.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET wsgemm_blas)
+  configure_file(tools/package/wsgemm_blas.pc.in wsgemm_blas.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wsgemm_blas.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
