@@ -4,9 +4,9 @@
  * A warpgroup holds fragments of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32
  * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
  * r.
- * 16-bit C leaves from shared memory, 64 x 64 elements at a time: by TMA where it may write, else
- * by lines, a warp one of its 16 columns after the other. Floats, and items of fewer rows, go to C
- * from where they are. */
+ * 16-bit C leaves from shared memory, up to 64 x 64 elements at a time: by TMA where it may write,
+ * else by lines, a warp one of its 16 columns after the other (of whole 64 rows). Floats, and what
+ * has no boxes, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include "cuda/epilogue/activations.cuh"
@@ -16,13 +16,15 @@
 
 namespace ws {
 
-template <class Config> struct wgmma_store {
-  static constexpr int n_sums = Config::bm / 2, n_fragments = Config::n_fragments;
+template <class Config, int BM = Config::bm> struct wgmma_store {
+  static constexpr int n_sums = BM / 2, n_fragments = Config::n_fragments;
   /* What is read and computed for C is in registers beside the sums: so many rows of a fragment at a
    * time. */
-  static constexpr int rows = Config::bm < 32 ? Config::bm : 32;
+  static constexpr int rows = BM % 32 == 0 ? 32 : BM % 16 == 0 ? 16 : 8;
   static constexpr int n_own = rows / 2; /* elements of a thread */
-  static constexpr bool has_boxes = Config::bm % 64 == 0;
+  /* 16-bit C may leave by boxes of so many rows; up to 64 rows find room in a place */
+  static constexpr bool has_boxes = BM % 16 == 0;
+  static constexpr int box_rows = WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
   const ws_wgmma_args &args;
 
   /* Asks the L2 for what will be read: columns from n on, rows from m on. */
@@ -74,7 +76,7 @@ template <class Config> struct wgmma_store {
   __device__ __forceinline__ void operator()(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
                                              uint32_t places, int &output) const {
     if constexpr (has_boxes) {
-      if (Config::is_plain || args.type_c != WS_HALF_C_F32) {
+      if (Config::is_plain || (args.type_c != WS_HALF_C_F32 && (box_rows == 64 || args.c_by_map))) {
         if (!Config::is_plain && !args.is_simple)
           store_fragments(sums, m, n, batch, bias, places, output);
         else if (args.type_c == WS_HALF_C_F16)
@@ -90,7 +92,7 @@ template <class Config> struct wgmma_store {
 private:
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
   static __device__ __forceinline__ int barrier() {
-    return int(threadIdx.x) / 128;
+    return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
   } /* a number of the warpgroup's own, from 1 on */
 
   __device__ __forceinline__ half_c at(const void *base, int64_t ld, int64_t stride, int64_t i, int64_t j, int64_t batch) const {
@@ -104,7 +106,7 @@ private:
       const int j = n + p * 64 + thread() / 2;
       if (j >= args.n) continue;
 #pragma unroll
-      for (int i = m + thread() % 2 * line; i < m + Config::bm; i += 2 * line)
+      for (int i = m + thread() % 2 * line; i < m + BM; i += 2 * line)
         if (i < args.m) prefetch_l2(at(base, ld, stride, i, j, batch).at);
     }
   }
@@ -223,7 +225,7 @@ private:
 
   __device__ __forceinline__ void store_from_registers(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                        uint32_t bias) const {
-    constexpr int per_fragment = Config::bm / rows;
+    constexpr int per_fragment = BM / rows;
 #pragma unroll 1
     for (int turn = 0; turn < n_fragments * per_fragment; turn++) {
       const part p = part_at(m, turn % per_fragment * rows, n, turn / per_fragment * 64, batch);
@@ -254,11 +256,12 @@ private:
 #pragma unroll
     for (int p = 0; p < n_fragments; p++)
 #pragma unroll
-      for (int s = 0; s < Config::bm / 64; s++) {
+      for (int s = 0; s < (BM + 63) / 64; s++) {
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
-        const uint32_t place = begin_box(places, output);
+        const uint32_t place = begin_place(places, output);
 #pragma unroll
         for (int q = 0; q < 4; q++) { /* 16 rows */
+          if (s * 64 + q * 16 >= BM) continue;
           float x[8];
 #pragma unroll
           for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 32 + q * 8 + u]);
@@ -266,34 +269,37 @@ private:
             if (args.epilogue.is_any) take_simple_steps(bias, s * 64 + q * 16, p * 64, x);
           put_packed<packed>(place, q, x);
         }
-        end_box(place, m + s * 64, n + p * 64, batch);
+        end_place(place, m + s * 64, n + p * 64, batch, BM - s * 64);
       }
   }
 
   __device__ __forceinline__ void store_fragments(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                   uint32_t bias, uint32_t places, int &output) const {
-    constexpr int per_fragment = Config::bm / 64, turns = 64 / rows;
+    constexpr int per_fragment = (BM + 63) / 64, n_turns = BM / rows, turns = 64 / rows;
 #pragma unroll 1
-    for (int fragment = 0; fragment < n_fragments * per_fragment; fragment++) {
-      const int i = m + fragment % per_fragment * 64, j = n + fragment / per_fragment * 64;
+    for (int of_64 = 0; of_64 < n_fragments * per_fragment; of_64++) {
+      const int fragment = of_64 / per_fragment, first_turn = of_64 % per_fragment * turns;
+      const int i = m + first_turn * rows, j = n + fragment * 64;
       if (i >= args.m || j >= args.n) continue;
-      const uint32_t place = begin_box(places, output);
+      const uint32_t place = begin_place(places, output);
+      const int end_turn = first_turn + turns < n_turns ? first_turn + turns : n_turns;
 #pragma unroll 1
-      for (int turn = 0; turn < turns; turn++) {
-        const part p = part_at(m, fragment % per_fragment * 64 + turn * rows, n, fragment / per_fragment * 64, batch);
+      for (int turn = first_turn; turn < end_turn; turn++) {
+        const part p = part_at(m, turn * rows, n, fragment * 64, batch);
         float x[n_own];
-        pick(sums, fragment * turns + turn, x);
+        pick(sums, fragment * n_turns + turn, x);
         if (p.n_i > 0 && p.n_j > 0) finish(p, bias, x);
         __syncwarp();
-        put(place, turn * (rows / 16), x);
+        put(place, (turn - first_turn) * (rows / 16), x);
       }
-      end_box(place, i, j, batch);
+      end_place(place, i, j, batch, (end_turn - first_turn) * rows);
     }
   }
 
-  /* The next place, when nobody reads there any more. In it a column is a line of 128 bytes,
-   * swizzled as TMA wants it; a warp has 16 of them. */
-  __device__ __forceinline__ uint32_t begin_box(uint32_t places, int &output) const {
+  /* The next place, when nobody reads there any more. In it are boxes, one after the other, of so
+   * many rows each and 64 columns; a column is a line of up to 128 bytes, swizzled as TMA wants it;
+   * a warp has 16 of them. */
+  __device__ __forceinline__ uint32_t begin_place(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
     if (args.c_by_map) {
@@ -305,18 +311,28 @@ private:
     return place;
   }
 
-  __device__ __forceinline__ void end_box(uint32_t place, int m, int n, int batch) const {
+  __device__ __forceinline__ void end_place(uint32_t place, int m, int n, int batch, int n_rows) const {
     if (args.c_by_map) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
       if (thread() == 0) {
-        cp_async_bulk_tensor_store(&args.c, m, n, batch, place);
+#pragma unroll
+        for (int s = 0; s < 64; s += box_rows)
+          if (s < n_rows && m + s < args.m)
+            cp_async_bulk_tensor_store(&args.c, m + s, n, batch, place + uint32_t(s / box_rows * box_bytes));
         cp_async_bulk_commit_group();
       }
-    } else {
+    } else if constexpr (box_rows == 64) {
       __syncwarp();
       store_lines(place, m, n, batch);
     }
+  }
+
+  /* Where 8 rows of a box are in a column, from row 8 eight on: 16 bytes number c of line l are, with lines of 128 bytes, at c ^ (l % 8); of 64 at c ^
+   * (l / 2 % 4); of 32 at c ^ (l / 4 % 2). */
+  static __device__ __forceinline__ uint32_t eight_at(uint32_t box, uint32_t line, uint32_t eight) {
+    constexpr uint32_t per_line = box_rows / 8;
+    return box + line * box_line + (eight ^ line / (8 / per_line) % per_line) * 16;
   }
 
   /* Rows of the fragment, from 16 first on. */
@@ -336,7 +352,8 @@ private:
     for (int s = 0; s < COUNT / 8; s++) {
       const float *d = &x[s * 8];
       const uint32_t two[4] = {packed(d[0], d[1]), packed(d[2], d[3]), packed(d[4], d[5]), packed(d[6], d[7])};
-      stmatrix_x4(place + line * 128 + (uint32_t(2 * (first + s) + lane / 16) ^ line % 8) * 16, two);
+      const int row = 16 * (first + s);
+      stmatrix_x4(eight_at(place + uint32_t(row / box_rows * box_bytes), line, uint32_t(row % box_rows / 8 + lane / 16)), two);
     }
   }
 
@@ -352,7 +369,7 @@ private:
 #pragma unroll
       for (int i = 0; i < at_once; i++) {
         const uint32_t line = first + uint32_t(c + i);
-        two[i] = ld_shared_32(place + line * 128 + (lane / 4 ^ line % 8) * 16 + lane % 4 * 4);
+        two[i] = ld_shared_32(eight_at(place, line, lane / 4) + lane % 4 * 4);
       }
 #pragma unroll
       for (int i = 0; i < at_once; i++, column += args.ldc)

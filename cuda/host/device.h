@@ -39,6 +39,7 @@ typedef struct ws_cuda_row {
   int cluster_splits; /* of an item, summed by as many blocks of the cluster */
   bool ping_pong;     /* items are stored while others are multiplied */
   int n_slices;       /* of an operand */
+  bool is_once;       /* a block, or cluster, for each item, which ends with it */
   double rate;        /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
 

@@ -115,7 +115,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_has_plain_store(p)) &&
-           (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K));
+           (row->cluster_splits == 1 ||
+            (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K(row->cluster_splits)));
   case WS_ROW_SLICED:
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
   default:
@@ -201,7 +202,10 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_VECTOR:
     return WS_NUMERICS_VECTOR;
   case WS_ROW_WGMMA:
-    return row->cluster_splits > 1 ? WS_NUMERICS_WGMMA_K2 : WS_NUMERICS_WGMMA;
+    return row->cluster_splits == 8   ? WS_NUMERICS_WGMMA_K8
+           : row->cluster_splits == 4 ? WS_NUMERICS_WGMMA_K4
+           : row->cluster_splits == 2 ? WS_NUMERICS_WGMMA_K2
+                                      : WS_NUMERICS_WGMMA;
   case WS_ROW_SLICED:
     return of_slices[row->n_slices];
   case WS_ROW_TILED:
@@ -368,8 +372,8 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   const wsgemm_policy policy = (wsgemm_policy)(forced_policy != WSGEMM_POLICY_AUTO ? forced_policy : tuning->policy);
   plan->quantum = (uint32_t)(quantum > 0 ? quantum : tuning->quantum);
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  plan->sched = sched_for(policy, device);
-  plan->fixed_work = policy == WSGEMM_POLICY_FIXED_WORK;
+  plan->sched = row->is_once ? WS_SCHED_STATIC : sched_for(policy, device);
+  plan->fixed_work = row->is_once || policy == WSGEMM_POLICY_FIXED_WORK;
   CUresult result;
   plan->kernel =
       ws_device_kernel_get(device, plan->row_idx, plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);

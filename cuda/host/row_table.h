@@ -27,6 +27,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                      \
    0,                                                                                      \
    0,                                                                                      \
+   0,                                                                                      \
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate) \
   {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                             \
@@ -37,8 +38,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_WGMMA_BK,                                                                           \
    coarse,                                                                                \
    stages,                                                                                \
-   WS_WGMMA_THREADS(consumers),                                                           \
-   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages),                   \
+   WS_WGMMA_ROW_THREADS(consumers, WS_WGMMA_ONCE_##cluster),                                                           \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_ONCE_##cluster),                   \
    1,                                                                                     \
    0,                                                                                     \
    WS_ROW_WGMMA,                                                                          \
@@ -49,6 +50,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                     \
    ping_pong,                                                                             \
    0,                                                                                     \
+   WS_WGMMA_ONCE_##cluster,   \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
@@ -71,6 +73,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                        \
    0,                                                                                        \
    WS_SLICES_##product,                                                                      \
+   0,                                                                                        \
    rate},
 #include "cuda/rows/kernels.def"
 #undef WS_CUDA_ROW

@@ -47,21 +47,41 @@ static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
   return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 }
 
+/* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
-                       const cuuint64_t strides[2], int box_lines) {
-  const cuuint32_t box[3] = {BOX, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
+                       const cuuint64_t strides[2], int box_length, int box_lines) {
+  const cuuint32_t box[3] = {(cuuint32_t)box_length, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
+  const CUtensorMapSwizzle swizzle = box_length == BOX       ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : box_length == BOX / 2 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                             : CU_TENSOR_MAP_SWIZZLE_32B;
   const CUtensorMapDataType map_type = type == WSGEMM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   union {
     const void *given;
     void *wanted;
   } address = {data};
   return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion_for(strides[0]),
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion_for(strides[0]),
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
+/* Of an operand of x elements along m or n: how many of them a block loads of a k block, whose item
+ * has item_x, and loads them with n_shared - 1 other blocks. No more than there are, where it loads
+ * alone: boxes that end beyond the operand are slow, and take up what others could have. */
+typedef struct loaded {
+  int box_lines, n_slabs, n_lines;
+} loaded;
+static loaded loaded_of(bool along_k, int64_t x, int item_x, int n_shared) {
+  const int mine = (int)ws_ceil_div(item_x, BOX) * BOX / n_shared;
+  loaded l = {mine, mine / BOX, mine * n_shared};
+  if (n_shared > 1) return l;
+  l.box_lines = (int)ws_min(item_x, ws_ceil_div(x, WHOLE) * WHOLE);
+  l.n_slabs = (int)ws_min(l.n_slabs, ws_ceil_div(x, BOX));
+  l.n_lines = along_k ? l.box_lines : l.n_slabs * BOX;
+  return l;
+}
+
 /* Products in reverse order (a negative stride) are numbered from the last. */
-static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_lines, ws_wgmma_operand *op) {
+static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded *load, ws_wgmma_operand *op) {
   const bool backwards = x->stride < 0;
   const int64_t n_planes = x->n_batch * x->n_slices;
   const char *first = (const char *)x->data + (backwards ? (n_planes - 1) * x->stride * BYTES : 0);
@@ -71,7 +91,8 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, int box_line
   op->along_k = x->along_k;
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
-  return encode(&op->map, type, first, dims, strides, x->along_k ? box_lines : BOX);
+  op->n_slabs = load->n_slabs;
+  return encode(&op->map, type, first, dims, strides, BOX, x->along_k ? load->box_lines : BOX);
 }
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
@@ -107,13 +128,17 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
   const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
-  CUresult result = make_operand(element, a, WS_WGMMA_A_ROWS(row->bm * unit) / (row->cluster / row->cluster_splits), &args->a);
-  if (!result) result = make_operand(element, b, row->bn * row->coarse, &args->b);
+  const loaded of_a = loaded_of(a->along_k, args->m, row->bm * unit, row->cluster / row->cluster_splits),
+               of_b = loaded_of(b->along_k, args->n, row->bn * row->coarse, 1);
+  args->stage_bytes = ws_max(row->n_slices, 1) * (of_a.n_lines + of_b.n_lines) * BOX * BYTES;
+  CUresult result = make_operand(element, a, &of_a, &args->a);
+  if (!result) result = make_operand(element, b, &of_b, &args->b);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
-    result = encode(&args->c, p->c.type, p->c.data, dims, strides, BOX);
+    const int rows = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
+    result = encode(&args->c, p->c.type, p->c.data, dims, strides, WS_WGMMA_BOX_ROWS(rows), BOX);
   }
   return result;
 }

@@ -19,12 +19,10 @@
  *
  * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of
  * A to all of them, so that A leaves the L2 once; so a stage may be filled when the consumers of
- * all blocks have read it. Or the blocks sum parts of k of the same item. The producer of block 0
- * draws for all.
+ * all blocks have read it. The producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no
- * scheduler, tile order, COARSE_FACTOR or alignment; rows that sum parts of k have an order of
- * their own.
+ * scheduler, tile order, COARSE_FACTOR or alignment.
  *
  * Which parity is waited for, and how consumers alternate (ping-pong), is in pipeline.cuh. */
 #ifndef WS_CUDA_WGMMA_KERNEL_CUH
@@ -33,6 +31,7 @@
 #include "cuda/epilogue/wgmma_store.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/wgmma_load.cuh"
+#include "cuda/mainloop/wgmma_multiply.cuh"
 #include "cuda/ptx/clc.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/rows/wgmma_config.cuh"
@@ -43,7 +42,6 @@ namespace ws {
 template <class Config, template <int> class Sched> struct wgmma_kernel {
   using element = typename Config::element;
   static constexpr int cluster = Config::cluster;
-  static constexpr bool is_split = Config::cluster_splits > 1;
   static constexpr uint32_t no_item = ~uint32_t(0);
   static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
 
@@ -54,7 +52,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   struct shared_state {
     uint64_t full[Config::n_stages], empty[Config::n_stages], item_full[Config::n_items], item_empty[Config::n_items];
-    uint64_t part_full, part_empty;
     alignas(16) item items[Config::n_items];
     /* ping-pong: the consumer has seen the first stage of its item full */
     uint64_t begun[Config::n_consumers];
@@ -87,10 +84,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         mbarrier_init(&state().item_full[i], 1);
         mbarrier_init(&state().item_empty[i], Config::n_consumers * cluster + cluster - 1);
       }
-      if constexpr (Config::cluster_splits > 1) {
-        mbarrier_init(&state().part_full, 1);
-        mbarrier_init(&state().part_empty, 1);
-      }
       if constexpr (Config::ping_pong)
         for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
       fence_mbarrier_init_release();
@@ -118,28 +111,19 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ k_blocks k_blocks_of(const item &at) const {
     if constexpr (Config::is_sliced)
       if (args.triangular) {
-        constexpr int n_columns = is_split ? Config::item_n : Config::item_n * cluster;
+        constexpr int n_columns = Config::item_n * cluster;
         const bool is_b = args.triangular == 2;
         const ws_k_range range = ws_k_range_of(args.triangle, is_b, is_b ? at.n : at.m / Config::unit,
                                                is_b ? n_columns : Config::bm / Config::unit, args.k / Config::unit);
         const int first = int(range.begin * Config::unit) / Config::bk;
         return {first, int(ws_ceil_div(range.end * Config::unit, Config::bk)) - first};
       }
-    return {first_k() / Config::bk, n_k_blocks()};
+    return {0, n_k_blocks()};
   }
 
-  /* Of this block's part: part r begins at k block r * n_k_blocks of part 0. */
-  __device__ __forceinline__ int n_k_blocks() const {
-    const int n_all = int(ws_ceil_div(args.k, Config::bk));
-    if constexpr (!is_split) return n_all;
-    const int n_first = int(ws_ceil_div(n_all, Config::cluster_splits));
-    return rank() == 0 ? n_first : n_all - n_first;
-  }
-  __device__ __forceinline__ int first_k() const {
-    return is_split && rank() > 0 ? (int(ws_ceil_div(args.k, Config::bk)) - n_k_blocks()) * Config::bk : 0;
-  }
-  /* Its first column of the item that the cluster is at. */
-  static __device__ __forceinline__ int column(int n) { return is_split ? n : n + int(rank()) * Config::item_n; }
+  __device__ __forceinline__ int n_k_blocks() const { return int(ws_ceil_div(args.k, Config::bk)); }
+  /* Its first column of the items that the cluster is at. */
+  static __device__ __forceinline__ int column(int n) { return n + int(rank()) * Config::item_n; }
 
   /* ---- Producer: one thread ------------------------------------------------------------------ */
 
@@ -214,12 +198,12 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       for (int k_block = 0; k_block < blocks.count; k_block++) {
         wait(state().empty[stage.place], stage.empty_parity());
         const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
-        mbarrier_arrive_expect_tx(full, Config::stage_bytes);
+        mbarrier_arrive_expect_tx(full, args.stage_bytes);
         const int k = (blocks.first + k_block) * Config::bk;
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
           load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
-                                                         is_split ? 0 : rank(), s);
+                                                         rank(), s);
           load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
         }
         stage.advance();
@@ -252,46 +236,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().begun[consumer_idx()]));
   }
 
-  /* All k of an item. A_X, B_X: contiguous along m, along n. */
-  template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply(float (&sums)[Config::n_fragments][Config::bm / 2],
-                                           pipeline_stage<Config::n_stages> &stage) const {
-    const int n_k = n_k_blocks();
-    const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
-                   b_first = wgmma_descriptor<B_X>(
-                       stage_at(0) + b_at + uint32_t(share_idx() * Config::n_fragments * Config::slab_bytes), Config::slab_bytes);
-    int before = -1;
-#pragma unroll 1 /* the first pass over each copy of the code would wait for it */
-    for (int k_block = 0; k_block < n_k; k_block++) {
-      wait_full(stage.place, stage.full_parity());
-      const uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
-                     b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
-#pragma unroll
-      for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
-      wgmma_fence();
-#pragma unroll
-      for (int step = 0; step < Config::bk / wgmma_k; step++)
-#pragma unroll
-        for (int p = 0; p < Config::n_fragments; p++)
-          wgmma_mma_async<element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
-                                             a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
-      wgmma_commit_group();
-#pragma unroll
-      for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
-      if (before >= 0) {
-        wgmma_wait_group<1>(); /* the block before has been read */
-        release(before);
-      }
-      before = stage.place;
-      stage.advance();
-    }
-    wgmma_wait_group<0>();
-#pragma unroll
-    for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
-    release(before);
-  }
-
-  /* The same of two slices each, or three. high = slice 0 of A times slice 0 of B. low = the other
+  /* All k of an item, of two slices each, or three. A_X, B_X: contiguous along m, along n. high = slice 0 of A times slice 0 of B. low = the other
    * products that count: of two slices those of slice 0 and slice 1, larger by 2^11; of three all
    * but the smallest. Tensor cores round their sums toward zero, so every few k one sum is added to
    * the total while they work on the other: of two slices `high`, as `low` is too small to need it;
@@ -369,58 +314,18 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* By the layouts of this launch. n_k: k blocks of the item, of slices. */
+  /* By the layouts of this launch. n_k: k blocks of the item. */
   __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_fragments][Config::bm / 2],
-                                                       pipeline_stage<Config::n_stages> &stage, int n_k = 0) const {
-    const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
+                                                       pipeline_stage<Config::n_stages> &stage, int n_k) const {
     if constexpr (Config::n_slices > 1) {
+      const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
       if (a_x && b_x) multiply_slices<true, true>(sums[0], stage, n_k);
       if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage, n_k);
       if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage, n_k);
       if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage, n_k);
     } else {
-      if (a_x && b_x) multiply<true, true>(sums, stage);
-      if (a_x && !b_x) multiply<true, false>(sums, stage);
-      if (!a_x && b_x) multiply<false, true>(sums, stage);
-      if (!a_x && !b_x) multiply<false, false>(sums, stage);
+      wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), share_idx(), n_k, sums, stage);
     }
-  }
-
-  /* ---- Parts of k: the second block's sums go to where the first one's C leaves, and are added there  */
-
-  /* Thread t's sums, four at a time, from this place on. */
-  static __device__ __forceinline__ uint32_t part_at(uint32_t places, int four) {
-    return places + uint32_t((four * 128 + int(threadIdx.x) % 128) * 16);
-  }
-
-  /* The first block's warpgroup no longer needs what is in its places. */
-  __device__ __forceinline__ void ask_for_part() const {
-    if (threadIdx.x % 128 != 0) return;
-    cp_async_bulk_wait_group_read<0>();
-    mbarrier_arrive_expect_tx(shared_address(&state().part_full), sizeof(float) * 64 * Config::bm);
-    mbarrier_arrive_at(shared_address(&state().part_empty), 1);
-  }
-
-  __device__ __forceinline__ void send_part(const float (&sums)[Config::bm / 2], uint32_t places, uint32_t round) const {
-    wait(state().part_empty, round);
-#pragma unroll
-    for (int four = 0; four < Config::bm / 8; four++) {
-      const float own[4] = {sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]};
-      st_async_16(part_at(places, four), own, shared_address(&state().part_full), 0);
-    }
-  }
-
-  __device__ __forceinline__ void add_part(const float (&sums)[Config::bm / 2], float (&total)[Config::bm / 2], uint32_t places,
-                                           uint32_t round) const {
-    wait(state().part_full, round);
-#pragma unroll
-    for (int four = 0; four < Config::bm / 8; four++) {
-      float other[4];
-      ld_shared_four(other, part_at(places, four));
-#pragma unroll
-      for (int u = 0; u < 4; u++) total[4 * four + u] = sums[4 * four + u] + other[u];
-    }
-    barrier_sync(1 + consumer_idx(), 128); /* all have read */
   }
 
   __device__ __forceinline__ void consume() const {
@@ -432,7 +337,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(Config::n_consumers * Config::n_outputs * Config::output_bytes +
                                                                 consumer_idx() * Config::bias_bytes);
     int output = 0;
-    uint32_t part_round = 0, n_items_seen = 0;
+    uint32_t n_items_seen = 0;
     while (true) {
       wait(state().item_full[slot.place], slot.full_parity());
       const item at = state().items[slot.place];
@@ -451,8 +356,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
           stage.advance(n_k_blocks());
           continue;
         }
-      if constexpr (is_split)
-        if (rank() == 0) ask_for_part();
       const int n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
@@ -462,21 +365,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         store.prefetch(at.m, n, at.batch);
         const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
         if constexpr (Config::ping_pong) ping_pong::begin_item<Config::n_consumers>(*this, n_items_seen - 1, stage);
-        multiply_as_laid_out(sums, stage);
-        if constexpr (is_split) {
-          part_round ^= 1;
-          if (rank() > 0) {
-            send_part(sums[0], places, part_round ^ 1);
-            continue;
-          }
-          float total[1][Config::bm / 2];
-          add_part(sums[0], total[0], places, part_round ^ 1);
-          store.put_bias(bias_of_item, bias);
-          store(total, at.m, n, at.batch, bias, places, output);
-        } else {
-          store.put_bias(bias_of_item, bias);
-          store(sums, at.m, n, at.batch, bias, places, output);
-        }
+        multiply_as_laid_out(sums, stage, n_k_blocks());
+        store.put_bias(bias_of_item, bias);
+        store(sums, at.m, n, at.batch, bias, places, output);
       }
     }
     if (t == 0) cp_async_bulk_wait_group_read<0>();

@@ -7,15 +7,20 @@
  * the producer), `empty` by the consumers. The waiter knows the parity of its round; a stage's
  * `empty` of round -1 counts as complete (parity 1). A parity tells a round from the next one only,
  * so who waits must know that the round before is complete: in ping-pong, where consumers leave out
- * rounds, by `begun`. */
+ * rounds, by `begun`.
+ *
+ * Sums over parts of k (gemm_wgmma_once.cuh) go to the blocks of a cluster that add them up, where
+ * these had their stages: not before all consumers of all blocks have read their last one. */
 #ifndef WS_CUDA_PIPELINE_CUH
 #define WS_CUDA_PIPELINE_CUH
 #include <cstdint>
 
 #ifdef __CUDACC__
 #define WS_PIPELINE_DEVICE __device__ __forceinline__
+#define WS_PIPELINE_UNROLL _Pragma("unroll")
 #else
 #define WS_PIPELINE_DEVICE inline
+#define WS_PIPELINE_UNROLL
 #endif
 
 namespace ws {
@@ -60,6 +65,23 @@ WS_PIPELINE_DEVICE void begin_item(const Barriers &barriers, uint32_t item, cons
 }
 
 } // namespace ping_pong
+
+/* Every consumer of the N_PARTS blocks of a cluster calls this with its sums over its block's part
+ * of k, once, when it has read its last stage. The first N_SHARERS blocks add up a share of the
+ * item each, in the order of k; false: this block has none. A block may end, or store where parts
+ * were, when it has all that is sent to it: nothing else comes from other blocks. */
+template <int N_PARTS, int N_SHARERS, class Blocks> WS_PIPELINE_DEVICE bool exchange_parts(const Blocks &blocks) {
+  const int rank = blocks.rank();
+  blocks.meet();
+WS_PIPELINE_UNROLL
+  for (int to = 0; to < N_SHARERS; to++)
+    if (to != rank) blocks.send(to);
+  if (rank >= N_SHARERS) return false;
+  blocks.wait_parts();
+WS_PIPELINE_UNROLL
+  for (int part = 0; part < N_PARTS; part++) blocks.add(part);
+  return true;
+}
 
 } // namespace ws
 #endif

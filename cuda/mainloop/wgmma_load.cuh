@@ -18,7 +18,8 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, in
     cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, (1 << BLOCKS) - 1);
 }
 
-/* X rows of A (or columns of B) from x on, in slabs of 64 x 64. The blocks of a cluster load X /
+/* X rows of A (or columns of B) from x on, in slabs of 64 x 64, as far as the operand has so many
+ * at all: what is not loaded counts for no element of C. The blocks of a cluster load X /
  * BLOCKS each, for all of them. slice: of operands that consist of slices, which the map has as
  * products. */
 template <int X, int BLOCKS>
@@ -31,7 +32,8 @@ __device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &
     load_box<BLOCKS>(to, &op.map, k, x, product, barrier);
   } else {
 #pragma unroll
-    for (int s = 0; s < mine / 64; s++) load_box<BLOCKS>(to + s * slab_bytes, &op.map, x + s * 64, k, product, barrier);
+    for (int s = 0; s < mine / 64; s++)
+      if (s < op.n_slabs) load_box<BLOCKS>(to + s * slab_bytes, &op.map, x + s * 64, k, product, barrier);
   }
 }
 

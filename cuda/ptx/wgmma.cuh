@@ -73,27 +73,56 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
 
 #define WS_D8(i) \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define WS_D32(i) WS_D8(i), WS_D8(i + 8), WS_D8(i + 16), WS_D8(i + 24)
-#define WS_R0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-#define WS_R16 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WS_R32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-#define WS_R48 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WS_R64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-#define WS_R80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define WS_R96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-#define WS_R112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define WS_R_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define WS_R_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define WS_R_64 WS_R0 WS_R16
-#define WS_R_128 WS_R_64 ", " WS_R32 WS_R48
-#define WS_R_192 WS_R_128 ", " WS_R64 WS_R80
-#define WS_R_256 WS_R_192 ", " WS_R96 WS_R112
+#define WS_D16(i) WS_D8(i), WS_D8(i + 8)
+#define WS_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WS_R8 "%8, %9, %10, %11, %12, %13, %14, %15"
+#define WS_R16 "%16, %17, %18, %19, %20, %21, %22, %23"
+#define WS_R24 "%24, %25, %26, %27, %28, %29, %30, %31"
+#define WS_R32 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define WS_R40 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define WS_R48 "%48, %49, %50, %51, %52, %53, %54, %55"
+#define WS_R56 "%56, %57, %58, %59, %60, %61, %62, %63"
+#define WS_R64 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define WS_R72 "%72, %73, %74, %75, %76, %77, %78, %79"
+#define WS_R80 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define WS_R88 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define WS_R96 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define WS_R104 "%104, %105, %106, %107, %108, %109, %110, %111"
+#define WS_R112 "%112, %113, %114, %115, %116, %117, %118, %119"
+#define WS_R120 "%120, %121, %122, %123, %124, %125, %126, %127"
+/* The registers of N columns: their text, and themselves. */
+#define WS_R_16 WS_R0
+#define WS_R_32 WS_R_16 ", " WS_R8
+#define WS_R_48 WS_R_32 ", " WS_R16
+#define WS_R_64 WS_R_48 ", " WS_R24
+#define WS_R_80 WS_R_64 ", " WS_R32
+#define WS_R_96 WS_R_80 ", " WS_R40
+#define WS_R_112 WS_R_96 ", " WS_R48
+#define WS_R_128 WS_R_112 ", " WS_R56
+#define WS_R_144 WS_R_128 ", " WS_R64
+#define WS_R_160 WS_R_144 ", " WS_R72
+#define WS_R_176 WS_R_160 ", " WS_R80
+#define WS_R_192 WS_R_176 ", " WS_R88
+#define WS_R_208 WS_R_192 ", " WS_R96
+#define WS_R_224 WS_R_208 ", " WS_R104
+#define WS_R_240 WS_R_224 ", " WS_R112
+#define WS_R_256 WS_R_240 ", " WS_R120
 #define WS_D_16 WS_D8(0)
-#define WS_D_32 WS_D8(0), WS_D8(8)
-#define WS_D_64 WS_D32(0)
-#define WS_D_128 WS_D_64, WS_D32(32)
-#define WS_D_192 WS_D_128, WS_D32(64)
-#define WS_D_256 WS_D_192, WS_D32(96)
+#define WS_D_32 WS_D16(0)
+#define WS_D_48 WS_D_32, WS_D8(16)
+#define WS_D_64 WS_D_48, WS_D8(24)
+#define WS_D_80 WS_D_64, WS_D8(32)
+#define WS_D_96 WS_D_80, WS_D8(40)
+#define WS_D_112 WS_D_96, WS_D8(48)
+#define WS_D_128 WS_D_112, WS_D8(56)
+#define WS_D_144 WS_D_128, WS_D8(64)
+#define WS_D_160 WS_D_144, WS_D8(72)
+#define WS_D_176 WS_D_160, WS_D8(80)
+#define WS_D_192 WS_D_176, WS_D8(88)
+#define WS_D_208 WS_D_192, WS_D8(96)
+#define WS_D_224 WS_D_208, WS_D8(104)
+#define WS_D_240 WS_D_224, WS_D8(112)
+#define WS_D_256 WS_D_240, WS_D8(120)
 
 /* a, b, adds, A_X, B_X: numbers of these operands in the text. */
 #define WS_WGMMA(n, type, a_at, b_at, adds_at, a_x_at, b_x_at)                               \
@@ -108,30 +137,23 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
   else                                                           \
     WS_WGMMA(n, "bf16", a_at, b_at, adds_at, a_x_at, b_x_at)
 
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[8], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(16, 8, 9, 10, 11, 12);
-}
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[16], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(32, 16, 17, 18, 19, 20);
-}
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[32], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(64, 32, 33, 34, 35, 36);
-}
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[64], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(128, 64, 65, 66, 67, 68);
-}
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[96], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(192, 96, 97, 98, 99, 100);
-}
-template <class Element, bool A_X, bool B_X>
-__device__ __forceinline__ void wgmma_mma_async(float (&d)[128], uint64_t a, uint64_t b, int adds) {
-  WS_WGMMA_BY_TYPE(256, 128, 129, 130, 131, 132);
-}
+/* Of N columns; the numbers of the operands after the N / 2 sums. */
+#define WS_WGMMA_OF(n, a_at, b_at, adds_at, a_x_at, b_x_at)                                                             \
+  template <class Element, bool A_X, bool B_X>                                                                          \
+  __device__ __forceinline__ void wgmma_mma_async(float (&d)[(n) / 2], uint64_t a, uint64_t b, int adds) {              \
+    WS_WGMMA_BY_TYPE(n, a_at, b_at, adds_at, a_x_at, b_x_at);                                                           \
+  }
+WS_WGMMA_OF(16, 8, 9, 10, 11, 12)
+WS_WGMMA_OF(32, 16, 17, 18, 19, 20)
+WS_WGMMA_OF(48, 24, 25, 26, 27, 28)
+WS_WGMMA_OF(64, 32, 33, 34, 35, 36)
+WS_WGMMA_OF(96, 48, 49, 50, 51, 52)
+WS_WGMMA_OF(128, 64, 65, 66, 67, 68)
+WS_WGMMA_OF(144, 72, 73, 74, 75, 76)
+WS_WGMMA_OF(160, 80, 81, 82, 83, 84)
+WS_WGMMA_OF(192, 96, 97, 98, 99, 100)
+WS_WGMMA_OF(224, 112, 113, 114, 115, 116)
+WS_WGMMA_OF(256, 128, 129, 130, 131, 132)
 
 } // namespace ws
 #endif

@@ -66,21 +66,41 @@
  * take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
+/* Of a block that ends with its item (k1 .. k8): one warp of producers. */
+#define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 32 : 128))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
 /* Three consumers leave no registers for more than alpha * sum, stored in 16 bits. */
 #define WS_WGMMA_IS_PLAIN(consumers) ((consumers) == 3)
 /* A bias of an item's rows, or of a consumer's columns. */
 #define WS_WGMMA_BIAS_BYTES(consumers) (WS_WGMMA_IS_PLAIN(consumers) ? 0 : 256 * 4)
-/* What the blocks of a cluster do together. */
+/* What the blocks of a cluster do together, and whether they end with their item. */
 #define WS_WGMMA_BLOCKS_x1 1
 #define WS_WGMMA_BLOCKS_x2 2
+#define WS_WGMMA_BLOCKS_k1 1
 #define WS_WGMMA_BLOCKS_k2 2
+#define WS_WGMMA_BLOCKS_k4 4
+#define WS_WGMMA_BLOCKS_k8 8
 #define WS_WGMMA_CLUSTER_SPLITS_x1 1
 #define WS_WGMMA_CLUSTER_SPLITS_x2 1
+#define WS_WGMMA_CLUSTER_SPLITS_k1 1
 #define WS_WGMMA_CLUSTER_SPLITS_k2 2
-/* The least k that is split between the blocks of a cluster. */
-#define WS_WGMMA_CLUSTER_SPLIT_LEAST_K 2048
+#define WS_WGMMA_CLUSTER_SPLITS_k4 4
+#define WS_WGMMA_CLUSTER_SPLITS_k8 8
+#define WS_WGMMA_ONCE_x1 0
+#define WS_WGMMA_ONCE_x2 0
+#define WS_WGMMA_ONCE_k1 1
+#define WS_WGMMA_ONCE_k2 1
+#define WS_WGMMA_ONCE_k4 1
+#define WS_WGMMA_ONCE_k8 1
+/* The least k that is split between so many blocks of a cluster. */
+#define WS_WGMMA_CLUSTER_SPLIT_LEAST_K(splits) (256 * (splits))
+/* Rows of an item that each of these blocks adds up and stores; with fewer than 8 for each, the
+ * first blocks have 8. */
+#define WS_WGMMA_SHARE_ROWS(bm, splits) WS_LARGER(8, (bm) / (splits))
+/* Rows of a box by which TMA stores C, where so many rows leave through shared memory, up to 64 at
+ * a time. */
+#define WS_WGMMA_BOX_ROWS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : 16)
 #define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1
@@ -97,8 +117,9 @@
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \
   ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_BARRIER_BYTES)
-#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages)                                \
-  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                                  \
-   (consumers) * (WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2 + WS_WGMMA_BIAS_BYTES(consumers)) + \
-   WS_WGMMA_BARRIER_BYTES)
+/* A block that ends with its item stores C from where its stages were. */
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, once)                                        \
+  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                                                \
+   (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) +                                   \
+   (consumers) * WS_WGMMA_BIAS_BYTES(consumers) + WS_WGMMA_BARRIER_BYTES)
 #endif

@@ -11,16 +11,18 @@ namespace ws {
 /* A block's item: BM rows of C times COARSE neighbouring tiles of BN columns, summed over k in
  * blocks of 64; its columns are shared out among CONSUMERS warpgroups, or (ping-pong) each of these
  * takes every n-th item. The blocks of a cluster take neighbouring items of one row of tiles, and
- * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, which the first one
- * adds up. SLICES of 16 bits make up the floats of A and B; 0: these have 16 bits themselves. UNIT
+ * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, of which each adds up
+ * its share. ONCE: a block or cluster ends with its item (gemm_wgmma_once.cuh). SLICES of 16 bits make up the floats of A and B; 0: these have 16 bits themselves. UNIT
  * 2: rows of C are pairs, parts of complex numbers. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
-          int SLICES = 0, int UNIT = 1>
+          int SLICES = 0, int UNIT = 1, bool ONCE = false>
 struct wgmma_config {
   using element = Element;
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
-  static constexpr int bk = WS_WGMMA_BK, n_consumers = CONSUMERS, n_threads = WS_WGMMA_THREADS(CONSUMERS), n_items = 2;
-  static constexpr bool ping_pong = PING_PONG;
+  static constexpr int bk = WS_WGMMA_BK, n_consumers = CONSUMERS, n_threads = WS_WGMMA_ROW_THREADS(CONSUMERS, ONCE), n_items = 2;
+  static constexpr bool ping_pong = PING_PONG, is_once = ONCE;
+  /* producers are the first warpgroup, or (ONCE) the last warp */
+  static constexpr int first_consumer = ONCE ? 0 : 128;
   static constexpr int cluster_splits = CLUSTER_SPLITS,
                        n_shared_a = CLUSTER / CLUSTER_SPLITS; /* blocks that load A for each other */
   static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
@@ -38,7 +40,7 @@ struct wgmma_config {
                        output_bytes = slab_bytes; /* of each consumer, on their way to C */
   static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(CONSUMERS);
   static constexpr int shared_bytes = is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
-                                                : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES);
+                                                : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, ONCE);
   /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they
    * are launched with. */
   static constexpr int producer_registers = CONSUMERS == 1 ? 0 : CONSUMERS == 2 ? 40 : 32;
@@ -46,11 +48,16 @@ struct wgmma_config {
   static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 160;
 
   static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in fragments of 64");
-  static_assert((BM % 64 == 0 || BM < 64) && BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
-  static_assert(a_rows % (64 * n_shared_a) == 0 && CLUSTER <= 2, "each block of a cluster loads as much of A, in slabs of 64");
-  static_assert(CLUSTER_SPLITS == 1 ||
-                    (CLUSTER_SPLITS == CLUSTER && CONSUMERS == 1 && n_fragments == 1 && BM * 64 * 4 <= n_outputs * output_bytes),
-                "the sums of the other part find room where C leaves");
+  static_assert(BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
+  static_assert(ONCE || (CLUSTER_SPLITS == 1 && CLUSTER <= 2 && a_rows % (64 * n_shared_a) == 0 &&
+                         (n_shared_a == 1 || BM % 64 == 0)),
+                "each block of a cluster loads as much of A, in slabs of 64");
+  /* ONCE: the sums of other parts, then C, are where the stages were. */
+  static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;
+  static constexpr int parts_bytes = (CLUSTER_SPLITS - 1) * share_rows * item_n * 4;
+  static_assert(!ONCE || (CLUSTER == CLUSTER_SPLITS && CLUSTER <= 8 && !PING_PONG && SLICES == 0 && BM % share_rows == 0 &&
+                          share_rows % 8 == 0 && parts_bytes + CONSUMERS * n_outputs * output_bytes <= STAGES * stage_bytes),
+                "the sums of the other parts find room, and C");
   static_assert(SLICES < 2 || n_fragments * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");

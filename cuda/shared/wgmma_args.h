@@ -17,6 +17,7 @@
 typedef struct ws_wgmma_operand {
   CUtensorMap map;
   int32_t along_k; /* a line is k of one x */
+  int32_t n_slabs; /* if not: how many boxes of 64 x a block loads of a k block, at most */
   /* product b of the batch: the map's batch_first + b * batch_step */
   int32_t batch_first, batch_step;
 } ws_wgmma_operand;
@@ -43,6 +44,7 @@ typedef struct ws_wgmma_args {
   int32_t triangular, triangle;
   ws_region_args region;                /* of slices; of complex types its rows are pairs of rows */
   float alpha, beta, alpha_im, beta_im; /* im: of complex types */
+  int32_t stage_bytes; /* that come to a block for a k block */
   int32_t beta_zero;
   int32_t type_c;   /* ws_half_c_type */
   int32_t c_by_map; /* C may be stored by its map */

@@ -124,7 +124,7 @@ bool ws_tuning_has_partial_lines(const ws_tuning_kind *kind, int64_t lda, int64_
   }; /* TMA_BYTES: what rows by map want of an ld; other operands are copied, to whole lines */
   const ws_numerics numerics = kind->numerics;
   const bool is_sliced = numerics == WS_NUMERICS_F16X1 || numerics == WS_NUMERICS_F16X3 || numerics == WS_NUMERICS_BF16X6,
-             is_by_map = numerics == WS_NUMERICS_WGMMA || numerics == WS_NUMERICS_WGMMA_K2;
+             is_by_map = numerics >= WS_NUMERICS_WGMMA && numerics <= WS_NUMERICS_WGMMA_K8;
   const int64_t a = lda * ws_types[kind->type].bytes % LINE_BYTES, b = ldb * ws_types[kind->type].bytes % LINE_BYTES;
   if (kind->workers > 0 || is_sliced) return false;
   return is_by_map ? (a > 0 && a % TMA_BYTES == 0) || (b > 0 && b % TMA_BYTES == 0) : a > 0 || b > 0;

@@ -26,6 +26,8 @@
   X(VECTOR, "vector")     /* kernels of matrix-vector products */       \
   X(WGMMA, "wgmma")       /* tensor cores of cc 9.0 */                  \
   X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                \
+  X(WGMMA_K4, "wgmma_k4")                                               \
+  X(WGMMA_K8, "wgmma_k8")                                               \
   X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */              \
   X(F16X3, "f16x3")                                                     \
   X(BF16X6, "bf16x6")

@@ -50,7 +50,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    64,                                                                                    \
    coarse,                                                                                \
    stages,                                                                                \
-   128 + 128 * (consumers),                                                               \
+   (#cluster[0] == 'k' ? 32 : 128) + 128 * (consumers),                                   \
    #cluster,                                                                              \
    false,                                                                                 \
    ping_pong},
@@ -140,7 +140,7 @@ static void every_field(void) {
     CHECK(info.n_threads == line->threads, "%s: %d threads", name, info.n_threads);
     CHECK(info.cluster == (*line->cluster ? line->cluster[1] - '0' : 0), "%s: clusters of %d", name, info.cluster);
     CHECK(info.cluster_splits == (!*line->cluster           ? 0
-                                  : line->cluster[0] == 'k' ? 2
+                                  : line->cluster[0] == 'k' ? line->cluster[1] - '0'
                                                             : 1),
           "%s: %d parts of k", name, info.cluster_splits);
     CHECK(info.has_split_k == line->splits && info.is_ping_pong == line->ping_pong, "%s: split-k %d, ping-pong %d", name,
