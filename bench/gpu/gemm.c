@@ -3,9 +3,9 @@
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
  *   N] [--count N] [--json FILE]
- *                  [--commit ID] [--samples N] [--workspace own|asked] [--list]
+ *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
- * --shapes: these instead of the suites' own. --seed, --count: which shapes suite random draws,
+ * --shapes: these instead of the suites' own. --rows: of suite rows those with TEXT in their names. --seed, --count: which shapes suite random draws,
  * and how many (60); its samples are 9. --workspace: the library's own (default), or of the size
  * that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no cuBLAS;
  * 77: no GPU. */
@@ -26,7 +26,7 @@ static shape given[MAX_GIVEN];
 static char given_ops[MAX_GIVEN][3];
 static int n_given, n_wrong;
 static struct {
-  const char *suites, *types, *json, *commit;
+  const char *suites, *types, *json, *commit, *rows;
   bool packs_b;
   uint64_t seed;
   int n_random;
@@ -206,6 +206,7 @@ static void run_rows(wsgemm_type type) {
   for (int r = 0; r < wsgemm_kernel_count() && n_candidates < MAX_CANDIDATES; r++) {
     wsgemm_kernel_info row = {.struct_bytes = sizeof row};
     if (wsgemm_get_kernel_info(r, &row) || strcmp(row.backend, "cuda") != 0 || row.type != type) continue;
+    if (options.rows && !strstr(row.name, options.rows)) continue;
     set_candidate(&candidates[n_candidates++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
   }
   const shape_list shapes = or_given(is_half(type) ? LIST(half_square) : LIST(square));
@@ -383,6 +384,8 @@ static bool parse(int argc, char **argv) {
       if (!parse_shapes(value)) return false;
     } else if (strcmp(name, "--json") == 0)
       options.json = value;
+    else if (strcmp(name, "--rows") == 0)
+      options.rows = value;
     else if (strcmp(name, "--commit") == 0)
       options.commit = value;
     else if (strcmp(name, "--workspace") == 0)
@@ -431,7 +434,7 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--list]\nsuites:\n",
+          "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]\nsuites:\n",
           stderr);
     print_suites(stderr);
     return 2;

@@ -8,6 +8,7 @@
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
+#include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
 
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits) {
@@ -83,28 +84,22 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
 /* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
 static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
 
-/* An SM has one block, so the last round takes as long as the others. What an item costs besides
- * its sums, as so many k: its first stage comes late, and its sums are stored, the less beside them
- * the longer k is; blocks of a cluster also begin together. A full store takes longer, but for
- * ping-pong consumers, of whom another multiplies meanwhile, only after the last item. Fitted
+/* Of slices: an SM has one block, so the last round takes as long as the others. What an item costs
+ * besides its sums, as so many k: its first stage comes late, and its sums are stored. Fitted
  * likewise. */
-static double by_map_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+static double sliced_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_problem *p = plan->problem;
   const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
-  const bool is_sliced = row->kind == WS_ROW_SLICED, is_full = has_full_store(plan),
-             shares_a = row->cluster > row->cluster_splits;
-  const double k = (double)p->k * ws_types[p->a.type].n_real, fades = 1000 / (1000 + k);
-  const double of_kind = row->is_plain ? 930 : row->ping_pong ? 1800 : 1700, store_k = is_full && !row->ping_pong ? 850 : 0;
-  const double item_k = is_sliced ? 856 + (shares_a ? 40 : 0) : of_kind * fades + store_k;
-  const double last_k = is_full && row->ping_pong ? 1600 : 0, cluster_us = row->kind == WS_ROW_WGMMA && shares_a ? 1.2 : 0;
-  const int64_t n_items = wanted_items(p, &grid, row->bm, (double)row->bn * row->coarse * row->cluster / row->cluster_splits);
+  const double k = (double)p->k * ws_types[p->a.type].n_real, item_k = 856 + (row->cluster > 1 ? 40 : 0);
+  const int64_t n_items = wanted_items(p, &grid, row->bm, (double)row->bn * row->coarse * row->cluster);
   const double rounds = (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster));
-  const double item_us = us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real;
-  return rounds * (item_us * (k / row->cluster_splits + item_k) + cluster_us) + item_us * last_k;
+  return rounds * us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real * (k + item_k);
 }
 
 static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
-  return ws_is_by_map(row->kind) ? by_map_us(plan, row, n_sms) : tiled_us(plan, row, n_sms);
+  return row->kind == WS_ROW_WGMMA    ? ws_wgmma_us(plan->problem, row, n_sms, has_full_store(plan))
+         : row->kind == WS_ROW_SLICED ? sliced_us(plan, row, n_sms)
+                                      : tiled_us(plan, row, n_sms);
 }
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {

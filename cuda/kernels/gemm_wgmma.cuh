@@ -202,8 +202,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         const int k = (blocks.first + k_block) * Config::bk;
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
-          load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
-                                                         rank(), s);
+          load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full, rank(), s);
           load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
         }
         stage.advance();

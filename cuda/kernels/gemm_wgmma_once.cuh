@@ -184,7 +184,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer_idx(), n_k_blocks(), sums, stage);
     store.put_bias(bias_of_item, bias);
     if constexpr (n_parts == 1) {
-      if constexpr (Config::n_consumers > 1) barrier_sync(1 + Config::n_consumers, n_consuming); /* all have read the stages */
+      barrier_sync(1 + Config::n_consumers, n_consuming); /* all warps have read their last stage */
       store(sums, m, n, at.batch, bias, places, output);
     } else {
       own_sums total;
@@ -195,19 +195,17 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   }
 
   __device__ __forceinline__ void run() const {
-    const item at = find_item();
     const bool is_producer = int(threadIdx.x) == n_consuming;
-    const int n_k = n_k_blocks(), n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
     pipeline_stage<Config::n_stages> stage;
     if (threadIdx.x == 0) {
       prefetch_tensormap(&args.a.map);
       prefetch_tensormap(&args.b.map);
       if (args.c_by_map) prefetch_tensormap(&args.c);
     }
-    if (is_producer) {
-      prepare();
-      load(at, 0, n_first, stage);
-    }
+    if (is_producer) prepare();
+    const item at = find_item();
+    const int n_k = n_k_blocks(), n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
+    if (is_producer) load(at, 0, n_first, stage);
     __syncthreads();
     if (is_producer) load(at, n_first, n_k, stage);
     if (int(threadIdx.x) < n_consuming) consume(at);

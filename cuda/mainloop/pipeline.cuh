@@ -73,12 +73,12 @@ WS_PIPELINE_DEVICE void begin_item(const Barriers &barriers, uint32_t item, cons
 template <int N_PARTS, int N_SHARERS, class Blocks> WS_PIPELINE_DEVICE bool exchange_parts(const Blocks &blocks) {
   const int rank = blocks.rank();
   blocks.meet();
-WS_PIPELINE_UNROLL
+  WS_PIPELINE_UNROLL
   for (int to = 0; to < N_SHARERS; to++)
     if (to != rank) blocks.send(to);
   if (rank >= N_SHARERS) return false;
   blocks.wait_parts();
-WS_PIPELINE_UNROLL
+  WS_PIPELINE_UNROLL
   for (int part = 0; part < N_PARTS; part++) blocks.add(part);
   return true;
 }

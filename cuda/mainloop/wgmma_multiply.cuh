@@ -18,9 +18,9 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
                                                float (&sums)[Config::n_fragments][Config::bm / 2],
                                                pipeline_stage<Config::n_stages> &stage) {
   const uint64_t a_first = wgmma_descriptor<A_X>(stages, Config::slab_bytes),
-                 b_first = wgmma_descriptor<B_X>(
-                     stages + Config::n_slices * Config::a_bytes + uint32_t(share * Config::n_fragments * Config::slab_bytes),
-                     Config::slab_bytes);
+                 b_first = wgmma_descriptor<B_X>(stages + Config::n_slices * Config::a_bytes +
+                                                     uint32_t(share * Config::n_fragments * Config::slab_bytes),
+                                                 Config::slab_bytes);
   int before = -1;
 #pragma unroll 1 /* the first pass over each copy of the code would wait for it */
   for (int k_block = 0; k_block < n_k; k_block++) {
@@ -34,8 +34,7 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
     for (int step = 0; step < Config::bk / wgmma_k; step++)
 #pragma unroll
       for (int p = 0; p < Config::n_fragments; p++)
-        wgmma_mma_async<typename Config::element, B_X, A_X>(sums[p],
-                                                            b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
+        wgmma_mma_async<typename Config::element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
                                                             a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
     wgmma_commit_group();
 #pragma unroll
@@ -56,8 +55,7 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
 /* By the layouts of this launch. */
 template <class Config, class Barriers>
 __device__ __forceinline__ void wgmma_multiply_as_laid_out(const ws_wgmma_args &args, const Barriers &barriers, uint32_t stages,
-                                                           int share, int n_k,
-                                                           float (&sums)[Config::n_fragments][Config::bm / 2],
+                                                           int share, int n_k, float (&sums)[Config::n_fragments][Config::bm / 2],
                                                            pipeline_stage<Config::n_stages> &stage) {
   const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
   if (a_x && b_x) wgmma_multiply<Config, true, true>(barriers, stages, share, n_k, sums, stage);

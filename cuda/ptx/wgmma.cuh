@@ -138,10 +138,10 @@ template <int COUNT> __device__ __forceinline__ void setmaxnreg_inc() {
     WS_WGMMA(n, "bf16", a_at, b_at, adds_at, a_x_at, b_x_at)
 
 /* Of N columns; the numbers of the operands after the N / 2 sums. */
-#define WS_WGMMA_OF(n, a_at, b_at, adds_at, a_x_at, b_x_at)                                                             \
-  template <class Element, bool A_X, bool B_X>                                                                          \
-  __device__ __forceinline__ void wgmma_mma_async(float (&d)[(n) / 2], uint64_t a, uint64_t b, int adds) {              \
-    WS_WGMMA_BY_TYPE(n, a_at, b_at, adds_at, a_x_at, b_x_at);                                                           \
+#define WS_WGMMA_OF(n, a_at, b_at, adds_at, a_x_at, b_x_at)                                               \
+  template <class Element, bool A_X, bool B_X>                                                            \
+  __device__ __forceinline__ void wgmma_mma_async(float(&d)[(n) / 2], uint64_t a, uint64_t b, int adds) { \
+    WS_WGMMA_BY_TYPE(n, a_at, b_at, adds_at, a_x_at, b_x_at);                                             \
   }
 WS_WGMMA_OF(16, 8, 9, 10, 11, 12)
 WS_WGMMA_OF(32, 16, 17, 18, 19, 20)

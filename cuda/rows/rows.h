@@ -118,8 +118,10 @@
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \
   ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_BARRIER_BYTES)
 /* A block that ends with its item stores C from where its stages were. */
-#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, once)                                        \
-  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                                                \
-   (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) +                                   \
-   (consumers) * WS_WGMMA_BIAS_BYTES(consumers) + WS_WGMMA_BARRIER_BYTES)
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, once)      \
+  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +              \
+   (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) + \
+   (consumers)*WS_WGMMA_BIAS_BYTES(consumers) + WS_WGMMA_BARRIER_BYTES)
+/* Blocks of an SM, by their shared memory: of 228 KB each takes 1 more. */
+#define WS_WGMMA_ROW_BLOCKS(shared_bytes) (228 * 1024 / ((shared_bytes) + 1024))
 #endif

@@ -41,6 +41,7 @@ struct wgmma_config {
   static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(CONSUMERS);
   static constexpr int shared_bytes = is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
                                                 : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, ONCE);
+  static constexpr int n_blocks = WS_WGMMA_ROW_BLOCKS(shared_bytes); /* of an SM */
   /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they
    * are launched with. */
   static constexpr int producer_registers = CONSUMERS == 1 ? 0 : CONSUMERS == 2 ? 40 : 32;
@@ -49,8 +50,8 @@ struct wgmma_config {
 
   static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in fragments of 64");
   static_assert(BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
-  static_assert(ONCE || (CLUSTER_SPLITS == 1 && CLUSTER <= 2 && a_rows % (64 * n_shared_a) == 0 &&
-                         (n_shared_a == 1 || BM % 64 == 0)),
+  static_assert(ONCE ||
+                    (CLUSTER_SPLITS == 1 && CLUSTER <= 2 && a_rows % (64 * n_shared_a) == 0 && (n_shared_a == 1 || BM % 64 == 0)),
                 "each block of a cluster loads as much of A, in slabs of 64");
   /* ONCE: the sums of other parts, then C, are where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;

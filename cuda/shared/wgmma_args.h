@@ -44,7 +44,7 @@ typedef struct ws_wgmma_args {
   int32_t triangular, triangle;
   ws_region_args region;                /* of slices; of complex types its rows are pairs of rows */
   float alpha, beta, alpha_im, beta_im; /* im: of complex types */
-  int32_t stage_bytes; /* that come to a block for a k block */
+  int32_t stage_bytes;                  /* that come to a block for a k block */
   int32_t beta_zero;
   int32_t type_c;   /* ws_half_c_type */
   int32_t c_by_map; /* C may be stored by its map */

@@ -619,7 +619,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   return leave(result);
 }
 
-/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions with 128-byte swizzle  */
+/* ---- tensor maps: the driver's rules for 16-bit elements in three dimensions, swizzled --------- */
 
 static bool is_map_good(cuuint32_t rank, const void *address, const cuuint64_t *dims, const cuuint64_t *strides,
                         const cuuint32_t *box) {
@@ -630,6 +630,14 @@ static bool is_map_good(cuuint32_t rank, const void *address, const cuuint64_t *
   return strides[0] % 16 == 0 && strides[0] < most_stride && strides[1] % 16 == 0 && strides[1] < most_stride;
 }
 
+/* The one whose span is a line of the box. */
+static bool is_swizzle_good(CUtensorMapSwizzle swizzle, const cuuint32_t *box) {
+  const cuuint32_t bytes = box[0] * 2;
+  return swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? bytes == 128
+         : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? bytes == 64
+                                                : swizzle == CU_TENSOR_MAP_SWIZZLE_32B && bytes == 32;
+}
+
 static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                                             const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                                             const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
@@ -637,7 +645,7 @@ static CUresult fake_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataTyp
   (void)steps;
   ENTER(cuTensorMapEncodeTiled);
   if (!is_map_good(rank, address, dims, strides, box) || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
-      swizzle != CU_TENSOR_MAP_SWIZZLE_128B || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+      !is_swizzle_good(swizzle, box) || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return leave(CUDA_ERROR_INVALID_VALUE);
   const fake_map held = {(uintptr_t)address, {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, {box[0], box[1]}, type,
                          promotion};

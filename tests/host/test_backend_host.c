@@ -394,7 +394,7 @@ CHILD_CASE(explanations) {
     fake_forget();
     CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", name) &&
               explained_is(h, &d, "kernel", row->name) && explained_is(h, &d, "tile", tile) &&
-              explained_is(h, &d, "items", number) && explained_is(h, &d, "scheduler", "queue") &&
+              explained_is(h, &d, "items", number) && explained_is(h, &d, "scheduler", row->is_once ? "static" : "queue") &&
               explained_number(h, &d, "coarse_factor", -1) == row->coarse && explained_number(h, &d, "blocks_per_sm", -1) == 2,
           "%s is not explained", row->name);
     CHECK(fake.n_launches == 0, "wsgemm_explain launched");

@@ -29,25 +29,66 @@ static wsgemm_gemm_desc half_desc(wsgemm_type type, wsgemm_op op_a, wsgemm_op op
 
 /* A matrix of lines of 16-bit elements. */
 static void check_map(const char *what, const CUtensorMap *map, const void *data, int64_t length, int64_t n_lines, int64_t ld,
-                      int box_lines) {
+                      int box_length, int box_lines) {
   const fake_map m = held(map);
   CHECK(m.address == (uintptr_t)data && m.dims[0] == (uint64_t)length && m.dims[1] == (uint64_t)n_lines &&
-            m.strides[0] == (uint64_t)ld * 2 && m.box[0] == 64 && m.box[1] == (uint32_t)box_lines,
+            m.strides[0] == (uint64_t)ld * 2 && m.box[0] == (uint32_t)box_length && m.box[1] == (uint32_t)box_lines,
         "%s: %llu x %llu from %llx, stride %llu, boxes of %u x %u", what, (unsigned long long)m.dims[0],
         (unsigned long long)m.dims[1], (unsigned long long)m.address, (unsigned long long)m.strides[0], m.box[0], m.box[1]);
 }
+
+static int least_of(int64_t x, int64_t y) { return (int)(x < y ? x : y); }
 
 static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, const void *a, int64_t lda, const void *b,
                            int64_t ldb) {
   const ws_cuda_row *row = row_of(l);
   const bool a_k = d->transa != WSGEMM_NO_TRANS, b_k = d->transb == WSGEMM_NO_TRANS;
-  const int a_lines = (row->bm + 63) / 64 * 64 / (row->cluster / row->cluster_splits), b_lines = row->bn * row->coarse;
-  check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, a_k ? a_lines : 64);
-  check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, b_k ? b_lines : 64);
+  const int n_shared = row->cluster / row->cluster_splits, a_all = (row->bm + 63) / 64 * 64, b_all = row->bn * row->coarse;
+  /* alone a block loads no more than there is, in eights of lines */
+  const int a_lines = n_shared > 1 ? a_all / n_shared : least_of(row->bm, (d->m + 7) / 8 * 8),
+            b_lines = least_of(b_all, (d->n + 7) / 8 * 8);
+  check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, 64, a_k ? a_lines : 64);
+  check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, 64, b_k ? b_lines : 64);
+  const int a_slabs = n_shared > 1 ? a_all / n_shared / 64 : least_of(a_all / 64, (d->m + 63) / 64),
+            b_slabs = least_of(b_all / 64, (d->n + 63) / 64);
+  CHECK((a_k || l->wgmma.a.n_slabs == a_slabs) && (b_k || l->wgmma.b.n_slabs == b_slabs), "%d and %d slabs", l->wgmma.a.n_slabs,
+        l->wgmma.b.n_slabs);
+  CHECK(l->wgmma.stage_bytes == 128 * (n_shared * (a_k ? a_lines : 64 * a_slabs) + (b_k ? b_lines : 64 * b_slabs)),
+        "%d bytes of a k block", l->wgmma.stage_bytes);
   CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
   CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster / row->cluster_splits, "items of all blocks of a cluster");
+}
+
+/* Rows that a block stores are stored by boxes of 64, 32 or 16. */
+static int box_rows(const ws_cuda_row *row) {
+  const int rows = row->bm / row->cluster_splits;
+  return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : 16;
+}
+
+/* Every row, for operands larger than its item, and for fewer rows and columns than it has. */
+CHILD_CASE(rows) {
+  (void)unused;
+  static const int64_t sizes[][2] = {{264, 520}, {16, 8}, {40, 136}, {200, 24}};
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (row->kind != WS_ROW_WGMMA) continue;
+    wsgemm_handle *h = handle_of_row(row);
+    for (int i = 0; i < 16; i++) {
+      const wsgemm_gemm_desc d = half_desc(row->type, all_ops[i / 2 % 2], all_ops[i % 2], sizes[i / 4][0], sizes[i / 4][1], 2048);
+      const fake_launch *l = launch_of(h, &d);
+      REQUIRE(row_of(l) == row, "%s for %s", l->kernel, row->name);
+      check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
+      check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, box_rows(row), 64);
+      /* a cluster for each item, which ends with it */
+      const int64_t n_items = gpu_row_items(row, d.m, d.n, 1);
+      CHECK(!row->is_once || (l->grid[0] == n_items * row->cluster && !l->wgmma.sched.queue), "%s: %u blocks for %lld items",
+            row->name, l->grid[0], (long long)n_items);
+    }
+    wsgemm_destroy(h);
+  }
 }
 
 CHILD_CASE(maps) {
@@ -65,7 +106,7 @@ CHILD_CASE(maps) {
         check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == told[c] && l->wgmma.c_pairs && l->wgmma.c_data == d.c,
               "C");
-        if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, 64);
+        if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, box_rows(row_of(l)), 64);
         d.beta.s = 2;
         l = launch_of(NULL, &d);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && !row_of(l)->is_plain, "C that is read: %s", l->kernel);
@@ -290,8 +331,8 @@ CHILD_CASE(other_devices) {
   }
 }
 
-/* Few rows and a long k: two blocks share k, but not in invariant mode, whose sums are all of one
- * order. */
+/* Few rows and a long k: the blocks of a cluster share k, each a part of no less than 256, but not
+ * in invariant mode, whose sums are all of one order. */
 CHILD_CASE(parts_of_k) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
@@ -299,10 +340,13 @@ CHILD_CASE(parts_of_k) {
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 2048);
   const fake_launch *l = launch_of(h, &d);
-  CHECK(row_of(l)->cluster_splits == 2 && l->grid[0] == 2 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
+  CHECK(row_of(l)->cluster_splits == 8 && l->grid[0] == 8 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
   check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
-  d.k = 2047, d.lda = 16, d.ldb = 2048;
-  CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "parts of a short k");
+  d.lda = 16, d.ldb = 2048;
+  for (d.k = 2047; d.k > 500; d.k /= 2) {
+    const int splits = row_of(launch_of(h, &d))->cluster_splits;
+    CHECK(splits <= d.k / 256 || splits == 1, "k = %lld in %d parts", (long long)d.k, splits);
+  }
   d.k = 2048;
   REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
   CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "parts of k in invariant mode");
@@ -355,6 +399,7 @@ CHILD_CASE(lines_of_neighbours) {
 static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
                                           {"lines_of_neighbours", lines_of_neighbours},
                                           {"maps", maps},
+                                          {"rows", rows},
                                           {"promotions", promotions},
                                           {"ends_of_columns", ends_of_columns},
                                           {"batches", batches},

@@ -15,8 +15,9 @@ import tempfile
 
 from clc_code import check, failures, kernels_of, nvcc_or_skip
 
-OF_BLOCK = ["probe_sliced_x1", "probe_x1"]
-OF_CLUSTER = ["probe_k2", "probe_sliced_x2", "probe_x2", "probe_x2_turns"]
+OF_BLOCK = ["probe_k1", "probe_sliced_x1", "probe_x1"]
+OF_CLUSTER = ["probe_sliced_x2", "probe_x2", "probe_x2_turns"]
+OF_PARTS = ["probe_k2", "probe_k8"]  # stages of their own block, sums of the cluster
 
 WAIT = r"mbarrier\.(try|test)_wait"
 WAIT_OF_BLOCK = r"mbarrier\.try_wait\.parity\.acquire\.cta\.shared::cta\.b64 "
@@ -51,6 +52,22 @@ def check_block(name, lines):
     check(not any(re.search(rf"{REMOTE_ARRIVE}|{ACQUIRE}|{RELEASE}", line) for line in lines), f"{name}: a cluster is asked for")
 
 
+def check_parts(name, lines):
+    """Stages are waited for as in a block alone; once for the other blocks' sums, after the cluster has met, and before any are sent."""
+    waits = [i for i, line in enumerate(lines) if re.search(WAIT, line)]
+    of_cluster = [i for i in waits if re.search(WAIT_OF_CLUSTER, lines[i])]
+    check(len(of_cluster) == 1, f"{name}: {len(of_cluster)} waits for the sums of other blocks")
+    check(all(re.search(WAIT_OF_BLOCK, lines[i]) for i in waits if i not in of_cluster), f"{name}: not all stages are the block's")
+    for i in of_cluster:
+        check(re.search(LOOP, lines[i + 1]) and re.search(ACQUIRE, lines[i + 2]), f"{name}: no fence after {lines[i:i + 3]}")
+    met = [i for i, line in enumerate(lines) if re.search(r"barrier\.cluster\.wait\.acquire", line)]
+    arrived = [i for i, line in enumerate(lines) if re.search(r"barrier\.cluster\.arrive\.release", line)]
+    sent = [i for i, line in enumerate(lines) if "st.async" in line]
+    check(len(met) == 1 and len(arrived) == 1 and arrived[0] < met[0], f"{name}: the cluster meets {len(met)} times")
+    check(sent and min(sent) > met[0], f"{name}: sums are sent before the cluster has met")
+    check(all("mbarrier::complete_tx" in lines[i] for i in sent), f"{name}: sums that complete nothing")
+
+
 def main():
     source = pathlib.Path(sys.argv[1])
     nvcc = nvcc_or_skip(sys.argv[2:])
@@ -61,11 +78,13 @@ def main():
         done = subprocess.run(command, capture_output=True, text=True)
         check(done.returncode == 0, f"no PTX: {done.stdout}{done.stderr}")
         kernels = kernels_of(output.read_text()) if done.returncode == 0 else {}
-    check(sorted(kernels) == sorted(OF_BLOCK + OF_CLUSTER), f"kernels {sorted(kernels)}")
+    check(sorted(kernels) == sorted(OF_BLOCK + OF_CLUSTER + OF_PARTS), f"kernels {sorted(kernels)}")
     for name in sorted(kernels):
         if name in OF_CLUSTER:
             check_waits_of_cluster(name, kernels[name])
             check_arrivals_at_blocks(name, kernels[name])
+        elif name in OF_PARTS:
+            check_parts(name, kernels[name])
         else:
             check_block(name, kernels[name])
     print(f"{nvcc}: {len(kernels)} kernels, {len(failures)} failures")
