@@ -279,7 +279,7 @@ static bool is_device(const known *k, const char *line) {
 }
 
 /* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics
- * wgmma and wgmma_k2. */
+ * wgmma and wgmma_k2 .. k8. */
 static bool is_store(const char *line, double beta) {
   char numerics[16];
   const bool has_two = ws_tuning_value(line, "numerics", numerics, sizeof numerics) && strncmp(numerics, "wgmma", 5) == 0;
