@@ -253,7 +253,7 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   const ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_splits);
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const bool order_matters = grid.n_rows > 1 && ws_tile_items(&grid) > n_places / 2;
-  const bool sharing_matters = l->plan->split.n_splits == 1 && ws_tile_items(&grid) > n_places;
+  const bool sharing_matters = l->plan->split.n_splits == 1 && ws_tile_items(&grid) > n_places && !row->is_once;
   const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO, quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;
