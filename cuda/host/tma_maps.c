@@ -109,6 +109,17 @@ static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t
   return ws_is_aligned(data, ld, p->batch_count > 1 ? stride : 0, bytes, 2 * bytes);
 }
 
+static CUresult make_operands(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
+                              ws_wgmma_args *args) {
+  const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
+  const int item_m = row->bm * ws_types[p->a.type].n_real, n_shared = row->cluster / row->cluster_splits;
+  const loaded of_a = loaded_of(a->along_k, args->m, item_m, n_shared),
+               of_b = loaded_of(b->along_k, args->n, row->bn * row->coarse, 1);
+  args->stage_bytes = (int32_t)ws_max(row->n_slices, 1) * (of_a.n_lines + of_b.n_lines) * BOX * BYTES;
+  const CUresult result = make_operand(element, a, &of_a, &args->a);
+  return result ? result : make_operand(element, b, &of_b, &args->b);
+}
+
 CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
                             ws_wgmma_args *args) {
   const int unit = ws_types[p->a.type].n_real;
@@ -127,12 +138,7 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
-  const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
-  const loaded of_a = loaded_of(a->along_k, args->m, row->bm * unit, row->cluster / row->cluster_splits),
-               of_b = loaded_of(b->along_k, args->n, row->bn * row->coarse, 1);
-  args->stage_bytes = ws_max(row->n_slices, 1) * (of_a.n_lines + of_b.n_lines) * BOX * BYTES;
-  CUresult result = make_operand(element, a, &of_a, &args->a);
-  if (!result) result = make_operand(element, b, &of_b, &args->b);
+  CUresult result = make_operands(p, a, b, row, args);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),

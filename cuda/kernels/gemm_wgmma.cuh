@@ -158,7 +158,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* Slices: whether the item has an element that is wanted; three slices: one that is for them. */
   __device__ __forceinline__ bool is_wanted(const item &at) const {
     if constexpr (!Config::is_sliced) return true;
-    constexpr int n_columns = is_split ? Config::item_n : Config::item_n * cluster;
+    constexpr int n_columns = Config::item_n * cluster;
     if (!ws_region_wants_of(&args.region, at.m / Config::unit, Config::bm / Config::unit, at.n, n_columns)) return false;
     if constexpr (Config::n_slices < 3) return true;
     const ws_wgmma_scales &scales = args.scales;

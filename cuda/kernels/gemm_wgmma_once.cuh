@@ -13,8 +13,6 @@
  * When all blocks have read their last stage (the cluster meets), each sends the sums of other
  * blocks' shares to these, where the stages were; each adds up its share in the order of k, so the
  * bits of C hang on k and the number of parts alone; of one part they are those of gemm_wgmma.cuh.
- * Or the two blocks of a cluster (a pair) have neighbouring items of one row of tiles, and load A
- * for each other, as there.
  * The order of these steps is in pipeline.cuh. */
 #ifndef WS_CUDA_WGMMA_ONCE_KERNEL_CUH
 #define WS_CUDA_WGMMA_ONCE_KERNEL_CUH
@@ -30,8 +28,7 @@
 namespace ws {
 
 template <class Config, template <int> class Sched> struct wgmma_once_kernel {
-  static constexpr int cluster = Config::cluster, n_parts = Config::cluster_splits, n_shared = Config::n_shared_a;
-  static constexpr int n_sharers = Config::n_sharers, n_fragments = Config::n_fragments;
+  static constexpr int n_parts = Config::cluster_splits, n_sharers = Config::n_sharers, n_fragments = Config::n_fragments;
   static constexpr int share_fours = Config::share_rows / 8, share_sums = Config::share_rows / 2;
   static constexpr int n_consuming = Config::n_consumers * 128;
 
@@ -49,33 +46,26 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
                                              Config::n_consumers * Config::bias_bytes);
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
-  static __device__ __forceinline__ int rank() { return cluster > 1 ? int(cluster_rank()) : 0; }
-  static __device__ __forceinline__ int part() { return n_parts > 1 ? rank() : 0; }
+  static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) : 0; }
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128; }
 
-  /* Barriers of stages: a pair's are also arrived at by the other block. */
-  static __device__ __forceinline__ void wait_stage(const uint64_t &barrier, uint32_t parity) {
-    mbarrier_wait<n_shared == 1 ? barrier_scope::cta : barrier_scope::cluster>(shared_address(&barrier), parity);
-  }
-
-  /* The first element of the block's item in C. */
+  /* The first element of the item in C. */
   struct item {
     int m, n, batch;
   };
   __device__ __forceinline__ item find_item() const {
-    const Sched<cluster> sched(args.sched);
+    const Sched<n_parts> sched(args.sched);
     const ws_tile tile = ws_tile_at_32(&args.grid, sched.first());
-    const int of_pair = n_shared > 1 ? rank() * Config::item_n : 0;
-    return {int(tile.row) * Config::bm, int(tile.col) * Config::bn + of_pair, int(tile.batch)};
+    return {int(tile.row) * Config::bm, int(tile.col) * Config::bn, int(tile.batch)};
   }
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
   __device__ __forceinline__ int n_k_blocks() const {
     const int n_all = int(ws_ceil_div(args.k, Config::bk));
-    return n_all / n_parts + (part() < n_all % n_parts);
+    return n_all / n_parts + (rank() < n_all % n_parts);
   }
   __device__ __forceinline__ int first_k() const {
-    const int n_all = int(ws_ceil_div(args.k, Config::bk)), more = n_all % n_parts, r = part();
+    const int n_all = int(ws_ceil_div(args.k, Config::bk)), more = n_all % n_parts, r = rank();
     return (n_all / n_parts * r + (r < more ? r : more)) * Config::bk;
   }
 
@@ -85,7 +75,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 #pragma unroll
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(&state().full[s], 1);
-      mbarrier_init(&state().empty[s], Config::n_consumers * n_shared);
+      mbarrier_init(&state().empty[s], Config::n_consumers);
     }
     if constexpr (n_parts > 1) mbarrier_init(&state().parts, 1);
     fence_mbarrier_init_release();
@@ -98,11 +88,12 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   __device__ __forceinline__ void load(const item &at, int k_block, int end, pipeline_stage<Config::n_stages> &stage) const {
 #pragma unroll 1
     for (; k_block < end; k_block++) {
-      if (k_block >= Config::n_stages) wait_stage(state().empty[stage.place], stage.empty_parity());
+      if (k_block >= Config::n_stages)
+        mbarrier_wait<barrier_scope::cta>(shared_address(&state().empty[stage.place]), stage.empty_parity());
       const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
       mbarrier_arrive_expect_tx(full, args.stage_bytes);
       const int k = first_k() + k_block * Config::bk;
-      load_lines<Config::a_rows, n_shared>(to, args.a, at.m, k, at.batch, full, n_shared > 1 ? uint32_t(rank()) : 0);
+      load_lines<Config::a_rows, 1>(to, args.a, at.m, k, at.batch, full, 0);
       load_lines<Config::item_n, 1>(to + Config::a_bytes, args.b, at.n, k, at.batch, full, 0);
       stage.advance();
     }
@@ -111,14 +102,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   /* ---- Consumers ----------------------------------------------------------------------------- */
 
   /* The barriers of the stages (wgmma_multiply.cuh). */
-  __device__ __forceinline__ void wait_full(int place, uint32_t parity) const { wait_stage(state().full[place], parity); }
+  __device__ __forceinline__ void wait_full(int place, uint32_t parity) const {
+    mbarrier_wait<barrier_scope::cta>(shared_address(&state().full[place]), parity);
+  }
   __device__ __forceinline__ void release(int place) const {
-    const uint32_t empty = shared_address(&state().empty[place]), t = threadIdx.x % 128;
-    if constexpr (n_shared > 1) {
-      if (t < n_shared) mbarrier_arrive_at(empty, t);
-    } else {
-      if (t == 0) mbarrier_arrive(empty);
-    }
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
   }
 
   /* Where four sums of this thread come from a part, of a fragment and eight rows of the share. The
@@ -184,8 +172,8 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   __device__ __forceinline__ void consume(const item &at) const {
     pipeline_stage<Config::n_stages> stage;
     all_sums sums;
-    const int n = at.n + consumer_idx() * n_fragments * 64, m = at.m + part() * Config::share_rows;
-    const bool has_share = part() < n_sharers;
+    const int n = at.n + consumer_idx() * n_fragments * 64, m = at.m + rank() * Config::share_rows;
+    const bool has_share = rank() < n_sharers;
     const uint32_t bias = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::bias_bytes);
     const uint32_t places =
         stage_at(0) + uint32_t(Config::parts_bytes + consumer_idx() * Config::n_outputs * Config::output_bytes);
@@ -216,21 +204,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     }
     if (is_producer) prepare();
     const item at = find_item();
-    const int n_k = n_k_blocks();
-    if constexpr (n_shared > 1) {
-      cluster_sync(); /* the other block's barriers are ready for what is loaded for it */
-      if (is_producer) load(at, 0, n_k, stage);
-      if (int(threadIdx.x) < n_consuming) {
-        consume(at);
-        cluster_sync(); /* no block leaves while the other may still arrive at its barriers */
-      }
-    } else {
-      const int n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
-      if (is_producer) load(at, 0, n_first, stage);
-      __syncthreads();
-      if (is_producer) load(at, n_first, n_k, stage);
-      if (int(threadIdx.x) < n_consuming) consume(at);
-    }
+    const int n_k = n_k_blocks(), n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
+    if (is_producer) load(at, 0, n_first, stage);
+    __syncthreads();
+    if (is_producer) load(at, n_first, n_k, stage);
+    if (int(threadIdx.x) < n_consuming) consume(at);
   }
 };
 

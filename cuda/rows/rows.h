@@ -66,7 +66,7 @@
  * take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
-/* Of a block that ends with its item (p2, k1 .. k8): one warp of producers. */
+/* Of a block that ends with its item (k1 .. k8): one warp of producers. */
 #define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 32 : 128))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
@@ -77,21 +77,18 @@
 /* What the blocks of a cluster do together, and whether they end with their item. */
 #define WS_WGMMA_BLOCKS_x1 1
 #define WS_WGMMA_BLOCKS_x2 2
-#define WS_WGMMA_BLOCKS_p2 2
 #define WS_WGMMA_BLOCKS_k1 1
 #define WS_WGMMA_BLOCKS_k2 2
 #define WS_WGMMA_BLOCKS_k4 4
 #define WS_WGMMA_BLOCKS_k8 8
 #define WS_WGMMA_CLUSTER_SPLITS_x1 1
 #define WS_WGMMA_CLUSTER_SPLITS_x2 1
-#define WS_WGMMA_CLUSTER_SPLITS_p2 1
 #define WS_WGMMA_CLUSTER_SPLITS_k1 1
 #define WS_WGMMA_CLUSTER_SPLITS_k2 2
 #define WS_WGMMA_CLUSTER_SPLITS_k4 4
 #define WS_WGMMA_CLUSTER_SPLITS_k8 8
 #define WS_WGMMA_ONCE_x1 0
 #define WS_WGMMA_ONCE_x2 0
-#define WS_WGMMA_ONCE_p2 1
 #define WS_WGMMA_ONCE_k1 1
 #define WS_WGMMA_ONCE_k2 1
 #define WS_WGMMA_ONCE_k4 1

@@ -56,9 +56,8 @@ struct wgmma_config {
   /* ONCE: the sums of other parts, then C, are where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;
   static constexpr int parts_bytes = (CLUSTER_SPLITS - 1) * share_rows * item_n * 4;
-  static_assert(!ONCE || ((CLUSTER_SPLITS == 1 || CLUSTER == CLUSTER_SPLITS) && CLUSTER <= 8 && !PING_PONG && SLICES == 0 &&
-                          BM % share_rows == 0 && share_rows % 8 == 0 &&
-                          parts_bytes + CONSUMERS * n_outputs * output_bytes <= STAGES * stage_bytes),
+  static_assert(!ONCE || (CLUSTER == CLUSTER_SPLITS && CLUSTER <= 8 && !PING_PONG && SLICES == 0 && BM % share_rows == 0 &&
+                          share_rows % 8 == 0 && parts_bytes + CONSUMERS * n_outputs * output_bytes <= STAGES * stage_bytes),
                 "the sums of the other parts find room, and C");
   static_assert(SLICES < 2 || n_fragments * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),

@@ -381,10 +381,10 @@ CHILD_CASE(lines_of_neighbours) {
     /* of a BF16 product of transposed A, after the rows of the table's lines */
     const char *row, *chosen_by;
   } sizes[] = {
-      {8192, "192x64x64_c2_x1", "tuning table"}, {8256, "192x64x64_c2_x1", "tuning table"}, {10000, "128x64x64_c4_x2", "model"},
-      {8200, "192x64x64_c3_x1", "model"},        {1000, "128x64x64_c1_x2", "tuning table"}, {1008, "128x64x64_c1_x1", "model"},
-      {1024, "128x64x64_c1_x1", "tuning table"}, {960, "128x64x64_c1_x1", "tuning table"},  {4097, "192x64x64_c3_x1", "model"},
-      {7168, "256x64x64_c2_x1", "model"},        {6656, "128x64x64_c2_x2", "tuning table"}, {3328, "256x64x64_c2_x1", "model"}};
+      {8192, "192x64x64_c2_x1", "tuning table"}, {8256, "192x64x64_c3_x1", "model"},        {10000, "256x64x64_c2_x2", "model"},
+      {8200, "256x64x64_c2_x2", "model"},        {1000, "64x64x64_c2_k1", "model"},         {1008, "64x64x64_c2_k1", "model"},
+      {1024, "64x64x64_c2_k1", "model"},         {960, "64x64x64_c2_k1", "model"},          {4097, "192x64x64_c3_x1", "model"},
+      {7168, "192x64x64_c3_x1", "model"},        {6656, "128x64x64_c2_x2", "tuning table"}, {3328, "224x64x64_c2_x1", "model"}};
   setenv("WSGEMM_TUNE", "/nonexistent/tuning", 1);
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

@@ -16,7 +16,7 @@ import tempfile
 from clc_code import check, failures, kernels_of, nvcc_or_skip
 
 OF_BLOCK = ["probe_k1", "probe_sliced_x1", "probe_x1"]
-OF_CLUSTER = ["probe_p2", "probe_sliced_x2", "probe_x2", "probe_x2_turns"]
+OF_CLUSTER = ["probe_sliced_x2", "probe_x2", "probe_x2_turns"]
 OF_PARTS = ["probe_k2", "probe_k8"]  # stages of their own block, sums of the cluster
 
 WAIT = r"mbarrier\.(try|test)_wait"
