@@ -272,6 +272,20 @@ static bool direct_structured_pays(const ws_problem *p) {
   return (double)p->m * (double)p->k * tenth <= most && (double)p->n * (double)p->k * tenth <= most;
 }
 
+/* Parts of C for the direct path: panels, each of which is packed once. In place what the panels share
+ * is one worker's, so a part has all of it, and the panels are packed for each part. */
+static void plan_parts(const ws_problem *p, ws_plan *plan) {
+  const bool of_b = p->b.structure != WS_GENERAL;
+  if (p->in_place && of_b)
+    plan->bm = round_up(ws_ceil_div(p->m, plan->n_threads), plan->row->mr);
+  else if (p->in_place)
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads), plan->row->nr);
+  else if (of_b)
+    plan->bn = plan->row->nr;
+  else
+    plan->bm = plan->row->mr;
+}
+
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
   const double work = (double)p->m * (double)p->n * (double)p->k * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
@@ -285,8 +299,10 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = cpu_policy(call, &plan->tuned.tuning);
-  if (threads_for(call, plan, work, WORK_PER_THREAD) == 1 && direct_structured_pays(p)) {
+  if (direct_structured_pays(p)) {
     plan->path = WS_PATH_DIRECT;
+    plan->n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
+    if (plan->n_threads > 1 && p->batch_count < plan->n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
     return;
   }
   plan_packed(call, p, work, plan);

@@ -123,7 +123,7 @@ wsgemm_status ws_cpu_structured(const ws_call *call, const ws_problem *p) {
   ws_plan plan;
   ws_plan_structured(call, p, &plan);
   if (plan.path == WS_PATH_PACKED && ws_packed_run(p, &plan)) return WSGEMM_SUCCESS;
-  plan.n_threads = plan.path == WS_PATH_PACKED ? 1 : plan.n_threads; /* out of memory: the same sums, slower */
+  if (plan.path == WS_PATH_PACKED) plan.n_threads = 1; /* out of memory: the same sums, slower */
   ws_direct_structured(p, &plan);
   return WSGEMM_SUCCESS;
 }
