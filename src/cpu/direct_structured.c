@@ -18,7 +18,7 @@ typedef struct direct_run {
   bool descends;
   int64_t i0, i1, j0, j1; /* the part of C that is computed */
   int64_t batch, k0, kb;  /* the block */
-  ws_scale first, later;
+  const ws_scale *first, *later;
 } direct_run;
 
 static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
@@ -39,7 +39,7 @@ static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors,
   const ws_problem *p = run->p;
   const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, 0, p->n, run->k0, run->kb);
   if (k.begin >= k.end) return;
-  const ws_scale *scale = k.first ? &run->first : &run->later;
+  const ws_scale *scale = k.first ? run->first : run->later;
   const int form = p->b.trans ? WS_B_ROWS : WS_B_COLS;
   const int64_t most = run->ukr->width[vectors - 1];
   t.k = k.end - k.begin, t.a += k.begin * t.a_ld * run->bytes, t.b_ld = p->b.ld;
@@ -95,7 +95,7 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
   const ws_ukr_set *ukr = run->ukr;
   const ws_tile_k k = ws_tile_k_of(p, 0, p->m, t.j, t.n, run->k0, run->kb);
   if (k.begin >= k.end) return;
-  const ws_scale *scale = k.first ? &run->first : &run->later;
+  const ws_scale *scale = k.first ? run->first : run->later;
   t.k = k.end - k.begin, t.b += k.begin * t.b_ld * run->bytes, t.a_ld = p->a.ld;
   for (t.i = run->i0; t.i < run->i1; t.i += t.m) {
     t.m = ws_min(ukr->mr, run->i1 - t.i);
@@ -161,16 +161,20 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 }
 
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
+  ws_scale first, later;
   direct_job job = {{.p = p,
                      .ukr = plan->row->ukr,
                      .bytes = ws_types[p->a.type].bytes,
                      .descends = ws_k_descends(p),
                      .i1 = p->m,
                      .j1 = p->n,
-                     .first = ws_scale_first(p),
-                     .later = ws_scale_later(p)},
+                     .first = &p->scale,
+                     .later = &later},
                     plan,
                     {p->batch_count, ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), 1, 1}};
+  /* copies cost the smallest products more than what they are for */
+  if (p->a.conj || p->b.conj) first = ws_scale_first(p), job.run.first = &first;
+  if (p->k > plan->kc) later = ws_scale_later(p);
   if (plan->n_threads == 1) {
     for (job.run.batch = 0; job.run.batch < p->batch_count; job.run.batch++) multiply(&job.run, plan);
     return;

@@ -267,9 +267,9 @@ static int64_t structured_k_block(const ws_problem *p, const ws_cpu_row *row) {
 /* Both operands stay in L2; less of it where B is read by rows (measured, Sapphire Rapids: squares up
  * to 512 floats, 384 doubles). */
 static bool direct_structured_pays(const ws_problem *p) {
-  const double tenth = ws_types[p->a.type].bytes / ((double)ws_machine_get()->l2_bytes / 10);
-  const int most = p->b.trans ? 4 : 6;
-  return (double)p->m * (double)p->k * tenth <= most && (double)p->n * (double)p->k * tenth <= most;
+  const double most_bytes = (double)ws_machine_get()->l2_bytes * (p->b.trans ? 4 : 6);
+  const double k_bytes = (double)p->k * ws_types[p->a.type].bytes * 10;
+  return (double)p->m * k_bytes <= most_bytes && (double)p->n * k_bytes <= most_bytes;
 }
 
 /* Parts of C for the direct path: panels, each of which is packed once. In place what the panels share
@@ -289,18 +289,18 @@ static void plan_parts(const ws_problem *p, ws_plan *plan) {
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
   const double work = (double)p->m * (double)p->n * (double)p->k * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
-  *plan = (ws_plan){.row = ws_row_for(call, p->a.type),
-                    .bm = p->m,
-                    .bn = p->n,
-                    .nc = p->n,
-                    .n_products = 1,
-                    .n_threads = 1,
-                    .tuned = ws_tuned_model()};
+  plan->row = ws_row_for(call, p->a.type);
+  plan->path = WS_PATH_DIRECT;
+  plan->pack_a = plan->by_columns = plan->transposed = false;
+  plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
+  plan->n_products = 1;
+  plan->n_threads = 1;
+  plan->thread_limit = 0;
+  plan->tuned = ws_tuned_model();
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = cpu_policy(call, &plan->tuned.tuning);
   if (direct_structured_pays(p)) {
-    plan->path = WS_PATH_DIRECT;
     plan->n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
     if (plan->n_threads > 1 && p->batch_count < plan->n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
     return;
