@@ -13,7 +13,7 @@ typedef struct ws_part {
 
 /* Packs as ws_pack_fn. Of a triangular operand a panel gets no more than the k in which it is not
  * wholly zero (ws_panel_k): the rest of the panel is left as it is. Elements of the triangle that is
- * not stored, and a diagonal that is not to be read, are not read. */
+ * not stored, and a diagonal of ones, have no effect. */
 void ws_pack_operand(const ws_matrix *x, const ws_part *part, ws_pack_fn *pack, char *out, int64_t width);
 
 /* The k of a block k_first .. k_first + k_count - 1 in which the lines x .. x + count - 1 of a
