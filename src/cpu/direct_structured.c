@@ -1,10 +1,10 @@
-/* direct_structured.c - small products with structured operands or a region of C, without memory of
- * their own: also the way out where there is none for packing.
+/* direct_structured.c - small products with structured operands or a region of C, without memory
+ * of their own: also the way out where there is none for packing.
  *
- * A structured or transposed A is packed a panel of rows at a time through the stack, B is read where
- * it is; a structured B is packed a panel of columns at a time, A is read where it is. Blocks of k
- * are those of the packed path, so that both give the same bits; panels follow each other in the
- * order of the blocks, so that C may be the other operand itself. */
+ * A structured or transposed A is packed a panel of rows at a time through the stack, B is read
+ * where it is; a structured B is packed a panel of columns at a time, A is read where it is.
+ * Blocks of k are those of the packed path, so that both give the same bits; panels follow each
+ * other in the order of the blocks, so that C may be the other operand itself. */
 #include "core/tile.h"
 #include "cpu/structured.h"
 #include "cpu/team.h"

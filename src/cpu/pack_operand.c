@@ -1,6 +1,6 @@
-/* pack_operand.c - packing of structured operands: what lies wholly in the stored triangle is packed
- * as it lies, what lies wholly in the other one from its mirror image, by the packing functions of
- * the ISA; where a panel crosses the diagonal, element by element.
+/* pack_operand.c - packing of structured operands: what lies wholly in the stored triangle is
+ * packed as it lies, what lies wholly in the other one from its mirror image, by the packing
+ * functions of the ISA; where a panel crosses the diagonal, element by element.
  *
  *        k ->                      of each panel, `width` lines of op(X), three stretches of k:
  *      +-----------+
@@ -60,11 +60,6 @@ static void set_one(wsgemm_type type, char *x) {
   memcpy(x, is_single ? (const void *)&one_c : (const void *)&one_z, (size_t)ws_types[type].bytes);
 }
 
-static void clear_im(wsgemm_type type, char *x) {
-  const int64_t half = ws_types[type].bytes / 2;
-  if (ws_types[type].n_real == 2) memset(x + half, 0, (size_t)half);
-}
-
 /* ---- one panel ------------------------------------------------------------------------------- */
 
 /* Lines r .. r + n - 1 at places p .. p + k - 1, all of them in one triangle: stored, or not. */
@@ -106,7 +101,7 @@ static void mend_diagonal(const view *x, int64_t r, int64_t p, int64_t k, char *
   if (x->structure == WS_UNIT_TRIANGULAR)
     for (int64_t q = p; q < p + k; q++) set_one(x->type, out + ((q - p) * width + q - r) * bytes);
   if (x->structure == WS_HERMITIAN)
-    for (int64_t q = p; q < p + k; q++) clear_im(x->type, out + ((q - p) * width + q - r) * bytes);
+    for (int64_t q = p; q < p + k; q++) ws_clear_im(x->type, out + ((q - p) * width + q - r) * bytes);
 }
 
 static void pack_diagonal(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, char *out, int64_t width) {
