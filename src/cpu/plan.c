@@ -264,16 +264,28 @@ static int64_t structured_k_block(const ws_problem *p, const ws_cpu_row *row) {
   return p->k <= longest ? p->k : round_up(ws_ceil_div(p->k, ws_ceil_div(p->k, longest)), unit);
 }
 
-/* Both operands stay in L2; less of it where B is read by rows (measured, Sapphire Rapids: squares up
- * to 512 floats, 384 doubles). */
-static bool direct_structured_pays(const ws_problem *p) {
-  const double most_bytes = (double)ws_machine_get()->l2_bytes * (p->b.trans ? 4 : 6);
-  const double k_bytes = (double)p->k * ws_types[p->a.type].bytes * 10;
-  return (double)p->m * k_bytes <= most_bytes && (double)p->n * k_bytes <= most_bytes;
+/* Both operands stay in L2; less of it where B is read by rows (measured, Sapphire Rapids: squares
+ * up to 512 floats, 384 doubles). And C does, about: its columns are not written in long runs
+ * (2000 x 2000 x 16 is twice as fast packed). */
+static bool stays_in_l2(const ws_problem *p) {
+  const double tenth = (double)ws_machine_get()->l2_bytes, bytes = ws_types[p->a.type].bytes * 10;
+  const double most = tenth * (p->b.trans ? 4 : 6);
+  const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+  return m * k * bytes <= most && n * k * bytes <= most && m * n * bytes <= 15 * tenth;
 }
 
-/* Parts of C for the direct path: panels, each of which is packed once. In place what the panels share
- * is one worker's, so a part has all of it, and the panels are packed for each part. */
+/* Too few lines of C along the structured operand, or in all, to pay for packing the other one
+ * (measured, as above: up to half of the time). In place the direct path packs the structured
+ * operand for each thread. */
+static bool is_thin(const ws_problem *p, int n_threads) {
+  enum { FEW = 64, FEW_OF_TRIANGLE = 96 };
+  if (p->in_place && n_threads > 1) return false;
+  if (p->a.structure != WS_GENERAL) return p->n <= FEW;
+  return p->b.structure != WS_GENERAL ? p->m <= FEW : p->n <= FEW_OF_TRIANGLE;
+}
+
+/* Parts of C for the direct path: panels, each of which is packed once. In place what the panels
+ * share is one worker's, so a part has all of it, and the panels are packed for each part. */
 static void plan_parts(const ws_problem *p, ws_plan *plan) {
   const bool of_b = p->b.structure != WS_GENERAL;
   if (p->in_place && of_b)
@@ -300,12 +312,16 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = cpu_policy(call, &plan->tuned.tuning);
-  if (direct_structured_pays(p)) {
-    plan->n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
-    if (plan->n_threads > 1 && p->batch_count < plan->n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
+  const int n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
+  if (stays_in_l2(p) || is_thin(p, n_threads)) {
+    plan->n_threads = n_threads;
+    if (n_threads > 1 && p->batch_count < n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
     return;
   }
   plan_packed(call, p, work, plan);
-  if (p->in_place && p->b.structure != WS_GENERAL) /* whoever has packed a block of rows writes it */
+  if (p->in_place && p->b.structure != WS_GENERAL) { /* whoever has packed a block of rows writes it */
     plan->coarse = (int)ws_ceil_div(plan->nc, plan->bn);
+    const int64_t n_items = (int64_t)plan->n_threads * (plan->n_threads > 1 ? ITEMS_PER_THREAD / 2 : 1);
+    plan->bm = ws_min(plan->bm, round_up(ws_ceil_div(p->m, n_items), plan->row->mr));
+  }
 }
