@@ -161,6 +161,7 @@ typedef struct bench_session {
   char *results_text; /* what was written to results so far */
   size_t results_bytes;
   bool progress_bar;
+  bool by_processor_time;
   char error[512];
 } bench_session;
 
