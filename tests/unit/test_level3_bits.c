@@ -189,7 +189,7 @@ static void run_all(struct caller *caller, bool is_first) {
   struct check_random rng = check_random_from(343 + (unsigned)caller->number);
   wsgemm_handle *handle = caller->own_handle ? handle_with(1 + caller->number % 4, policies[caller->number % 4], 0) : NULL;
   const wsgemm_type type = (wsgemm_type)(caller->number % N_LEVEL3_TYPES);
-  for (int r = 0; r < N_ROUTINES; r++) {
+  for (int r = 0; r<N_ROUTINES; r += check_scale()> 1 ? 2 : 1) {
     if (!routine_has_type(all_routines[r], type)) continue;
     struct level3_stage stage = stage_for(type, all_routines[r], &rng);
     wsgemm_level3_desc d = desc_of(type, all_routines[r], (caller->number + r) % N_SHAPES, &rng);
@@ -211,7 +211,7 @@ static void *caller_main(void *argument) {
 
 static void concurrent_callers(void) {
   static struct caller callers[N_CALLERS];
-  for (int own = 0; own < 2; own++) {
+  for (int own = check_scale() > 1; own < 2; own++) {
     for (int i = 0; i < N_CALLERS; i++) {
       callers[i] = (struct caller){.number = i, .own_handle = own};
       run_all(&callers[i], true);
@@ -233,7 +233,7 @@ static void generations(void *caller) {
 
 static void after_fork(void) {
   static struct caller caller;
-  for (int i = 0; i < N_CALLERS; i++) {
+  for (int i = 0; i<N_CALLERS; i += check_scale()> 1 ? 3 : 1) {
     caller = (struct caller){.number = i, .own_handle = true};
     run_all(&caller, true);
     check_in_child("a child", generations, &caller);
