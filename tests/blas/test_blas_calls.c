@@ -5,11 +5,14 @@
  * Level 3 itself is tested by the suites of wsgemm's own calls and by Netlib's testers
  * (tests/foreign); here it is enough that every argument arrives where it belongs. */
 #include <complex.h>
+#include <dlfcn.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "routines.h"
 #include "support/check.h"
@@ -24,6 +27,9 @@ int openblas_get_num_procs(void);
 int openblas_get_parallel(void);
 char *openblas_get_config(void);
 char *openblas_get_corename(void);
+
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *,
+            const double *, const int *, const double *, double *, const int *);
 
 static const struct routine *find(const char *name) {
   for (int i = 0; i < N_ROUTINES; i++)
@@ -365,6 +371,71 @@ static void threads(void) {
   CHECK(*openblas_get_corename() && strcmp(openblas_get_corename(), "unknown") != 0, "core is %s", openblas_get_corename());
 }
 
+/* Another BLAS in the same process, with symbols of the same names: both work, and a limit that is set
+ * here holds there. */
+static void beside_openblas(void) {
+  typedef void (*dgemm_function)(wsgemm_layout, wsgemm_op, wsgemm_op, int, int, int, double, const double *, int, const double *,
+                                 int, double, double *, int);
+  void *const other = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!other) {
+    check_skip("no libopenblas.so.0: %s", dlerror());
+    return;
+  }
+  dgemm_function theirs;
+  char *(*config)(void);
+  int (*n_threads)(void);
+  *(void **)&theirs = dlsym(other, "cblas_dgemm");
+  *(void **)&config = dlsym(other, "openblas_get_config");
+  *(void **)&n_threads = dlsym(other, "openblas_get_num_threads");
+  REQUIRE(theirs && config && n_threads, "OpenBLAS lacks a function");
+  CHECK(strncmp(config(), "OpenBLAS", 8) == 0, "its config is %s", config());
+  enum { N = 150 };
+  static double a[N * N], b[N * N], c[N * N], d[N * N];
+  struct check_random random = check_random_from(11);
+  for (int i = 0; i < N * N; i++) a[i] = (double)check_random_in(&random, -3, 3), b[i] = (double)check_random_in(&random, -3, 3);
+  cblas_dgemm(WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N, 1, a, N, b, N, 0, c, N);
+  theirs(WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N, 1, a, N, b, N, 0, d, N);
+  CHECK(memcmp(c, d, sizeof c) == 0, "two libraries, two products");
+  openblas_set_num_threads(1);
+  CHECK(n_threads() == 1, "%d threads there", n_threads());
+  openblas_set_num_threads(wsgemm_default_num_threads());
+}
+
+/* The least time of a call, over many loops: what others do on the machine does not count. */
+static double least_ns(bool through_blas) {
+  static double a[64], b[64], c[64];
+  const int n = 8;
+  const double one = 1, zero = 0;
+  double least = 1e9;
+  for (int loop = 0; loop < 2000; loop++) {
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (int i = 0; i < 100; i++)
+      if (through_blas)
+        dgemm_("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
+      else
+        wsgemm_dgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double ns = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / 100;
+    if (ns < least) least = ns;
+  }
+  return least;
+}
+
+/* 8 x 8 x 8: neither memory nor more than 10 ns beside the call that does the work. */
+static void small_calls(void) {
+  least_ns(true);
+  const struct mallinfo2 before = mallinfo2();
+  const double direct = least_ns(false), through = least_ns(true);
+  const struct mallinfo2 after = mallinfo2();
+  CHECK(before.uordblks == after.uordblks && before.hblks == after.hblks, "memory: %zu bytes, then %zu", before.uordblks,
+        after.uordblks);
+  if (check_scale() > 1) return; /* a sanitizer's times say nothing */
+#ifdef __OPTIMIZE__
+  CHECK(through - direct < 10, "dgemm_ takes %.1f ns, wsgemm_dgemm %.1f", through, direct);
+#endif
+}
+
 static const struct check_case cases[] = {{"quick", quick},
                                           {"gemm_layouts", gemm_layouts},
                                           {"groups", groups},
@@ -374,5 +445,7 @@ static const struct check_case cases[] = {{"quick", quick},
                                           {"copies_edges", copies_edges},
                                           {"level_1_and_2", level_1_and_2},
                                           {"first_calls_of_threads", first_calls_of_threads},
-                                          {"threads", threads}};
+                                          {"threads", threads},
+                                          {"beside_openblas", beside_openblas},
+                                          {"small_calls", small_calls}};
 CHECK_MAIN("blas_calls", cases)
