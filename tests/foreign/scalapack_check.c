@@ -23,9 +23,9 @@ void Cdgsum2d(int context, char *scope, char *topology, int m, int n, double *a,
 int numroc_(const int *n, const int *block, const int *place, const int *first, const int *n_places);
 void descinit_(int *desc, const int *m, const int *n, const int *mb, const int *nb, const int *row, const int *col,
                const int *context, const int *ld, int *info);
-void pdgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha, const double *a,
-             const int *ia, const int *ja, const int *desca, const double *b, const int *ib, const int *jb, const int *descb,
-             const double *beta, double *c, const int *ic, const int *jc, const int *descc);
+void pdgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha,
+             const double *a, const int *ia, const int *ja, const int *desca, const double *b, const int *ib, const int *jb,
+             const int *descb, const double *beta, double *c, const int *ic, const int *jc, const int *descc);
 void pdpotrf_(const char *uplo, const int *n, double *a, const int *ia, const int *ja, const int *desca, int *info);
 void pdpotrs_(const char *uplo, const int *n, const int *n_rhs, const double *a, const int *ia, const int *ja, const int *desca,
               double *b, const int *ib, const int *jb, const int *descb, int *info);
@@ -88,7 +88,8 @@ static double now(void) {
 static int report(const char *name, double seconds, double flops, double residual, double scale) {
   const double ratio = residual / (n * DBL_EPSILON * scale);
   const int is_good = ratio < 10;
-  if (rank == 0) printf("%-8s n = %d: %.2f GFLOP/s, residual %.2g %s\n", name, n, 1e-9 * flops / seconds, ratio, is_good ? "good" : "BAD");
+  if (rank == 0)
+    printf("%-8s n = %d: %.2f GFLOP/s, residual %.2g %s\n", name, n, 1e-9 * flops / seconds, ratio, is_good ? "good" : "BAD");
   return is_good ? 0 : 1;
 }
 
