@@ -176,6 +176,39 @@ static void gemm_layouts(void) {
       }
 }
 
+/* gemmtr and gemmt write one triangle of what gemm computes, in both layouts; gemm3m all of it. */
+static void gemm_kin(void) {
+  static const char *const names[] = {"dgemmtr", "dgemmt"};
+  static double a[N_ELEMENTS], b[N_ELEMENTS], c[N_ELEMENTS], whole[N_ELEMENTS], before[N_ELEMENTS];
+  const double alpha = -1, beta = 2;
+  enum { N = 9, K = 5, LD = 11 };
+  for (int way = 0; way < 8; way++) {
+    const bool is_row = way & 1, is_lower = way & 2;
+    const int64_t layout = is_row ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR, op = WSGEMM_TRANS, no = WSGEMM_NO_TRANS;
+    fill(a, 12), fill(b, 13), fill(c, 14);
+    memcpy(whole, c, sizeof c), memcpy(before, c, sizeof c);
+    const int64_t v_whole[MOST_ARGUMENTS + 1] = {0, layout, op, no, N, N, K, 0, 0, LD, 0, LD, 0, 0, LD};
+    const int64_t v[MOST_ARGUMENTS + 1] = {0, layout, is_lower ? WSGEMM_LOWER : WSGEMM_UPPER, op, no, N, K, 0, 0, LD, 0, LD, 0,
+                                           0, LD};
+    find("dgemm")->call(v_whole, &(struct operands){a, b, whole, &alpha, &beta});
+    find(names[way >> 2])->call(v, &(struct operands){a, b, c, &alpha, &beta});
+    int n_wrong = 0;
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N; j++) {
+        const int at = is_row ? i * LD + j : i + j * LD;
+        n_wrong += c[at] != (i == j || (i > j) == is_lower ? whole[at] : before[at]);
+      }
+    CHECK(n_wrong == 0, "%s, row-major %d, lower %d: %d wrong", names[way >> 2], is_row, is_lower, n_wrong);
+  }
+  static double complex z[N_ELEMENTS / 2], y[N_ELEMENTS / 2];
+  const double complex one = 1, zero = 0;
+  const int64_t v[MOST_ARGUMENTS + 1] = {0, WSGEMM_COL_MAJOR, WSGEMM_CONJ_TRANS, WSGEMM_NO_TRANS, 5, 6, 7, 0, 0, 8, 0, 8, 0, 0,
+                                         8};
+  find("zgemm")->call(v, &(struct operands){a, b, z, &one, &zero});
+  find("zgemm3m")->call_64(v, &(struct operands){a, b, y, &one, &zero});
+  CHECK(memcmp(z, y, sizeof z) == 0 && z[0] != 0, "zgemm3m");
+}
+
 /* Three groups, of which the middle one is empty, the last one of products far from equally spaced. */
 static void groups(void) {
   void cblas_dgemm_batch_64(wsgemm_layout, const wsgemm_op *, const wsgemm_op *, const int64_t *, const int64_t *,
@@ -438,6 +471,7 @@ static void small_calls(void) {
 
 static const struct check_case cases[] = {{"quick", quick},
                                           {"gemm_layouts", gemm_layouts},
+                                          {"gemm_kin", gemm_kin},
                                           {"groups", groups},
                                           {"strides", strides},
                                           {"halves", halves},
