@@ -109,6 +109,8 @@ done
 expect ' ** On entry to DGEMM parameter number  4 had an illegal value' ./linked errors
 expect 'Parameter 11 to routine cblas_dgemm was incorrect' ./linked errors
 expect 'Parameter 4 to routine cblas_dgemm was incorrect' ./linked errors
+expect 'wsgemm_blas: dgemm was not computed: a pointer that would be read or written is NULL or in the wrong memory: a is NULL' ./linked null
+expect 'c 5' ./linked null
 expect 'threads 1' env OMP_NUM_THREADS=1 ./linked threads
 expect 'threads 1' env OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=7 ./linked threads
 default=$(./linked threads)

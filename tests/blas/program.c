@@ -1,7 +1,7 @@
 /* program.c - a program that knows nothing of wsgemm, only BLAS names; process.sh runs it under
  * libwsgemm_blas in all the ways there are.
  *
- *   program level3 | level1 | both | errors | threads */
+ *   program level3 | level1 | both | errors | null | threads */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +25,11 @@ int main(int argc, char **argv) {
     dgemm_("N", "N", &two, &minus, &two, &alpha, a, &two, a, &two, &beta, c, &two);
     cblas_dgemm(101, 111, 111, 2, 2, 2, 1, a, 2, a, 1, 0, c, 2); /* row-major: ldb */
     cblas_dgemm(101, 111, 111, -1, 2, 2, 1, a, 2, a, 2, 0, c, 2);
+  }
+  if (strcmp(what, "null") == 0) {
+    c[0] = 5;
+    dgemm_("N", "N", &two, &two, &two, &alpha, NULL, &two, a, &two, &beta, c, &two);
+    printf("c %g\n", c[0]);
   }
   if (strcmp(what, "threads") == 0) printf("threads %d\n", openblas_get_num_threads ? openblas_get_num_threads() : 0);
   return 0;
