@@ -92,14 +92,14 @@ CHILD_CASE(written_out) {
 /* Diagonal blocks and products alternate; the first product takes alpha to the rows that follow. */
 CHILD_CASE(systems) {
   (void)unused;
-  enum { N = 4 * WS_TRIANGLE_N_d };
+  enum { N = 4 * WS_SOLVE_N_d };
   for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
     wsgemm_level3_desc d = square_desc(WSGEMM_TRSM, WSGEMM_F64, N);
     d.uplo = (wsgemm_uplo)uplo, d.c = NULL, d.alpha = scalar_make(WSGEMM_F64, 3, 0);
     run(&d);
-    CHECK(fake.n_launches == 7 && count_of("dtriangle") == 4, "%d launches", fake.n_launches);
+    CHECK(fake.n_launches == 7 && count_of("dsolve") == 4, "%d launches", fake.n_launches);
     for (int l = 0; l < fake.n_launches; l++)
-      CHECK((strcmp(fake.launch[l].kernel, "dtriangle") == 0) == (l % 2 == 0), "launch %d is %s", l, fake.launch[l].kernel);
+      CHECK((strcmp(fake.launch[l].kernel, "dsolve") == 0) == (l % 2 == 0), "launch %d is %s", l, fake.launch[l].kernel);
     CHECK(fake.launch[3].args.alpha.d[0] == -1 && fake.launch[3].args.beta.d[0] == 3, "of the halves: alpha B - A X");
     CHECK(fake.launch[5].args.beta.d[0] == 1, "what follows has been multiplied by alpha");
   }
