@@ -65,6 +65,8 @@ template <class Type, int N, int RING> struct solver {
   using real = typename Type::real;
   static constexpr int part_n = WS_TRIANGLE_PART, pitch = WS_TRIANGLE_PITCH, columns = WS_SOLVE_COLUMNS,
                        x_pitch = WS_SOLVE_X_PITCH, own_rows = 4, own_columns = 2, n_groups = 2;
+  /* of a part on the diagonal, in registers */
+  static constexpr int rows_at_once = sizeof(element) == 16 ? 16 : part_n;
   static_assert(WS_TRIANGLE_THREADS == n_groups * (part_n / own_rows) * (columns / own_columns));
   static_assert(pitch * sizeof(element) % 16 == 0 && own_columns * x_pitch * sizeof(element) % 16 == 0, "aligned");
 
@@ -208,29 +210,46 @@ template <class Type, int N, int RING> struct solver {
     const element *const of_sums = sums + column, *const of_part = ring + place * part_n * pitch;
     const real *const factors = shift + 2 * b * part_n;
     const bool any_shift = __any_sync(~0u, factors[2 * lane()] != 1 || factors[2 * lane() + 1] != 1);
-    element acc[part_n];
+#pragma unroll 1
+    for (int begin = 0; begin < part_n; begin += rows_at_once) {
+      element acc[rows_at_once];
 #pragma unroll
-    for (int r = 0; r < part_n; r++) {
-      acc[r] = scale(of_x[r * x_pitch], element{});
-      if (b > 0) acc[r] = plus<config>(acc[r], plus<config>(of_sums[r * x_pitch], of_sums[(part_n + r) * x_pitch]));
-    }
-#pragma unroll
-    for (int j = 0; j < part_n; j++) {
-      acc[j] = times(acc[j], reciprocal[b * part_n + j]);
-      if (any_shift) acc[j] = multiplied(multiplied(acc[j], factors[2 * j]), factors[2 * j + 1]);
-#pragma unroll
-      for (int first = j / own_rows * own_rows; first < part_n; first += own_rows) {
-        if (first + own_rows <= j + 1) continue;
-        element rows[own_rows];
-        load_d(of_part + j * pitch + first, rows);
-#pragma unroll
-        for (int r = 0; r < own_rows; r++)
-          if (first + r > j) subtract(acc[first + r], rows[r], acc[j]);
+      for (int r = 0; r < rows_at_once; r++) {
+        const int row = begin + r;
+        acc[r] = scale(of_x[row * x_pitch], element{});
+        if (b > 0) acc[r] = plus<config>(acc[r], plus<config>(of_sums[row * x_pitch], of_sums[(part_n + row) * x_pitch]));
       }
-    }
+#pragma unroll 2
+      for (int j = 0; j < begin; j++) subtract_row<0>(acc, of_part + j * pitch + begin, of_x[j * x_pitch]);
+      solve_rows(acc, of_part + begin * (pitch + 1), b * part_n + begin, any_shift);
 #pragma unroll
-    for (int r = 0; r < part_n; r++)
-      if (lane() < columns) of_x[r * x_pitch] = acc[r];
+      for (int r = 0; r < rows_at_once; r++)
+        if (lane() < columns) of_x[(begin + r) * x_pitch] = acc[r];
+      __syncwarp();
+    }
+  }
+
+  /* Rows from FIRST on. */
+  template <int FIRST>
+  __device__ __forceinline__ void subtract_row(element (&acc)[rows_at_once], const element *column, element value) const {
+#pragma unroll
+    for (int first = FIRST / own_rows * own_rows; first < rows_at_once; first += own_rows) {
+      element rows[own_rows];
+      load_d(column + first, rows);
+#pragma unroll
+      for (int r = 0; r < own_rows; r++)
+        if (first + r >= FIRST) subtract(acc[first + r], rows[r], value);
+    }
+  }
+
+  template <int J = 0>
+  __device__ __forceinline__ void solve_rows(element (&acc)[rows_at_once], const element *corner, int row, bool any_shift) const {
+    acc[J] = times(acc[J], reciprocal[row + J]);
+    if (any_shift) acc[J] = multiplied(multiplied(acc[J], shift[2 * (row + J)]), shift[2 * (row + J) + 1]);
+    if constexpr (J + 1 < rows_at_once) {
+      subtract_row<J + 1>(acc, corner + J * pitch, acc[J]);
+      solve_rows<J + 1>(acc, corner, row, any_shift);
+    }
   }
   static __device__ __forceinline__ real multiplied(real a, real by) { return a * by; }
   template <class Pair> static __device__ __forceinline__ Pair multiplied(Pair a, real by) { return {a.x * by, a.y * by}; }

@@ -188,7 +188,8 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
 
   __device__ __forceinline__ void add_columns(products<config> (&acc)[own], const element *of_part, int row, int count) const {
-#pragma unroll 4
+    constexpr int at_once = sizeof(element) == 16 ? 1 : 4; /* as there are registers for */
+#pragma unroll at_once
     for (int c = 0; c < count; c++) {
       element rows[own];
       load_rows(of_part + c * pitch + first(), rows);
