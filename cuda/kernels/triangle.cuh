@@ -171,31 +171,35 @@ template <class Type, int N, int ADD_N> struct triangle_block {
       }
   }
 
-  /* This warp's rows of a column of a part, 16 bytes at a time. */
-  static __device__ __forceinline__ void load_rows(const element *column, element (&rows)[own]) {
-    static_assert(pitch * sizeof(element) % 16 == 0 && own * sizeof(element) % 16 == 0, "aligned");
+  /* Some of this warp's rows of a column of a part, 16 bytes at a time. */
+  static constexpr int quad = 4;
+  static __device__ __forceinline__ void load_rows(const element *column, element (&rows)[quad]) {
+    static_assert(pitch * sizeof(element) % 16 == 0 && own % quad == 0, "aligned");
     struct alignas(16) four {
       uint32_t word[4];
     };
     union {
-      four fours[own * sizeof(element) / 16];
-      element rows[own];
+      four fours[quad * sizeof(element) / 16];
+      element rows[quad];
     } all;
 #pragma unroll
-    for (int u = 0; u < int(own * sizeof(element) / 16); u++) all.fours[u] = reinterpret_cast<const four *>(column)[u];
+    for (int u = 0; u < int(quad * sizeof(element) / 16); u++) all.fours[u] = reinterpret_cast<const four *>(column)[u];
 #pragma unroll
-    for (int r = 0; r < own; r++) rows[r] = all.rows[r];
+    for (int r = 0; r < quad; r++) rows[r] = all.rows[r];
   }
 
   __device__ __forceinline__ void add_columns(products<config> (&acc)[own], const element *of_part, int row, int count) const {
     constexpr int at_once = sizeof(element) == 16 ? 1 : 4; /* as there are registers for */
 #pragma unroll at_once
     for (int c = 0; c < count; c++) {
-      element rows[own];
-      load_rows(of_part + c * pitch + first(), rows);
       const element value = x[(row + c) * x_pitch + lane()];
 #pragma unroll
-      for (int r = 0; r < own; r++) acc[r].add(rows[r], value);
+      for (int q = 0; q < own; q += quad) {
+        element rows[quad];
+        load_rows(of_part + c * pitch + first() + q, rows);
+#pragma unroll
+        for (int r = 0; r < quad; r++) acc[q + r].add(rows[r], value);
+      }
     }
   }
 
