@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cuda/host/gemm_plan.h"
+#include "cuda/host/problem_args.h"
 #include "cuda/host/products.h"
 #include "cuda/shared/triangle_args.h"
 
@@ -282,6 +283,8 @@ static ws_triangle_args triangle_args(const level3_call *c, ws_triangle_work wor
                            .structure = a->structure,
                            .is_lower = by_rows != a->stored_upper,
                            .conj = a->conj,
+                           .d_vectors =
+                               ws_is_aligned(a->data, a->ld, a->stride, bytes_of(c), 16) && first * bytes_of(c) % 16 == 0,
                            .n = n,
                            .n_columns = c->other,
                            .n_batch = c->n_batch,

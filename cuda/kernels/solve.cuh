@@ -66,7 +66,7 @@ template <class Type, int N, int RING> struct solver {
   static constexpr int part_n = WS_TRIANGLE_PART, pitch = WS_TRIANGLE_PITCH, columns = WS_SOLVE_COLUMNS,
                        x_pitch = WS_SOLVE_X_PITCH, own_rows = 4, own_columns = 2, n_groups = 2;
   /* of a part on the diagonal, in registers */
-  static constexpr int rows_at_once = sizeof(element) == 16 ? 16 : part_n;
+  static constexpr int rows_at_once = sizeof(element) == 16 ? 8 : 16;
   static_assert(WS_TRIANGLE_THREADS == n_groups * (part_n / own_rows) * (columns / own_columns));
   static_assert(pitch * sizeof(element) % 16 == 0 && own_columns * x_pitch * sizeof(element) % 16 == 0, "aligned");
 
@@ -75,9 +75,11 @@ template <class Type, int N, int RING> struct solver {
   element *ring, *x, *sums, *reciprocal;
   real *shift; /* of each row two factors, by whose product the reciprocal is too small or large */
   bool conj, by_rows;
+  bool is_wide; /* columns of D begin where 16 bytes may be read at a time */
 
   __device__ solver(const ws_triangle_args &given, unsigned char *shared)
-      : args(given), from(nullptr), conj(given.conj != 0), by_rows(given.of_d.row == 1 || given.of_d.row == -1) {
+      : args(given), from(nullptr), conj(given.conj != 0), by_rows(given.of_d.row == 1 || given.of_d.row == -1),
+        is_wide(given.d_vectors && given.of_d.row == 1) {
     ring = reinterpret_cast<element *>(shared);
     x = ring + RING * part_n * pitch;
     sums = x + N * x_pitch;
@@ -103,14 +105,41 @@ template <class Type, int N, int RING> struct solver {
     if (is_any) {
       const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
       element *const to = ring + place * part_n * pitch;
-      const int n_rows = n - b * part_n, least = p < b ? part_n : -1;
-#pragma unroll
-      for (int step = 0; step < part_n; step += WS_TRIANGLE_THREADS / 32) {
-        const int i = by_rows ? lane() : warp() + step, j = by_rows ? warp() + step : lane();
-        copy_element(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && j - i <= least);
-      }
+      const int n_rows = n - b * part_n;
+      if (p < b && n_rows >= part_n && is_wide)
+        copy_wide(first, to);
+      else if (p < b && n_rows >= part_n)
+        copy_whole(first, to);
+      else
+        copy_some(first, to, n_rows, p < b ? part_n : -1);
     }
     cp_async_commit();
+  }
+  /* 16 bytes at a time. */
+  __device__ __forceinline__ void copy_wide(const element *first, element *to) const {
+    constexpr int vec = 16 / int(sizeof(element)), lanes = part_n / vec, step = WS_TRIANGLE_THREADS / lanes;
+    const int i = int(threadIdx.x) % lanes * vec, j = int(threadIdx.x) / lanes;
+    const element *source = first + i + j * args.of_d.column;
+    const int64_t next = step * args.of_d.column;
+#pragma unroll
+    for (int s = 0; s < part_n; s += step, source += next) cp_async_16(shared_address(to + (j + s) * pitch + i), source, 16);
+  }
+  static constexpr int across = WS_TRIANGLE_THREADS / 32;
+  __device__ __forceinline__ void copy_whole(const element *first, element *to) const {
+    const int64_t next = across * (by_rows ? args.of_d.column : args.of_d.row);
+    const int i = by_rows ? lane() : warp(), j = by_rows ? warp() : lane(), next_to = by_rows ? across * pitch : across;
+    const element *source = first + i * args.of_d.row + j * args.of_d.column;
+    element *target = to + j * pitch + i;
+#pragma unroll
+    for (int s = 0; s < part_n; s += across, source += next, target += next_to) copy_element(target, source, source, true);
+  }
+  /* Of its first rows, elements with j - i at most so large. */
+  __device__ __forceinline__ void copy_some(const element *first, element *to, int n_rows, int least) const {
+#pragma unroll
+    for (int s = 0; s < part_n; s += across) {
+      const int i = by_rows ? lane() : warp() + s, j = by_rows ? warp() + s : lane();
+      copy_element(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && j - i <= least);
+    }
   }
 
   template <class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
@@ -181,7 +210,7 @@ template <class Type, int N, int RING> struct solver {
               column = own % (columns / own_columns) * own_columns, row = own / (columns / own_columns) * own_rows;
     const element *const of_part = ring + place * part_n * pitch + row;
     const element *const of_x = x + p * part_n * x_pitch + column;
-#pragma unroll 8
+#pragma unroll 4
     for (int step = 0; step < part_n / n_groups; step++) {
       const int j = group * (part_n / n_groups) + step;
       element rows[own_rows], value[own_columns];
@@ -219,7 +248,7 @@ template <class Type, int N, int RING> struct solver {
         acc[r] = scale(of_x[row * x_pitch], element{});
         if (b > 0) acc[r] = plus<config>(acc[r], plus<config>(of_sums[row * x_pitch], of_sums[(part_n + row) * x_pitch]));
       }
-#pragma unroll 2
+#pragma unroll 4
       for (int j = 0; j < begin; j++) subtract_row<0>(acc, of_part + j * pitch + begin, of_x[j * x_pitch]);
       solve_rows(acc, of_part + begin * (pitch + 1), b * part_n + begin, any_shift);
 #pragma unroll

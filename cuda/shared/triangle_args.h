@@ -24,6 +24,8 @@ typedef struct ws_triangle_args {
   /* D's element (i, j) with i >= j is in the triangle that is stored; of ADD else that with i <= j */
   int32_t is_lower;
   int32_t conj;                  /* all of D */
+  /* columns of D begin where 16 bytes may be read at a time */
+  int32_t d_vectors;
   int64_t n, n_columns, n_batch; /* D is n x n, n at most the kernel's block size; or, of ADD, many such blocks */
   const void *d;
   void *x;
@@ -55,13 +57,13 @@ enum {
    * it, by type */
   WS_SOLVE_COLUMNS = 16,
   WS_SOLVE_X_PITCH = 18,
-  WS_SOLVE_N_s = 512,
-  WS_SOLVE_N_d = 256,
-  WS_SOLVE_N_c = 256,
-  WS_SOLVE_N_z = 96,
-  WS_SOLVE_RING_s = 8,
-  WS_SOLVE_RING_d = 4,
-  WS_SOLVE_RING_c = 4,
+  WS_SOLVE_N_s = 128,
+  WS_SOLVE_N_d = 128,
+  WS_SOLVE_N_c = 128,
+  WS_SOLVE_N_z = 64,
+  WS_SOLVE_RING_s = 4,
+  WS_SOLVE_RING_d = 3,
+  WS_SOLVE_RING_c = 3,
   WS_SOLVE_RING_z = 2
 };
 
