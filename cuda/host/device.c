@@ -354,12 +354,14 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
-int ws_triangle_shared_bytes(wsgemm_type type) {
-#define WS_BYTES(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
-  static const int bytes[] = {
-      [WSGEMM_F32] = WS_BYTES(s), [WSGEMM_F64] = WS_BYTES(d), [WSGEMM_C32] = WS_BYTES(c), [WSGEMM_C64] = WS_BYTES(z)};
-#undef WS_BYTES
-  return bytes[type];
+int ws_triangle_shared_bytes(int which) {
+#define WS_TRIANGLE(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
+#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t)
+  static const int triangle[] = {WS_TRIANGLE(s), WS_TRIANGLE(d), WS_TRIANGLE(c), WS_TRIANGLE(z)},
+                   solve[] = {WS_SOLVE(s), WS_SOLVE(d), WS_SOLVE(c), WS_SOLVE(z)};
+#undef WS_TRIANGLE
+#undef WS_SOLVE
+  return which >= WS_KERNEL_SOLVE ? solve[which - WS_KERNEL_SOLVE] : triangle[which - WS_KERNEL_TRIANGLE];
 }
 
 static CUresult find_plain(context_record *r, int which) {
@@ -373,9 +375,8 @@ static CUresult find_plain(context_record *r, int which) {
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
   if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
-  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE)), r->plain[which],
-                                      devices[r->device.ordinal].handle);
+  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, ws_triangle_shared_bytes(which),
+                                      r->plain[which], devices[r->device.ordinal].handle);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

@@ -133,6 +133,10 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
   X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \
   X(TRIANGLE_Z, "ztriangle", TRIANGLE)                    \
+  X(SOLVE, "ssolve", TRIANGLE)                            \
+  X(SOLVE_D, "dsolve", TRIANGLE)                          \
+  X(SOLVE_C, "csolve", TRIANGLE)                          \
+  X(SOLVE_Z, "zsolve", TRIANGLE)                          \
   X(WRITE_OUT, "swrite_out", TRIANGLE)                    \
   X(WRITE_OUT_D, "dwrite_out", TRIANGLE)                  \
   X(WRITE_OUT_C, "cwrite_out", TRIANGLE)                  \
@@ -148,8 +152,8 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
-/* Shared memory of a block of WS_KERNEL_TRIANGLE + type. */
-int ws_triangle_shared_bytes(wsgemm_type type);
+/* Shared memory of a block of WS_KERNEL_TRIANGLE + type, and of WS_KERNEL_SOLVE + type. */
+int ws_triangle_shared_bytes(int which);
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 
