@@ -797,8 +797,8 @@ typedef struct wsgemm_kernel_info {
   const char *backend; /* "cpu" or "cuda" */
   /* CPU: the instruction set: ref (none), neon, avx2, avx512, amx. GPU: simt, fma16 (multiply-adds
    * of elements, of 16-bit elements in FP32); vec (m = 1 or n = 1); mma, mma16 (tensor cores: FP64,
-   * 16-bit elements); wgmma (Hopper's, 16-bit elements); f16x3, bf16x6, f16x1 (FP32 there, by so
-   * many products of slices of such a type). */
+   * 16-bit elements); wgmma (Hopper's, 16-bit elements); direct (there, small and flat
+   * products); f16x3, bf16x6, f16x1 (FP32 there, by so many products of slices of such a type). */
   const char *family;
   wsgemm_type type; /* of A and B */
   int is_usable;    /* as wsgemm_kernel_usable */

@@ -306,11 +306,22 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
 }
 
 static int image_of(const ws_cuda_row *row) {
-  return row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : row->kind == WS_ROW_SLICED ? WS_IMAGE_SLICED : (int)row->type;
+  switch (row->kind) {
+  case WS_ROW_WGMMA:
+    return WS_IMAGE_WGMMA;
+  case WS_ROW_SLICED:
+    return WS_IMAGE_SLICED;
+  case WS_ROW_DIRECT:
+    return WS_IMAGE_DIRECT;
+  case WS_ROW_TILED:
+  case WS_ROW_VECTOR:
+    break;
+  }
+  return (int)row->type;
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc"};
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc", "nn", "nt", "tn", "tt"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);

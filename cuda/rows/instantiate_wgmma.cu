@@ -7,6 +7,7 @@
 #define WS_WGMMA_ELEMENT_b __nv_bfloat16
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                        \
   extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                   \
       t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) { \

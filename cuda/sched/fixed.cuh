@@ -14,13 +14,13 @@ namespace ws {
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t worker_idx() { return blockIdx.x / CLUSTER; }
 template <int CLUSTER = 1> __device__ __forceinline__ uint32_t n_workers() { return gridDim.x / CLUSTER; }
 
-struct sched_fixed {
+template <int CLUSTER> struct sched_fixed_of {
   static constexpr bool keeps_blocks = true;
   const ws_sched_args &args;
-  __device__ explicit sched_fixed(const ws_sched_args &sched_args) : args(sched_args) {}
+  __device__ explicit sched_fixed_of(const ws_sched_args &sched_args) : args(sched_args) {}
 
-  static __device__ __forceinline__ uint32_t first() { return worker_idx(); }
-  static __device__ __forceinline__ uint32_t after(uint32_t item_idx) { return item_idx + n_workers(); }
+  static __device__ __forceinline__ uint32_t first() { return worker_idx<CLUSTER>(); }
+  static __device__ __forceinline__ uint32_t after(uint32_t item_idx) { return item_idx + n_workers<CLUSTER>(); }
 
   /* The index outlives body in shared memory, where it costs the mainloop no registers. */
   template <class Body> __device__ __forceinline__ void for_each_item(Body body) {
@@ -35,6 +35,7 @@ struct sched_fixed {
     }
   }
 };
+using sched_fixed = sched_fixed_of<1>;
 
 } // namespace ws
 #endif
