@@ -452,10 +452,10 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
 
 /* ---- Level 3: structured matrices ---------------------------------------------------------------
  *
- * The routines of the BLAS, for s, d, c, z, with its names; all that is said of GEMM holds: layouts,
- * scalars, host and device memory, streams, numerics classes, errors. A matrix of which only one
- * triangle counts is described by uplo, as the caller sees it in its layout; the other triangle is
- * neither read nor written. In column-major terms, X being n x n and T triangular:
+ * The routines of the BLAS, for s, d, c, z, with its names. All that is said of GEMM holds, on
+ * layouts, scalars, host and device memory, streams, numerics classes, errors. A matrix of which
+ * only one triangle counts is described by uplo, as the caller sees it in its layout; the other
+ * triangle is neither read nor written. In column-major terms, X being n x n and T triangular:
  *
  *   symm, hemm    C = alpha A B + beta C (LEFT, A m x m), or alpha B A + beta C (RIGHT, A n x n);
  *                 A symmetric (Hermitian: the imaginary parts of its diagonal count as 0), of which
@@ -465,17 +465,17 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  *   syr2k, her2k  C = alpha op(A) op(B)^T + alpha op(B) op(A)^T + beta C (her2k: ^H, and the second
  *                 product by conj(alpha)); shapes as in syrk
  *   gemmtr        C = alpha op(A) op(B) + beta C, of which the triangle uplo is written; C n x n
- *   trmm          B = alpha op(A) B (LEFT, A m x m) or alpha B op(A) (RIGHT, A n x n); A triangular,
- *                 with an implied diagonal of ones if diag is UNIT; B m x n
+ *   trmm          B = alpha op(A) B (LEFT, A m x m) or alpha B op(A) (RIGHT, A n x n); B m x n; A
+ *                 triangular, with an implied diagonal of ones if diag is UNIT
  *   trsm          the X that solves op(A) X = alpha B (LEFT), or X op(A) = alpha B (RIGHT), into B.
  *                 A zero on the diagonal gives Inf and NaN, as dividing by it does
  *
  * herk and her2k leave imaginary parts of 0 on C's diagonal, which they take for 0 before, unless
- * nothing happens (below). trans of syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS, which is TRANS); of herk, her2k:
- * NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the four. alpha = 0 or k = 0: C = beta C
- * within the triangle (trmm and trsm, alpha = 0: B = 0), A and B are not read; if beta = 1, nothing
- * happens, and as in the reference BLAS no pointer is looked at, nor is the diagonal of a Hermitian
- * C.
+ * nothing happens (below). trans of syrk, syr2k: NO_TRANS or TRANS (real types also CONJ_TRANS,
+ * which is TRANS); of herk, her2k: NO_TRANS or CONJ_TRANS; op of gemmtr, trmm, trsm: any of the
+ * four. alpha = 0 or k = 0: C = beta C within the triangle (trmm and trsm, alpha = 0: B = 0), A
+ * and B are not read; if beta = 1, nothing happens, and as in the reference BLAS no pointer is
+ * looked at, nor is the diagonal of a Hermitian C.
  *
  * Error: the bound of GEMM, with the structured matrices filled in (syr2k, her2k: k counts twice);
  * trsm: |alpha B - op(A) X| <= 8 gamma_{k+2} |op(A)| |X| in every component, k being A's size, for
@@ -797,8 +797,8 @@ typedef struct wsgemm_kernel_info {
   const char *backend; /* "cpu" or "cuda" */
   /* CPU: the instruction set: ref (none), neon, avx2, avx512, amx. GPU: simt, fma16 (multiply-adds
    * of elements, of 16-bit elements in FP32); vec (m = 1 or n = 1); mma, mma16 (tensor cores: FP64,
-   * 16-bit elements); wgmma (Hopper's, 16-bit elements); f16x3, bf16x6, f16x1 (FP32 there, by so
-   * many products of slices of such a type). */
+   * 16-bit elements); wgmma (Hopper's, 16-bit elements); direct (there, small and flat
+   * products); f16x3, bf16x6, f16x1 (FP32 there, by so many products of slices of such a type). */
   const char *family;
   wsgemm_type type; /* of A and B */
   int is_usable;    /* as wsgemm_kernel_usable */

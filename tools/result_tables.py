@@ -534,6 +534,7 @@ TABLES = {
     "ops": lambda records: by_shape(cases_of(records)),
     "steal": steal_table,
     "policies": policies_table,
+    "triangles": policies_table,
     "scan": neighbours_table,
     "dips": neighbours_table,
 }

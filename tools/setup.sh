@@ -21,9 +21,13 @@ programs="cc cmake ninja python3"
 case "$purpose" in
   demo) ;;
   test)
-    # What only tests use: OpenBLAS as a peer, clang for fuzzers and sanitizers, an Arm compiler with an emulator for the NEON kernels.
+    # What only tests use: OpenBLAS as a peer, clang for fuzzers and sanitizers, an Arm compiler with an emulator for the NEON kernels;
+    # for others' tests of the BLAS library (tests/foreign) a Fortran compiler, the reference BLAS and LAPACK, NumPy and SciPy on them,
+    # ScaLAPACK and an MPI.
     packages="$packages g++ pkg-config git libopenblas0-pthread clang clang-format libclang-rt-dev
-      gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+      gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+      gfortran make libblas3 liblapack3 python3-numpy python3-scipy python3-pytest python3-hypothesis
+      openmpi-bin libscalapack-openmpi2.2"
     programs="$programs pkg-config"
     ;;
   *) fail "'$purpose' is neither demo nor test" ;;
@@ -82,5 +86,10 @@ if ! is_there test && ! { [ "$purpose" = demo ] && is_there demo; }; then
   say "installing Python packages into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "tools/package/requirements-$purpose.txt"
   cp ".venv/wanted-$purpose.txt" ".venv/installed-$purpose.txt"
+fi
+# LAPACK's sources, for their tests; without them those are skipped.
+if [ "$purpose" = test ] && [ ! -e build/foreign/lapack ] && [ -e tools/lapack_source.sh ]; then
+  say "fetching LAPACK's sources"
+  sh tools/lapack_source.sh >/dev/null 2>&1 || say "cannot fetch LAPACK's sources"
 fi
 say "all there"

@@ -36,7 +36,7 @@ static wsgemm_gemm_desc desc_of(const candidate *x, const problem *p) {
   return d;
 }
 
-static bool run(const candidate *x, const problem *p) {
+bool candidate_run(const candidate *x, const problem *p) {
   if (x->proposal) return ws_bench_cublaslt_gemm(x->proposal - 1, p->a, p->b, p->c, bench.stream);
   if (!x->handle)
     return ws_bench_cublas_gemm(p->type, p->op_a, p->op_b, p->m, p->n, p->k, p->a, p->lda, p->b, p->ldb, p->c, p->ldc);
@@ -50,7 +50,7 @@ static double time_once(const candidate *x, const problem *p) {
   float ms = 0;
   if (!ws_bench_flush_gpu(bench.stream)) exit(1);
   GPU(cudaEventRecord(bench.before, bench.stream));
-  if (!run(x, p)) exit(1);
+  if (!candidate_run(x, p)) exit(1);
   GPU(cudaEventRecord(bench.after, bench.stream));
   GPU(cudaEventSynchronize(bench.after));
   GPU(cudaEventElapsedTime(&ms, bench.before, bench.after));
@@ -68,7 +68,7 @@ double difference(const candidate *x, const candidate *y, const problem *p) {
   double largest = 0;
   for (int i = 0; i < 2; i++) {
     GPU(cudaMemsetAsync(p->c, 0xff, (size_t)((p->n - 1) * p->ldc + p->m) * type_bytes(p->type), bench.stream));
-    if (!run(candidates[i], p)) exit(1);
+    if (!candidate_run(candidates[i], p)) exit(1);
     GPU(cudaMemcpyAsync(host[i], from, bytes, cudaMemcpyDeviceToHost, bench.stream));
     GPU(cudaStreamSynchronize(bench.stream));
   }

@@ -56,6 +56,8 @@ void explained_kernel(const candidate *x, const problem *p, char name[91]);
  * replaced by another. */
 bool takes_kernel(const candidate *x, const problem *p);
 
+/* One call, on the bench's stream. False: it failed, which has been told. */
+bool candidate_run(const candidate *x, const problem *p);
 /* Times all candidates in turn, the L2 flushed before each run: medians and spread. */
 void measure(candidate *candidates, int n_candidates, const problem *p);
 /* Largest difference of the two candidates' C over a sample of its columns, relative to sqrt(k). */

@@ -2,11 +2,13 @@
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
- *   N] [--count N] [--json FILE]
+ *   N] [--count N] [--distribution classes|uniform] [--json FILE]
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
- * --shapes: these instead of the suites' own. --rows: of suite rows those with TEXT in their names. --seed, --count: which shapes suite random draws,
- * and how many (60); its samples are 9. --workspace: the library's own (default), or of the size
+ * --shapes: these instead of the suites' own. --rows: of suite rows those with TEXT in their names.
+ * --seed, --count: which shapes suite random draws,
+ * and how many (60); its samples are 9. --distribution: classes (random_shapes.h: square, flat,
+ * small, ragged, in turn), or uniform (its class of this name; half precision: multiples of 8). --workspace: the library's own (default), or of the size
  * that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no cuBLAS;
  * 77: no GPU. */
 #include <math.h>
@@ -19,6 +21,8 @@
 #include "bench/harness/cublaslt.h"
 #include "bench/harness/random_shapes.h"
 #include "bench/harness/stats.h"
+#include "breakdown.h"
+#include "calls.h"
 #include "candidates.h"
 
 enum { MAX_GIVEN = 64, RANDOM_LEAST = 16, RANDOM_MOST = 8192, RANDOM_SAMPLES = 9, MAX_RANDOM = 1000 };
@@ -27,7 +31,7 @@ static char given_ops[MAX_GIVEN][3];
 static int n_given, n_wrong;
 static struct {
   const char *suites, *types, *json, *commit, *rows;
-  bool packs_b;
+  bool packs_b, is_uniform;
   uint64_t seed;
   int n_random;
 } options = {.suites = "square", .types = letters, .seed = 1, .n_random = 60};
@@ -46,11 +50,15 @@ static double tolerance_of(const char *suite, wsgemm_type type, const shape *s) 
   return unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
 }
 
-/* Candidates beside candidate 0, which is cuBLAS. Returns the last one's speedup; 0: a result was
- * wrong. */
-static double beside_cublas(const char *suite, wsgemm_type type, const shape *s, const candidate *candidates, int n_candidates) {
+/* The last candidate's speedup, 0: a result was wrong; and what cuBLAS took. */
+typedef struct outcome {
+  double speedup, peer_ms;
+} outcome;
+
+/* Candidates beside candidate 0, which is cuBLAS. */
+static outcome beside_cublas(const char *suite, wsgemm_type type, const shape *s, const candidate *candidates, int n_candidates) {
   char case_name[WS_RANDOM_CASE_BYTES], sizes[64];
-  double last = 0;
+  outcome last = {0, 0};
   problem p = make_problem(type, WSGEMM_COL_MAJOR, s);
   candidate used[MAX_CANDIDATES];
   int n_used = 0;
@@ -75,7 +83,7 @@ static double beside_cublas(const char *suite, wsgemm_type type, const shape *s,
   for (int i = 1; i < n_used; i++) {
     if (strcmp(used[i].label, "auto") == 0) explained_kernel(&used[i], &p, used[i].label);
     report(suite, case_name, &p, &used[i], &used[0], ws_bench_cublas_version());
-    last = used[0].median / used[i].median;
+    last = (outcome){used[0].median / used[i].median, used[0].median};
   }
   free_problem(&p);
   return last;
@@ -94,7 +102,7 @@ static void run_in_class(const char *suite, wsgemm_type type, shape_list shapes,
   if (wsgemm_set_math(candidates[1].handle, math) != WSGEMM_SUCCESS) exit(1);
   shapes = or_given(shapes);
   for (int i = 0; i < shapes.count; i++) {
-    const double speedup = beside_cublas(suite, type, &shapes.first[i], candidates, 2);
+    const double speedup = beside_cublas(suite, type, &shapes.first[i], candidates, 2).speedup;
     if (speedup > 0) ws_bench_mean_add(&mean, speedup);
   }
   print_mean(suite, type, "", &mean);
@@ -120,15 +128,17 @@ static void run_errors(wsgemm_type type) {
   run_accuracy();
 }
 
-/* The same shapes for all types; the means by class. */
+/* The same shapes for all types; the means by class, by size, by time and by ops. */
 static void run_random(wsgemm_type type) {
   const int n_samples = bench.samples;
-  ws_bench_mean means[WS_N_SHAPE_CLASSES] = {{0}}, all = {0};
+  ws_bench_mean means[WS_N_SHAPE_CLASSES + 1] = {{0}}, all = {0};
+  breakdown parts = {0};
   candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
   set_candidate(&candidates[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   if (n_samples > RANDOM_SAMPLES) bench.samples = RANDOM_SAMPLES;
   for (int i = 0; i < options.n_random; i++) {
-    const ws_random_shape drawn = ws_random_shape_at(options.seed, i, RANDOM_LEAST, RANDOM_MOST);
+    const ws_random_shape drawn = options.is_uniform ? ws_random_uniform_shape_at(options.seed, i, is_half(type) ? 8 : 1)
+                                                     : ws_random_shape_at(options.seed, i, RANDOM_LEAST, RANDOM_MOST);
     const char ops[] = {"NT"[drawn.transposed_a], "NT"[drawn.transposed_b], 0};
     const shape s = {.ops = ops,
                      .m = drawn.m,
@@ -138,18 +148,20 @@ static void run_random(wsgemm_type type) {
                      .more_b = drawn.more_b,
                      .more_c = drawn.more_c,
                      .drawn = &drawn};
-    const double speedup = beside_cublas("random", type, &s, candidates, 2);
-    if (!(speedup > 0)) continue;
-    ws_bench_mean_add(&means[drawn.shape_class], speedup);
-    ws_bench_mean_add(&all, speedup);
+    const outcome o = beside_cublas("random", type, &s, candidates, 2);
+    if (!(o.speedup > 0)) continue;
+    ws_bench_mean_add(&means[drawn.shape_class], o.speedup);
+    ws_bench_mean_add(&all, o.speedup);
+    breakdown_add(&parts, ops, s.m, s.n, o.peer_ms, o.speedup);
   }
   bench.samples = n_samples;
-  for (int c = 0; c < WS_N_SHAPE_CLASSES; c++) {
+  for (int c = 0; c <= WS_N_SHAPE_CLASSES; c++) {
     char what[32];
     snprintf(what, sizeof what, ", %s", ws_shape_class_name(c));
     print_mean("random", type, what, &means[c]);
   }
   print_mean("random", type, ", all classes", &all);
+  breakdown_print(&parts, letters[type]);
   free_candidates(candidates, 2);
 }
 
@@ -315,6 +327,7 @@ static const struct suite {
 } suites[] = {
     {"square", "sdczhb", "squares and a few other large products", true, run_square},
     {"random", "sdczhb", "shapes drawn at random from 16 to 8192: square, flat, small, ragged", true, run_random},
+    {"calls", "sdczhb", "what a call costs its thread: alone, in chains of 1000, with a wait", true, run_calls},
     {"skinny", "sdczhb", "few rows or few tiles", true, run_skinny},
     {"heat", "sdczhb", "m and n from 16 to 8192 at k = 4096", true, run_heat},
     {"odd", "hb", "nothing begins at whole 16 bytes", true, run_odd},
@@ -394,7 +407,10 @@ static bool parse(int argc, char **argv) {
       bench.samples = atoi(value);
     else if (strcmp(name, "--seed") == 0)
       options.seed = strtoull(value, NULL, 10);
-    else if (strcmp(name, "--count") == 0)
+    else if (strcmp(name, "--distribution") == 0) {
+      options.is_uniform = strcmp(value, "uniform") == 0;
+      if (!options.is_uniform && strcmp(value, "classes") != 0) return false;
+    } else if (strcmp(name, "--count") == 0)
       options.n_random = atoi(value);
     else
       return false;
@@ -434,7 +450,9 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]\nsuites:\n",
+          "                      [--distribution classes|uniform] [--json FILE] [--commit ID] [--samples N] [--workspace "
+          "own|asked] "
+          "[--rows TEXT] [--list]\nsuites:\n",
           stderr);
     print_suites(stderr);
     return 2;

@@ -9,6 +9,9 @@ extern "C" {
 #endif
 
 double ws_bench_now(void); /* seconds, monotonic */
+/* From now on it is the time that the calling thread has had a processor: for one thread, on a
+ * machine where others work, too. */
+void ws_bench_use_processor_time(void);
 
 enum { WS_BENCH_DATE_BYTES = 24 };
 void ws_bench_date(char text[WS_BENCH_DATE_BYTES]); /* now: "2026-11-23T00:58:03Z" */

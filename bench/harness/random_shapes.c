@@ -9,7 +9,7 @@
 enum { FLAT_MOST = 128, OCTAVES = 16 /* most / OCTAVES divides small sizes from large ones */ };
 
 const char *ws_shape_class_name(int shape_class) {
-  static const char *const names[WS_N_SHAPE_CLASSES] = {"square", "flat", "small", "ragged"};
+  static const char *const names[WS_N_SHAPE_CLASSES + 1] = {"square", "flat", "small", "ragged", "uniform"};
   return names[shape_class];
 }
 
@@ -34,10 +34,34 @@ static int64_t draw_more(uint64_t *state, int shape_class) {
   return 8 * (1 + (int64_t)ws_random_below(state, 8));
 }
 
-ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most) {
+/* Where the numbers of a shape begin; seeds that are neighbours share no shape. */
+static uint64_t state_of(uint64_t seed, int idx) {
   uint64_t state = seed;
-  state = ws_random(&state) + (uint64_t)idx; /* seeds that are neighbours share no shape */
-  state = ws_random(&state);
+  state = ws_random(&state) + (uint64_t)idx;
+  return ws_random(&state);
+}
+
+ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple) {
+  const int64_t least = 16, most = 16384;
+  const double least_product = 1e7, most_product = 2e12;
+  uint64_t state = state_of(seed, idx);
+  ws_random_shape s = {.shape_class = WS_SHAPE_UNIFORM, .seed = seed, .idx = idx};
+  double product;
+  do {
+    int64_t *const sizes[] = {&s.m, &s.n, &s.k};
+    for (int i = 0; i < 3; i++) {
+      const int64_t rounded = (ws_random_size(&state, least, most) + multiple / 2) / multiple * multiple;
+      *sizes[i] = rounded < least ? least : rounded > most ? most : rounded;
+    }
+    product = (double)s.m * (double)s.n * (double)s.k;
+  } while (product < least_product || product > most_product);
+  s.transposed_a = ws_random_below(&state, 2);
+  s.transposed_b = ws_random_below(&state, 2);
+  return s;
+}
+
+ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most) {
+  uint64_t state = state_of(seed, idx);
   int64_t sizes[3];
   ws_random_shape s = {.shape_class = idx % WS_N_SHAPE_CLASSES, .seed = seed, .idx = idx};
   if (s.shape_class == WS_SHAPE_SQUARE)

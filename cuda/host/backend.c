@@ -6,7 +6,7 @@
  * gemm_plan.c, written down in lower.c, and done in executor.c. */
 #include "cuda/host/backend.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/status.h"
@@ -98,14 +98,15 @@ wsgemm_status ws_cuda_workspace_bytes(const ws_call *call, const ws_problem *p, 
   const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
   if (!device) return status;
   const ws_problem here = on_this_device(p, device_ordinal);
-  *bytes = size_of(ws_is_structured(p) ? ws_structured_bytes(call, p, device) : ws_gpu_workspace_bytes(call, &here, device));
+  *bytes = size_of(ws_is_structured(p) ? ws_cut_structured(call, p, device, HUGE_VAL).bytes
+                                       : ws_gpu_workspace_bytes(call, &here, device));
   return status;
 }
 
 wsgemm_status ws_cuda_solve_workspace_bytes(const ws_call *call, const ws_system *s, int device_ordinal, size_t *bytes) {
   wsgemm_status status;
   const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
-  if (device) *bytes = size_of(ws_system_bytes(call, s, device));
+  if (device) *bytes = size_of(ws_cut_system(call, s, device).bytes);
   return status;
 }
 
@@ -192,26 +193,36 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
     ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type\n");
 }
 
-/* The largest of the products that it is cut into. */
-static void explain_parts(const ws_call *call, const ws_problem *largest, const char *diagonal, int device, ws_text *t) {
-  if (largest) ws_cuda_explain(call, largest, device, t);
-  ws_text_add(t, "diagonal_blocks: %s\n", diagonal);
+static void explain_cut(const ws_call *call, const ws_level3_cut *cut, const char *blocks, int device, ws_text *t) {
+  if (cut->has_product) ws_cuda_explain(call, &cut->product, device, t);
+  ws_text_add(t, "diagonal_blocks: %lld, %s\n", (long long)cut->block, blocks);
 }
 
-static void explain_structured(const ws_call *call, const ws_problem *p, int device, ws_text *t) {
-  ws_problem largest;
-  char text[96];
-  const bool is_cut = ws_largest_of_structured(p, &largest);
-  snprintf(text, sizeof text, "%d, %s", ws_diagonal_block(p->c.type, !p->in_place), p->in_place ? "in place" : "all at once");
-  explain_parts(call, is_cut ? &largest : NULL, text, device, t);
+static void explain_structured(const ws_call *call, const ws_problem *p, int device_ordinal, ws_text *t) {
+  wsgemm_status status;
+  const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
+  if (!device) {
+    ws_text_add(t, "error: %s\n", wsgemm_last_error());
+    return;
+  }
+  const ws_caller_workspace workspace = ws_caller_workspace_get(call->h);
+  const ws_level3_cut cut = ws_cut_structured(call, p, device, ws_most_copies_bytes(&workspace, device));
+  explain_cut(call, &cut,
+              cut.by_slices        ? "by slices"
+              : cut.is_written_out ? "written out"
+                                   : "in shared memory",
+              device_ordinal, t);
 }
 
-void ws_cuda_explain_solve(const ws_call *call, const ws_system *s, int device, ws_text *t) {
-  ws_problem largest;
-  char text[96];
-  const bool is_cut = ws_largest_of_system(s, &largest);
-  snprintf(text, sizeof text, "%d, by substitution", ws_diagonal_block(s->a.type, false));
-  explain_parts(call, is_cut ? &largest : NULL, text, device, t);
+void ws_cuda_explain_solve(const ws_call *call, const ws_system *s, int device_ordinal, ws_text *t) {
+  wsgemm_status status;
+  const ws_device *device = ws_device_get(call->h, device_ordinal, &status);
+  if (!device) {
+    ws_text_add(t, "error: %s\n", wsgemm_last_error());
+    return;
+  }
+  const ws_level3_cut cut = ws_cut_system(call, s, device);
+  explain_cut(call, &cut, "by substitution", device_ordinal, t);
 }
 
 void ws_cuda_describe(ws_text *t) {

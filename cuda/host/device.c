@@ -306,11 +306,22 @@ static CUresult allow_shared(CUkernel kernel, CUdevice device, const ws_cuda_row
 }
 
 static int image_of(const ws_cuda_row *row) {
-  return row->kind == WS_ROW_WGMMA ? WS_IMAGE_WGMMA : row->kind == WS_ROW_SLICED ? WS_IMAGE_SLICED : (int)row->type;
+  switch (row->kind) {
+  case WS_ROW_WGMMA:
+    return WS_IMAGE_WGMMA;
+  case WS_ROW_SLICED:
+    return WS_IMAGE_SLICED;
+  case WS_ROW_DIRECT:
+    return WS_IMAGE_DIRECT;
+  case WS_ROW_TILED:
+  case WS_ROW_VECTOR:
+    break;
+  }
+  return (int)row->type;
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc"};
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc", "nn", "nt", "tn", "tt"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);
@@ -354,12 +365,14 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
-int ws_triangle_shared_bytes(wsgemm_type type) {
-#define WS_BYTES(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
-  static const int bytes[] = {
-      [WSGEMM_F32] = WS_BYTES(s), [WSGEMM_F64] = WS_BYTES(d), [WSGEMM_C32] = WS_BYTES(c), [WSGEMM_C64] = WS_BYTES(z)};
-#undef WS_BYTES
-  return bytes[type];
+int ws_triangle_shared_bytes(int which) {
+#define WS_TRIANGLE(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
+#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t)
+  static const int triangle[] = {WS_TRIANGLE(s), WS_TRIANGLE(d), WS_TRIANGLE(c), WS_TRIANGLE(z)},
+                   solve[] = {WS_SOLVE(s), WS_SOLVE(d), WS_SOLVE(c), WS_SOLVE(z)};
+#undef WS_TRIANGLE
+#undef WS_SOLVE
+  return which >= WS_KERNEL_SOLVE ? solve[which - WS_KERNEL_SOLVE] : triangle[which - WS_KERNEL_TRIANGLE];
 }
 
 static CUresult find_plain(context_record *r, int which) {
@@ -373,9 +386,8 @@ static CUresult find_plain(context_record *r, int which) {
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
   if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
-  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE)), r->plain[which],
-                                      devices[r->device.ordinal].handle);
+  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, ws_triangle_shared_bytes(which),
+                                      r->plain[which], devices[r->device.ordinal].handle);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

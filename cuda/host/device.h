@@ -14,13 +14,15 @@ typedef enum ws_row_kind {
   WS_ROW_TILED,  /* gemm.cuh */
   WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
-  WS_ROW_SLICED  /* the same of floats split into slices of 16 bits */
+  WS_ROW_SLICED, /* the same of floats split into slices of 16 bits */
+  WS_ROW_DIRECT  /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
 } ws_row_kind;
 
-/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. They
- * are compiled for one compute capability alone (10 * major + minor), the others from the least one
- * on. */
+/* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+/* Whether they are compiled for one compute capability alone (10 * major + minor), the others from
+ * the least one on. */
+static inline bool ws_is_of_hopper(ws_row_kind kind) { return ws_is_by_map(kind) || kind == WS_ROW_DIRECT; }
 enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
@@ -39,6 +41,7 @@ typedef struct ws_cuda_row {
   int cluster_splits; /* of an item, summed by as many blocks of the cluster */
   bool ping_pong;     /* items are stored while others are multiplied */
   int n_slices;       /* of an operand */
+  int k_groups;       /* parts of k that groups of a block's warps sum */
   bool is_once;       /* a block, or cluster, for each item, which ends with it */
   double rate;        /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
@@ -47,13 +50,18 @@ int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
 /* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
- * split products, and these by Cluster Launch Control where they have no sums. */
+ * split products, and these by Cluster Launch Control where they have no sums; of direct rows one
+ * for each pair of ops. */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,
   WS_ENTRY_CLC,
   WS_ENTRY_FOREACH,
   WS_ENTRY_SPLIT,
   WS_ENTRY_SPLIT_CLC,
+  WS_ENTRY_NN,
+  WS_ENTRY_NT,
+  WS_ENTRY_TN,
+  WS_ENTRY_TT,
   WS_N_ENTRIES
 } ws_entry;
 
@@ -134,6 +142,10 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
   X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \
   X(TRIANGLE_Z, "ztriangle", TRIANGLE)                    \
+  X(SOLVE, "ssolve", TRIANGLE)                            \
+  X(SOLVE_D, "dsolve", TRIANGLE)                          \
+  X(SOLVE_C, "csolve", TRIANGLE)                          \
+  X(SOLVE_Z, "zsolve", TRIANGLE)                          \
   X(WRITE_OUT, "swrite_out", TRIANGLE)                    \
   X(WRITE_OUT_D, "dwrite_out", TRIANGLE)                  \
   X(WRITE_OUT_C, "cwrite_out", TRIANGLE)                  \
@@ -149,8 +161,8 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
-/* Shared memory of a block of WS_KERNEL_TRIANGLE + type. */
-int ws_triangle_shared_bytes(wsgemm_type type);
+/* Shared memory of a block of WS_KERNEL_TRIANGLE + type, and of WS_KERNEL_SOLVE + type. */
+int ws_triangle_shared_bytes(int which);
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 

@@ -83,7 +83,7 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   }
   plan->n_slices = 0;
   plan->need = of_residual;
-  return ws_gpu_plan_make(call, p, device, ws_gpu_plain_kind(call, p), 0, &plan->row);
+  return ws_gpu_plan_make(call, p, device, ws_is_by_map(kind) ? ws_gpu_plain_kind(call, p) : kind, 0, &plan->row);
 }
 
 /* The steps are taken of C as it is. */

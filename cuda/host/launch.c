@@ -137,10 +137,13 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
                               ws_launch_list *list) {
   wsgemm_status status;
-  const int64_t n_blocks = args->work == WS_TRIANGLE_ADD ? ws_ceil_div(args->n, add_n) : 1;
-  const double blocks = (double)ws_ceil_div(args->n_columns, WS_TRIANGLE_COLUMNS) * (double)n_blocks * (double)args->n_batch;
-  ws_launch *l = add_over(h, WS_KERNEL_TRIANGLE + (int)type, "triangle", blocks, WS_TRIANGLE_THREADS,
-                          ws_triangle_shared_bytes(type), WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  const bool solves = args->work == WS_TRIANGLE_SOLVE;
+  const int which = (solves ? WS_KERNEL_SOLVE : WS_KERNEL_TRIANGLE) + (int)type;
+  const int64_t n_blocks = args->work == WS_TRIANGLE_ADD ? ws_ceil_div(args->n, add_n) : 1,
+                n_columns = ws_ceil_div(args->n_columns, solves ? WS_SOLVE_COLUMNS : WS_TRIANGLE_COLUMNS);
+  const double blocks = (double)n_columns * (double)n_blocks * (double)args->n_batch;
+  ws_launch *l = add_over(h, which, solves ? "solve" : "triangle", blocks, WS_TRIANGLE_THREADS, ws_triangle_shared_bytes(which),
+                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
   if (l) l->args.triangle = *args;
   return status;
 }

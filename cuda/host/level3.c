@@ -17,17 +17,16 @@
 #include <string.h>
 
 #include "cuda/host/gemm_plan.h"
+#include "cuda/host/problem_args.h"
 #include "cuda/host/products.h"
 #include "cuda/shared/triangle_args.h"
 
 static const struct {
-  int n, add_n;
-} block_sizes[] = {[WSGEMM_F32] = {WS_TRIANGLE_N_s, WS_TRIANGLE_ADD_N_s},
-                   [WSGEMM_F64] = {WS_TRIANGLE_N_d, WS_TRIANGLE_ADD_N_d},
-                   [WSGEMM_C32] = {WS_TRIANGLE_N_c, WS_TRIANGLE_ADD_N_c},
-                   [WSGEMM_C64] = {WS_TRIANGLE_N_z, WS_TRIANGLE_ADD_N_z}};
-
-int ws_diagonal_block(wsgemm_type type, bool adds) { return adds ? block_sizes[type].add_n : block_sizes[type].n; }
+  int n, add_n, solve_n; /* of products in place, elsewhere, of systems */
+} block_sizes[] = {[WSGEMM_F32] = {WS_TRIANGLE_N_s, WS_TRIANGLE_ADD_N_s, WS_SOLVE_N_s},
+                   [WSGEMM_F64] = {WS_TRIANGLE_N_d, WS_TRIANGLE_ADD_N_d, WS_SOLVE_N_d},
+                   [WSGEMM_C32] = {WS_TRIANGLE_N_c, WS_TRIANGLE_ADD_N_c, WS_SOLVE_N_c},
+                   [WSGEMM_C64] = {WS_TRIANGLE_N_z, WS_TRIANGLE_ADD_N_z, WS_SOLVE_N_z}};
 
 static int64_t upper_half(int64_t n, int64_t block) { return ws_ceil_div(ws_ceil_div(n, 2), block) * block; }
 
@@ -47,6 +46,7 @@ typedef struct level3_call {
   ws_scale scale;
   wsgemm_math math;
   bool in_place;
+  int64_t block;     /* small diagonal blocks, at whole multiples of which halves are cut */
   bool lacks_slices; /* a build without those kernels */
   int64_t large_n;   /* the size of diagonal blocks by slices, or written out; 0: there are none */
 } level3_call;
@@ -115,7 +115,7 @@ static ws_problem product_of(const level3_call *c, int64_t to, int64_t n_to, int
 /* false: there is none. */
 static bool find_largest(const level3_call *c, ws_problem *largest) {
   const ws_scale scale = scale_of(c->a->type, NULL, 1, NULL, 1);
-  const int64_t half = upper_half(c->n, block_sizes[c->a->type].n);
+  const int64_t half = upper_half(c->n, c->block);
   if (half < c->n) *largest = product_of(c, half, half, 0, half, &scale);
   return half < c->n;
 }
@@ -172,8 +172,6 @@ static double bytes_written(const level3_call *c, int64_t n) {
   return (double)of_block + (c->in_place ? (double)of_copy : 0);
 }
 
-static int64_t small_n(const level3_call *c) { return c->in_place ? block_sizes[c->a->type].n : block_sizes[c->a->type].add_n; }
-
 /* Sets large_n, and says what memory for copies the call needs. false: none. */
 static bool find_memory(level3_call *c, const ws_call *call, const ws_device *device, double most, ws_copies_need *need) {
   enum { SLICED_MOST = 4096, STEP = 256 };
@@ -181,7 +179,7 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
   double bytes = 0;
   c->large_n = 0, *need = (ws_copies_need){0, 0};
   /* In invariant mode the memory for right-hand sides, and so their number, may not decide. */
-  for (int64_t count = 1; !call->settings.invariant && c->large_n == 0 && c->n / count > small_n(c); count *= 2) {
+  for (int64_t count = 1; !call->settings.invariant && c->large_n == 0 && c->n / count > c->block; count *= 2) {
     const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
     const double by_slices = bytes_by_slices(c, size, call, device);
     bytes = by_slices > 0 ? by_slices : bytes_written(c, size);
@@ -285,6 +283,8 @@ static ws_triangle_args triangle_args(const level3_call *c, ws_triangle_work wor
                            .structure = a->structure,
                            .is_lower = by_rows != a->stored_upper,
                            .conj = a->conj,
+                           .d_vectors =
+                               ws_is_aligned(a->data, a->ld, a->stride, bytes_of(c), 16) && first * bytes_of(c) % 16 == 0,
                            .n = n,
                            .n_columns = c->other,
                            .n_batch = c->n_batch,
@@ -328,7 +328,7 @@ typedef struct two_parts {
 static bool is_forward(const level3_call *c) { return (ws_triangle_of(c->a) == WS_LOWER) != c->is_right; }
 
 static two_parts halves_of(const level3_call *c, int64_t at, int64_t n) {
-  const int64_t half = upper_half(n, block_sizes[c->a->type].n);
+  const int64_t half = upper_half(n, c->block);
   return is_forward(c) ? (two_parts){at, half, at + half, n - half} : (two_parts){at + half, n - half, at, half};
 }
 
@@ -337,7 +337,7 @@ static wsgemm_status solve(const level3_call *c, int64_t at, int64_t n, bool is_
   const wsgemm_type type = c->a->type;
   const ws_scale *alpha = is_scaled ? NULL : &c->scale, of_diagonal = scale_of(type, alpha, 1, NULL, 0),
                  of_product = scale_of(type, NULL, -1, alpha, 1);
-  if (n <= block_sizes[type].n) return run_diagonal(c, WS_TRIANGLE_SOLVE, at, n, &of_diagonal);
+  if (n <= c->block) return run_diagonal(c, WS_TRIANGLE_SOLVE, at, n, &of_diagonal);
   const two_parts t = halves_of(c, at, n);
   const ws_problem product = product_of(c, t.second, t.n_second, t.first, t.n_first, &of_product);
   wsgemm_status status = solve(c, t.first, t.n_first, is_scaled);
@@ -347,7 +347,7 @@ static wsgemm_status solve(const level3_call *c, int64_t at, int64_t n, bool is_
 
 static wsgemm_status multiply(const level3_call *c, int64_t at, int64_t n) {
   const ws_scale scale = scale_of(c->a->type, &c->scale, 0, NULL, 1), of_diagonal = scale_of(c->a->type, &c->scale, 0, NULL, 0);
-  if (n <= block_sizes[c->a->type].n) return run_diagonal(c, WS_TRIANGLE_MULTIPLY, at, n, &of_diagonal);
+  if (n <= c->block) return run_diagonal(c, WS_TRIANGLE_MULTIPLY, at, n, &of_diagonal);
   if (n <= c->large_n) return run_large_diagonal(c, at, n, &of_diagonal);
   const two_parts t = halves_of(c, at, n);
   const ws_problem product = product_of(c, t.second, t.n_second, t.first, t.n_first, &scale);
@@ -399,9 +399,9 @@ static wsgemm_status add_beside(const level3_call *c, int64_t at, int64_t n, int
 }
 
 static wsgemm_status add_part(const level3_call *c, int64_t at, int64_t n) {
-  if (n > small_n(c) && n <= c->large_n) return run_large_diagonal(c, at, n, &c->scale);
+  if (n > c->block && n <= c->large_n) return run_large_diagonal(c, at, n, &c->scale);
   const wsgemm_status status = run_diagonal(c, WS_TRIANGLE_ADD, at, n, &c->scale);
-  return status ? status : add_beside(c, at, n, block_sizes[c->a->type].add_n);
+  return status ? status : add_beside(c, at, n, c->block);
 }
 
 static wsgemm_status add_product(const level3_call *c) {
@@ -427,7 +427,8 @@ static level3_call call_of_product(const ws_problem *p) {
                        .to = {p->c.data, p->c.ld, p->c.stride},
                        .scale = p->scale,
                        .math = p->math,
-                       .in_place = p->in_place};
+                       .in_place = p->in_place,
+                       .block = p->in_place ? block_sizes[p->a.type].n : block_sizes[p->a.type].add_n};
 }
 
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p) {
@@ -451,7 +452,8 @@ static level3_call call_of_system(const ws_system *s) {
                        .from = sides,
                        .to = sides,
                        .scale = s->scale,
-                       .math = s->math};
+                       .math = s->math,
+                       .block = block_sizes[s->a.type].solve_n};
 }
 
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
@@ -467,26 +469,29 @@ wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
   return status ? status : solve(&c, 0, c.n, false);
 }
 
-/* ---- what they need -------------------------------------------------------------------------- */
+/* ---- what they are cut into, and need -------------------------------------------------------- */
 
-bool ws_largest_of_structured(const ws_problem *p, ws_problem *largest) {
-  const level3_call c = call_of_product(p);
-  return find_largest(&c, largest);
-}
-
-bool ws_largest_of_system(const ws_system *s, ws_problem *largest) {
-  const level3_call c = call_of_system(s);
-  return find_largest(&c, largest);
-}
-
-double ws_structured_bytes(const ws_call *call, const ws_problem *p, const ws_device *device) {
+ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const ws_device *device, double most) {
   level3_call c = call_of_product(p);
   ws_copies_need need;
-  find_memory(&c, call, device, HUGE_VAL, &need);
-  return (double)need.whole;
+  find_memory(&c, call, device, most, &need);
+  ws_level3_cut cut = {.block = c.large_n > 0 ? c.large_n : ws_min(c.n, c.block), .bytes = (double)need.whole};
+  if (c.large_n > 0) {
+    const ws_matrix from = operand_at(&c, 0);
+    cut.product = diagonal_product(&c, 0, c.large_n, &from, &c.scale);
+    cut.product.a.structure = cut.product.b.structure = WS_GENERAL;
+    cut.has_product = true, cut.by_slices = bytes_by_slices(&c, c.large_n, call, device) > 0;
+    cut.is_written_out = !cut.by_slices;
+  } else {
+    cut.has_product = find_largest(&c, &cut.product);
+  }
+  return cut;
 }
 
-double ws_system_bytes(const ws_call *call, const ws_system *s, const ws_device *device) {
-  ws_problem largest;
-  return ws_largest_of_system(s, &largest) ? ws_gpu_workspace_bytes(call, &largest, device) : 0;
+ws_level3_cut ws_cut_system(const ws_call *call, const ws_system *s, const ws_device *device) {
+  const level3_call c = call_of_system(s);
+  ws_level3_cut cut = {.block = ws_min(c.n, c.block)};
+  cut.has_product = find_largest(&c, &cut.product);
+  if (cut.has_product) cut.bytes = ws_gpu_workspace_bytes(call, &cut.product, device);
+  return cut;
 }

@@ -7,20 +7,24 @@
 #define WS_CUDA_LEVEL3_H
 #include "core/system.h"
 #include "cuda/host/executor.h"
+#include "cuda/host/gemm_plan.h"
 
 static inline bool ws_is_structured(const ws_problem *p) { return p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL; }
 
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p);
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s);
 
-/* The largest product of general operands that they are cut into; false: there is only a diagonal
- * block. */
-bool ws_largest_of_structured(const ws_problem *p, ws_problem *largest);
-bool ws_largest_of_system(const ws_system *s, ws_problem *largest);
-/* The size of diagonal blocks: of products that go elsewhere (adds), and of all others. */
-int ws_diagonal_block(wsgemm_type type, bool adds);
+/* In words: the size of diagonal blocks, and one of the largest products of general operands, or what a
+ * diagonal block is multiplied as. bytes: device memory that the call works faster with. */
+typedef struct ws_level3_cut {
+  int64_t block;
+  bool by_slices, is_written_out; /* of structured products' diagonal blocks */
+  bool has_product;
+  ws_problem product;
+  double bytes;
+} ws_level3_cut;
 
-/* Device memory that they work faster with. */
-double ws_structured_bytes(const ws_call *call, const ws_problem *p, const ws_device *device);
-double ws_system_bytes(const ws_call *call, const ws_system *s, const ws_device *device);
+/* most: bytes that the call may have for copies. */
+ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const ws_device *device, double most);
+ws_level3_cut ws_cut_system(const ws_call *call, const ws_system *s, const ws_device *device);
 #endif

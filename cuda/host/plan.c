@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/status.h"
+#include "cuda/host/direct_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
@@ -16,7 +17,7 @@ ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64
                         .n_rows = ws_ceil_div(p->m, row->bm),
                         .n_cols = ws_ceil_div(p->n, row->bn),
                         .coarse = row->coarse * row->cluster / row->cluster_splits,
-                        .swizzle = 8};
+                        .swizzle = row->kind == WS_ROW_DIRECT ? ws_ceil_div(p->m, row->bm) : 8};
 }
 
 /* The rates of rows are those of an H200. */
@@ -97,6 +98,10 @@ static double sliced_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
 }
 
 static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  if (row->kind == WS_ROW_DIRECT) {
+    const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
+    return ws_direct_us(plan->problem, row, ws_tile_items(&grid), n_sms);
+  }
   return row->kind == WS_ROW_WGMMA    ? ws_wgmma_us(plan->problem, row, n_sms, has_full_store(plan))
          : row->kind == WS_ROW_SLICED ? sliced_us(plan, row, n_sms)
                                       : tiled_us(plan, row, n_sms);
@@ -110,10 +115,11 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return row->bn == 1 ? p->n == 1 : p->m == 1;
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_has_plain_store(p)) &&
-           (row->cluster_splits == 1 ||
-            (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K(row->cluster_splits)));
+           (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K(row->cluster_splits)));
   case WS_ROW_SLICED:
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
+  case WS_ROW_DIRECT:
+    return plan->kind == WS_ROW_DIRECT && !plan->is_invariant;
   default:
     return true;
   }
@@ -186,10 +192,29 @@ static ws_entry entry_of(ws_sched sched) {
   return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
 }
 
+/* Of direct rows. */
+static ws_entry entry_of_ops(const ws_problem *p) {
+  return p->a.trans ? (p->b.trans ? WS_ENTRY_TT : WS_ENTRY_TN) : p->b.trans ? WS_ENTRY_NT : WS_ENTRY_NN;
+}
+
 /* By elements of its own, not 16 bytes at a time. */
 static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.mode == WS_COPY_ALONG_K; }
 
 /* ---- what tuning has found ------------------------------------------------------------------- */
+
+/* By the parts of k that a row has; every row's are in the table. */
+static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
+  static const struct {
+    int k_groups, cluster;
+    ws_numerics numerics;
+  } orders[] = {{1, 1, WS_NUMERICS_DIRECT_G1},   {2, 1, WS_NUMERICS_DIRECT_G2},    {4, 1, WS_NUMERICS_DIRECT_G4},
+                {8, 1, WS_NUMERICS_DIRECT_G8},   {4, 8, WS_NUMERICS_DIRECT_G4_K8}, {8, 4, WS_NUMERICS_DIRECT_G8_K4},
+                {8, 8, WS_NUMERICS_DIRECT_G8_K8}};
+  const size_t n_orders = sizeof orders / sizeof orders[0];
+  size_t i = 0;
+  while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
+  return orders[i].numerics;
+}
 
 static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
   static const ws_numerics of_slices[] = {WS_NUMERICS_CHAIN, WS_NUMERICS_F16X1, WS_NUMERICS_F16X3, WS_NUMERICS_BF16X6};
@@ -203,6 +228,8 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
                                       : WS_NUMERICS_WGMMA;
   case WS_ROW_SLICED:
     return of_slices[row->n_slices];
+  case WS_ROW_DIRECT:
+    return numerics_of_direct(row);
   case WS_ROW_TILED:
     break;
   }
@@ -301,8 +328,8 @@ static bool takes_fma(const ws_call *call, const ws_problem *p) {
 static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
-  plan.takes_fma = !ws_is_by_map(kind) && takes_fma(call, p);
-  plan.split = ws_is_by_map(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
+  plan.takes_fma = !ws_is_of_hopper(kind) && takes_fma(call, p);
+  plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
   return plan;
 }
@@ -337,6 +364,24 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
          ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
 }
 
+/* The least time of the rows of that kind. */
+static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  const ws_gpu_plan plan = plan_without_row(call, p, device, kind, 0);
+  double best = HUGE_VAL;
+  for (int r = 0; r < ws_cuda_row_count(); r++)
+    if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
+  return best;
+}
+
+/* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose. */
+static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
+  if (takes_fma(call, p) || call->settings.invariant || ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
+  if (forced) return forced->kind == WS_ROW_DIRECT;
+  if (!ws_may_be_direct(p)) return false;
+  return !ws_tma_takes(p) ||
+         best_us(call, p, device, WS_ROW_DIRECT) < ws_wgmma_and_copies_us(p, best_us(call, p, device, WS_ROW_WGMMA));
+}
+
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
   return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
@@ -346,7 +391,8 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
   const ws_row_kind plain = ws_gpu_plain_kind(call, p);
   *n_slices = 0;
-  if (device->cc != 90) return plain;
+  if (device->cc != WS_BY_MAP_CC) return plain;
+  if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
   const int wanted = ws_n_slices(call, p);
   if (wants_slices(call, p, wanted, device, forced)) {
     *n_slices = wanted;
@@ -369,11 +415,13 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
   plan->sched = row->is_once ? WS_SCHED_STATIC : sched_for(policy, device);
   plan->fixed_work = row->is_once || policy == WSGEMM_POLICY_FIXED_WORK;
+  ws_entry entry = plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched);
+  if (row->kind == WS_ROW_DIRECT) /* a block, or a cluster, for each item, whatever the policy */
+    plan->sched = WS_SCHED_STATIC, plan->fixed_work = true, entry = entry_of_ops(plan->problem);
   CUresult result;
-  plan->kernel =
-      ws_device_kernel_get(device, plan->row_idx, plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched), &result);
+  plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
   plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
-  if (tuning->order > 0) plan->grid.swizzle = tuning->order;
+  if (tuning->order > 0 && row->kind != WS_ROW_DIRECT) plan->grid.swizzle = tuning->order;
   plan->n_items = ws_tile_items(&plan->grid);
   return result;
 }

@@ -27,6 +27,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                      \
    0,                                                                                      \
    0,                                                                                      \
+   1,                                                                                      \
    0,                                                                                      \
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                             \
@@ -50,6 +51,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                                                 \
    ping_pong,                                                                                                         \
    0,                                                                                                                 \
+   1,                                                                                                                 \
    WS_WGMMA_ONCE_##cluster,                                                                                           \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
@@ -73,12 +75,38 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                        \
    0,                                                                                        \
    WS_SLICES_##product,                                                                      \
+   1,                                                                                        \
    0,                                                                                        \
+   rate},
+#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate) \
+  {#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster,                      \
+   "direct",                                                                           \
+   WS_TYPE_##t,                                                                        \
+   bm,                                                                                 \
+   bn,                                                                                 \
+   WS_DIRECT_BK,                                                                       \
+   1,                                                                                  \
+   stages,                                                                             \
+   WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups),                                        \
+   WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages),                                   \
+   blocks,                                                                             \
+   0,                                                                                  \
+   WS_ROW_DIRECT,                                                                      \
+   0,                                                                                  \
+   cluster,                                                                            \
+   0,                                                                                  \
+   0,                                                                                  \
+   cluster,                                                                            \
+   0,                                                                                  \
+   0,                                                                                  \
+   k_groups,                                                                           \
+   0,                                                                                  \
    rate},
 #include "cuda/rows/kernels.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
+#undef WS_CUDA_DIRECT_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
 _Static_assert((int)WS_N_CUDA_ROWS <= (int)WS_MOST_ROWS, "a forced row fits its bits");

@@ -22,8 +22,8 @@ static void row_info(int row_idx, wsgemm_kernel_info *info) {
   info->has_split_k = row->splits;
   info->is_ping_pong = row->ping_pong;
   info->is_fma = row->is_fma;
-  info->least_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : WS_LEAST_CC;
-  info->most_cc = ws_is_by_map(row->kind) ? WS_BY_MAP_CC : 0;
+  info->least_cc = ws_is_of_hopper(row->kind) ? WS_BY_MAP_CC : WS_LEAST_CC;
+  info->most_cc = ws_is_of_hopper(row->kind) ? WS_BY_MAP_CC : 0;
 }
 
 static const char *row_lacks(int row) { return (void)row, ws_devices ? NULL : "a GPU"; }

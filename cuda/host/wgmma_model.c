@@ -38,10 +38,13 @@ static int64_t most_clusters(int cluster, int n_sms) {
   return ws_max(1, cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster);
 }
 
-/* What is not even aligned for TMA comes from a copy of whole lines. */
-static double cost_of_lines(int64_t ld, double straddles) {
-  return ld * 2 % TMA_BYTES == 0 && ld * 2 % LINE_BYTES ? 1 + straddles : 1;
+/* Of an operand without an ld, as this decides about the order of summation. What is not even
+ * aligned for TMA comes from a copy of whole lines. */
+static double cost_of_lines(int64_t length, double straddles) {
+  return length * 2 % TMA_BYTES == 0 && length * 2 % LINE_BYTES ? 1 + straddles : 1;
 }
+static int64_t length_of_a(const ws_problem *p) { return p->a.trans ? p->k : p->m; }
+static int64_t length_of_b(const ws_problem *p) { return p->b.trans ? p->n : p->k; }
 
 /* What comes to a block of an operand for a k block, in bytes. */
 static double loaded_bytes(bool along_k, int64_t x, int item_x) {
@@ -49,8 +52,8 @@ static double loaded_bytes(bool along_k, int64_t x, int item_x) {
   return (double)lines * LINE_BYTES;
 }
 
-static double operand_bytes(int64_t x, int64_t k, int64_t ld) {
-  return (double)x * (double)k * 2 * cost_of_lines(ld, (straddling + straddling_far) / 4);
+static double operand_bytes(int64_t x, int64_t k, int64_t length) {
+  return (double)x * (double)k * 2 * cost_of_lines(length, (straddling + straddling_far) / 4);
 }
 
 /* Times that hide each other: the longest, and a little more where others are nearly as long: about
@@ -72,7 +75,7 @@ static double k_block_us(const ws_problem *p, const ws_cuda_row *row) {
   const int width = row->bn * row->coarse, n_shared = row->cluster / row->cluster_splits;
   const double a = loaded_bytes(p->a.trans, p->m, row->bm), b = loaded_bytes(!p->b.trans, p->n, width);
   const double straddles = straddling + straddling_far * fmin(1, (double)(p->m + p->n) * (double)p->k * 2 / far_bytes);
-  const double asked = a / n_shared * cost_of_lines(p->a.ld, straddles) + b * cost_of_lines(p->b.ld, straddles);
+  const double asked = a / n_shared * cost_of_lines(length_of_a(p), straddles) + b * cost_of_lines(length_of_b(p), straddles);
   const int n_short = (!p->a.trans && p->m < BOX) + (p->b.trans && p->n < BOX);
   const double us[] = {(double)row->bm * width * WS_WGMMA_BK / (sums_per_us * unit_share[consumers_of(row) - 1]),
                        asked / asked_per_us + n_short * short_box_us, (a + b) / come_per_us, latency_us / row->stages};
@@ -93,8 +96,8 @@ double ws_wgmma_us(const ws_problem *p, const ws_cuda_row *row, int n_sms, bool 
   const int64_t n_items = p->batch_count * ws_ceil_div(p->m, row->bm) * ws_ceil_div(ws_ceil_div(p->n, row->bn), columns);
   const int64_t of_place = ws_ceil_div(n_items, most_clusters(row->cluster, n_sms)); /* one after the other, or beside it */
   const int64_t n_k = ws_ceil_div(ws_ceil_div(p->k, WS_WGMMA_BK), row->cluster_splits);
-  const double bytes = (double)p->batch_count * (operand_bytes(p->m, p->k, p->a.ld) + operand_bytes(p->n, p->k, p->b.ld) +
-                                                 (double)p->m * (double)p->n * 2);
+  const double bytes = (double)p->batch_count * (operand_bytes(p->m, p->k, length_of_a(p)) +
+                                                 operand_bytes(p->n, p->k, length_of_b(p)) + (double)p->m * (double)p->n * 2);
   const double us[] = {(double)of_place * (double)n_k * k_block_us(p, row) +
                            (double)ws_ceil_div(of_place, row->blocks) * begin_and_end_us(row, is_full),
                        bytes / memory_per_us};

@@ -1,12 +1,11 @@
-/* triangle.cuh - diagonal blocks of structured operands (triangle_args.h): triangular systems by
- * substitution, triangular products in place, and products with blocks whose other triangle is not
- * stored. What lies beside the diagonal blocks is general, and left to products (cuda/host/level3.c).
+/* triangle.cuh - products with diagonal blocks of structured operands (triangle_args.h): triangular ones
+ * in place, and with blocks whose other triangle is not stored; such blocks written out. Systems are
+ * solve.cuh's, what lies beside the diagonal blocks is general, and left to products (cuda/host/level3.c).
  *
  * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All of D
  * and of these columns are in shared memory: a warp reads D's elements as vectors that all its lanes
  * share. Every element has one order of summation, so its bits depend on D and its own column alone.
- *
- * Substitution is stable for every triangle: |b - D x| <= gamma_{n+1} |D| |x|, whatever its scaling. */
+ */
 #ifndef WS_CUDA_TRIANGLE_CUH
 #define WS_CUDA_TRIANGLE_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -26,48 +25,6 @@ template <class Type> struct triangle_config {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ float reciprocal_of(float x) { return 1 / x; }
-/* Of a number near 1, or 0, or none. By Newton's iteration: a division calls a routine, which costs the
- * kernel registers. */
-__device__ __forceinline__ double reciprocal_of(double x) {
-  double r = 1 / float(x);
-  if (x == 0 || !isfinite(x)) return r;
-#pragma unroll
-  for (int i = 0; i < 3; i++) r = fma(r, fma(-x, r, 1.0), r);
-  return r;
-}
-__device__ __forceinline__ float2 reciprocal_of(float2 x) {
-  const double re = x.x, im = x.y, of_size = reciprocal_of(re * re + im * im);
-  return {float(re * of_size), float(-im * of_size)};
-}
-__device__ __forceinline__ double2 reciprocal_of(double2 x) {
-  const double of_size = reciprocal_of(fma(x.x, x.x, x.y * x.y));
-  return {x.x * of_size, -x.y * of_size};
-}
-
-template <class Real> __device__ __forceinline__ Real times(Real a, Real b) { return a * b; }
-__device__ __forceinline__ float2 times(float2 a, float2 b) { return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)}; }
-__device__ __forceinline__ double2 times(double2 a, double2 b) { return {fma(a.x, b.x, -(a.y * b.y)), fma(a.x, b.y, a.y * b.x)}; }
-
-/* x -= d * y */
-template <class Real> __device__ __forceinline__ void subtract(Real &x, Real d, Real y) { x = fma(-d, y, x); }
-template <class Pair> __device__ __forceinline__ void subtract_pair(Pair &x, Pair d, Pair y) {
-  x.x = fma(-d.x, y.x, x.x), x.y = fma(-d.x, y.y, x.y);
-  x.x = fma(d.y, y.y, x.x), x.y = fma(-d.y, y.x, x.y);
-}
-__device__ __forceinline__ void subtract(float2 &x, float2 d, float2 y) { subtract_pair(x, d, y); }
-__device__ __forceinline__ void subtract(double2 &x, double2 d, double2 y) { subtract_pair(x, d, y); }
-
-/* Of its larger part; of 0, Inf and NaN 0. */
-template <class Real> __device__ __forceinline__ int exponent_of(Real x) { return x == 0 || !isfinite(x) ? 0 : ilogb(x); }
-__device__ __forceinline__ int exponent_of(float2 x) { return exponent_of(fmaxf(fabsf(x.x), fabsf(x.y))); }
-__device__ __forceinline__ int exponent_of(double2 x) { return exponent_of(fmax(fabs(x.x), fabs(x.y))); }
-
-__device__ __forceinline__ float scaled_by(float x, int exponent) { return scalbnf(x, exponent); }
-__device__ __forceinline__ double scaled_by(double x, int exponent) { return scalbn(x, exponent); }
-__device__ __forceinline__ float2 scaled_by(float2 x, int exponent) { return {scalbnf(x.x, exponent), scalbnf(x.y, exponent)}; }
-__device__ __forceinline__ double2 scaled_by(double2 x, int exponent) { return {scalbn(x.x, exponent), scalbn(x.y, exponent)}; }
-
 template <class Real> __device__ __forceinline__ Real one_of(Real) { return 1; }
 __device__ __forceinline__ float2 one_of(float2) { return {1, 0}; }
 __device__ __forceinline__ double2 one_of(double2) { return {1, 0}; }
@@ -85,16 +42,12 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   static_assert(WS_TRIANGLE_THREADS == part_n / own * 32 && WS_TRIANGLE_COLUMNS == 32);
 
   const ws_triangle_args &args;
-  element *d;          /* parts, each by columns of `pitch` */
-  element *x;          /* row by row, x_pitch apart */
-  element *reciprocal; /* of the diagonal; */
-  int32_t *shift;      /* times 2^shift, which is not part of it where it would be too large or small */
+  element *d; /* parts, each by columns of `pitch` */
+  element *x; /* row by row, x_pitch apart */
 
   __device__ triangle_block(const ws_triangle_args &given, unsigned char *shared) : args(given) {
     d = reinterpret_cast<element *>(shared);
     x = d + d_parts * part_n * pitch;
-    reciprocal = x + N * x_pitch;
-    shift = reinterpret_cast<int32_t *>(reciprocal + N);
   }
 
   static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
@@ -138,9 +91,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     __syncthreads();
     if (adds()) return;
     if (args.conj) conjugate_parts(n_parts);
-    if (args.work == WS_TRIANGLE_SOLVE)
-      find_reciprocals(n, n_parts);
-    else if (args.structure == WS_UNIT_TRIANGULAR)
+    if (args.structure == WS_UNIT_TRIANGULAR)
       for (int i = int(threadIdx.x); i < n; i += WS_TRIANGLE_THREADS) *diagonal_at(i) = one_of(element{});
     __syncthreads();
   }
@@ -189,17 +140,6 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     return d + part_idx(i / part_n, i / part_n) * part_n * pitch + i % part_n * (pitch + 1);
   }
 
-  __device__ __forceinline__ void find_reciprocals(int n, int n_parts) const {
-    constexpr int most = sizeof(typename Type::real) == 4 ? 100 : 1000;
-    for (int i = int(threadIdx.x); i < n_parts * part_n; i += WS_TRIANGLE_THREADS) {
-      const bool is_one = i >= n || args.structure == WS_UNIT_TRIANGULAR;
-      const element diagonal = is_one ? one_of(element{}) : *diagonal_at(i);
-      const int exponent = exponent_of(diagonal), kept = exponent < most && exponent > -most ? exponent : 0;
-      reciprocal[i] = scaled_by(reciprocal_of(scaled_by(diagonal, -exponent)), -kept);
-      shift[i] = kept - exponent;
-    }
-  }
-
   /* Columns from `column` on; those and rows that do not exist are zeros. */
   __device__ __forceinline__ void load_x(const element *from, const ws_steps &steps, int n, int64_t column) {
     for_each_x(steps, n, column, [&](int i, int c, bool is_there) {
@@ -231,86 +171,35 @@ template <class Type, int N, int ADD_N> struct triangle_block {
       }
   }
 
-  /* This warp's rows of a column of a part, 16 bytes at a time. */
-  static __device__ __forceinline__ void load_rows(const element *column, element (&rows)[own]) {
-    static_assert(pitch * sizeof(element) % 16 == 0 && own * sizeof(element) % 16 == 0, "aligned");
+  /* Some of this warp's rows of a column of a part, 16 bytes at a time. */
+  static constexpr int quad = 4;
+  static __device__ __forceinline__ void load_rows(const element *column, element (&rows)[quad]) {
+    static_assert(pitch * sizeof(element) % 16 == 0 && own % quad == 0, "aligned");
     struct alignas(16) four {
       uint32_t word[4];
     };
     union {
-      four fours[own * sizeof(element) / 16];
-      element rows[own];
+      four fours[quad * sizeof(element) / 16];
+      element rows[quad];
     } all;
 #pragma unroll
-    for (int u = 0; u < int(own * sizeof(element) / 16); u++) all.fours[u] = reinterpret_cast<const four *>(column)[u];
+    for (int u = 0; u < int(quad * sizeof(element) / 16); u++) all.fours[u] = reinterpret_cast<const four *>(column)[u];
 #pragma unroll
-    for (int r = 0; r < own; r++) rows[r] = all.rows[r];
-  }
-
-  /* acc -= D x, over COUNT columns of a part from `j` on, whose rows of X begin at `row`. */
-  template <int COUNT>
-  __device__ __forceinline__ void subtract_columns(element (&acc)[own], const element *of_part, int j, int row) const {
-#pragma unroll 8
-    for (int c = 0; c < COUNT; c++) {
-      element rows[own];
-      load_rows(of_part + (j + c) * pitch + first(), rows);
-      const element value = x[(row + c) * x_pitch + lane()];
-#pragma unroll
-      for (int r = 0; r < own; r++) subtract(acc[r], rows[r], value);
-    }
-  }
-
-  __device__ __forceinline__ void solve(int n, const scaling<config> &scale) {
-    const int n_parts = int(ws_ceil_div(n, part_n));
-    for (int b = 0; b < n_parts; b++) {
-      element acc[own];
-#pragma unroll
-      for (int r = 0; r < own; r++) acc[r] = scale(x[(b * part_n + first() + r) * x_pitch + lane()], element{});
-      for (int p = 0; p < b; p++) subtract_columns<part_n>(acc, part(b, p), 0, p * part_n);
-#pragma unroll 1
-      for (int turn = 0; turn < part_n; turn += own) {
-        if (turn == first()) solve_own(acc, part(b, b), b * part_n + turn);
-        __syncthreads();
-        if (turn < first()) subtract_columns<own>(acc, part(b, b), turn, b * part_n + turn);
-      }
-    }
-  }
-
-  __device__ __forceinline__ void solve_own(element (&acc)[own], const element *of_part, int row) {
-    const element *const corner = of_part + first() * (pitch + 1);
-    int any_shift = 0;
-#pragma unroll
-    for (int j = 0; j < own; j++) any_shift |= shift[row + j];
-    if (any_shift)
-      solve_rows<true>(acc, corner, row);
-    else
-      solve_rows<false>(acc, corner, row);
-  }
-
-  template <bool SHIFTS> __device__ __forceinline__ void solve_rows(element (&acc)[own], const element *corner, int row) const {
-    element factor[own];
-#pragma unroll
-    for (int j = 0; j < own; j++) factor[j] = reciprocal[row + j];
-#pragma unroll
-    for (int j = 0; j < own; j++) {
-      element rows[own];
-      load_rows(corner + j * pitch, rows);
-      acc[j] = times(acc[j], factor[j]);
-      if (SHIFTS) acc[j] = scaled_by(acc[j], shift[row + j]);
-      x[(row + j) * x_pitch + lane()] = acc[j];
-#pragma unroll
-      for (int r = j + 1; r < own; r++) subtract(acc[r], rows[r], acc[j]);
-    }
+    for (int r = 0; r < quad; r++) rows[r] = all.rows[r];
   }
 
   __device__ __forceinline__ void add_columns(products<config> (&acc)[own], const element *of_part, int row, int count) const {
-#pragma unroll 4
+    constexpr int at_once = sizeof(element) == 16 ? 1 : 4; /* as there are registers for */
+#pragma unroll at_once
     for (int c = 0; c < count; c++) {
-      element rows[own];
-      load_rows(of_part + c * pitch + first(), rows);
       const element value = x[(row + c) * x_pitch + lane()];
 #pragma unroll
-      for (int r = 0; r < own; r++) acc[r].add(rows[r], value);
+      for (int q = 0; q < own; q += quad) {
+        element rows[quad];
+        load_rows(of_part + c * pitch + first() + q, rows);
+#pragma unroll
+        for (int r = 0; r < quad; r++) acc[q + r].add(rows[r], value);
+      }
     }
   }
 
@@ -377,10 +266,7 @@ template <class Type, int N, int ADD_N> __device__ __forceinline__ void work_on_
     if (adds) {
       own.add(static_cast<element *>(args.y) + batch * args.of_y.stride + row * args.of_y.row, n, column, scale);
     } else {
-      if (args.work == WS_TRIANGLE_SOLVE)
-        own.solve(n, scale);
-      else
-        own.multiply(n, scale);
+      own.multiply(n, scale);
       own.store_x(x, args.of_x, n, column);
     }
   }

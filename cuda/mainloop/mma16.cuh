@@ -4,11 +4,7 @@
  * A step is mma16_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces
  * of 8 (m) x 16 (n): the instruction's first operand is B, its second one A, so that a lane's
  * neighbouring sums are neighbours in C's columns. Operands are read by pieces of 16 along m or n
- * and 16 of k, four matrices of 8 x 8 (ldmatrix), in either layout:
- *
- *         k 0..7   k 8..15      a k-contiguous operand's rows in shared memory are m or n, and the matrices come as they are;
- *   x 0..7   [0]     [2]        one contiguous along m or n has rows of k, and they come transposed. In both ways register i of a lane is
- *   x 8..15  [1]     [3]        of matrix i: the element g = lane / 4 along x, and k of 2 (lane % 4) and the next.
+ * and 16 of k (mma16_pieces.cuh), in either layout.
  *
  * Rows in shared memory are an odd number of 16 bytes long (the pad), so that the 8 rows of a
  * matrix, 16 bytes each, are in different banks. One instruction adds up 16 of k, and it is the
@@ -20,7 +16,7 @@
 #define WS_CUDA_MAINLOOP_MMA16_CUH
 #include "cuda/epilogue/store_tile16.cuh"
 #include "cuda/mainloop/copy_tile16.cuh"
-#include "cuda/ptx/mma16.cuh"
+#include "cuda/mainloop/mma16_pieces.cuh"
 
 namespace ws {
 
@@ -43,41 +39,25 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
   static __device__ __forceinline__ int m_first() { return int(threadIdx.x) / 32 % warps_m * Config::tm; }
   static __device__ __forceinline__ int n_first() { return int(threadIdx.x) / 32 / warps_m * Config::tn; }
 
-  /* Element (x, k) of an operand, in bytes. */
-  template <bool BY_X> static constexpr __device__ __forceinline__ uint32_t offset(int x, int k, int pitch) {
-    return uint32_t(BY_X ? x * pitch + k : k * pitch + x) * uint32_t(sizeof(element));
-  }
-
-  /* The row of a piece that this lane names: row lane % 8 of matrix lane / 8. */
-  template <bool BY_X> static __device__ __forceinline__ uint32_t own_row(int x_first, int pitch) {
-    const int lane = int(threadIdx.x) % 32, row = lane % 8, x = lane / 8 % 2 * 8, k = lane / 16 * 8;
-    return offset<BY_X>(x_first + x + (BY_X ? row : 0), k + (BY_X ? 0 : row), pitch);
-  }
-
   __device__ mainloop_mma16() {
-    a_row = own_row<A_K>(m_first(), a_pitch);
-    b_row = own_row<B_K>(n_first(), b_pitch) + uint32_t(Config::a_words * sizeof(element));
+    a_row = mma16_piece<A_K>::own_row(m_first(), a_pitch);
+    b_row = mma16_piece<B_K>::own_row(n_first(), b_pitch) + uint32_t(Config::a_words * sizeof(element));
     float *all = &sum[0][0][0][0][0];
 #pragma unroll
     for (int i = 0; i < int(sizeof sum / sizeof *all); i++) all[i] = 0;
   }
 
-  template <bool BY_X> static __device__ __forceinline__ void read_piece(uint32_t (&to)[4], uint32_t row) {
-    if constexpr (BY_X)
-      ldmatrix_x4(to, row);
-    else
-      ldmatrix_x4_trans(to, row);
-  }
-
   __device__ __forceinline__ void read_a(int set, const element *stage, int step) {
 #pragma unroll
     for (int i = 0; i < pieces_m; i++)
-      read_piece<A_K>(a[set][i], shared_address(stage) + a_row + offset<A_K>(i * 16, step * mma16_k, a_pitch));
+      mma16_piece<A_K>::read(a[set][i],
+                             shared_address(stage) + a_row + mma16_piece<A_K>::offset(i * 16, step * mma16_k, a_pitch));
   }
 
   /* Piece j of tile c. */
   __device__ __forceinline__ void read_b(int c, int j, const element *stage, int step) {
-    read_piece<B_K>(b[c][j], shared_address(stage) + b_row + offset<B_K>(c * Config::bn + j * 16, step * mma16_k, b_pitch));
+    mma16_piece<B_K>::read(b[c][j], shared_address(stage) + b_row +
+                                        mma16_piece<B_K>::offset(c * Config::bn + j * 16, step * mma16_k, b_pitch));
   }
 
   __device__ __forceinline__ void read_first(const element *stage) {

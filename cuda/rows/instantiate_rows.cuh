@@ -21,4 +21,5 @@
 #define WS_CUDA_ROW(t, ...) WS_CUDA_ROW_##t(t, __VA_ARGS__)
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 #include "cuda/rows/kernels.def"

@@ -11,6 +11,7 @@
 #define WS_SLICED_ELEMENT_f16x1 __half
 #define WS_SLICED_ELEMENT_bf16x6 __nv_bfloat16
 #define WS_CUDA_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate)                                     \
   extern "C" __global__ void __launch_bounds__(WS_WGMMA_THREADS(consumers), 1)                                                   \

@@ -1,5 +1,6 @@
 /* instantiate_triangle.cu - the kernels of triangle.cuh, by the type's letter; and copies of
  * right-hand sides, by reals. */
+#include "cuda/kernels/solve.cuh"
 #include "cuda/kernels/triangle.cuh"
 
 #define WS_TRIANGLE(t)                                                                   \
@@ -7,6 +8,16 @@
       t##triangle(const __grid_constant__ ws_triangle_args args) {                       \
     ws::work_on_triangles<ws::type_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t>(args); \
   }
+/* `blocks` of threads are to fit on an SM at once. */
+#define WS_SOLVE(t, blocks)                                                   \
+  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS, blocks)   \
+      t##solve(const __grid_constant__ ws_triangle_args args) {               \
+    ws::solve_systems<ws::type_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t>(args); \
+  }
+WS_SOLVE(s, 3)
+WS_SOLVE(d, 3)
+WS_SOLVE(c, 2)
+WS_SOLVE(z, 2)
 #define WS_WRITE_OUT(t)                                             \
   extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS) \
       t##write_out(const __grid_constant__ ws_triangle_args args) { \

@@ -14,6 +14,7 @@ using wgmma_kernel_of =
 #define WS_WGMMA_ELEMENT_b __nv_bfloat16
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                             \
   using t##wgmma_##bm##x##bn##_c##coarse##_##cluster =                                                                \
       ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster, \

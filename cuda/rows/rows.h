@@ -30,6 +30,7 @@
 #define WS_PAD_mma16 8
 #define WS_PAD_fma16 8
 #define WS_PAD_vec 8
+#define WS_PAD_direct 8
 /* Whether a k-contiguous operand stays so in shared memory (copy_tile.cuh), in rows of k. */
 #define WS_KEEPS_K_simt 0
 #define WS_KEEPS_K_mma 1
@@ -60,6 +61,15 @@
     WS_OPERAND_WORDS(WS_KEEPS_K_##mainloop, (bn) * (coarse), bk, WS_PAD_##mainloop)))
 /* What a split product needs besides, if it has no memory for its partial sums. */
 #define WS_ROW_TOTAL_BYTES(sum_bytes, bm, bn, coarse) ((bm) * (bn) * (coarse) * (sum_bytes))
+
+/* direct: of each group of warps k blocks of 16, with room for either layout, and in their place the
+ * sums of the tile. */
+#define WS_DIRECT_BK 16
+#define WS_DIRECT_GROUP_THREADS(bm, bn, tm, tn) ((bm) / (tm) * ((bn) / (tn)) * 32)
+#define WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups) ((k_groups)*WS_DIRECT_GROUP_THREADS(bm, bn, tm, tn))
+#define WS_DIRECT_OPERAND_ELEMENTS(x) WS_LARGER(WS_DIRECT_BK *((x) + WS_PAD_direct), (x) * (WS_DIRECT_BK + WS_PAD_direct))
+#define WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages) \
+  ((k_groups) * (stages) * (WS_DIRECT_OPERAND_ELEMENTS(bm) + WS_DIRECT_OPERAND_ELEMENTS(bn)) * 2)
 
 /* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each
  * consumer's columns of C leave through WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers

@@ -24,6 +24,8 @@ typedef struct ws_triangle_args {
   /* D's element (i, j) with i >= j is in the triangle that is stored; of ADD else that with i <= j */
   int32_t is_lower;
   int32_t conj;                  /* all of D */
+  /* columns of D begin where 16 bytes may be read at a time */
+  int32_t d_vectors;
   int64_t n, n_columns, n_batch; /* D is n x n, n at most the kernel's block size; or, of ADD, many such blocks */
   const void *d;
   void *x;
@@ -50,15 +52,32 @@ enum {
   WS_TRIANGLE_ADD_N_s = 64,
   WS_TRIANGLE_ADD_N_d = 64,
   WS_TRIANGLE_ADD_N_c = 64,
-  WS_TRIANGLE_ADD_N_z = 32
+  WS_TRIANGLE_ADD_N_z = 32,
+  /* systems (solve.cuh): right-hand sides of a block; the largest diagonal block, and places for parts of
+   * it, by type */
+  WS_SOLVE_COLUMNS = 16,
+  WS_SOLVE_X_PITCH = 18,
+  WS_SOLVE_N_s = 128,
+  WS_SOLVE_N_d = 128,
+  WS_SOLVE_N_c = 128,
+  WS_SOLVE_N_z = 64,
+  WS_SOLVE_RING_s = 4,
+  WS_SOLVE_RING_d = 3,
+  WS_SOLVE_RING_c = 3,
+  WS_SOLVE_RING_z = 2
 };
 
-/* Shared memory: D by parts, those of its lower triangle (ADD: all), reciprocals of its diagonal with a
- * word each, and X. */
+/* Places for parts, right-hand sides, sums of two groups of warps, and of each row a reciprocal with two
+ * factors of at most an element each. */
+#define WS_SOLVE_SHARED_BYTES(bytes, n, ring) \
+  ((bytes) *                                  \
+   ((ring)*WS_TRIANGLE_PART * WS_TRIANGLE_PITCH + (n)*WS_SOLVE_X_PITCH + 2 * WS_TRIANGLE_PART * WS_SOLVE_X_PITCH + 3 * (n)))
+
+/* Shared memory: D by parts, those of its lower triangle (ADD: all), and X. */
 #define WS_TRIANGLE_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART + 1) / 2)
 #define WS_TRIANGLE_ADD_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART))
 #define WS_TRIANGLE_MOST(a, b) ((a) > (b) ? (a) : (b))
 #define WS_TRIANGLE_SHARED_BYTES(bytes, n, add_n)                                                                          \
   (WS_TRIANGLE_MOST(WS_TRIANGLE_PARTS(n), WS_TRIANGLE_ADD_PARTS(add_n)) * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH * (bytes) + \
-   (n) * ((bytes) + 4) + (n) * (WS_TRIANGLE_COLUMNS + 1) * (bytes))
+   (n) * (WS_TRIANGLE_COLUMNS + 1) * (bytes))
 #endif

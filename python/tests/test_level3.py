@@ -110,10 +110,11 @@ class Case:
             alpha = np.conj(self.alpha) if self.hermitian else self.alpha
             result = result + alpha * self.other
         if self.c is not None:
-            result = result + self.beta * (self.c if not self._real_diagonal else self._with_real_diagonal(self.c))
+            result = result + self.beta * self.c
         if self.routine in ("symm", "hemm"):
             return result
-        if self._real_diagonal:
+        nothing_happens = self.beta == 1 and 0 in self.a.shape
+        if self._real_diagonal and not nothing_happens:
             result = self._with_real_diagonal(result)
         wanted = triangle(np.ones(result.shape, bool), self.lower)
         return np.where(wanted, result, 0 if self.c is None else self.c)

@@ -1,7 +1,8 @@
-"""symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular: Level 3 BLAS, arguments as in SciPy.
+"""symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular: Level 3 BLAS, with SciPy's
+arguments.
 
-The arguments of each routine, their checks and their meaning. Where the arrays lie, what must be copied and the descriptor of
-the call are _level3_plan.py's.
+The arguments of each routine, their checks and their meaning. Where the arrays lie, what must be
+copied and the descriptor of the call are _level3_plan.py's.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def symm(
     """alpha * a @ b + beta * c, or alpha * b @ a + beta * c, for a symmetric matrix a.
 
     Args:
-        alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 never reads it.
+        alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 does not read
+            it.
         a: square, of which only the upper triangle (lower=1: the lower one) is read.
         b: (m, n), of a's type: float32, float64, complex64 or complex128.
         c: (m, n), of the same type.
@@ -168,14 +170,14 @@ def herk(
     *,
     handle: Handle | None = None,
 ) -> Any:
-    """A triangle of alpha * op(a) @ op(a).conj().T + beta * c: as syrk, but alpha and beta are real,
-    trans is 0 or 2 (op(a) = a.conj().T), and the diagonal of the result is real.
+    """A triangle of alpha * op(a) @ op(a).conj().T + beta * c: as syrk, but alpha and beta are
+    real, trans is 0 or 2 (op(a) = a.conj().T), and the diagonal of the result is real.
 
     >>> import numpy as np
     >>> import wsgemm
-    >>> wsgemm.herk(1, np.array([[1, 1j], [2, 0]]))
-    array([[2.+0.j, 2.+0.j],
-           [0.+0.j, 4.+0.j]])
+    >>> wsgemm.herk(1, np.array([[1, 1j], [2, 1]]))
+    array([[2.+0.j, 2.+1.j],
+           [0.+0.j, 5.+0.j]])
     """
     return _run(_Asked(R.HERK, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
 
@@ -372,6 +374,7 @@ def _checked(asked: _Asked, kind: Kind, shape_a: tuple[int, ...], shape_b: tuple
     scalars = scalars_of(kind, asked.alpha, asked.beta)
     if not kind.is_complex:
         routine = _OF_REALS.get(routine, routine)
+        op_a, op_b = (_lib.Op.TRANS if _is_transposed(op) else op for op in (op_a, op_b))
     if routine in WRITES_TRIANGLE:
         m, n, k = _triangle_sizes(routine, name, shape_a, shape_b, op_a, op_b)
     else:

@@ -14,15 +14,14 @@ static inline bool ws_is_conjugated(wsgemm_op op) { return op == WSGEMM_CONJ_TRA
 static inline bool ws_known_op(wsgemm_op op) { return op >= WSGEMM_NO_TRANS && op <= WSGEMM_CONJ_NO_TRANS; }
 static inline bool ws_known_layout(wsgemm_layout layout) { return layout == WSGEMM_ROW_MAJOR || layout == WSGEMM_COL_MAJOR; }
 
-/* op(X) of a matrix without structure. */
-WS_INLINE ws_matrix ws_operand(wsgemm_type type, wsgemm_op op, const void *data, int64_t ld) {
+/* op(X) of a matrix without structure. In place, member by member: a copy of what has just been
+ * stored byte by byte would wait for the stores (13 ns). */
+WS_INLINE void ws_set_operand(ws_matrix *x, wsgemm_type type, wsgemm_op op, const void *data, int64_t ld) {
   const bool is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
-  return (ws_matrix){.data = data,
-                     .ld = ld,
-                     .stride = 0,
-                     .type = type,
-                     .trans = ws_is_transposed(op),
-                     .conj = is_complex && ws_is_conjugated(op)};
+  x->data = data, x->ld = ld, x->stride = 0;
+  x->type = type;
+  x->trans = ws_is_transposed(op), x->conj = is_complex && ws_is_conjugated(op);
+  x->structure = WS_GENERAL, x->stored_upper = false;
 }
 
 wsgemm_status ws_check_size(wsgemm_handle *h, const char *name, int64_t size);

@@ -32,13 +32,15 @@ WS_INLINE void set_operands(ws_problem *p, wsgemm_type type, const said *s, int6
                             int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
   p->math = WSGEMM_MATH_INHERIT;
   p->k = k;
-  p->c = (ws_result){.data = c, .ld = ldc, .stride = 0, .type = type};
+  p->c.data = c, p->c.ld = ldc, p->c.stride = 0;
+  p->c.type = type;
+  p->c.region = WS_ALL, p->c.real_diagonal = false;
   if (s->layout == WSGEMM_ROW_MAJOR) {
     p->m = n, p->n = m;
-    p->a = ws_operand(type, s->transb, b, ldb), p->b = ws_operand(type, s->transa, a, lda);
+    ws_set_operand(&p->a, type, s->transb, b, ldb), ws_set_operand(&p->b, type, s->transa, a, lda);
   } else {
     p->m = m, p->n = n;
-    p->a = ws_operand(type, s->transa, a, lda), p->b = ws_operand(type, s->transb, b, ldb);
+    ws_set_operand(&p->a, type, s->transa, a, lda), ws_set_operand(&p->b, type, s->transb, b, ldb);
   }
   p->batch_count = 1;
   p->scale.conj_a = p->scale.conj_b = false;

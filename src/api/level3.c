@@ -40,8 +40,8 @@ static void transpose(wsgemm_level3_desc *d) {
   }
 }
 
-/* What was checked, as ws_level3_run takes it. trmm and trsm have no beta; their result may be said to
- * be in b by a c that is not there. */
+/* What was checked, as ws_level3_run takes it. trmm and trsm have no beta; their result may be
+ * said to be in b by a c that is not there. */
 static void normalize(wsgemm_level3_desc *d) {
   if (ws_routines[d->routine].is_in_place) {
     d->beta = (wsgemm_scalar){.z = {0, 0}};

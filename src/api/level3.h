@@ -3,8 +3,8 @@
 #define WS_API_LEVEL3_H
 #include "api/arguments.h"
 
-/* What a routine has. Those of one triangle have n alone for the size of C; those that work in place
- * have B for C, or C beside it. */
+/* What a routine has. Those of one triangle have n alone for the size of C; those that work in
+ * place have B for C, or C beside it. */
 typedef struct ws_routine_traits {
   const char *name;
   bool has_side, has_m, has_k, has_transb, has_diag, has_b, has_beta;
@@ -16,7 +16,8 @@ typedef struct ws_routine_traits {
 /* By wsgemm_routine; of others nothing is known. */
 extern const ws_routine_traits ws_routines[WSGEMM_TRSM + 1];
 
-/* A wsgemm_level3_desc as the caller has it: enums, type, scalars, sizes, leading dimensions, strides. */
+/* A wsgemm_level3_desc as the caller has it: enums, type, scalars, sizes, leading dimensions,
+ * strides. */
 wsgemm_status ws_level3_check(wsgemm_handle *h, const wsgemm_level3_desc *d);
 /* Nothing is to be done, and no pointer looked at: as in the reference BLAS. */
 bool ws_level3_is_nothing(const wsgemm_level3_desc *d);

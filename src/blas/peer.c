@@ -119,10 +119,12 @@ static void find_peer(void) {
 
 void ws_blas_limit_peer(int n_threads) {
   atomic_store(&peer_limit, n_threads);
-  if (!atomic_load(&is_found))
-    limit_threads(RTLD_NEXT, n_threads); /* the program's own, if this library is preloaded */
-  else if (peer)
+  void *const openblas = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (atomic_load(&is_found) && peer)
     limit_threads(peer, n_threads);
+  else /* the program's own, if this library is preloaded */
+    limit_threads(openblas ? openblas : RTLD_NEXT, n_threads);
+  if (openblas) dlclose(openblas);
 }
 
 /* RTLD_NEXT is (void *)-1, never NULL. */

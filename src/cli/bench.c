@@ -45,7 +45,9 @@ static void print_help(void) {
         "  --samples N               samples of each library or setting (fewer if the budget ends first, at\n"
         "                            least 5)\n"
         "  --min-time MS             one sample lasts at least so many milliseconds\n"
-        "  --budget S                seconds for one case\n\n"
+        "  --budget S                seconds for one case\n"
+        "  --processor-time          count the time that the thread has a processor, not the time that\n"
+        "                            passes: on a busy machine, with --threads 1\n\n"
         "Against what:\n"
         "  --peer PATH[:PREFIX]      a CBLAS library with 32-bit integers (OpenBLAS, BLIS); repeatable.\n"
         "                            PREFIX stands before its function names (scipy_ is found by itself).\n"
@@ -138,6 +140,7 @@ enum {
   PLOT,
   SEED,
   COUNT,
+  PROCESSOR_TIME,
   LIST
 };
 
@@ -157,6 +160,7 @@ static const struct option long_options[] = {{"suite", required_argument, NULL, 
                                              {"plot", required_argument, NULL, PLOT},
                                              {"seed", required_argument, NULL, SEED},
                                              {"count", required_argument, NULL, COUNT},
+                                             {"processor-time", no_argument, NULL, PROCESSOR_TIME},
                                              {"list", no_argument, NULL, LIST},
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
@@ -196,6 +200,9 @@ static int take_option(bench_session *s, options *o, int found) {
     return WS_EXIT_OK;
   case RESULTS:
     o->results = optarg;
+    return WS_EXIT_OK;
+  case PROCESSOR_TIME:
+    s->by_processor_time = true;
     return WS_EXIT_OK;
   case PLOT:
     o->plot = optarg;
@@ -251,7 +258,9 @@ static int run(bench_session *s, options *o) {
   s->progress_bar = isatty(STDERR_FILENO);
   if (o->json && !(s->json = fopen(o->json, "ae"))) return ws_cli_fail("cannot open %s: %s", o->json, strerror(errno));
 
+  if (s->by_processor_time) ws_bench_use_processor_time();
   print_head(s, removed);
+  if (s->by_processor_time) ws_bench_line(s, "times are the thread's processor time\n");
   for (int i = 0; i < o->n_suites; i++) {
     if (o->results && !ws_bench_begin_results(s, o->results)) return ws_cli_fail("%s", s->error);
     const bool good = ws_bench_run_suite(s, o->suites[i]);
@@ -325,6 +334,8 @@ int ws_cmd_bench(int argc, char **argv) {
   if (o.no_peers && o.n_peers) return ws_cli_usage("bench", "bench: --peer and --no-peers exclude each other");
   if (o.results && (session.shapes.n || session.routines || session.n_threads))
     return ws_cli_usage("bench", "bench: --results keeps whole suites; it cannot go with --shapes, --routine or --threads");
+  if (session.by_processor_time && session.n_threads != 1)
+    return ws_cli_usage("bench", "bench: --processor-time needs --threads 1");
   bool has_random = false;
   for (int i = 0; i < o.n_suites; i++) has_random |= o.suites[i]->n_random > 0;
   if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suite random");

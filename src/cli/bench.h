@@ -87,6 +87,7 @@ struct bench_candidate {
 /* bench_level3.c: the calling loops of Level 3 routines, and A for those that are triangular. */
 double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls);
 double ws_bench_level3_peer(const bench_candidate *candidate, int64_t n_calls);
+int ws_bench_level3_coarse_factor(const bench_candidate *candidate); /* -1: not known */
 bool ws_bench_is_triangular(wsgemm_routine routine);
 void ws_bench_level3_triangle(const bench_problem *p, char *a);
 
@@ -160,6 +161,7 @@ typedef struct bench_session {
   char *results_text; /* what was written to results so far */
   size_t results_bytes;
   bool progress_bar;
+  bool by_processor_time;
   char error[512];
 } bench_session;
 

@@ -28,23 +28,38 @@ static void *set_at(const bench_problem *p, int64_t call, size_t offset) {
   return p->block + (size_t)(call & (p->n_sets - 1)) * p->set_bytes + offset;
 }
 
-double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls) {
-  const bench_problem *p = candidate->problem;
+/* The call on one set of matrices. */
+static wsgemm_level3_desc desc_of(const bench_problem *p, int64_t call) {
   const bool has_k = p->shape.routine >= WSGEMM_SYRK && p->shape.routine <= WSGEMM_GEMMTR;
   wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
-  wsgemm_status bad = WSGEMM_SUCCESS;
   d.routine = p->shape.routine, d.type = p->shape.type, d.uplo = WSGEMM_LOWER;
   d.m = has_k ? 0 : p->shape.m, d.n = p->shape.n, d.k = has_k ? p->shape.k : 0;
   d.alpha = ws_cli_scalar(d.type, (wsgemm_cdouble){1, 0}), d.beta = ws_cli_scalar(d.type, (wsgemm_cdouble){0, 0});
   d.lda = p->lda, d.ldb = p->ldb, d.ldc = p->ldc;
+  d.a = set_at(p, call, 0), d.b = set_at(p, call, p->b_offset);
+  d.c = ws_bench_is_triangular(d.routine) ? NULL : set_at(p, call, p->c_offset);
+  return d;
+}
+
+double ws_bench_level3_own(const bench_candidate *candidate, int64_t n_calls) {
+  wsgemm_status bad = WSGEMM_SUCCESS;
   const double start = ws_bench_now();
   for (int64_t i = 0; i < n_calls; i++) {
-    d.a = set_at(p, i, 0), d.b = set_at(p, i, p->b_offset);
-    d.c = ws_bench_is_triangular(d.routine) ? NULL : set_at(p, i, p->c_offset);
+    const wsgemm_level3_desc d = desc_of(candidate->problem, i);
     bad |= wsgemm_level3(candidate->handle, &d);
   }
   const double seconds = ws_bench_now() - start;
   return bad == WSGEMM_SUCCESS ? seconds : -1;
+}
+
+int ws_bench_level3_coarse_factor(const bench_candidate *candidate) {
+  const wsgemm_level3_desc d = desc_of(candidate->problem, 0);
+  char text[4096], *rest = text, *key, *value;
+  int64_t factor = -1;
+  wsgemm_level3_explain(candidate->handle, &d, text, sizeof text);
+  while (ws_cli_next_line(&rest, &key, &value))
+    if (strcmp(key, "coarse_factor") == 0 && !ws_cli_int64(value, 1, INT32_MAX, &factor)) factor = -1;
+  return (int)factor;
 }
 
 /* ---- CBLAS ----------------------------------------------------------------------------------- */

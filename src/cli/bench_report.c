@@ -65,6 +65,7 @@ static void put_record(bench_session *s, FILE *f, const bench_record *r) {
                                   .date = s->date};
   ws_bench_result_begin(f, &result);
   put_number(f, "threads", r->n_threads);
+  if (s->by_processor_time) ws_bench_result_text(f, "clock", "processor time");
   if (r->shape_class) ws_bench_result_text(f, "class", r->shape_class);
   if (r->coarse_factor) put_number(f, "coarse_factor", r->coarse_factor);
   put_number(f, "coarse_factor_taken", r->coarse_factor_taken);

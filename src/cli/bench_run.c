@@ -324,6 +324,7 @@ static int coarse_factor_taken(const bench_candidate *candidate) {
   const bench_shape *x = &p->shape;
   wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
   int64_t factor = -1;
+  if (x->routine) return ws_bench_level3_coarse_factor(candidate);
   d.layout = x->layout;
   d.transa = x->transa;
   d.transb = x->transb;

@@ -37,6 +37,8 @@ static const bench_shape heat_shapes[] = {
 enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 
 static const int64_t level3_sizes[] = {64, 128, 256, 512, 1024, 2048, 4096, 0};
+static const int64_t triangle_sizes[] = {1024, 2048, 0};
+static const wsgemm_routine triangle_routines[] = {WSGEMM_SYRK, WSGEMM_TRMM, WSGEMM_TRSM, 0};
 static const wsgemm_routine level3_routines[] = {WSGEMM_SYRK, WSGEMM_HERK,  WSGEMM_TRMM, WSGEMM_SYMM,
                                                  WSGEMM_HEMM, WSGEMM_SYR2K, WSGEMM_TRSM, 0};
 
@@ -116,10 +118,10 @@ const bench_suite ws_bench_suites[] = {
      .level3 = level3_routines,
      .run = ws_bench_run_peers,
      .sizes = level3_sizes,
-     .complex_limit = 2048,
+     .complex_limit = 1024,
      .one_thread = true,
      .all_threads = true,
-     .timing = {15, 2e-3, 3}},
+     .timing = {11, 1e-3, 1.5}},
     {.name = "random",
      .what = "shapes drawn at random from 8 to 2048: square, flat, small, ragged; one thread and all",
      .routines = "sdcz",
@@ -143,6 +145,14 @@ const bench_suite ws_bench_suites[] = {
      .sizes = policy_sizes,
      .all_threads = true,
      .timing = {60, 4e-3, 30}},
+    {.name = "triangles",
+     .what = "schedule policies and COARSE_FACTOR on triangles, which are uneven work, all threads",
+     .routines = "s",
+     .level3 = triangle_routines,
+     .run = ws_bench_run_policies,
+     .sizes = triangle_sizes,
+     .all_threads = true,
+     .timing = {30, 4e-3, 10}},
     {.name = "coarse",
      .what = "COARSE_FACTOR beside the one that the library chooses, one thread and all",
      .routines = "sd",

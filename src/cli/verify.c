@@ -1,11 +1,12 @@
-/* `wsgemm verify`: multiplies with every kernel that this machine can run and checks the results
- * against the reference.
+/* `wsgemm verify`: multiplies with every kernel that this machine can run, calls Level 3 on it, and
+ * checks the results against the reference.
  *
  * Shapes lie around the edges of each kernel's register tile and its k block; every shape meets all
  * pairs of ops in both layouts, with padded leading dimensions, scalars that vary from case to
  * case, and NaN wherever nothing may be read. */
 #include "bench/harness/random.h"
 #include "cli.h"
+#include "level3_trial.h"
 #include "trial.h"
 
 #include <inttypes.h>
@@ -41,8 +42,9 @@ typedef struct {
 static void print_help(void) {
   ws_cli_print_usage("verify");
   printf("Runs every kernel on shapes around its tile's edges, with all transpositions, both layouts and\n"
-         "random scalars, and compares each element with a reference in doubled precision. The bound is\n"
-         "gamma_{k+2} (|alpha| |A| |B| + |beta| |C|): err/bound must stay below 1.\n\n"
+         "random scalars, and the routines of Level 3 (symm ... trsm), and compares each element with a\n"
+         "reference in doubled precision. The bound is gamma_{k+2} (|alpha| |A| |B| + |beta| |C|), for\n"
+         "trsm's residual 8 gamma_{k+2} |A| |X|: err/bound must stay below 1.\n\n"
          "  --quick         fewer shapes\n"
          "  --kernel NAME   this kernel only ('wsgemm info' lists them)\n"
          "  --threads N     use at most N threads\n"
@@ -59,19 +61,49 @@ static void set_scalars(ws_trial *t, int64_t case_idx, uint64_t *random_state) {
   if (beta_idx < 3) t->beta = (wsgemm_cdouble){simple[beta_idx], 0};
 }
 
-/* One case; a failure is printed at once, on stderr. */
+/* A failure is printed at once, on stderr. */
+static void add_case(const char *kernel, const char *description, bool ok, const ws_check *check, const char *why, tally *sum) {
+  if (!ok && ++sum->n_failed <= 3) ws_cli_fail("%s: %s: %s", kernel, description, why);
+  sum->n_cases++;
+  sum->n_checked += check->n_checked;
+  if (check->worst <= sum->worst && sum->n_cases > 1) return;
+  sum->worst = check->worst;
+  snprintf(sum->worst_case, sizeof sum->worst_case, "%s", description);
+}
+
 static void run_case(wsgemm_handle *h, const char *kernel, const ws_trial *t, uint64_t seed, tally *sum) {
   const int64_t max_terms = 20000000;
   char why[WS_TRIAL_WHY_BYTES], description[64];
   ws_check check;
   ws_trial_describe(t, description, sizeof description);
   const bool ok = ws_trial_run(h, t, max_terms, seed, &check, why);
-  if (!ok && ++sum->n_failed <= 3) ws_cli_fail("%s: %s: %s", kernel, description, why);
-  sum->n_cases++;
-  sum->n_checked += check.n_checked;
-  if (check.worst <= sum->worst && sum->n_cases > 1) return;
-  sum->worst = check.worst;
-  strcpy(sum->worst_case, description);
+  add_case(kernel, description, ok, &check, why, sum);
+}
+
+/* Every routine with all that it can be asked for, on sizes around the tile's edges and the k
+ * block. */
+static void run_level3(wsgemm_handle *h, const wsgemm_kernel_info *kernel, const request *r, tally *sum) {
+  const int64_t sizes[][3] = {{kernel->bm + 1, kernel->bn - 1, 7}, {2 * kernel->bm - 1, 2 * kernel->bn + 1, 40}, {70, 300, 290}};
+  uint64_t random_state = r->seed + 1;
+  for (size_t s = 0; s < (r->is_quick ? 1 : sizeof sizes / sizeof *sizes); s++)
+    for (int idx = 0; idx < 9 * 32; idx++) {
+      const ws_level3_trial t = {.type = kernel->type,
+                                 .routine = (wsgemm_routine)(WSGEMM_SYMM + idx / 32),
+                                 .layout = (idx + idx / 2 + (int)s) % 2 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR,
+                                 .trans = (wsgemm_op)(WSGEMM_NO_TRANS + idx % 4),
+                                 .side = idx / 4 % 2 ? WSGEMM_RIGHT : WSGEMM_LEFT,
+                                 .uplo = idx / 8 % 2 ? WSGEMM_LOWER : WSGEMM_UPPER,
+                                 .diag = idx / 16 % 2 ? WSGEMM_UNIT : WSGEMM_NON_UNIT,
+                                 .m = sizes[s][0],
+                                 .n = sizes[s][1],
+                                 .k = sizes[s][2]};
+      char why[WS_TRIAL_WHY_BYTES], description[64];
+      ws_check check;
+      if (!ws_level3_trial_is_legal(&t)) continue;
+      ws_level3_trial_describe(&t, description, sizeof description);
+      const bool ok = ws_level3_trial_run(h, &t, 2000000, ws_random(&random_state), &check, why);
+      add_case(kernel->name, description, ok, &check, why, sum);
+    }
 }
 
 static tally run_shapes(wsgemm_handle *h, const wsgemm_kernel_info *kernel, const request *r) {
@@ -105,7 +137,8 @@ static bool verify_kernel(wsgemm_handle *h, const char *kernel, const request *r
     ws_cli_fail("%s: %s", kernel, ws_cli_why(status));
     return false;
   }
-  const tally sum = run_shapes(h, &info, r);
+  tally sum = run_shapes(h, &info, r);
+  if (ws_cli_types[info.type].part_bytes > 2) run_level3(h, &info, r, &sum);
   printf("%-24s %6" PRId64 " %10" PRId64 "  %9.3g  %-32s %s\n", kernel, sum.n_cases, sum.n_checked, sum.worst, sum.worst_case,
          sum.n_failed ? "WRONG" : "ok");
   fflush(stdout);

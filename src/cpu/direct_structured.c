@@ -1,12 +1,13 @@
-/* direct_structured.c - small products with structured operands or a region of C, by one thread and
- * without memory of its own: also the way out where there is none for packing.
+/* direct_structured.c - small products with structured operands or a region of C, without memory
+ * of their own: also the way out where there is none for packing.
  *
- * A structured or transposed A is packed a panel of rows at a time through the stack, B is read where
- * it is; a structured B is packed a panel of columns at a time, A is read where it is. Blocks of k
- * are those of the packed path, so that both give the same bits; panels follow each other in the
- * order of the blocks, so that C may be the other operand itself. */
+ * A structured or transposed A is packed a panel of rows at a time through the stack, B is read
+ * where it is; a structured B is packed a panel of columns at a time, A is read where it is.
+ * Blocks of k are those of the packed path, so that both give the same bits; panels follow each
+ * other in the order of the blocks, so that C may be the other operand itself. */
 #include "core/tile.h"
 #include "cpu/structured.h"
+#include "cpu/team.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 
@@ -15,8 +16,9 @@ typedef struct direct_run {
   const ws_ukr_set *ukr;
   int bytes;
   bool descends;
-  int64_t batch, k0, kb; /* the block */
-  ws_scale first, later;
+  int64_t i0, i1, j0, j1; /* the part of C that is computed */
+  int64_t batch, k0, kb;  /* the block */
+  const ws_scale *first, *later;
 } direct_run;
 
 static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
@@ -37,7 +39,7 @@ static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors,
   const ws_problem *p = run->p;
   const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, 0, p->n, run->k0, run->kb);
   if (k.begin >= k.end) return;
-  const ws_scale *scale = k.first ? &run->first : &run->later;
+  const ws_scale *scale = k.first ? run->first : run->later;
   const int form = p->b.trans ? WS_B_ROWS : WS_B_COLS;
   const int64_t most = run->ukr->width[vectors - 1];
   t.k = k.end - k.begin, t.a += k.begin * t.a_ld * run->bytes, t.b_ld = p->b.ld;
@@ -51,24 +53,24 @@ static void rows_times_b(const direct_run *run, ws_tile_work t, int64_t vectors,
 /* The columns that rows i .. i + m - 1 have in the region: those before or behind the diagonal are
  * cut into tiles of their own. */
 static void panel_of_rows(const direct_run *run, const ws_tile_work *t, int64_t vectors) {
-  const int64_t n = run->p->n, i = t->i, end = ws_min(n, i + t->m);
+  const int64_t begin = ws_min(ws_max(run->j0, t->i), run->j1), end = ws_min(ws_max(run->j0, t->i + t->m), run->j1);
   if (run->p->c.region == WS_ALL) {
-    rows_times_b(run, *t, vectors, 0, n);
+    rows_times_b(run, *t, vectors, run->j0, run->j1);
     return;
   }
-  if (run->p->c.region == WS_LOWER) rows_times_b(run, *t, vectors, 0, i);
-  rows_times_b(run, *t, vectors, i, end);
-  if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, n);
+  if (run->p->c.region == WS_LOWER) rows_times_b(run, *t, vectors, run->j0, begin);
+  rows_times_b(run, *t, vectors, begin, end);
+  if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, run->j1);
 }
 
 static __attribute__((noinline)) void packed_rows(const direct_run *run) {
   const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->ukr;
-  const int64_t mr = ukr->mr, n_panels = ws_ceil_div(p->m, mr);
+  const int64_t mr = ukr->mr, n_panels = ws_ceil_div(run->i1 - run->i0, mr);
   /* at most 64 KiB */
   char *panel = __builtin_alloca_with_align((size_t)(mr * run->kb * run->bytes), PANEL_ALIGN_BITS);
   for (int64_t s = 0; s < n_panels; s++) {
-    const int64_t i = (run->descends ? n_panels - 1 - s : s) * mr, m = ws_min(mr, p->m - i);
+    const int64_t i = run->i0 + (run->descends ? n_panels - 1 - s : s) * mr, m = ws_min(mr, run->i1 - i);
     const ws_part part = {run->batch, i, m, run->k0, run->kb, false};
     ws_pack_operand(&p->a, &part, ukr->pack, panel, mr);
     const ws_tile_work t = {.a = panel, .a_ld = mr, .batch = run->batch, .i = i, .m = m};
@@ -79,8 +81,8 @@ static __attribute__((noinline)) void packed_rows(const direct_run *run) {
 static void plain_rows(const direct_run *run) {
   const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->ukr;
-  for (int64_t m, i = 0; i < p->m; i += m) {
-    m = ws_min(ukr->mr, p->m - i);
+  for (int64_t m, i = run->i0; i < run->i1; i += m) {
+    m = ws_min(ukr->mr, run->i1 - i);
     const ws_tile_work t = {
         .a = ws_operand_at(&p->a, run->batch, i, run->k0, run->bytes), .a_ld = p->a.ld, .batch = run->batch, .i = i, .m = m};
     panel_of_rows(run, &t, vectors_of(m, ukr->vl));
@@ -93,10 +95,10 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
   const ws_ukr_set *ukr = run->ukr;
   const ws_tile_k k = ws_tile_k_of(p, 0, p->m, t.j, t.n, run->k0, run->kb);
   if (k.begin >= k.end) return;
-  const ws_scale *scale = k.first ? &run->first : &run->later;
+  const ws_scale *scale = k.first ? run->first : run->later;
   t.k = k.end - k.begin, t.b += k.begin * t.b_ld * run->bytes, t.a_ld = p->a.ld;
-  for (t.i = 0; t.i < p->m; t.i += t.m) {
-    t.m = ws_min(ukr->mr, p->m - t.i);
+  for (t.i = run->i0; t.i < run->i1; t.i += t.m) {
+    t.m = ws_min(ukr->mr, run->i1 - t.i);
     t.a = ws_operand_at(&p->a, t.batch, t.i, run->k0 + k.begin, run->bytes);
     run_tile(run, WS_B_ROWS, vectors_of(t.m, ukr->vl), &t, scale);
   }
@@ -104,10 +106,10 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
 
 static __attribute__((noinline)) void packed_columns(const direct_run *run) {
   const ws_problem *p = run->p;
-  const int64_t nr = run->ukr->nr, n_panels = ws_ceil_div(p->n, nr);
+  const int64_t nr = run->ukr->nr, n_panels = ws_ceil_div(run->j1 - run->j0, nr);
   char *panel = __builtin_alloca_with_align((size_t)(nr * run->kb * run->bytes), PANEL_ALIGN_BITS);
   for (int64_t s = 0; s < n_panels; s++) {
-    const int64_t j = (run->descends ? n_panels - 1 - s : s) * nr, n = ws_min(nr, p->n - j);
+    const int64_t j = run->j0 + (run->descends ? n_panels - 1 - s : s) * nr, n = ws_min(nr, run->j1 - j);
     const ws_part part = {run->batch, j, n, run->k0, run->kb, true};
     ws_pack_operand(&p->b, &part, run->ukr->pack, panel, nr);
     const ws_tile_work t = {.b = panel, .b_ld = nr, .batch = run->batch, .j = j, .n = n};
@@ -115,23 +117,68 @@ static __attribute__((noinline)) void packed_columns(const direct_run *run) {
   }
 }
 
-void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
-  direct_run run = {.p = p,
-                    .ukr = plan->row->ukr,
-                    .bytes = ws_types[p->a.type].bytes,
-                    .descends = ws_k_descends(p),
-                    .first = ws_scale_first(p),
-                    .later = ws_scale_later(p)};
+/* All of k for the part of C. */
+static void multiply(direct_run *run, const ws_plan *plan) {
+  const ws_problem *p = run->p;
   const int64_t n_blocks = ws_ceil_div(p->k, plan->kc);
-  for (run.batch = 0; run.batch < p->batch_count; run.batch++)
-    for (int64_t s = 0; s < n_blocks; s++) {
-      run.k0 = (run.descends ? n_blocks - 1 - s : s) * plan->kc;
-      run.kb = ws_min(plan->kc, p->k - run.k0);
-      if (p->b.structure != WS_GENERAL)
-        packed_columns(&run);
-      else if (p->a.structure != WS_GENERAL || p->a.trans)
-        packed_rows(&run);
-      else
-        plain_rows(&run);
-    }
+  for (int64_t s = 0; s < n_blocks; s++) {
+    run->k0 = (run->descends ? n_blocks - 1 - s : s) * plan->kc;
+    run->kb = ws_min(plan->kc, p->k - run->k0);
+    if (p->b.structure != WS_GENERAL)
+      packed_columns(run);
+    else if (p->a.structure != WS_GENERAL || p->a.trans)
+      packed_rows(run);
+    else
+      plain_rows(run);
+  }
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+typedef struct direct_job {
+  direct_run run; /* what all parts have alike */
+  const ws_plan *plan;
+  ws_tile_grid grid;
+} direct_job;
+
+static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
+  const direct_job *job = context;
+  (void)step;
+  n_items[0] = ws_tile_items(&job->grid);
+  n_items[1] = 0;
+}
+
+static void item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
+  const direct_job *job = context;
+  const ws_plan *plan = job->plan;
+  (void)worker, (void)step, (void)kind;
+  const ws_tile t = ws_tile_at(&job->grid, item_idx);
+  direct_run run = job->run;
+  run.batch = t.batch;
+  run.i0 = t.row * plan->bm, run.i1 = ws_min(run.p->m, run.i0 + plan->bm);
+  run.j0 = t.col * plan->bn, run.j1 = ws_min(run.p->n, run.j0 + plan->bn);
+  multiply(&run, plan);
+}
+
+void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
+  ws_scale first, later;
+  direct_job job = {{.p = p,
+                     .ukr = plan->row->ukr,
+                     .bytes = ws_types[p->a.type].bytes,
+                     .descends = ws_k_descends(p),
+                     .i1 = p->m,
+                     .j1 = p->n,
+                     .first = &p->scale,
+                     .later = &later},
+                    plan,
+                    {p->batch_count, ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), 1, 1}};
+  /* copies cost the smallest products more than what they are for */
+  if (p->a.conj || p->b.conj) first = ws_scale_first(p), job.run.first = &first;
+  if (p->k > plan->kc) later = ws_scale_later(p);
+  if (plan->n_threads == 1) {
+    for (job.run.batch = 0; job.run.batch < p->batch_count; job.run.batch++) multiply(&job.run, plan);
+    return;
+  }
+  const ws_team_job team = {plan->policy, plan->n_threads, 1, &job, NULL, count, item};
+  ws_team_run(&team);
 }

@@ -7,9 +7,17 @@
 void ws_cpu_explain(const ws_call *call, const ws_problem *p, int device, ws_text *t) {
   (void)device;
   ws_plan plan;
-  ws_plan_make(call, p, &plan);
+  if (ws_is_plain(p))
+    ws_plan_make(call, p, &plan);
+  else
+    ws_plan_structured(call, p, &plan);
+  const bool packs_lines = !ws_is_plain(p) && (p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL || p->a.trans);
   ws_text_add(t, "kernel: %s\nregister_tile: %dx%d\npath: %s%s\n", plan.row->name, plan.row->mr, plan.row->nr,
-              ws_path_name(plan.path), plan.path == WS_PATH_DIRECT && plan.pack_a ? " (panels of A packed)" : "");
+              ws_path_name(plan.path),
+              plan.path != WS_PATH_DIRECT                                    ? ""
+              : plan.pack_a || (packs_lines && p->b.structure == WS_GENERAL) ? " (panels of A packed)"
+              : packs_lines                                                  ? " (panels of B packed)"
+                                                                             : "");
   ws_text_add(t, "k_block: %lld\ntile: %lldx%lld\n", (long long)plan.kc, (long long)plan.bm, (long long)plan.bn);
   if (plan.path == WS_PATH_PACKED) ws_text_add(t, "column_block: %lld\n", (long long)plan.nc);
   ws_text_add(t, "coarse_factor: %d\npolicy: %s\nthreads: %d\nchosen_by: %s\n", plan.coarse, ws_policy_name(plan.policy),

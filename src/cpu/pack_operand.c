@@ -1,6 +1,6 @@
-/* pack_operand.c - packing of structured operands: what lies wholly in the stored triangle is packed
- * as it lies, what lies wholly in the other one from its mirror image, by the packing functions of
- * the ISA; where a panel crosses the diagonal, element by element.
+/* pack_operand.c - packing of structured operands: what lies wholly in the stored triangle is
+ * packed as it lies, what lies wholly in the other one from its mirror image, by the packing
+ * functions of the ISA; where a panel crosses the diagonal, element by element.
  *
  *        k ->                      of each panel, `width` lines of op(X), three stretches of k:
  *      +-----------+
@@ -60,31 +60,7 @@ static void set_one(wsgemm_type type, char *x) {
   memcpy(x, is_single ? (const void *)&one_c : (const void *)&one_z, (size_t)ws_types[type].bytes);
 }
 
-/* Its real part. */
-static void copy_real(wsgemm_type type, const char *x, char *to) {
-  const int half = ws_types[type].bytes / ws_types[type].n_real;
-  memset(to, 0, (size_t)ws_types[type].bytes);
-  memcpy(to, x, (size_t)half);
-}
-
 /* ---- one panel ------------------------------------------------------------------------------- */
-
-/* n elements `step` bytes apart. */
-static inline __attribute__((always_inline)) void gather(int64_t n, const char *in, int64_t step, char *out,
-                                                         const int64_t bytes) {
-  for (int64_t i = 0; i < n; i++) memcpy(out + i * bytes, in + i * step, (size_t)bytes);
-}
-
-static void gather_bytes(int64_t n, const char *in, int64_t step, char *out, int bytes) {
-  if (step == bytes)
-    memcpy(out, in, (size_t)(n * bytes));
-  else if (bytes == 4)
-    gather(n, in, step, out, 4);
-  else if (bytes == 8)
-    gather(n, in, step, out, 8);
-  else
-    gather(n, in, step, out, 16);
-}
 
 /* Lines r .. r + n - 1 at places p .. p + k - 1, all of them in one triangle: stored, or not. */
 static void pack_off_diagonal(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, bool is_stored, char *out,
@@ -95,49 +71,60 @@ static void pack_off_diagonal(const view *x, int64_t r, int64_t n, int64_t p, in
   if (!is_stored && x->structure == WS_HERMITIAN) conjugate(x->type, n, k, out, width);
 }
 
-/* n lines from r on at the one place p, all in the triangle that is not stored. */
-static void mirror(const view *x, int64_t r, int64_t n, int64_t p, char *out) {
-  const int bytes = ws_types[x->type].bytes;
-  if (ws_is_triangular(x->structure)) {
-    memset(out, 0, (size_t)(n * bytes));
-    return;
-  }
-  gather_bytes(n, at(x, r, p, !x->k_contiguous), (x->k_contiguous ? 1 : x->ld) * bytes, out, bytes);
-  if (x->structure == WS_HERMITIAN) conjugate(x->type, n, 1, out, n);
-}
-
-/* Places p .. p + k - 1 of lines r .. r + n - 1, r <= p, p + k <= r + n: each place has lines on both
- * sides of the diagonal. */
-static void pack_diagonal(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, char *out, int64_t width) {
-  const int bytes = ws_types[x->type].bytes;
-  const int64_t step = (x->k_contiguous ? x->ld : 1) * bytes;
-  for (int64_t q = p; q < p + k; q++, out += width * bytes) {
-    const int64_t before = q - r, behind = n - before - 1; /* lines r .. q - 1, q + 1 .. r + n - 1 */
-    char *diagonal = out + before * bytes;
-    if (x->stored_before) { /* q <= line */
-      mirror(x, r, before, q, out);
-      gather_bytes(behind, at(x, q + 1, q, x->k_contiguous), step, diagonal + bytes, bytes);
-    } else {
-      gather_bytes(before, at(x, r, q, x->k_contiguous), step, out, bytes);
-      mirror(x, q + 1, behind, q, diagonal + bytes);
-    }
-    if (x->structure == WS_UNIT_TRIANGULAR)
-      set_one(x->type, diagonal);
-    else if (x->structure == WS_HERMITIAN)
-      copy_real(x->type, at(x, q, q, true), diagonal);
-    else
-      memcpy(diagonal, at(x, q, q, true), (size_t)bytes);
-  }
-}
-
-static void pack_panel(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, char *out, int64_t width) {
-  const int64_t line_bytes = width * ws_types[x->type].bytes, end = p + k;
-  const int64_t first = ws_min(ws_max(r, p), end), last = ws_min(ws_max(r + n, p), end);
+/* Places p .. p + k - 1 of lines r .. r + n - 1, r <= p, p + k <= r + n, element by element. */
+static inline __attribute__((always_inline)) void pack_elements(const view *x, int64_t r, int64_t n, int64_t p, int64_t k,
+                                                                char *out, int64_t width, const int64_t bytes) {
+  const char *first = at(x, r, p, true), *mirrored_first = at(x, r, p, false);
   const bool has_zeros = ws_is_triangular(x->structure);
-  if (x->stored_before || !has_zeros) pack_off_diagonal(x, r, n, p, first - p, x->stored_before, out, width);
-  pack_diagonal(x, r, n, first, last - first, out + (first - p) * line_bytes, width);
-  if (!x->stored_before || !has_zeros)
-    pack_off_diagonal(x, r, n, last, end - last, !x->stored_before, out + (last - p) * line_bytes, width);
+  if (!x->k_contiguous) {
+    const char *swap = first;
+    first = mirrored_first, mirrored_first = swap;
+  }
+  /* from line to line, and from place to place; of the mirror image the other way round */
+  const int64_t line = (x->k_contiguous ? x->ld : 1) * bytes, place = (x->k_contiguous ? 1 : x->ld) * bytes;
+  for (int64_t q = 0; q < k; q++, out += width * bytes, first += place, mirrored_first += line) {
+    const int64_t on = p + q - r; /* the line on the diagonal */
+    const int64_t stored = x->stored_before ? on : 0, n_stored = x->stored_before ? n - on : on + 1;
+    const int64_t other = x->stored_before ? 0 : on + 1, n_other = n - n_stored;
+    for (int64_t i = stored; i < stored + n_stored; i++) memcpy(out + i * bytes, first + i * line, (size_t)bytes);
+    if (has_zeros)
+      memset(out + other * bytes, 0, (size_t)(n_other * bytes));
+    else
+      for (int64_t i = other; i < other + n_other; i++) memcpy(out + i * bytes, mirrored_first + i * place, (size_t)bytes);
+    if (x->structure == WS_HERMITIAN) conjugate(x->type, n_other, 1, out + other * bytes, n_other);
+  }
+}
+
+/* The diagonal of an operand that has it otherwise than in memory, at the same places. */
+static void mend_diagonal(const view *x, int64_t r, int64_t p, int64_t k, char *out, int64_t width) {
+  const int64_t bytes = ws_types[x->type].bytes;
+  if (x->structure == WS_UNIT_TRIANGULAR)
+    for (int64_t q = p; q < p + k; q++) set_one(x->type, out + ((q - p) * width + q - r) * bytes);
+  if (x->structure == WS_HERMITIAN)
+    for (int64_t q = p; q < p + k; q++) ws_clear_im(x->type, out + ((q - p) * width + q - r) * bytes);
+}
+
+static void pack_diagonal(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, char *out, int64_t width) {
+  switch (ws_types[x->type].bytes) {
+  case 4:
+    pack_elements(x, r, n, p, k, out, width, 4);
+    break;
+  case 8:
+    pack_elements(x, r, n, p, k, out, width, 8);
+    break;
+  default:
+    pack_elements(x, r, n, p, k, out, width, 16);
+  }
+  mend_diagonal(x, r, p, k, out, width);
+}
+
+/* A panel of lines r .. r + n - 1: the stretches before, on and behind the diagonal. */
+static void pack_panel(const view *x, int64_t r, int64_t n, int64_t p, int64_t k, char *out, int64_t width) {
+  const int64_t bytes = ws_types[x->type].bytes, end = p + k;
+  const int64_t first = ws_min(ws_max(r, p), end), last = ws_min(ws_max(r + n, p), end);
+  pack_off_diagonal(x, r, n, p, first - p, x->stored_before, out, width);
+  if (last > first) pack_diagonal(x, r, n, first, last - first, out + (first - p) * width * bytes, width);
+  pack_off_diagonal(x, r, n, last, end - last, !x->stored_before, out + (last - p) * width * bytes, width);
 }
 
 void ws_pack_operand(const ws_matrix *matrix, const ws_part *part, ws_pack_fn *pack, char *out, int64_t width) {
@@ -154,5 +141,12 @@ void ws_pack_operand(const ws_matrix *matrix, const ws_part *part, ws_pack_fn *p
     return;
   }
   const int64_t bytes = ws_types[x.type].bytes;
-  for (int64_t i = 0; i < n; i += width) pack_panel(&x, r + i, ws_min(width, n - i), p, k, out + i * k * bytes, width);
+  for (int64_t i = 0; i < n; i += width) {
+    const int64_t lines = ws_min(width, n - i);
+    ws_k_range places = {0, k};
+    if (ws_is_triangular(x.structure)) places = ws_panel_k(matrix, part->is_b, r + i, lines, p, k);
+    if (places.begin < places.end)
+      pack_panel(&x, r + i, lines, p + places.begin, places.end - places.begin, out + (i * k + places.begin * width) * bytes,
+                 width);
+  }
 }

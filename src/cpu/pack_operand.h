@@ -1,6 +1,8 @@
 /* pack_operand.h - packs a part of an operand, structured or not. */
 #ifndef WS_CPU_PACK_OPERAND_H
 #define WS_CPU_PACK_OPERAND_H
+#include <string.h>
+
 #include "core/matrix.h"
 #include "cpu/kernels/ukr.h"
 
@@ -11,9 +13,9 @@ typedef struct ws_part {
   bool is_b;
 } ws_part;
 
-/* Packs as ws_pack_fn. Of a triangular operand a panel gets no more than the k in which it is not
- * wholly zero (ws_panel_k): the rest of the panel is left as it is. Elements of the triangle that is
- * not stored, and a diagonal that is not to be read, are not read. */
+/* Packs as ws_pack_fn. Of a triangular operand a panel gets no more than the k in which it is
+ * not wholly zero (ws_panel_k): the rest of the panel is left as it is. Elements of the triangle
+ * that is not stored, and a diagonal of ones, have no effect. */
 void ws_pack_operand(const ws_matrix *x, const ws_part *part, ws_pack_fn *pack, char *out, int64_t width);
 
 /* The k of a block k_first .. k_first + k_count - 1 in which the lines x .. x + count - 1 of a
@@ -23,5 +25,11 @@ static inline ws_k_range ws_panel_k(const ws_matrix *x, bool is_b, int64_t line,
   ws_k_range range = ws_k_range_of(ws_triangle_of(x), is_b, line, count, k_first + k_count);
   range.begin = ws_max(range.begin - k_first, 0), range.end = ws_min(range.end - k_first, k_count);
   return range;
+}
+
+/* An element without its imaginary part. */
+static inline void ws_clear_im(wsgemm_type type, char *x) {
+  const int half = ws_types[type].bytes / 2;
+  if (ws_types[type].n_real == 2) memset(x + half, 0, (size_t)half);
 }
 #endif

@@ -154,6 +154,14 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
+/* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache and
+ * take A and B with them, so they are read from far away again and again (Sapphire Rapids:
+ * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
+static bool c_streams(const ws_problem *p) {
+  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
+  return p->k > 16 && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+}
+
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
  * pays as long as B stays in L2, the other as long as A is not fetched from far away (measured, Zen
  * 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter faster packed). A transposed A for one
@@ -166,7 +174,7 @@ static bool direct_pays(const ws_problem *p) {
   const bool few_rows = (double)p->m * bytes <= 512 || (p->m <= 160 && b_bytes <= 8 * l2_bytes);
   const bool few_columns = p->n <= 96 && a_bytes <= 32 * l2_bytes;
   const bool is_thin = !p->a.trans && !p->b.trans && (few_rows || few_columns);
-  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes);
+  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
 static wsgemm_policy cpu_policy(const ws_call *call, const ws_tuning *tuning) {
@@ -264,32 +272,64 @@ static int64_t structured_k_block(const ws_problem *p, const ws_cpu_row *row) {
   return p->k <= longest ? p->k : round_up(ws_ceil_div(p->k, ws_ceil_div(p->k, longest)), unit);
 }
 
-/* Both operands stay in L2; less of it where B is read by rows (measured, Sapphire Rapids: squares up
- * to 512 floats, 384 doubles). */
-static bool direct_structured_pays(const ws_problem *p) {
-  const double tenth = ws_types[p->a.type].bytes / ((double)ws_machine_get()->l2_bytes / 10);
-  const int most = p->b.trans ? 4 : 6;
-  return (double)p->m * (double)p->k * tenth <= most && (double)p->n * (double)p->k * tenth <= most;
+/* Both operands stay in L2; less of it where B is read by rows (measured, Sapphire Rapids: squares
+ * up to 512 floats, 384 doubles). And C does, about: its columns are not written in long runs
+ * (2000 x 2000 x 16 is twice as fast packed). */
+static bool stays_in_l2(const ws_problem *p) {
+  const double tenth = (double)ws_machine_get()->l2_bytes, bytes = ws_types[p->a.type].bytes * 10;
+  const double most = tenth * (p->b.trans ? 4 : 6);
+  const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+  return m * k * bytes <= most && n * k * bytes <= most && m * n * bytes <= 15 * tenth;
+}
+
+/* Too few lines of C along the structured operand, or in all, to pay for packing the other one
+ * (measured, as above: up to half of the time). In place the direct path packs the structured
+ * operand for each thread. */
+static bool is_thin(const ws_problem *p, int n_threads) {
+  enum { FEW = 64, FEW_OF_TRIANGLE = 96 };
+  if (p->in_place && n_threads > 1) return false;
+  if (p->a.structure != WS_GENERAL) return p->n <= FEW;
+  return p->b.structure != WS_GENERAL ? p->m <= FEW : p->n <= FEW_OF_TRIANGLE;
+}
+
+/* Parts of C for the direct path: panels, each of which is packed once. In place what the panels
+ * share is one worker's, so a part has all of it, and the panels are packed for each part. */
+static void plan_parts(const ws_problem *p, ws_plan *plan) {
+  const bool of_b = p->b.structure != WS_GENERAL;
+  if (p->in_place && of_b)
+    plan->bm = round_up(ws_ceil_div(p->m, plan->n_threads), plan->row->mr);
+  else if (p->in_place)
+    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads), plan->row->nr);
+  else if (of_b)
+    plan->bn = plan->row->nr;
+  else
+    plan->bm = plan->row->mr;
 }
 
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
   const double work = (double)p->m * (double)p->n * (double)p->k * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
-  *plan = (ws_plan){.row = ws_row_for(call, p->a.type),
-                    .bm = p->m,
-                    .bn = p->n,
-                    .nc = p->n,
-                    .n_products = 1,
-                    .n_threads = 1,
-                    .tuned = ws_tuned_model()};
+  plan->row = ws_row_for(call, p->a.type);
+  plan->path = WS_PATH_DIRECT;
+  plan->pack_a = plan->by_columns = plan->transposed = false;
+  plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
+  plan->n_products = 1;
+  plan->n_threads = 1;
+  plan->thread_limit = 0;
+  plan->tuned = ws_tuned_model();
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = cpu_policy(call, &plan->tuned.tuning);
-  if (threads_for(call, plan, work, WORK_PER_THREAD) == 1 && direct_structured_pays(p)) {
-    plan->path = WS_PATH_DIRECT;
+  const int n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
+  if (stays_in_l2(p) || is_thin(p, n_threads)) {
+    plan->n_threads = n_threads;
+    if (n_threads > 1 && p->batch_count < n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
     return;
   }
   plan_packed(call, p, work, plan);
-  if (p->in_place && p->b.structure != WS_GENERAL) /* whoever has packed a block of rows writes it */
+  if (p->in_place && p->b.structure != WS_GENERAL) { /* whoever has packed a block of rows writes it */
     plan->coarse = (int)ws_ceil_div(plan->nc, plan->bn);
+    const int64_t n_items = (int64_t)plan->n_threads * (plan->n_threads > 1 ? ITEMS_PER_THREAD / 2 : 1);
+    plan->bm = ws_min(plan->bm, round_up(ws_ceil_div(p->m, n_items), plan->row->mr));
+  }
 }

@@ -1,39 +1,21 @@
-/* structured.c - see structured.h; and the way in of such products. */
+/* structured.c - see structured.h. */
 #include "cpu/structured.h"
 
 #include <string.h>
 
 #include "core/tile.h"
-#include "cpu/run.h"
-
-/* ---- register tiles -------------------------------------------------------------------------- */
-
-/* The rows of a column within the region, of rows i .. i + m - 1. */
-static ws_k_range rows_of(int region, int64_t i, int64_t m, int64_t column) {
-  ws_k_range rows = {i, i + m};
-  if (region == WS_UPPER) rows.end = ws_min(rows.end, column + 1);
-  if (region == WS_LOWER) rows.begin = ws_max(rows.begin, column);
-  return rows;
-}
-
-static void clear_im(wsgemm_type type, char *x) {
-  if (type == WSGEMM_C32)
-    ((wsgemm_cfloat *)(void *)x)->im = 0;
-  else if (type == WSGEMM_C64)
-    ((wsgemm_cdouble *)(void *)x)->im = 0;
-}
 
 /* Between C and a copy of the tile, whose columns are t->m elements long. */
 static void copy_region(const ws_problem *p, const ws_tile_work *t, char *tile, bool to_c) {
   const int bytes = ws_types[p->c.type].bytes;
   for (int64_t j = 0; j < t->n; j++) {
     const int64_t column = t->j + j;
-    const ws_k_range rows = rows_of(p->c.region, t->i, t->m, column);
+    const ws_k_range rows = ws_rows_in_region(p->c.region, t->i, t->m, column);
     if (rows.begin >= rows.end) continue;
     char *copy = tile + (rows.begin - t->i + j * t->m) * bytes, *c = ws_c_at(p, t->batch, rows.begin, column, bytes);
     memcpy(to_c ? c : copy, to_c ? copy : c, (size_t)((rows.end - rows.begin) * bytes));
     if (p->c.real_diagonal && ws_region_has(WS_LOWER, column, rows.begin) && column < rows.end)
-      clear_im(p->c.type, to_c ? ws_c_at(p, t->batch, column, column, bytes) : tile + (column - t->i + j * t->m) * bytes);
+      ws_clear_im(p->c.type, to_c ? ws_c_at(p, t->batch, column, column, bytes) : tile + (column - t->i + j * t->m) * bytes);
   }
 }
 
@@ -95,35 +77,4 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       }
     }
   }
-}
-
-/* ---- no product ------------------------------------------------------------------------------ */
-
-void ws_scale_region(const ws_problem *p, const ws_cpu_row *row) {
-  const int bytes = ws_types[p->c.type].bytes;
-  for (int64_t batch = 0; batch < p->batch_count; batch++)
-    for (int64_t j = 0; j < p->n; j++) {
-      const ws_k_range rows = rows_of(p->c.region, 0, p->m, j);
-      ws_problem column = *p;
-      column.batch_count = column.n = 1, column.m = rows.end - rows.begin;
-      column.c.data = ws_c_at(p, batch, rows.begin, j, bytes);
-      if (!p->scale.beta_one) ws_cpu_scale(&column, row);
-      if (p->c.real_diagonal) clear_im(p->c.type, ws_c_at(p, batch, j, j, bytes));
-    }
-}
-
-/* ---- the way in ------------------------------------------------------------------------------ */
-
-wsgemm_status ws_cpu_structured(const ws_call *call, const ws_problem *p) {
-  const ws_cpu_row *row = ws_row_for(call, p->a.type);
-  if (ws_product_is_zero(p)) {
-    ws_scale_region(p, row);
-    return WSGEMM_SUCCESS;
-  }
-  ws_plan plan;
-  ws_plan_structured(call, p, &plan);
-  if (plan.path == WS_PATH_PACKED && ws_packed_run(p, &plan)) return WSGEMM_SUCCESS;
-  plan.n_threads = plan.path == WS_PATH_PACKED ? 1 : plan.n_threads; /* out of memory: the same sums, slower */
-  ws_direct_structured(p, &plan);
-  return WSGEMM_SUCCESS;
 }

@@ -1,10 +1,11 @@
-/* structured.h - what the paths of the CPU share for products with structured operands or a region of
- * C: the order of their blocks, and register tiles of which only a part may be computed or stored.
+/* structured.h - what the paths of the CPU share for products with structured operands or a
+ * region of C: the order of their blocks, and register tiles of which only a part may be
+ * computed or stored.
  *
  * Order. The blocks of k are taken so that the first one that an element of C gets anything from
  * holds the diagonal of the triangular operand: upwards where the triangle is op(A)'s upper or
- * op(B)'s lower one, else downwards. Then C may be B (or A) itself: a block of its rows (columns) is
- * written for the first time after it has been read for the last time. */
+ * op(B)'s lower one, else downwards. Then C may be B (or A) itself: a block of its rows
+ * (columns) is written for the first time after it has been read for the last time. */
 #ifndef WS_CPU_STRUCTURED_H
 #define WS_CPU_STRUCTURED_H
 #include "cpu/pack_operand.h"
@@ -52,6 +53,14 @@ typedef struct ws_tile_work {
  * form: of B. */
 void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale);
 
+/* The rows of a column within the region, of rows i .. i + m - 1. */
+static inline ws_k_range ws_rows_in_region(int region, int64_t i, int64_t m, int64_t column) {
+  ws_k_range rows = {i, i + m};
+  if (region == WS_UPPER) rows.end = ws_min(rows.end, column + 1);
+  if (region == WS_LOWER) rows.begin = ws_max(rows.begin, column);
+  return rows;
+}
+
 /* Whether the tile has elements that are not in the region, or are on its edge. */
 static inline bool ws_meets_edge(int region, int64_t i, int64_t m, int64_t j, int64_t n) {
   return region == WS_UPPER ? i + m - 1 >= j : region == WS_LOWER && j + n - 1 >= i;
@@ -64,6 +73,4 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
 
 /* A planned product by the direct path. */
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan);
-/* C = beta C within the region. */
-void ws_scale_region(const ws_problem *p, const ws_cpu_row *row);
 #endif

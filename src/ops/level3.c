@@ -12,41 +12,44 @@
 #include "ops/gemm.h"
 #include "ops/place.h"
 
+#define WS_INLINE static inline __attribute__((always_inline))
+
 /* ---- lowering -------------------------------------------------------------------------------- */
 
 static bool is_complex(wsgemm_type type) { return ws_types[type].n_real == 2; }
 
-static ws_matrix general(const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, bool trans, bool conj) {
-  return (ws_matrix){
-      .data = data, .ld = ld, .stride = stride, .type = d->type, .trans = trans, .conj = conj && is_complex(d->type)};
+/* Matrices are written in place, member by member: a copy would wait for the stores. */
+WS_INLINE void set_matrix(ws_matrix *x, const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, bool trans,
+                          bool conj) {
+  x->data = data, x->ld = ld, x->stride = stride;
+  x->type = d->type;
+  x->trans = trans, x->conj = conj && is_complex(d->type);
+  x->structure = WS_GENERAL, x->stored_upper = false;
 }
 
-static ws_matrix with_op(const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, wsgemm_op op) {
-  return general(d, data, ld, stride, op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS,
-                 op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS);
+static void set_with_op(ws_matrix *x, const wsgemm_level3_desc *d, const void *data, int64_t ld, int64_t stride, wsgemm_op op) {
+  set_matrix(x, d, data, ld, stride, op == WSGEMM_TRANS || op == WSGEMM_CONJ_TRANS,
+             op == WSGEMM_CONJ_TRANS || op == WSGEMM_CONJ_NO_TRANS);
 }
 
-static ws_matrix structured(const wsgemm_level3_desc *d, ws_structure structure, wsgemm_op op) {
-  ws_matrix a = with_op(d, d->a, d->lda, d->stride_a, op);
-  a.structure = (uint8_t)structure;
-  a.stored_upper = d->uplo == WSGEMM_UPPER;
-  return a;
+static void set_structured(ws_matrix *x, const wsgemm_level3_desc *d, ws_structure structure, wsgemm_op op) {
+  set_with_op(x, d, d->a, d->lda, d->stride_a, op);
+  x->structure = (uint8_t)structure;
+  x->stored_upper = d->uplo == WSGEMM_UPPER;
 }
 
 static ws_structure triangular(const wsgemm_level3_desc *d) {
   return d->diag == WSGEMM_UNIT ? WS_UNIT_TRIANGULAR : WS_TRIANGULAR;
 }
 
-static ws_result result(const wsgemm_level3_desc *d) {
-  return (ws_result){.data = d->c, .ld = d->ldc, .stride = d->stride_c, .type = d->type};
+WS_INLINE void set_result(ws_result *c, const wsgemm_level3_desc *d, ws_region region, bool is_hermitian) {
+  c->data = d->c, c->ld = d->ldc, c->stride = d->stride_c;
+  c->type = d->type;
+  c->region = (uint8_t)region;
+  c->real_diagonal = is_hermitian;
 }
 
-static ws_result triangle(const wsgemm_level3_desc *d, bool is_hermitian) {
-  ws_result c = result(d);
-  c.region = d->uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER;
-  c.real_diagonal = is_hermitian;
-  return c;
-}
+static ws_region region_of(const wsgemm_level3_desc *d) { return d->uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER; }
 
 static void set_scale(const wsgemm_level3_desc *d, ws_scale *s) {
   switch (d->type) {
@@ -75,18 +78,16 @@ static void begin_product(const wsgemm_level3_desc *d, ws_problem *p) {
 }
 
 /* The structured operand stands where side says, B on its other side. */
-static void lower_structured(const wsgemm_level3_desc *d, const ws_matrix *structured, ws_problem *p) {
+static void lower_structured(const wsgemm_level3_desc *d, ws_structure structure, wsgemm_op op, ws_problem *p) {
   const bool is_left = d->side == WSGEMM_LEFT;
-  const ws_matrix b = general(d, d->b, d->ldb, d->stride_b, false, false);
   p->m = d->m, p->n = d->n, p->k = is_left ? d->m : d->n;
-  p->a = is_left ? *structured : b;
-  p->b = is_left ? b : *structured;
-  p->c = result(d);
+  set_structured(is_left ? &p->a : &p->b, d, structure, op);
+  set_matrix(is_left ? &p->b : &p->a, d, d->b, d->ldb, d->stride_b, false, false);
+  set_result(&p->c, d, WS_ALL, false);
 }
 
 static void lower_trmm(const wsgemm_level3_desc *d, ws_problem *p) {
-  const ws_matrix a = structured(d, triangular(d), d->transa);
-  lower_structured(d, &a, p);
+  lower_structured(d, triangular(d), d->transa, p);
   p->in_place = d->c == d->b;
 }
 
@@ -95,9 +96,17 @@ static void lower_outer(const wsgemm_level3_desc *d, const void *x, int64_t ldx,
                         int64_t stride_y, bool is_hermitian, ws_problem *p) {
   const bool trans = d->transa != WSGEMM_NO_TRANS;
   p->m = p->n = d->n, p->k = d->k;
-  p->a = general(d, x, ldx, stride_x, trans, trans && is_hermitian);
-  p->b = general(d, y, ldy, stride_y, !trans, !trans && is_hermitian);
-  p->c = triangle(d, is_hermitian);
+  set_matrix(&p->a, d, x, ldx, stride_x, trans, trans && is_hermitian);
+  set_matrix(&p->b, d, y, ldy, stride_y, !trans, !trans && is_hermitian);
+  set_result(&p->c, d, region_of(d), is_hermitian);
+}
+
+/* It is added to the first one; of her2k, alpha is conjugated. */
+static void set_scale_of_second(const wsgemm_level3_desc *d, bool is_hermitian, ws_scale *s) {
+  if (d->type == WSGEMM_F32 || d->type == WSGEMM_C32)
+    ws_set_scale_s(s, s->alpha.s[0], is_hermitian ? -s->alpha.s[1] : s->alpha.s[1], 1, 0);
+  else
+    ws_set_scale_d(s, s->alpha.d[0], is_hermitian ? -s->alpha.d[1] : s->alpha.d[1], 1, 0);
 }
 
 static void lower_two(const wsgemm_level3_desc *d, bool is_hermitian, ws_lowered *lowered) {
@@ -109,32 +118,16 @@ static void lower_two(const wsgemm_level3_desc *d, bool is_hermitian, ws_lowered
     lowered->n_products = 1;
     return;
   }
-  wsgemm_level3_desc more = *d;
-  more.beta = (wsgemm_scalar){.z = {0, 0}};
-  switch (d->type) {
-  case WSGEMM_F64:
-    more.beta.d = 1;
-    break;
-  case WSGEMM_C32:
-    more.beta.c.re = 1;
-    more.alpha.c.im = is_hermitian ? -d->alpha.c.im : d->alpha.c.im;
-    break;
-  case WSGEMM_C64:
-    more.beta.z.re = 1;
-    more.alpha.z.im = is_hermitian ? -d->alpha.z.im : d->alpha.z.im;
-    break;
-  default:
-    more.beta.s = 1;
-  }
-  begin_product(&more, second);
-  lower_outer(&more, d->b, d->ldb, d->stride_b, d->a, d->lda, d->stride_a, is_hermitian, second);
+  begin_product(d, second);
+  lower_outer(d, d->b, d->ldb, d->stride_b, d->a, d->lda, d->stride_a, is_hermitian, second);
+  set_scale_of_second(d, is_hermitian, &second->scale);
 }
 
 static void lower_gemmtr(const wsgemm_level3_desc *d, ws_problem *p) {
   p->m = p->n = d->n, p->k = d->k;
-  p->a = with_op(d, d->a, d->lda, d->stride_a, d->transa);
-  p->b = with_op(d, d->b, d->ldb, d->stride_b, d->transb);
-  p->c = triangle(d, false);
+  set_with_op(&p->a, d, d->a, d->lda, d->stride_a, d->transa);
+  set_with_op(&p->b, d, d->b, d->ldb, d->stride_b, d->transb);
+  set_result(&p->c, d, region_of(d), false);
 }
 
 static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
@@ -148,9 +141,9 @@ static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   }
   lowered->n_products = 0;
   s->m = d->m, s->n = d->n, s->batch_count = d->batch_count;
-  s->a = structured(d, triangular(d), d->transa);
-  s->b = general(d, d->b, d->ldb, d->stride_b, false, false);
-  s->x = result(d);
+  set_structured(&s->a, d, triangular(d), d->transa);
+  set_matrix(&s->b, d, d->b, d->ldb, d->stride_b, false, false);
+  set_result(&s->x, d, WS_ALL, false);
   s->is_right = d->side == WSGEMM_RIGHT;
   s->math = d->math;
 }
@@ -168,8 +161,7 @@ void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   }
   begin_product(d, p);
   if (d->routine == WSGEMM_SYMM || d->routine == WSGEMM_HEMM) {
-    const ws_matrix a = structured(d, d->routine == WSGEMM_HEMM ? WS_HERMITIAN : WS_SYMMETRIC, WSGEMM_NO_TRANS);
-    lower_structured(d, &a, p);
+    lower_structured(d, d->routine == WSGEMM_HEMM ? WS_HERMITIAN : WS_SYMMETRIC, WSGEMM_NO_TRANS, p);
   } else if (d->routine == WSGEMM_TRMM) {
     lower_trmm(d, p);
   } else if (d->routine == WSGEMM_GEMMTR) {

@@ -18,18 +18,25 @@
 
 /* In which order an element of C is summed: X(name, text). Rows, paths and parts of k of one class
  * give the same bits. */
-#define WS_NUMERICS_MAP(X)                                              \
-  X(CHAIN, "chain") /* multiply-adds in one chain, on CPUs cut by kc */ \
-  X(PARTS, "parts") /* k in parts, by their number (split.h) */         \
-  X(FMA16, "fma16") /* half precision under PEDANTIC, in one chain */   \
-  X(FMA16_PARTS, "fma16_parts")                                         \
-  X(VECTOR, "vector")     /* kernels of matrix-vector products */       \
-  X(WGMMA, "wgmma")       /* tensor cores of cc 9.0 */                  \
-  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                \
-  X(WGMMA_K4, "wgmma_k4")                                               \
-  X(WGMMA_K8, "wgmma_k8")                                               \
-  X(F16X1, "f16x1")       /* slices of FP16 and of BF16 */              \
-  X(F16X3, "f16x3")                                                     \
+#define WS_NUMERICS_MAP(X)                                                              \
+  X(CHAIN, "chain") /* multiply-adds in one chain, on CPUs cut by kc */                 \
+  X(PARTS, "parts") /* k in parts, by their number (split.h) */                         \
+  X(FMA16, "fma16") /* half precision under PEDANTIC, in one chain */                   \
+  X(FMA16_PARTS, "fma16_parts")                                                         \
+  X(VECTOR, "vector")     /* kernels of matrix-vector products */                       \
+  X(WGMMA, "wgmma")       /* tensor cores of cc 9.0 */                                  \
+  X(WGMMA_K2, "wgmma_k2") /* the same, k in two parts */                                \
+  X(WGMMA_K4, "wgmma_k4")                                                               \
+  X(WGMMA_K8, "wgmma_k8")                                                               \
+  X(DIRECT_G1, "direct_g1") /* direct rows, by groups of a block that sum parts of k */ \
+  X(DIRECT_G2, "direct_g2")                                                             \
+  X(DIRECT_G4, "direct_g4")                                                             \
+  X(DIRECT_G8, "direct_g8")                                                             \
+  X(DIRECT_G4_K8, "direct_g4_k8") /* and by blocks of a cluster */                      \
+  X(DIRECT_G8_K4, "direct_g8_k4")                                                       \
+  X(DIRECT_G8_K8, "direct_g8_k8")                                                       \
+  X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
+  X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")
 
 typedef enum ws_numerics {

@@ -5,11 +5,14 @@
  * Level 3 itself is tested by the suites of wsgemm's own calls and by Netlib's testers
  * (tests/foreign); here it is enough that every argument arrives where it belongs. */
 #include <complex.h>
+#include <dlfcn.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "routines.h"
 #include "support/check.h"
@@ -24,6 +27,9 @@ int openblas_get_num_procs(void);
 int openblas_get_parallel(void);
 char *openblas_get_config(void);
 char *openblas_get_corename(void);
+
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *,
+            const double *, const int *, const double *, double *, const int *);
 
 static const struct routine *find(const char *name) {
   for (int i = 0; i < N_ROUTINES; i++)
@@ -170,6 +176,39 @@ static void gemm_layouts(void) {
       }
 }
 
+/* gemmtr and gemmt write one triangle of what gemm computes, in both layouts; gemm3m all of it. */
+static void gemm_kin(void) {
+  static const char *const names[] = {"dgemmtr", "dgemmt"};
+  static double a[N_ELEMENTS], b[N_ELEMENTS], c[N_ELEMENTS], whole[N_ELEMENTS], before[N_ELEMENTS];
+  const double alpha = -1, beta = 2;
+  enum { N = 9, K = 5, LD = 11 };
+  for (int way = 0; way < 8; way++) {
+    const bool is_row = way & 1, is_lower = way & 2;
+    const int64_t layout = is_row ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR, op = WSGEMM_TRANS, no = WSGEMM_NO_TRANS;
+    fill(a, 12), fill(b, 13), fill(c, 14);
+    memcpy(whole, c, sizeof c), memcpy(before, c, sizeof c);
+    const int64_t v_whole[MOST_ARGUMENTS + 1] = {0, layout, op, no, N, N, K, 0, 0, LD, 0, LD, 0, 0, LD};
+    const int64_t v[MOST_ARGUMENTS + 1] = {0, layout, is_lower ? WSGEMM_LOWER : WSGEMM_UPPER, op, no, N, K, 0, 0, LD, 0, LD, 0,
+                                           0, LD};
+    find("dgemm")->call(v_whole, &(struct operands){a, b, whole, &alpha, &beta});
+    find(names[way >> 2])->call(v, &(struct operands){a, b, c, &alpha, &beta});
+    int n_wrong = 0;
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N; j++) {
+        const int at = is_row ? i * LD + j : i + j * LD;
+        n_wrong += c[at] != (i == j || (i > j) == is_lower ? whole[at] : before[at]);
+      }
+    CHECK(n_wrong == 0, "%s, row-major %d, lower %d: %d wrong", names[way >> 2], is_row, is_lower, n_wrong);
+  }
+  static double complex z[N_ELEMENTS / 2], y[N_ELEMENTS / 2];
+  const double complex one = 1, zero = 0;
+  const int64_t v[MOST_ARGUMENTS + 1] = {0, WSGEMM_COL_MAJOR, WSGEMM_CONJ_TRANS, WSGEMM_NO_TRANS, 5, 6, 7, 0, 0, 8, 0, 8, 0, 0,
+                                         8};
+  find("zgemm")->call(v, &(struct operands){a, b, z, &one, &zero});
+  find("zgemm3m")->call_64(v, &(struct operands){a, b, y, &one, &zero});
+  CHECK(memcmp(z, y, sizeof z) == 0 && z[0] != 0, "zgemm3m");
+}
+
 /* Three groups, of which the middle one is empty, the last one of products far from equally spaced. */
 static void groups(void) {
   void cblas_dgemm_batch_64(wsgemm_layout, const wsgemm_op *, const wsgemm_op *, const int64_t *, const int64_t *,
@@ -301,8 +340,16 @@ void cblas_daxpy(int, double, const double *, int, double *, int);
 void dgemv_(const char *, const int *, const int *, const double *, const double *, const int *, const double *, const int *,
             const double *, double *, const int *, size_t);
 
+/* Without one the first call of Level 1 or 2 ends the process (process.sh): in a cross build there is none. */
+static bool has_other_blas(void) {
+  const bool has = dlopen("libblas.so.3", RTLD_LAZY | RTLD_LOCAL) || dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (!has) check_skip("no other BLAS for Level 1 and 2");
+  return has;
+}
+
 /* Arguments and results of every class of registers, on the first call and on a later one. */
 static void level_1_and_2(void) {
+  if (!has_other_blas()) return;
   const int two = 2, one = 1;
   const double x[2] = {1, 2}, a[4] = {1, 2, 3, 4}, alpha = 1, beta = 0;
   const float s[2] = {1, 2};
@@ -330,6 +377,7 @@ static void *first_call(void *argument) {
 }
 
 static void first_calls_of_threads(void) {
+  if (!has_other_blas()) return;
   pthread_t threads[8];
   int n_right = 0;
   for (int i = 0; i < 8; i++) REQUIRE(pthread_create(&threads[i], NULL, first_call, threads) == 0, "thread");
@@ -365,8 +413,74 @@ static void threads(void) {
   CHECK(*openblas_get_corename() && strcmp(openblas_get_corename(), "unknown") != 0, "core is %s", openblas_get_corename());
 }
 
+/* Another BLAS in the same process, with symbols of the same names: both work, and a limit that is set
+ * here holds there. */
+static void beside_openblas(void) {
+  typedef void (*dgemm_function)(wsgemm_layout, wsgemm_op, wsgemm_op, int, int, int, double, const double *, int, const double *,
+                                 int, double, double *, int);
+  void *const other = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!other) {
+    check_skip("no libopenblas.so.0: %s", dlerror());
+    return;
+  }
+  dgemm_function theirs;
+  char *(*config)(void);
+  int (*n_threads)(void);
+  *(void **)&theirs = dlsym(other, "cblas_dgemm");
+  *(void **)&config = dlsym(other, "openblas_get_config");
+  *(void **)&n_threads = dlsym(other, "openblas_get_num_threads");
+  REQUIRE(theirs && config && n_threads, "OpenBLAS lacks a function");
+  CHECK(strncmp(config(), "OpenBLAS", 8) == 0, "its config is %s", config());
+  openblas_set_num_threads(1); /* also because TSan cannot see how OpenBLAS's threads wait for each other */
+  CHECK(n_threads() == 1, "%d threads there", n_threads());
+  enum { N = 150 };
+  static double a[N * N], b[N * N], c[N * N], d[N * N];
+  struct check_random random = check_random_from(11);
+  for (int i = 0; i < N * N; i++) a[i] = (double)check_random_in(&random, -3, 3), b[i] = (double)check_random_in(&random, -3, 3);
+  cblas_dgemm(WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N, 1, a, N, b, N, 0, c, N);
+  theirs(WSGEMM_ROW_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, N, N, N, 1, a, N, b, N, 0, d, N);
+  CHECK(memcmp(c, d, sizeof c) == 0, "two libraries, two products");
+  openblas_set_num_threads(wsgemm_default_num_threads());
+}
+
+/* The least time of a call, over many loops: what others do on the machine does not count. */
+static double least_ns(bool through_blas) {
+  static double a[64], b[64], c[64];
+  const int n = 8;
+  const double one = 1, zero = 0;
+  double least = 1e9;
+  for (int loop = 0; loop < 2000; loop++) {
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (int i = 0; i < 100; i++)
+      if (through_blas)
+        dgemm_("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
+      else
+        wsgemm_dgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double ns = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / 100;
+    if (ns < least) least = ns;
+  }
+  return least;
+}
+
+/* 8 x 8 x 8: neither memory nor more than 10 ns beside the call that does the work. */
+static void small_calls(void) {
+  least_ns(true);
+  const struct mallinfo2 before = mallinfo2();
+  const double direct = least_ns(false), through = least_ns(true);
+  const struct mallinfo2 after = mallinfo2();
+  CHECK(before.uordblks == after.uordblks && before.hblks == after.hblks, "memory: %zu bytes, then %zu", before.uordblks,
+        after.uordblks);
+  if (check_scale() > 1) return; /* a sanitizer's times say nothing */
+#ifdef __OPTIMIZE__
+  CHECK(through - direct < 10, "dgemm_ takes %.1f ns, wsgemm_dgemm %.1f", through, direct);
+#endif
+}
+
 static const struct check_case cases[] = {{"quick", quick},
                                           {"gemm_layouts", gemm_layouts},
+                                          {"gemm_kin", gemm_kin},
                                           {"groups", groups},
                                           {"strides", strides},
                                           {"halves", halves},
@@ -374,5 +488,7 @@ static const struct check_case cases[] = {{"quick", quick},
                                           {"copies_edges", copies_edges},
                                           {"level_1_and_2", level_1_and_2},
                                           {"first_calls_of_threads", first_calls_of_threads},
-                                          {"threads", threads}};
+                                          {"threads", threads},
+                                          {"beside_openblas", beside_openblas},
+                                          {"small_calls", small_calls}};
 CHECK_MAIN("blas_calls", cases)

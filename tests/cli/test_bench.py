@@ -99,6 +99,15 @@ def test_random_shapes_are_those_of_the_seed(tmp_path):
     assert not {case.split(" lda")[0] for case, _ in other} & {case.split(" lda")[0] for case, _ in first}
 
 
+def test_processor_time_is_told(tmp_path):
+    _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "64", "--processor-time")
+    assert [line["clock"] for line in lines] == ["processor time"]
+    _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "64")
+    assert "clock" not in lines[0]
+    arguments = ["bench", "--shapes", "64", "--threads", "2", "--processor-time"]
+    refuse(2, "--processor-time needs --threads 1", arguments=arguments, cwd=tmp_path)
+
+
 def test_seed_and_count_are_checked(tmp_path):
     for arguments, words in [
         (["--seed", "1"], ["belong to suite random"]),

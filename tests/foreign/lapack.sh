@@ -69,7 +69,7 @@ for input in $inputs; do
   for said in "$system" "$ours"; do
     awk '/failed to pass the threshold/ { name = $1; for (i = 2; i <= NF; i++) if ($i == "out") n[name] += $(i - 1) }
       /not detected|FAILED|Error|\*\*\*|illegal value/ { n["messages"]++ }
-      /passed the|completed|tests run|out of/ { n_said++ }
+      /passed the|completed|tests run|out of|End of tests/ { n_said++ }
       END { print "said", n_said + 0; for (name in n) print name, n[name] }' "$said" | sort >"$said.sum"
   done
   worse=$(awk 'NR == FNR { theirs[$1] = $2; next }

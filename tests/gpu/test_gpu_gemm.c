@@ -5,6 +5,7 @@
 #include "gpu.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct check_random rng;
@@ -24,9 +25,13 @@ struct use {
 };
 static const struct use *use_of(const wsgemm_kernel_info *row) {
   static const struct use any = {{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 65, 100}, 18, WSGEMM_MATH_DEFAULT},
+                          direct = {{0, 1, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 127, 129, 255, 257, 1024, 1100},
+                                    18,
+                                    WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
+  if (strcmp(row->family, "direct") == 0) return &direct;
   return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
 
@@ -161,8 +166,18 @@ static void spreading(void) {
 static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1; }
 /* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds
  * beside tensor cores. */
-enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, N_SUMS };
+enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, SUMS_DIRECT, MOST_GROUPS = 16, N_SUMS = SUMS_DIRECT + MOST_GROUPS * 9 };
+/* Direct rows by their parts of k: groups of a block, blocks of a cluster ("..._g4_k8"); of one
+ * part it is one chain. */
+static int sums_of_direct(const wsgemm_kernel_info *row) {
+  int n_groups = 0, n_blocks = 0;
+  const char *parts = strstr(row->name, "_g");
+  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= 8, "%s",
+          row->name);
+  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * 9 + n_blocks;
+}
 static int sums_of(const wsgemm_kernel_info *row) {
+  if (is_of_family(row, "direct")) return sums_of_direct(row);
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
 }
 

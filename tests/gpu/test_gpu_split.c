@@ -18,7 +18,7 @@ static size_t sum_bytes(wsgemm_type type) { return type_is_half(type) ? sizeof(f
 static struct check_random rng;
 
 /* Kernels on Hopper's tensor cores, also those of slices, cut no k. */
-static bool never_splits(const wsgemm_kernel_info *row) { return is_of_family(row, "wgmma f16x3 bf16x6 f16x1"); }
+static bool never_splits(const wsgemm_kernel_info *row) { return is_of_family(row, "wgmma direct f16x3 bf16x6 f16x1"); }
 
 /* Others than the tiled rows, where these are forced one by one (16 bits); under PEDANTIC these are
  * all the same few. */

@@ -10,12 +10,14 @@ const ws_cuda_row *const gpu_rows = ws_cuda_rows;
 #define WS_CUDA_ROW(...) +1
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 const int n_gpu_rows = 0
 #include "cuda/rows/kernels.def"
     ;
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
+#undef WS_CUDA_DIRECT_ROW
 const int n_all_gpu_rows = WS_N_CUDA_ROWS;
 
 const ws_cuda_row *gpu_row_named(const char *name) {

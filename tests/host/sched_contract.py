@@ -10,7 +10,8 @@ import re
 import sys
 
 TILE_KERNELS = {"gemm.cuh": r"sched\.for_each_item\(", "split_k.cuh": r"sched\.first\(\)", "fallback.cuh": r"sched\.for_each_item\(",
-                "gemm_wgmma.cuh": r"sched\.first\(\)", "gemm_wgmma_once.cuh": r"sched\.first\(\)"}
+                "gemm_wgmma.cuh": r"sched\.first\(\)", "gemm_wgmma_once.cuh": r"sched\.first\(\)",
+                "gemm_direct.cuh": r"sched\.first\(\)"}
 
 
 def faults_of(path, text):

@@ -384,7 +384,8 @@ CHILD_CASE(explanations) {
     if (row->n_slices == 3) continue; /* never the first choice: test_backend_slices.c */
     wsgemm_handle *h = handle_of_row(row);
     const bool is_sliced = row->kind == WS_ROW_SLICED;
-    const int device = row->kind == WS_ROW_WGMMA || is_sliced ? 2 : 1;
+    const bool is_direct = row->kind == WS_ROW_DIRECT;
+    const int device = row->kind == WS_ROW_WGMMA || is_sliced || is_direct ? 2 : 1;
     wsgemm_gemm_desc d = row_desc(row, 304, 500, row->cluster_splits > 1 ? 2048 : is_sliced ? 128 : 24, device);
     if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;
     char number[32], tile[32], name[32];
@@ -394,7 +395,8 @@ CHILD_CASE(explanations) {
     fake_forget();
     CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", name) &&
               explained_is(h, &d, "kernel", row->name) && explained_is(h, &d, "tile", tile) &&
-              explained_is(h, &d, "items", number) && explained_is(h, &d, "scheduler", row->is_once ? "static" : "queue") &&
+              explained_is(h, &d, "items", number) &&
+              explained_is(h, &d, "scheduler", is_direct || row->is_once ? "static" : "queue") &&
               explained_number(h, &d, "coarse_factor", -1) == row->coarse && explained_number(h, &d, "blocks_per_sm", -1) == 2,
           "%s is not explained", row->name);
     CHECK(fake.n_launches == 0, "wsgemm_explain launched");

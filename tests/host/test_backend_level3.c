@@ -2,6 +2,7 @@
  * once, structured operands by slices and written out, and triangular systems as diagonal blocks and
  * products in their order. Seen by a fake driver. */
 #define _GNU_SOURCE
+#include "cuda/shared/triangle_args.h"
 #include "fake_calls.h"
 
 #include <string.h>
@@ -62,7 +63,8 @@ CHILD_CASE(by_slices) {
   fake.device[0].cc = 90;
   wsgemm_level3_desc d = square_desc(WSGEMM_SYMM, WSGEMM_F32, 2048);
   run(&d);
-  CHECK(count_of("sstructured_maxima") == 1 && count_of("sstructured_slices_2") == 1 && count_of("sexpand_structured") == 1, "symm");
+  CHECK(count_of("sstructured_maxima") == 1 && count_of("sstructured_slices_2") == 1 && count_of("sexpand_structured") == 1,
+        "symm");
   for (int i = 0; i < fake.n_launches; i++)
     if (is_of(&fake.launch[i], "f16x3")) CHECK(fake.launch[i].wgmma.triangular == 0, "symm is not triangular");
   d = square_desc(WSGEMM_TRMM, WSGEMM_F32, 2048);
@@ -90,19 +92,16 @@ CHILD_CASE(written_out) {
 /* Diagonal blocks and products alternate; the first product takes alpha to the rows that follow. */
 CHILD_CASE(systems) {
   (void)unused;
-  static const int ccs[] = {80, 90};
-  for (int i = 0; i < 2; i++) {
-    fake.device[0].cc = ccs[1];
-    for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
-      wsgemm_level3_desc d = square_desc(WSGEMM_TRSM, WSGEMM_F64, 256);
-      d.uplo = (wsgemm_uplo)uplo, d.c = NULL, d.alpha = scalar_make(WSGEMM_F64, 3, 0);
-      run(&d);
-      CHECK(fake.n_launches == 7 && count_of("dtriangle") == 4, "%d launches", fake.n_launches);
-      for (int l = 0; l < fake.n_launches; l++)
-        CHECK((strcmp(fake.launch[l].kernel, "dtriangle") == 0) == (l % 2 == 0), "launch %d is %s", l, fake.launch[l].kernel);
-      CHECK(fake.launch[3].args.alpha.d[0] == -1 && fake.launch[3].args.beta.d[0] == 3, "of the halves: alpha B - A X");
-      CHECK(fake.launch[5].args.beta.d[0] == 1, "what follows has been multiplied by alpha");
-    }
+  enum { N = 4 * WS_SOLVE_N_d };
+  for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
+    wsgemm_level3_desc d = square_desc(WSGEMM_TRSM, WSGEMM_F64, N);
+    d.uplo = (wsgemm_uplo)uplo, d.c = NULL, d.alpha = scalar_make(WSGEMM_F64, 3, 0);
+    run(&d);
+    CHECK(fake.n_launches == 7 && count_of("dsolve") == 4, "%d launches", fake.n_launches);
+    for (int l = 0; l < fake.n_launches; l++)
+      CHECK((strcmp(fake.launch[l].kernel, "dsolve") == 0) == (l % 2 == 0), "launch %d is %s", l, fake.launch[l].kernel);
+    CHECK(fake.launch[3].args.alpha.d[0] == -1 && fake.launch[3].args.beta.d[0] == 3, "of the halves: alpha B - A X");
+    CHECK(fake.launch[5].args.beta.d[0] == 1, "what follows has been multiplied by alpha");
   }
 }
 

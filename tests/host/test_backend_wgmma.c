@@ -20,6 +20,13 @@ static fake_map held(const CUtensorMap *map) {
 
 static bool is_wgmma(const fake_launch *l) { return is_of(l, "wgmma"); }
 
+/* In invariant mode no row cuts k, so none but wgmma rows take part, however small the product. */
+static wsgemm_handle *of_whole_k(void) {
+  static wsgemm_handle *h;
+  if (!h) REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return h;
+}
+
 static wsgemm_gemm_desc half_desc(wsgemm_type type, wsgemm_op op_a, wsgemm_op op_b, int64_t m, int64_t n, int64_t k) {
   wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
   d.transa = op_a, d.transb = op_b;
@@ -101,17 +108,17 @@ CHILD_CASE(maps) {
         static const int told[] = {WS_HALF_C_F16, WS_HALF_C_BF16, WS_HALF_C_F32};
         wsgemm_gemm_desc d = half_desc(halves[t], all_ops[ops / 2], all_ops[ops % 2], 264, 200, 136);
         d.type_c = types_c[c];
-        const fake_launch *l = launch_of(NULL, &d);
+        const fake_launch *l = launch_of(of_whole_k(), &d);
         REQUIRE(is_wgmma(l), "kernel %s", l->kernel);
         check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == told[c] && l->wgmma.c_pairs && l->wgmma.c_data == d.c,
               "C");
         if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, box_rows(row_of(l)), 64);
         d.beta.s = 2;
-        l = launch_of(NULL, &d);
+        l = launch_of(of_whole_k(), &d);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && !row_of(l)->is_plain, "C that is read: %s", l->kernel);
         d.beta.s = 0, d.c = (char *)d.c + 2 * (c < 2 ? 1 : 2);
-        l = launch_of(NULL, &d);
+        l = launch_of(of_whole_k(), &d);
         CHECK(!l->wgmma.c_by_map && (l->wgmma.c_pairs != 0) == false, "a C that does not begin at 16 bytes is stored by its map");
       }
 }
@@ -127,7 +134,7 @@ CHILD_CASE(promotions) {
       wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
       int64_t *const ld[] = {&d.lda, &d.ldb, &d.ldc};
       d.lda = d.ldb = d.ldc = 512, *ld[which] = lds[i];
-      const fake_launch *l = launch_of(NULL, &d);
+      const fake_launch *l = launch_of(of_whole_k(), &d);
       REQUIRE(is_wgmma(l) && l->wgmma.c_by_map, "kernel %s", l->kernel);
       const CUtensorMap *const maps[] = {&l->wgmma.a.map, &l->wgmma.b.map, &l->wgmma.c};
       for (int x = 0; x < 3; x++) {
@@ -140,7 +147,7 @@ CHILD_CASE(promotions) {
     }
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
   d.lda = 265;
-  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
+  REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
   CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_256B, "a copy has whole lines");
 }
 
@@ -150,7 +157,7 @@ CHILD_CASE(ends_of_columns) {
   fake.device[0].cc = 90;
   wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_TRANS, WSGEMM_NO_TRANS, 260, 200, 136);
   d.ldc = 264;
-  const fake_launch *l = launch_of(NULL, &d);
+  const fake_launch *l = launch_of(of_whole_k(), &d);
   CHECK(is_wgmma(l) && !l->wgmma.c_by_map, "260 rows are stored by a map");
 }
 
@@ -159,14 +166,14 @@ CHILD_CASE(batches) {
   fake.device[0].cc = 90;
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 64);
   d.batch_count = 5, d.stride_a = 8192, d.stride_b = 0, d.stride_c = 4096;
-  const fake_launch *l = launch_of(NULL, &d);
+  const fake_launch *l = launch_of(of_whole_k(), &d);
   CHECK(is_wgmma(l) && held(&l->wgmma.a.map).dims[2] == 5 && held(&l->wgmma.a.map).strides[1] == 2 * 8192 &&
             l->wgmma.a.batch_step == 1 && l->wgmma.a.batch_first == 0,
         "A: 5 products");
   CHECK(held(&l->wgmma.b.map).dims[2] == 1 && l->wgmma.b.batch_step == 0 && l->wgmma.b.batch_first == 0, "B: one for all");
   const char *a = (const char *)d.a;
   d.stride_a = -8192, d.a = a + 4 * 8192 * 2;
-  l = launch_of(NULL, &d);
+  l = launch_of(of_whole_k(), &d);
   CHECK(held(&l->wgmma.a.map).address == (uintptr_t)a && l->wgmma.a.batch_step == -1 && l->wgmma.a.batch_first == 4,
         "A backwards");
 }
@@ -190,7 +197,7 @@ CHILD_CASE(copies) {
     wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 304, 200, 136);
     if (which & 1) d.lda = 305;
     if (which & 2) d.b = (const char *)d.b + 2;
-    REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches: %s", fake.n_launches,
+    REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches: %s", fake.n_launches,
             wsgemm_last_error());
     const fake_launch *copy = &fake.launch[0], *l = &fake.launch[1];
     REQUIRE(strcmp(copy->kernel, "align_copy") == 0 && is_wgmma(l), "%s, %s", copy->kernel, l->kernel);
@@ -205,7 +212,7 @@ CHILD_CASE(copies) {
         CHECK(is_in(ops[i].to, ops[i].pitch * ops[i].n_lines * 2, fake.copies[0], WS_COPIES_BYTES), "a copy lies elsewhere");
     if (which == 3) CHECK((char *)ops[0].to + ops[0].pitch * ops[0].n_lines * 2 <= (char *)ops[1].to, "the copies overlap");
     size_t bytes = 0;
-    CHECK(wsgemm_get_workspace_size(NULL, &d, &bytes) == WSGEMM_SUCCESS &&
+    CHECK(wsgemm_get_workspace_size(of_whole_k(), &d, &bytes) == WSGEMM_SUCCESS &&
               bytes == (size_t)(ops[0].pitch * ops[0].n_lines + ops[1].pitch * ops[1].n_lines) * 2,
           "%zu bytes of workspace", bytes);
   }
@@ -218,8 +225,8 @@ CHILD_CASE(chunks) {
   enum { M = 9001, N = 7003, K = 16345, SIDE = 256 };
   static unsigned char times[M / SIDE + 1][N / SIDE + 1];
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_TRANS, WSGEMM_NO_TRANS, M, N, K);
-  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS && fake.n_launches > 2 && fake.n_launches <= FAKE_N_LAUNCHES, "%d launches",
-          fake.n_launches);
+  REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS && fake.n_launches > 2 && fake.n_launches <= FAKE_N_LAUNCHES,
+          "%d launches", fake.n_launches);
   for (int i = 0; i < fake.n_launches; i++) {
     const fake_launch *l = &fake.launch[i];
     for (int op = 0; op < 2 && !is_wgmma(l); op++)
@@ -251,7 +258,9 @@ CHILD_CASE(without_memory) {
   for (int s = 1; s <= 3; s++) {
     wsgemm_handle *h = NULL;
     fake_begin_capture(s);
-    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[s]) == WSGEMM_SUCCESS, "handle");
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_stream(h, &fake.stream[s]) == WSGEMM_SUCCESS &&
+                wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS,
+            "handle");
     REQUIRE(watched_gemm(h, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     const fake_launch *last = &fake.launch[fake.n_launches - 1];
     CHECK(is_wgmma(last) && fake.n_nodes == s && fake.node[s - 1].is_freed, "captured launch %d: %s", s, last->kernel);
@@ -306,7 +315,7 @@ CHILD_CASE(odd_strides) {
   wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, 8, SIDE);
   d.a = fake_alloc(FAKE_DEVICE, 0, (size_t)3 * SIDE * SIDE * 2);
   d.batch_count = 2, d.stride_a = (int64_t)SIDE * SIDE + 1, d.stride_b = 8 * SIDE, d.stride_c = 8 * SIDE;
-  REQUIRE(watched_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   int n_copies = 0;
   for (int i = 0; i < fake.n_launches; i++) {
     const ws_align_copy_operand *op = &fake.launch[i].pitch.operand[0];
@@ -326,31 +335,34 @@ CHILD_CASE(other_devices) {
   for (int device = 0; device < FAKE_N_DEVICES; device++) {
     fake.device[device].cc = ccs[device];
     const wsgemm_gemm_desc d = device_desc(WSGEMM_BF16, 512, 512, 512, device);
-    const fake_launch *l = launch_of(NULL, &d);
+    const fake_launch *l = launch_of(of_whole_k(), &d);
     CHECK(is_wgmma(l) == (ccs[device] == 90), "cc %d: %s", ccs[device], l->kernel);
   }
 }
 
-/* Few rows and a long k: the blocks of a cluster share k, each a part of no less than 256, but not
- * in invariant mode, whose sums are all of one order. */
+/* The blocks of a cluster share k only where each has a part of no less than 256, and never in
+ * invariant mode, whose sums are all of one order, even for a row that was asked for by name. */
 CHILD_CASE(parts_of_k) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
-  wsgemm_handle *h = NULL;
-  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
-  wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 2048);
-  const fake_launch *l = launch_of(h, &d);
-  CHECK(row_of(l)->cluster_splits == 8 && l->grid[0] == 8 * 7, "%s, %u blocks", l->kernel, l->grid[0]);
-  check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
-  d.lda = 16, d.ldb = 2048;
-  for (d.k = 2047; d.k > 500; d.k /= 2) {
-    const int splits = row_of(launch_of(h, &d))->cluster_splits;
-    CHECK(splits <= d.k / 256 || splits == 1, "k = %lld in %d parts", (long long)d.k, splits);
+  int n_rows = 0;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (row->kind != WS_ROW_WGMMA || row->cluster_splits == 1) continue;
+    n_rows++;
+    wsgemm_handle *h = handle_of_row(row);
+    wsgemm_gemm_desc d = half_desc(row->type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 256 * row->cluster_splits);
+    const fake_launch *l = launch_of(h, &d);
+    CHECK(row_of(l) == row && l->grid[0] == gpu_row_items(row, 16, 400, 1) * (unsigned)row->cluster, "%s for %s, %u blocks",
+          l->kernel, row->name, l->grid[0]);
+    d.k--;
+    CHECK(row_of(launch_of(h, &d)) != row, "%s: parts of a short k", row->name);
+    d.k++;
+    REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
+    CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "%s: parts of k in invariant mode", row->name);
+    wsgemm_destroy(h);
   }
-  d.k = 2048;
-  REQUIRE(wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "invariant");
-  CHECK(row_of(launch_of(h, &d))->cluster_splits == 1, "parts of k in invariant mode");
-  wsgemm_destroy(h);
+  CHECK(n_rows > 0, "no row shares k");
 }
 
 /* Where a store takes long, consumers take turns, in lines of the library's table of their own, and
@@ -366,7 +378,8 @@ CHILD_CASE(rows_by_store) {
       wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, sizes[i][0], sizes[i][1], sizes[i][2]);
       for (d.beta.s = 0; d.beta.s < 2; d.beta.s++) {
         CHECK(explained_is(NULL, &d, "chosen_by", chosen_by[i]), "beta = %g: not by the %s", d.beta.s, chosen_by[i]);
-        CHECK(row_of(launch_of(NULL, &d))->ping_pong == (d.beta.s != 0), "beta = %g: %s", d.beta.s, fake.launch[0].kernel);
+        CHECK(row_of(launch_of(of_whole_k(), &d))->ping_pong == (d.beta.s != 0), "beta = %g: %s", d.beta.s,
+              fake.launch[0].kernel);
       }
     }
 }

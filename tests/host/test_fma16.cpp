@@ -48,12 +48,14 @@ template <class Config> void parts(const char *name);
 #define WS_CUDA_ROW(t, mainloop, ...) ROW_##mainloop(t, __VA_ARGS__)
 #define WS_CUDA_WGMMA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
+#define WS_CUDA_DIRECT_ROW(...)
 const row_test rows[] = {
 #include "cuda/rows/kernels.def"
 };
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
+#undef WS_CUDA_DIRECT_ROW
 
 void for_each_row(void (*row_test::*test)(const char *)) {
   for (const row_test &row : rows) (row.*test)(row.name);

@@ -92,7 +92,53 @@ void slices() {
   for (int s = 1; s <= 3; s++) CHECK(n_standing[s] > n && n_standing[s] < 4 * n, "%d slices: %d stand", s, n_standing[s]);
 }
 
+// Four neighbours of a structured operand from every place on, by the definition of core/matrix.h; what
+// is not stored is NaN in memory.
+template <bool COMPLEX> void check_structure(int structure, bool upper) {
+  constexpr int n = 11, ld = 13, unit = COMPLEX ? 2 : 1;
+  static float memory[n * ld * unit];
+  const auto stored = [&](int i, int j) { return upper ? i <= j : i >= j; };
+  const auto real_part = [](int i, int j) { return float(1 + 20 * i + j); };
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < ld; i++)
+      for (int u = 0; u < unit; u++) {
+        const bool is_read = i < n && stored(i, j) && !(i == j && structure == WS_UNIT_TRIANGULAR);
+        memory[(j * ld + i) * unit + u] = !is_read ? NAN : u == 0 ? real_part(i, j) : 1000 + real_part(i, j);
+      }
+  ws_slice_operand op = {};
+  op.structure = structure, op.stored_upper = upper, op.ld = ld * unit;
+  for (int line = 0; line < n; line++)
+    for (int first = 0; first < n * unit; first += 4) {
+      float x[4];
+      ws::load_structured<4, COMPLEX>(op, memory, line, first, n * unit - first, x);
+      for (int e = 0; e < 4; e++) {
+        const int i = (first + e) / unit, u = (first + e) % unit;
+        float expected = 0;
+        if (i >= n)
+          expected = 0;
+        else if (i == line && structure == WS_UNIT_TRIANGULAR)
+          expected = u == 0;
+        else if (i == line && u == 1 && structure == WS_HERMITIAN)
+          expected = 0;
+        else if (stored(i, line))
+          expected = real_part(i, line) + 1000.0f * float(u);
+        else if (structure < WS_TRIANGULAR)
+          expected = (real_part(line, i) + 1000.0f * float(u)) * (u == 1 && structure == WS_HERMITIAN ? -1.0f : 1.0f);
+        CHECK(x[e] == expected, "structure %d, upper %d: (%d, %d) part %d is %g, not %g", structure, upper, i, line, u,
+              double(x[e]), double(expected));
+      }
+    }
+}
+
+void structures() {
+  for (int structure = WS_SYMMETRIC; structure <= WS_UNIT_TRIANGULAR; structure++)
+    for (int upper = 0; upper < 2; upper++) {
+      if (structure != WS_HERMITIAN) check_structure<false>(structure, upper);
+      check_structure<true>(structure, upper);
+    }
+}
+
 } // namespace
 
-static const struct check_case cases[] = {{"slices", slices}};
+static const struct check_case cases[] = {{"slices", slices}, {"structures", structures}};
 CHECK_MAIN("slice_kernels", cases)

@@ -101,6 +101,15 @@ case "$way" in
     # shellcheck disable=SC2046 # lists of flags
     "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror "$here/consumer.c" -o "$scratch/shared" $(pc installed --cflags --libs)
     LD_LIBRARY_PATH=$(pc installed --variable=libdir) check_run "$scratch/shared" shared
+    # A program with BLAS names only: libwsgemm_blas finds libwsgemm in the moved tree by itself.
+    if [ -e "$(pc installed --variable=libdir)/pkgconfig/wsgemm_blas.pc" ]; then
+      # shellcheck disable=SC2046
+      "$cc" -std=c11 "$source/tests/blas/program.c" -o "$scratch/blas" \
+        $(PKG_CONFIG_PATH="$(pc installed --variable=libdir)/pkgconfig" pkg-config --cflags --libs wsgemm_blas)
+      [ "$(LD_LIBRARY_PATH=$(pc installed --variable=libdir) "$scratch/blas" level3)" = "dgemm 10 14 14 20" ] || fail "wsgemm_blas.pc"
+      [ "$(LD_PRELOAD=$(pc installed --variable=libdir)/wsgemm/libblas.so.3 "$scratch/blas" level3)" = "dgemm 10 14 14 20" ] ||
+        fail "wsgemm/libblas.so.3 does not load"
+    fi
     static_library
     install_moved "$scratch/static_library" installed_static
     # All that the library needs: none of its files is left out, and nothing but the C library comes by itself.

@@ -176,6 +176,8 @@ static double off_diagonal(enum triangle kind, int64_t i, int64_t j, double draw
   case TRIANGLE_SOLVABLE:
     return is_marked(i) && !is_marked(j) ? floor(4 * drawn) : 0;
   case TRIANGLE_DOMINANT:
+  case TRIANGLE_TINY:
+  case TRIANGLE_HUGE:
     return drawn / (double)(last + 1);
   case TRIANGLE_HILBERT:
     return 1 / (double)(first + last + 1);
@@ -204,8 +206,13 @@ void level3_fill_triangle(struct level3_stage *stage, enum triangle kind, struct
   for (int64_t i = 0; i < a->rows; i++)
     for (int64_t j = 0; j < a->cols; j++) {
       const double re = check_random_unit(random), im = is_complex ? check_random_unit(random) : 0;
-      /* rows over 2^-15 .. 2^15, in an order that mixes large and small ones */
-      const double scale = kind == TRIANGLE_GRADED ? ldexp(1, (int)(i * 7 % 31) - 15) : 1;
+      /* graded: rows over 2^-15 .. 2^15, in an order that mixes large and small ones */
+      const int far = type_is_double(stage->type) ? 900 : 90;
+      const int exponent = kind == TRIANGLE_GRADED ? (int)(i * 7 % 31) - 15
+                           : kind == TRIANGLE_TINY ? -far
+                           : kind == TRIANGLE_HUGE ? far
+                                                   : 0;
+      const double scale = ldexp(1, exponent);
       double x_re = i == j ? on_diagonal(kind, i, a->rows, re) : off_diagonal(kind, i, j, re);
       double x_im = !is_complex ? 0 : i == j ? (kind == TRIANGLE_NEAR_SINGULAR ? 0 : im) : off_diagonal(kind, i, j, im);
       if (kind == TRIANGLE_SOLVABLE && i == j && is_complex) x_im = im < 0 ? x_re : 0, x_re = im < 0 ? 0 : x_re;

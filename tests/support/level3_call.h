@@ -75,6 +75,8 @@ enum triangle {
   TRIANGLE_RANDOM,
   TRIANGLE_GRADED,
   TRIANGLE_NEAR_SINGULAR,
+  TRIANGLE_TINY, /* dominant, but for a factor that the square of an element does not survive */
+  TRIANGLE_HUGE,
   TRIANGLE_HILBERT
 };
 enum { N_TRIANGLES = TRIANGLE_HILBERT + 1 };

@@ -81,6 +81,28 @@ static bool sizes_suit_class(const ws_random_shape *s, int64_t least, int64_t mo
   }
 }
 
+/* Every octave of a size is drawn, those at the ends too, where products are of the wanted size. */
+static void uniform_shapes(void) {
+  enum { N = 400, MULTIPLE = 8 };
+  int n_of_ops[4] = {0}, n_same = 0, n_least = 0, n_most = 0;
+  for (int i = 0; i < N; i++) {
+    const ws_random_shape s = ws_random_uniform_shape_at(7, i, MULTIPLE), again = ws_random_uniform_shape_at(7, i, MULTIPLE),
+                          other = ws_random_uniform_shape_at(8, i, MULTIPLE), any = ws_random_uniform_shape_at(7, i, 1);
+    const int64_t sizes[] = {s.m, s.n, s.k, any.m, any.n, any.k};
+    for (int x = 0; x < 6; x++)
+      CHECK(sizes[x] >= 16 && sizes[x] <= 16384 && (x >= 3 || sizes[x] % MULTIPLE == 0), "size %lld", (long long)sizes[x]);
+    const double product = (double)s.m * (double)s.n * (double)s.k;
+    CHECK(product >= 1e7 && product <= 2e12, "a product of %g", product);
+    CHECK(same_shape(&s, &again) && s.more_a == 0 && s.more_b == 0 && s.more_c == 0, "a seed means the same shapes");
+    n_same += same_shape(&s, &other);
+    n_of_ops[2 * s.transposed_a + s.transposed_b]++;
+    n_least += s.m<32, n_most += s.m> 8192;
+  }
+  CHECK(n_same == 0, "%d shapes of another seed are the same", n_same);
+  for (int i = 0; i < 4; i++) CHECK(n_of_ops[i] > N / 8 && n_of_ops[i] < N * 3 / 8, "ops %d: %d of %d", i, n_of_ops[i], N);
+  CHECK(n_least > N / 40 && n_most > N / 40, "%d of the first octave, %d of the last", n_least, n_most);
+}
+
 static void random_shapes(void) {
   enum { N = 400, LEAST = 16, MOST = 8192 };
   int n_of_class[WS_N_SHAPE_CLASSES] = {0}, n_of_ops[4] = {0}, n_tight = 0, n_same = 0;
@@ -165,6 +187,6 @@ static void origin(void) {
   CHECK(ws_bench_now() > begin, "the clock runs");
 }
 
-static const struct check_case cases[] = {
-    {"statistics", statistics}, {"sizes", sizes}, {"random_shapes", random_shapes}, {"lines", lines}, {"origin", origin}};
+static const struct check_case cases[] = {{"statistics", statistics},         {"sizes", sizes}, {"random_shapes", random_shapes},
+                                          {"uniform_shapes", uniform_shapes}, {"lines", lines}, {"origin", origin}};
 CHECK_MAIN("bench_harness", cases)

@@ -68,6 +68,21 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    #cluster,                                                                                 \
    false,                                                                                    \
    false},
+/* A warp for each tm x tn of each of the groups that sum a part of k. */
+#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate) \
+  {"cuda",                                                                             \
+   "direct",                                                                           \
+   #t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster,                      \
+   #t[0],                                                                              \
+   bm,                                                                                 \
+   bn,                                                                                 \
+   16,                                                                                 \
+   1,                                                                                  \
+   stages,                                                                             \
+   32 * (k_groups) * ((bm) / (tm)) * ((bn) / (tn)),                                    \
+   "k" #cluster,                                                                       \
+   false,                                                                              \
+   false},
 static const struct line lines[] = {
 #include "../../cuda/rows/kernels.def"
 #include "../../src/cpu/kernels/kernels.def"
@@ -98,7 +113,7 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct ");
   const int n_slices = is_one_of(info->family, " f16x1 ") ? 1 : is_one_of(info->family, " f16x3 ") ? 2 : is_sliced ? 3 : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   CHECK(!info->is_fma == (is_hopper || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name, info->is_fma);

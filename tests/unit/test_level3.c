@@ -8,6 +8,7 @@
 #include "support/level3_call.h"
 #include "support/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,8 @@ static void blocks_of_type(wsgemm_type type) {
   struct two_stages s = stages_new(type, 2 * kc + 500 > 600 ? 2 * kc + 2 > 600 ? 2 * kc + 2 : 600 : 600);
   for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
     run_shape(&s, shapes[shape][0], shapes[shape][1], shapes[shape][2]);
+  /* one more than a multiple of most widths of items: their last one is a single column */
+  for (int turn = 0; turn < 6; turn++) run_shape(&s, 241, 241, 30);
   stages_free(&s);
   rows_close(&rows);
 }
@@ -214,6 +217,42 @@ static void batches(void) {
   for (int i = 0; i < 4; i++) free(memory[i]);
 }
 
+/* ---- Texts ------------------------------------------------------------------------------------- */
+
+/* The first line is the problem, a forced row is named, the length is snprintf's, and calls on the
+ * host need no workspace. */
+static void explained_of(int i, wsgemm_routine routine) {
+  const struct variant v = draw_variant(routine, rows.type, &rng);
+  wsgemm_level3_desc d = level3_desc(routine, rows.type, draw_layout(&rng), &v, 300, 200, 100);
+  static double somewhere[4];
+  char text[4096], part[40], line[64], description[DESCRIPTION_BYTES];
+  size_t bytes = 77;
+  d.a = d.b = somewhere, d.c = routine_is_triangular(routine) ? NULL : somewhere;
+  level3_describe(&d, description);
+  const size_t length = wsgemm_level3_explain(rows.handle[i], &d, text, sizeof text);
+  snprintf(line, sizeof line, "problem: %.*s ", (int)strcspn(description, " "), description);
+  CHECK(length == strlen(text) && strncmp(text, line, strlen(line)) == 0, "%s: \"%s\"", description, text);
+  snprintf(line, sizeof line, "kernel: %s\n", rows.row[i].name);
+  CHECK(strstr(text, line) && strstr(text, "backend: cpu\n"), "%s: \"%s\" names no %s", description, text, rows.row[i].name);
+  CHECK(wsgemm_level3_explain(rows.handle[i], &d, NULL, 0) == length, "%s: the length is %zu", description, length);
+  CHECK(wsgemm_level3_explain(rows.handle[i], &d, part, sizeof part) == length && strlen(part) == sizeof part - 1 &&
+            strncmp(part, text, sizeof part - 1) == 0,
+        "%s: cut short: \"%s\"", description, part);
+  CHECK(wsgemm_level3_workspace_size(rows.handle[i], &d, &bytes) == WSGEMM_SUCCESS && bytes == 0, "%s: a workspace of %zu bytes",
+        description, bytes);
+}
+
+static void explained(void) {
+  rng = check_random_from(310);
+  for (int t = 0; t < N_LEVEL3_TYPES; t++) {
+    rows_open(&rows, (wsgemm_type)t);
+    for (int i = 0; i < rows.n_rows; i++)
+      for (int r = 0; r < N_ROUTINES; r++)
+        if (routine_has_type(all_routines[r], rows.type)) explained_of(i, all_routines[r]);
+    rows_close(&rows);
+  }
+}
+
 static const struct check_case cases[] = {{"edges_single", edges_single},
                                           {"edges_double", edges_double},
                                           {"edges_single_complex", edges_single_complex},
@@ -223,5 +262,6 @@ static const struct check_case cases[] = {{"edges_single", edges_single},
                                           {"blocks_double", blocks_double},
                                           {"blocks_single_complex", blocks_single_complex},
                                           {"blocks_double_complex", blocks_double_complex},
-                                          {"batches", batches}};
+                                          {"batches", batches},
+                                          {"explained", explained}};
 CHECK_MAIN("level3", cases)

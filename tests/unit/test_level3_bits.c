@@ -126,6 +126,55 @@ static void threads_are_used(void) {
   wsgemm_destroy(handle);
 }
 
+/* ---- Invariant mode -------------------------------------------------------------------------- */
+
+/* Whether the elements that both calls write in the upper left corner have the same bits. */
+static bool same_corner(const wsgemm_level3_desc *d, const struct matrix *large, const struct matrix *small) {
+  bool same = true;
+  for (int64_t i = 0; i < small->rows; i++)
+    for (int64_t j = 0; j < small->cols; j++) {
+      double x[2], y[2];
+      if (routine_writes_triangle(d->routine) && (d->uplo == WSGEMM_UPPER ? i > j : i < j)) continue;
+      matrix_get(large, i, j, &x[0], &x[1]);
+      matrix_get(small, i, j, &y[0], &y[1]);
+      same = same && x[0] == y[0] && x[1] == y[1];
+    }
+  return same;
+}
+
+/* An element does not depend on the size of C: rank updates of fewer rows, right sides of a
+ * structured product or a system alone, have the same numbers. */
+static void invariant_of(wsgemm_type type, wsgemm_routine routine, struct check_random *rng) {
+  static const int64_t many = 150;
+  struct level3_stage large = stage_for(type, routine, rng), small = large;
+  wsgemm_handle *handle = handle_with(2, WSGEMM_POLICY_AUTO, 0);
+  REQUIRE(wsgemm_set_invariant(handle, 1) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  for (int i = 0; i < 3; i++) small.arena[i] = arena_new(large.arena[i].bytes);
+  for (int64_t few = 1; few <= 64; few += few) {
+    struct variant v = draw_variant(routine, type, rng);
+    if (!routine_has_k(routine)) v.side = WSGEMM_LEFT; /* the number of right sides is n */
+    const struct layout_of_case where = layout_drawn(rng);
+    const wsgemm_layout layout = draw_layout(rng);
+    wsgemm_level3_desc d = level3_desc(routine, type, layout, &v, 120, many, 300);
+    wsgemm_level3_desc of_few = level3_desc(routine, type, layout, &v, 120, few, 300);
+    char text[DESCRIPTION_BYTES];
+    digest_of(&large, handle, &d, &where, FORM_DESCRIPTOR);
+    digest_of(&small, handle, &of_few, &where, FORM_DESCRIPTOR);
+    CHECK(same_corner(&d, &large.stored[large.out_idx], &small.stored[small.out_idx]), "%s: other numbers than in n = %lld",
+          level3_describe(&of_few, text), (long long)many);
+  }
+  for (int i = 0; i < 3; i++) arena_free(&small.arena[i]);
+  level3_stage_free(&large);
+  CHECK(wsgemm_destroy(handle) == WSGEMM_SUCCESS, "destroy");
+}
+
+static void invariant(void) {
+  struct check_random rng = check_random_from(344);
+  for (int t = 0; t < N_LEVEL3_TYPES; t++)
+    for (int r = 0; r < N_ROUTINES; r++)
+      if (routine_has_type(all_routines[r], (wsgemm_type)t)) invariant_of((wsgemm_type)t, all_routines[r], &rng);
+}
+
 /* ---- Callers at the same time, and after a fork ------------------------------------------------ */
 
 enum { N_CALLERS = 4 };
@@ -140,7 +189,7 @@ static void run_all(struct caller *caller, bool is_first) {
   struct check_random rng = check_random_from(343 + (unsigned)caller->number);
   wsgemm_handle *handle = caller->own_handle ? handle_with(1 + caller->number % 4, policies[caller->number % 4], 0) : NULL;
   const wsgemm_type type = (wsgemm_type)(caller->number % N_LEVEL3_TYPES);
-  for (int r = 0; r < N_ROUTINES; r++) {
+  for (int r = 0; r<N_ROUTINES; r += check_scale()> 1 ? 2 : 1) {
     if (!routine_has_type(all_routines[r], type)) continue;
     struct level3_stage stage = stage_for(type, all_routines[r], &rng);
     wsgemm_level3_desc d = desc_of(type, all_routines[r], (caller->number + r) % N_SHAPES, &rng);
@@ -162,7 +211,7 @@ static void *caller_main(void *argument) {
 
 static void concurrent_callers(void) {
   static struct caller callers[N_CALLERS];
-  for (int own = 0; own < 2; own++) {
+  for (int own = check_scale() > 1; own < 2; own++) {
     for (int i = 0; i < N_CALLERS; i++) {
       callers[i] = (struct caller){.number = i, .own_handle = own};
       run_all(&callers[i], true);
@@ -184,7 +233,7 @@ static void generations(void *caller) {
 
 static void after_fork(void) {
   static struct caller caller;
-  for (int i = 0; i < N_CALLERS; i++) {
+  for (int i = 0; i<N_CALLERS; i += check_scale()> 1 ? 3 : 1) {
     caller = (struct caller){.number = i, .own_handle = true};
     run_all(&caller, true);
     check_in_child("a child", generations, &caller);
@@ -195,6 +244,7 @@ static void after_fork(void) {
 static const struct check_case cases[] = {{"settings", settings},
                                           {"placement", placement},
                                           {"threads_are_used", threads_are_used},
+                                          {"invariant", invariant},
                                           {"concurrent_callers", concurrent_callers},
                                           {"after_fork", after_fork}};
 CHECK_MAIN("level3_bits", cases)

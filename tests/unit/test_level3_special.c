@@ -90,7 +90,7 @@ static void sow(struct values *x, int64_t rows, int64_t cols, bool nan_only) {
 /* A few of them in A, B and C: every component of C is of the reference's class. */
 static void spreading_of(wsgemm_routine routine, wsgemm_type type) {
   if (routine_is_triangular(routine)) return;
-  for (int turn = 0; turn < 60 / check_scale() + 2; turn++) {
+  for (int turn = 0; turn < 30 / check_scale() + 2; turn++) {
     const int64_t most = turn % 20 == 0 ? 130 : 40;
     struct level3_stage stage = level3_stage_new(type, most, most, FILL_UNIFORM, &rng);
     wsgemm_level3_desc d = draw_desc(routine, type, most);

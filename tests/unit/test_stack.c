@@ -1,9 +1,10 @@
 /* test_stack.c - how much stack a call needs of the thread that makes it: what the header says is
- * enough, for products on every path, with epilogues and without memory, first calls, and tuning;
- * and that the library's own threads have what they need. Each runs in a forked child, on a thread
+ * enough, for products on every path, with epilogues and without memory, first calls, Level 3, and
+ * tuning; and that the library's own threads have what they need. Each runs in a forked child, on a thread
  * with no more. */
 #define _GNU_SOURCE
 #include "support/folder.h"
+#include "support/level3_call.h"
 #include "support/process.h"
 #include "support/rows.h"
 
@@ -157,9 +158,44 @@ static void workers(void) {
     }
 }
 
-static const struct check_case cases[] = {{"products", products},
-                                          {"epilogues", epilogues},
-                                          {"without_memory", without_memory},
-                                          {"tuning", tuning},
-                                          {"workers", workers}};
+/* ---- Level 3 --------------------------------------------------------------------------------- */
+
+struct level3_run {
+  wsgemm_level3_desc d;
+  int n_threads;
+  bool has_memory;
+};
+
+static void *make_level3(void *argument) {
+  const struct level3_run *run = argument;
+  const struct rlimit none = {1, 1};
+  wsgemm_handle *h = NULL;
+  wsgemm_create(&h);
+  wsgemm_set_num_threads(h, run->n_threads);
+  if (!run->has_memory) setrlimit(RLIMIT_AS, &none);
+  return (void *)(intptr_t)wsgemm_level3(h, &run->d);
+}
+
+static void level3_child(void *argument) { on_stack_of(PROMISED_BYTES, make_level3, argument); }
+
+static void level3(void) {
+  static const int64_t sizes[][2] = {{16, 16}, {60, 60}, {150, 150}, {300, 300}, {700, 7}, {5, 700}, {700, 700}};
+  struct check_random rng = check_random_from(120);
+  if (!is_measurable()) return;
+  for (int r = 0; r < N_ROUTINES; r++)
+    for (int type = 0; type < N_LEVEL3_TYPES; type++)
+      for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        if (!routine_has_type(all_routines[r], (wsgemm_type)type)) continue;
+        const struct variant v = draw_variant(all_routines[r], (wsgemm_type)type, &rng);
+        struct level3_run run = {.n_threads = s % 2 ? 4 : 1, .has_memory = check_random_in(&rng, 0, 2) > 0};
+        char what[DESCRIPTION_BYTES];
+        run.d = level3_desc(all_routines[r], (wsgemm_type)type, WSGEMM_COL_MAJOR, &v, sizes[s][0], sizes[s][1], sizes[s][0]);
+        run.d.a = operands[0], run.d.b = operands[1];
+        run.d.c = routine_is_triangular(all_routines[r]) ? NULL : operands[2];
+        check_in_child(level3_describe(&run.d, what), level3_child, &run);
+      }
+}
+
+static const struct check_case cases[] = {{"products", products}, {"epilogues", epilogues}, {"without_memory", without_memory},
+                                          {"tuning", tuning},     {"workers", workers},     {"level3", level3}};
 CHECK_MAIN("stack", cases)

@@ -1,0 +1,138 @@
+#!/bin/sh
+# libwsgemm_blas as a process loads it: what it exports and needs; linked, preloaded, as libblas.so.3; without another BLAS; its
+# messages; limits of threads in the environment; what threadpoolctl makes of it.
+#   process.sh LIBRARY SOURCE_DIR SCRATCH_DIR C_COMPILER
+set -eu
+library=$1 source=$2 scratch=$3 cc=$4
+n_checks=0
+fail() {
+  echo "process.sh: $*" >&2
+  exit 1
+}
+# expect TEXT COMMAND...: the command's output, stderr included, has this line (or these, with \n).
+expect() {
+  wanted=$1
+  shift
+  got=$("$@" 2>&1) || true
+  case "
+$got
+" in *"
+$wanted
+"*) n_checks=$((n_checks + 1)) ;; *) fail "'$*' says '$got', not '$wanted'" ;; esac
+}
+for tool in nm readelf; do
+  command -v $tool >/dev/null || {
+    echo "skipped: no $tool"
+    exit 77
+  }
+done
+rm -rf "$scratch"
+mkdir -p "$scratch/as_libblas"
+cd "$scratch"
+unset WSGEMM_BLAS_LIBRARY WSGEMM_BLAS_LOG OMP_NUM_THREADS OPENBLAS_NUM_THREADS GOTO_NUM_THREADS LD_PRELOAD LD_LIBRARY_PATH || true
+
+# ---- symbols ----
+sed -n 's/^ROUTINE(\([a-z0-9_]*\),.*/\1_ \1_64_ cblas_\1 cblas_\1_64/p' "$source/src/blas/routines.def" | tr ' ' '\n' >wanted
+sed -n 's/^FORWARD(\([a-z0-9_]*\))/\1/p' "$source/src/blas/forward.def" >>wanted
+cat >>wanted <<'END'
+xerbla_
+xerbla_64_
+cblas_xerbla
+cblas_xerbla_64
+RowMajorStrg
+CBLAS_CallFromC
+wsgemm_blas_version
+openblas_set_num_threads
+openblas_set_num_threads_
+openblas_set_num_threads_local
+openblas_get_num_threads
+openblas_get_num_threads_
+openblas_get_num_procs
+openblas_get_num_procs_
+openblas_get_parallel
+openblas_get_parallel_
+openblas_get_config
+openblas_get_corename
+goto_set_num_threads
+goto_set_num_threads_
+END
+LC_ALL=C sort -o wanted wanted
+nm -D --defined-only "$library" | awk '{ print $3 }' | LC_ALL=C sort >exported
+diff wanted exported >difference || fail "wanted (<), exported (>): $(cat difference)"
+foreign=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libwsgemm|libc|libm|libpthread|libdl)\.so\.|^ld-linux' || true)
+[ -z "$foreign" ] || fail "the library needs $foreign"
+# All that Debian's reference BLAS exports is here, so a program that was linked to it finds everything.
+multiarch=$("$cc" -print-multiarch)
+reference=/usr/lib/$multiarch/blas/libblas.so.3
+if [ -e "$reference" ]; then
+  nm -D --defined-only "$reference" | awk '{ print $3 }' | LC_ALL=C sort >reference
+  missing=$(LC_ALL=C comm -23 reference exported | tr '\n' ' ')
+  [ -z "$missing" ] || fail "the reference BLAS has, and this library lacks $missing"
+fi
+
+# ---- linked, preloaded, as libblas.so.3 ----
+"$cc" -o linked "$source/tests/blas/program.c" "$library" "-Wl,-rpath,$(dirname "$library")"
+result='dgemm 10 14 14 20
+ddot 5'
+expect "$result" ./linked both
+# An alternative: the file, by way of a link in another folder; it must not find itself.
+cp -L "$library" libopenblas_wsgemm.so.0
+ln -s ../libopenblas_wsgemm.so.0 as_libblas/libblas.so.3
+system=
+for file in "/usr/lib/$multiarch/openblas-pthread/libblas.so.3" "$reference"; do
+  [ -e "$file" ] || continue
+  system=$file
+  "$cc" -o for_libblas "$source/tests/blas/program.c" "$file"
+  expect "$result" ./for_libblas both
+  expect "$result" env LD_PRELOAD="$library" ./for_libblas both
+  expect "$result" env LD_LIBRARY_PATH=as_libblas ./for_libblas both
+  expect "$result" env LD_LIBRARY_PATH=as_libblas LD_PRELOAD="$library" ./for_libblas both
+  for way in LD_PRELOAD="$library" LD_LIBRARY_PATH=as_libblas; do
+    env "$way" WSGEMM_BLAS_LOG=1 ./for_libblas both 2>&1 | grep -q 'wsgemm_blas\[[0-9]*\]: dgemm: 1 calls, 8 multiply-adds' ||
+      fail "$way: dgemm was not taken"
+  done
+  n_checks=$((n_checks + 2))
+done
+[ -n "$system" ] || echo "no BLAS of the system: not tried as preload and as libblas.so.3"
+
+# ---- without another BLAS ----
+for nothing in /nonexistent.so "$PWD/libopenblas_wsgemm.so.0"; do
+  rc=0
+  said=$(WSGEMM_BLAS_LIBRARY=$nothing ./linked both 2>&1) || rc=$?
+  [ $rc -eq 127 ] || fail "without another BLAS the exit status is $rc"
+  case "$said" in *"wsgemm_blas: no ddot_: WSGEMM_BLAS_LIBRARY=$nothing is not a BLAS that can be loaded"*) ;; *) fail "said: $said" ;; esac
+  expect 'dgemm 10 14 14 20' env WSGEMM_BLAS_LIBRARY="$nothing" ./linked level3
+  n_checks=$((n_checks + 1))
+done
+
+# ---- messages, limits ----
+expect ' ** On entry to DGEMM parameter number  4 had an illegal value' ./linked errors
+expect 'Parameter 11 to routine cblas_dgemm was incorrect' ./linked errors
+expect 'Parameter 4 to routine cblas_dgemm was incorrect' ./linked errors
+expect 'wsgemm_blas: dgemm was not computed: a pointer that would be read or written is NULL or in the wrong memory: a is NULL' ./linked null
+expect 'c 5' ./linked null
+expect 'threads 1' env OMP_NUM_THREADS=1 ./linked threads
+expect 'threads 1' env OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=7 ./linked threads
+default=$(./linked threads)
+expect "$default" env OMP_NUM_THREADS=1000 ./linked threads
+expect "$default" env OMP_NUM_THREADS=1 WSGEMM_NUM_THREADS=256 ./linked threads
+
+# ---- threadpoolctl ----
+python=${WSGEMM_TEST_PYTHON:-$source/.venv/bin/python}
+if "$python" -c 'import threadpoolctl' 2>/dev/null; then
+  cat >limits.py <<'END'
+import ctypes, sys, threadpoolctl
+library = ctypes.CDLL(sys.argv[1])
+mine = lambda: [i for i in threadpoolctl.threadpool_info() if i["filepath"].endswith("libopenblas_wsgemm.so.0")]
+assert len(mine()) == 1, threadpoolctl.threadpool_info()
+before = mine()[0]["num_threads"]
+with threadpoolctl.threadpool_limits(1, user_api="blas"):
+    print("limited to", mine()[0]["num_threads"], library.openblas_get_num_threads())
+print("then", mine()[0]["num_threads"] == before, mine()[0]["internal_api"], mine()[0]["architecture"] != "unknown")
+END
+  expect 'limited to 1 1
+then True openblas True' env LD_LIBRARY_PATH="$(dirname "$library")" "$python" limits.py "$PWD/libopenblas_wsgemm.so.0"
+else
+  echo "no threadpoolctl: not tried"
+fi
+echo "$n_checks checks"

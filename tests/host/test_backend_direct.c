@@ -1,0 +1,118 @@
+/* test_backend_direct.c - small and flat products of half precision on cc 9.0: what the direct rows
+ * are told, and which products they get; seen by a fake driver. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const wsgemm_op both_ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
+
+static wsgemm_gemm_desc half_desc(wsgemm_type type, int ops, int64_t m, int64_t n, int64_t k) {
+  wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
+  d.transa = both_ops[ops / 2], d.transb = both_ops[ops % 2];
+  d.lda = ops / 2 ? k : m, d.ldb = ops % 2 ? n : k;
+  return d;
+}
+
+static wsgemm_handle *handle_in(bool is_invariant) {
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, is_invariant) == WSGEMM_SUCCESS, "%s",
+          wsgemm_last_error());
+  return h;
+}
+
+static bool is_direct(const fake_launch *l) { return is_of(l, "direct"); }
+
+/* Every row: one launch however the operands lie, a block or a cluster for each item whatever the
+ * policy, the entry point of the ops. */
+CHILD_CASE(launches) {
+  (void)unused;
+  static const char *const entries[] = {"nn", "nt", "tn", "tt"};
+  int n_direct = 0;
+  fake.device[0].cc = 90;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (row->kind != WS_ROW_DIRECT) continue;
+    n_direct++;
+    wsgemm_handle *h = handle_of_row(row);
+    for (int ops = 0; ops < 4; ops++)
+      for (int policy = 0; policy < WS_N_POLICIES; policy++) {
+        wsgemm_gemm_desc d = half_desc(row->type, ops, 301, 203, 77);
+        d.a = (const char *)d.a + 2, d.lda += ops;
+        REQUIRE(wsgemm_set_policy(h, (wsgemm_policy)policy) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        const fake_launch *l = launch_of(h, &d);
+        const int64_t n_items = ws_ceil_div(d.m, row->bm) * ws_ceil_div(d.n, row->bn);
+        CHECK(row_of(l) == row && strcmp(l->entry, entries[ops]) == 0, "%s, ops %d: %s", row->name, ops, l->kernel);
+        CHECK(l->grid[0] == n_items * row->cluster && l->cluster == (unsigned)row->cluster &&
+                  l->block[0] == (unsigned)row->n_threads && l->shared_bytes == (unsigned)row->shared_bytes,
+              "%s: %u blocks in clusters of %u, %u threads", row->name, l->grid[0], l->cluster, l->block[0]);
+        CHECK(l->args.sched.n_items == n_items && !l->args.sched.queue && l->args.grid.swizzle == l->args.grid.n_rows &&
+                  l->args.grid.coarse == 1 && l->args.grid.n_rows * row->bm >= d.m && l->args.grid.n_cols * row->bn >= d.n,
+              "%s: grid", row->name);
+        CHECK(l->args.a.data == d.a && l->args.b.data == d.b && l->args.c == d.c && l->args.k == d.k, "%s: operands", row->name);
+      }
+    wsgemm_destroy(h);
+  }
+  CHECK(n_direct > 0, "there are no direct rows");
+}
+
+/* Which row it is follows from sizes and ops: no pointer, no ld, no C changes it. */
+CHILD_CASE(choice) {
+  (void)unused;
+  static const int64_t sizes[][3] = {{39, 69, 39}, {29, 71, 4147}, {207, 1441, 53}, {5, 7, 300}, {150, 196, 461}};
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = handle_in(false);
+  for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+    for (int ops = 0; ops < 4; ops++) {
+      wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, ops, sizes[s][0], sizes[s][1], sizes[s][2]);
+      const ws_cuda_row *row = row_of(launch_of(h, &d));
+      CHECK(row->kind == WS_ROW_DIRECT, "%s", row->name);
+      for (int turn = 0; turn < 6; turn++) {
+        wsgemm_gemm_desc other = d;
+        if (turn & 1) other.a = (const char *)d.a + 2;
+        if (turn & 2) other.lda = (d.lda + 7) / 8 * 8, other.ldb = (d.ldb + 7) / 8 * 8;
+        if (turn & 4) other.type_c = WSGEMM_F32, other.beta.s = 1;
+        CHECK(row_of(launch_of(h, &other)) == row, "turn %d: %s, not %s", turn, fake.launch[0].kernel, row->name);
+      }
+    }
+  wsgemm_destroy(h);
+}
+
+/* Large products, invariant mode, PEDANTIC, matrix-vector products and other devices have other
+ * rows. */
+CHILD_CASE(others) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = handle_in(false), *invariant = handle_in(true);
+  const wsgemm_gemm_desc small = half_desc(WSGEMM_F16, 0, 39, 69, 39), large = half_desc(WSGEMM_F16, 0, 1400, 1400, 1400),
+                         vector = half_desc(WSGEMM_F16, 2, 300, 1, 300);
+  CHECK(is_direct(launch_of(h, &small)), "%s", fake.launch[0].kernel);
+  CHECK(is_of(launch_of(h, &large), "wgmma"), "%s", fake.launch[0].kernel);
+  CHECK(is_of(launch_of(h, &vector), "vec"), "%s", fake.launch[0].kernel);
+  REQUIRE(watched_gemm(invariant, &small) == WSGEMM_SUCCESS && fake.n_launches == 2, "%d launches", fake.n_launches);
+  CHECK(is_of(&fake.launch[1], "wgmma"), "in invariant mode %s", fake.launch[1].kernel);
+  REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(is_of(launch_of(h, &small), "fma16"), "under PEDANTIC %s", fake.launch[0].kernel);
+  REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_DEFAULT) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  for (int coarse = 0; coarse <= 4; coarse += 2) {
+    REQUIRE(wsgemm_set_coarse_factor(h, coarse) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(is_direct(launch_of(h, &small)), "with a COARSE_FACTOR of %d %s", coarse, fake.launch[0].kernel);
+  }
+  wsgemm_destroy(h), wsgemm_destroy(invariant);
+}
+
+CHILD_CASE(other_devices) {
+  (void)unused;
+  static const int ccs[] = {80, 89, 100, 120};
+  for (size_t i = 0; i < FAKE_N_DEVICES && i < sizeof ccs / sizeof ccs[0]; i++) fake.device[i].cc = ccs[i];
+  fake.n_devices = FAKE_N_DEVICES;
+  for (int device = 0; device < FAKE_N_DEVICES; device++) {
+    const wsgemm_gemm_desc d = device_desc(WSGEMM_F16, 39, 69, 39, device);
+    CHECK(is_of(launch_of(NULL, &d), "mma16"), "cc %d: %s", fake.device[device].cc, fake.launch[0].kernel);
+  }
+}
+
+static const struct check_case cases[] = {
+    {"launches", launches}, {"choice", choice}, {"others", others}, {"other_devices", other_devices}};
+CHECK_MAIN("backend_direct", cases)
