@@ -6,10 +6,11 @@
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suite rows those with TEXT in their names.
- * --seed, --count: which shapes suite random draws,
- * and how many (60); its samples are 9. --distribution: classes (random_shapes.h: square, flat,
- * small, ragged, in turn), or uniform (its class of this name; half precision: multiples of 8). --workspace: the library's own (default), or of the size
- * that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no cuBLAS;
+ * --seed, --count: which shapes suite random draws, and how many (60); its samples are 9.
+ * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
+ * class of this name; half precision: multiples of 8). --workspace: the library's own (default), or
+ * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
+ * cuBLAS;
  * 77: no GPU. */
 #include <math.h>
 #include <stdio.h>

@@ -328,8 +328,8 @@ private:
     }
   }
 
-  /* Where 8 rows of a box are in a column, from row 8 eight on: 16 bytes number c of line l are, with lines of 128 bytes, at c ^ (l % 8); of 64 at c ^
-   * (l / 2 % 4); of 32 at c ^ (l / 4 % 2). */
+  /* Where 8 rows of a box are in a column, from row 8 eight on: 16 bytes number c of line l are,
+   * with lines of 128 bytes, at c ^ (l % 8); of 64 at c ^ (l / 2 % 4); of 32 at c ^ (l / 4 % 2). */
   static __device__ __forceinline__ uint32_t eight_at(uint32_t box, uint32_t line, uint32_t eight) {
     constexpr uint32_t per_line = box_rows / 8;
     return box + line * box_line + (eight ^ line / (8 / per_line) % per_line) * 16;

@@ -41,7 +41,8 @@ bool ws_tma_takes(const ws_problem *p) {
 
 /* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128
  * bytes, 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of
- * cuBLAS, with 128 at 0.72; no difference elsewhere). Not yet measured here: bench/NOTES.md. */
+ * cuBLAS, with 128 at 0.72; no difference elsewhere); fewer than 128 bring nothing more
+ * (bench/NOTES.md). */
 static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
   enum { LINE_BYTES = 128 };
   return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;

@@ -235,11 +235,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().begun[consumer_idx()]));
   }
 
-  /* All k of an item, of two slices each, or three. A_X, B_X: contiguous along m, along n. high = slice 0 of A times slice 0 of B. low = the other
-   * products that count: of two slices those of slice 0 and slice 1, larger by 2^11; of three all
-   * but the smallest. Tensor cores round their sums toward zero, so every few k one sum is added to
-   * the total while they work on the other: of two slices `high`, as `low` is too small to need it;
-   * of three both. */
+  /* All k of an item, of two slices each, or three. A_X, B_X: contiguous along m, along n. high =
+   * slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
+   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. Tensor cores round their
+   * sums toward zero, so every few k one sum is added to the total while they work on the other: of
+   * two slices `high`, as `low` is too small to need it; of three both. */
   template <bool A_X, bool B_X>
   __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage,
                                                   int n_k) const {

@@ -12,8 +12,9 @@ namespace ws {
  * blocks of 64; its columns are shared out among CONSUMERS warpgroups, or (ping-pong) each of these
  * takes every n-th item. The blocks of a cluster take neighbouring items of one row of tiles, and
  * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, of which each adds up
- * its share. ONCE: a block or cluster ends with its item (gemm_wgmma_once.cuh). SLICES of 16 bits make up the floats of A and B; 0: these have 16 bits themselves. UNIT
- * 2: rows of C are pairs, parts of complex numbers. */
+ * its share. ONCE: a block or cluster ends with its item (gemm_wgmma_once.cuh). SLICES of 16 bits
+ * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs,
+ * parts of complex numbers. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
           int SLICES = 0, int UNIT = 1, bool ONCE = false>
 struct wgmma_config {
