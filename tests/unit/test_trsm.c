@@ -299,7 +299,7 @@ static void edges(void) {
       for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++)
         for (size_t r = 0; r < sizeof sides / sizeof sides[0]; r++) {
           if (sides[r] < 1 || orders[o] < 1) continue;
-          if (orders[o] > 2 * nr + 1 && drawn(0, 2 * check_scale() + (orders[o] > 64 ? 6 : 0))) continue;
+          if (orders[o] > 2 * nr + 1 && drawn(0, 2 * check_scale() + (orders[o] > 64 ? 20 : 0))) continue;
           struct shape shape = shape_drawn(types[t], orders[o], sides[r]);
           if (shape.is_right) shape.m = sides[r], shape.n = orders[o];
           run_once(&shape, drawn(0, 1) ? KIND_TAME : KIND_WHOLE, rows.handle[i], rows.row[i].name);
@@ -333,7 +333,7 @@ static void batches(void) {
   for (int t = 0; t < 4; t++)
     for (int n_threads = 1; n_threads <= 4; n_threads += 3) {
       REQUIRE(wsgemm_set_num_threads(NULL, n_threads) == WSGEMM_SUCCESS, "threads");
-      const int64_t sizes[][3] = {{5, 7, 40}, {60, 20, 33}, {130, 140, 3}, {90, 90, 12}, {300, 5, 9}};
+      const int64_t sizes[][3] = {{5, 7, 40}, {60, 20, 17}, {130, 60, 3}, {90, 40, 9}, {300, 5, 9}};
       for (int i = 0; i < 5; i++) {
         struct shape shape = shape_drawn(types[t], sizes[i][0], sizes[i][1]);
         shape.batch = sizes[i][2];
