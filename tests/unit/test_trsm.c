@@ -6,12 +6,14 @@
  * Calls the backend (cpu/backend.h) with systems as the API makes them. Linked with --wrap for mmap
  * (CMakeLists.txt), so that memory can fail. */
 #define _GNU_SOURCE
+#include "support/process.h"
 #include "support/reference.h"
 #include "support/rows.h"
 
 #include <errno.h>
 #include <fenv.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -469,6 +471,79 @@ static void forked(void) {
   system_free(&s);
 }
 
+/* A caller's stack of 48 KiB, with what the C library keeps there, is enough on every path. */
+static void *solve_on_thread(void *argument) {
+  const struct both *both = argument;
+  const ws_call call = ws_call_of(ws_handle(NULL));
+  const ws_system system = ws_system_of(both->s);
+  ws_cpu_solve(&call, &system, 0);
+  return NULL;
+}
+
+static void stack_child(void *argument) {
+  const struct both *both = argument;
+  pthread_attr_t attr;
+  pthread_t thread;
+  char text[200];
+  REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, 48 * 1024) == 0, "attributes");
+  system_restore(both->s);
+  atomic_store(&has_no_memory, both->expected == 1);
+  REQUIRE(pthread_create(&thread, &attr, solve_on_thread, argument) == 0 && pthread_join(thread, NULL) == 0, "thread");
+  atomic_store(&has_no_memory, false);
+  judge(both->s, describe(&both->s->shape, text), false);
+}
+
+static void stack(void) {
+  rng = check_random_from(209);
+  if (!process_may_fork_beside_threads()) {
+    check_skip("this build needs more stack");
+    return;
+  }
+  static const int64_t sizes[][2] = {{40, 40}, {48, 20}, {64, 9}, {200, 1}, {300, 10}};
+  for (int t = 0; t < 4; t++)
+    for (int i = 0; i < 5; i++)
+      for (int is_without = 0; is_without < 2; is_without++) {
+        struct shape shape = shape_drawn(types[t], sizes[i][0], sizes[i][1]);
+        shape.is_right = false;
+        struct system s;
+        system_make(&s, &shape, KIND_TAME);
+        struct both both = {&s, (unsigned long long)is_without};
+        check_in_child("stack", stack_child, &both);
+        system_free(&s);
+      }
+}
+
+/* The shapes above go every way that there is: what the explanation says. */
+static void paths(void) {
+  rng = check_random_from(210);
+  static const struct {
+    int64_t m, n, batch;
+    int n_threads;
+    const char *path;
+  } ways[] = {{300, 1, 1, 1, "trsm direct"},    {20, 40, 1, 1, "trsm small"},     {90, 40, 9, 4, "trsm batch"},
+              {300, 130, 1, 4, "trsm blocked"}, {777, 111, 1, 1, "trsm blocked"}, {1100, 20, 1, 8, "trsm split"}};
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    struct shape shape = shape_drawn(WSGEMM_F64, ways[i].m, ways[i].n);
+    shape.batch = ways[i].batch, shape.is_right = false;
+    struct system s;
+    system_make(&s, &shape, KIND_TAME);
+    REQUIRE(wsgemm_set_num_threads(NULL, ways[i].n_threads) == WSGEMM_SUCCESS, "threads");
+    const ws_call call = ws_call_of(ws_handle(NULL));
+    const ws_system system = ws_system_of(&s);
+    char said[1000];
+    ws_text text = {said, sizeof said, 0};
+    ws_cpu_explain_solve(&call, &system, 0, &text);
+    CHECK(strstr(said, ways[i].path), "case %d: not %s but\n%s", (int)i, ways[i].path, said);
+    solve(&s, NULL);
+    const unsigned long long digest = matrix_digest(result_of(&s));
+    REQUIRE(wsgemm_set_num_threads(NULL, 1) == WSGEMM_SUCCESS, "threads");
+    solve(&s, NULL);
+    CHECK(matrix_digest(result_of(&s)) == digest, "case %d: %s: other bits in one thread", (int)i, ways[i].path);
+    system_free(&s);
+  }
+  REQUIRE(wsgemm_set_num_threads(NULL, 0) == WSGEMM_SUCCESS, "threads");
+}
+
 /* ---- Special values --------------------------------------------------------------------------- */
 
 /* A zero on the diagonal makes Inf and NaN of its own unknown and what depends on it, in its right
@@ -511,5 +586,7 @@ static const struct check_case cases[] = {{"combinations", combinations},
                                           {"bits", bits},
                                           {"no_memory", no_memory},
                                           {"forked", forked},
+                                          {"stack", stack},
+                                          {"paths", paths},
                                           {"zeros_and_flags", zeros_and_flags}};
 CHECK_MAIN("trsm", cases)
