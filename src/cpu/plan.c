@@ -154,6 +154,14 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
+/* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache and
+ * take A and B with them, so they are read from far away again and again (Sapphire Rapids:
+ * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
+static bool c_streams(const ws_problem *p) {
+  const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
+  return p->k > 16 && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+}
+
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
  * pays as long as B stays in L2, the other as long as A is not fetched from far away (measured, Zen
  * 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter faster packed). A transposed A for one
@@ -166,7 +174,7 @@ static bool direct_pays(const ws_problem *p) {
   const bool few_rows = (double)p->m * bytes <= 512 || (p->m <= 160 && b_bytes <= 8 * l2_bytes);
   const bool few_columns = p->n <= 96 && a_bytes <= 32 * l2_bytes;
   const bool is_thin = !p->a.trans && !p->b.trans && (few_rows || few_columns);
-  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes);
+  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
 static wsgemm_policy cpu_policy(const ws_call *call, const ws_tuning *tuning) {
