@@ -1,11 +1,12 @@
-/* triangle.cuh - products with diagonal blocks of structured operands (triangle_args.h): triangular ones
- * in place, and with blocks whose other triangle is not stored; such blocks written out. Systems are
- * solve.cuh's, what lies beside the diagonal blocks is general, and left to products (cuda/host/level3.c).
+/* triangle.cuh - products with diagonal blocks of structured operands (triangle_args.h): triangular
+ * ones in place, and with blocks whose other triangle is not stored; such blocks written out.
+ * Systems are solve.cuh's; what lies beside the diagonal blocks is general, and left to products
+ * (cuda/host/level3.c).
  *
- * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All of D
- * and of these columns are in shared memory: a warp reads D's elements as vectors that all its lanes
- * share. Every element has one order of summation, so its bits depend on D and its own column alone.
- */
+ * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All
+ * of D and of these columns are in shared memory: a warp reads D's elements as vectors that all its
+ * lanes share. Every element has one order of summation, so its bits depend on D and its own column
+ * alone. */
 #ifndef WS_CUDA_TRIANGLE_CUH
 #define WS_CUDA_TRIANGLE_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -235,7 +236,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
 };
 
-/* Without memory for beta: SOLVE and MULTIPLY have none. */
+/* SOLVE and MULTIPLY have no beta. */
 template <class Config> __device__ __forceinline__ scaling<Config> triangle_scaling(const ws_triangle_args &args) {
   const bool beta_zero = args.work != WS_TRIANGLE_ADD || args.beta_zero;
   if constexpr (sizeof(typename Config::real) == 4)
