@@ -1,16 +1,18 @@
-/* solve.cuh - triangular systems with one diagonal block, by substitution (triangle_args.h: D x =
- * alpha b, D lower triangular, rows counted as the steps say).
+/* solve.cuh - triangular systems with one diagonal block, by substitution (triangle_args.h: D x
+ * = alpha b, D lower triangular, rows counted as the steps say).
  *
- * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D by
- * row blocks of 32. Parts of D, 32 x 32, come through a ring of places, asynchronously, some ahead:
+ * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D
+ * by row blocks of 32. Parts of D, 32 x 32, come through a ring of places, asynchronously, some
+ * ahead:
  *
  *        p = 0  1  2      left of the diagonal  all threads: sums of D x; of each part two groups
  *   b=0 [d]                                     of warps take half of the columns each
  *   b=1 [.][d]            on the diagonal       one warp, a lane for each right-hand side; some
  *   b=2 [.][.][d]                               rows at a time in registers
  *
- * Substitution is stable for every triangle, whatever its scaling: |b - D x| <= gamma_{n+1} |D| |x|.
- * Every element has one order of summation, so its bits depend on D and its own right-hand side. */
+ * Substitution is stable for every triangle, whatever its scaling: |b - D x| <= gamma_{n+1} |D|
+ * |x|. Every element has one order of summation, so its bits depend on D and its own right-hand
+ * side. */
 #ifndef WS_CUDA_SOLVE_CUH
 #define WS_CUDA_SOLVE_CUH
 #include "cuda/kernels/triangle.cuh"

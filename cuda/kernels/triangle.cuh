@@ -100,7 +100,8 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   __device__ __forceinline__ bool adds() const { return args.work == WS_TRIANGLE_ADD; }
   __device__ __forceinline__ bool d_by_rows() const { return args.of_d.row == 1 || args.of_d.row == -1; }
 
-  /* Calls body(i, j) for this thread's elements of a part, so that a warp's are neighbours in memory. */
+  /* Calls body(i, j) for this thread's elements of a part, so that a warp's are neighbours in
+   * memory. */
   template <class Body> __device__ __forceinline__ void for_each_of_part(Body body) const {
     const int along = lane(), across = int(threadIdx.x) / 32;
 #pragma unroll
@@ -113,8 +114,8 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     for_each_of_part([&](int i, int j) { to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j); });
   }
 
-  /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By reals, as no
-   * more is aligned. */
+  /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By
+   * reals, as no more is aligned. */
   __device__ __forceinline__ void copy_part(const element *from, element *to, int n, int b, int p) const {
     const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
     const int n_rows = n - b * part_n, least = p < b ? part_n : args.structure == WS_UNIT_TRIANGULAR ? -1 : 0;

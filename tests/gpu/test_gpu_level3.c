@@ -1,7 +1,8 @@
-/* test_gpu_level3.c - Level 3 on device memory: every routine and type at the edges of tiles, diagonal
- * blocks and halves, against dense references: exact on small whole numbers, within the contract's
- * bounds on others; what is not to be read is NaN, what is not to be written keeps its bits; strides of
- * batches, in place and not, graphs, policies, and triangles of any scaling. */
+/* test_gpu_level3.c - Level 3 on device memory: every routine and type at the edges of tiles,
+ * diagonal blocks and halves, against dense references: exact on small whole numbers, within the
+ * contract's bounds on others; what is not to be read is NaN, what is not to be written keeps
+ * its bits; strides of batches, in place and not, graphs, policies, and triangles of any
+ * scaling. */
 #include "gpu.h"
 
 #include <complex.h>
@@ -77,8 +78,8 @@ static void operand_free(struct operand *o) { free(o->host), free(o->value), gpu
 static void upload(struct operand *o) { o->device = gpu_copy(o->host, o->bytes); }
 static void *first_of(const struct operand *o) { return o->device + GUARD * type_bytes(o->type); }
 
-/* Its other triangle (and of a unit triangle the diagonal) is NaN in memory; `value` becomes what it
- * stands for. */
+/* Its other triangle (and of a unit triangle the diagonal) is NaN in memory; `value` becomes
+ * what it stands for. */
 enum filling { SYMMETRIC, HERMITIAN, TRIANGULAR };
 static void keep_triangle(struct operand *o, enum filling filling, bool upper, bool unit) {
   for (int64_t b = 0; b < o->batch; b++)
