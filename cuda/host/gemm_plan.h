@@ -25,8 +25,8 @@ typedef struct ws_gemm_plan {
 wsgemm_status ws_gemm_plan_make(const ws_call *call, const ws_problem *p, ws_device *device, const ws_caller_workspace *workspace,
                                 ws_gemm_plan *plan);
 
-/* Bytes that a call may have for copies, if the device has room for them: of the caller's workspace,
- * else of the library's own memory. */
+/* Bytes that a call may have for copies, if the device has room for them: of the caller's
+ * workspace, else of the library's own memory. */
 double ws_most_copies_bytes(const ws_caller_workspace *w, const ws_device *device);
 
 /* Memory for copies that the product, and none that is smaller, may need at most. false: none. */

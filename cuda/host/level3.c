@@ -30,7 +30,8 @@ static const struct {
 
 static int64_t upper_half(int64_t n, int64_t block) { return ws_ceil_div(ws_ceil_div(n, 2), block) * block; }
 
-/* Right-hand sides: the part's rows if the structured operand stands on the left, else its columns. */
+/* Right-hand sides: the part's rows if the structured operand stands on the left, else its
+ * columns. */
 typedef struct ws_sides {
   void *data;
   int64_t ld, stride;
@@ -120,7 +121,7 @@ static bool find_largest(const level3_call *c, ws_problem *largest) {
   return half < c->n;
 }
 
-/* ---- large diagonal blocks: by slices, or written out ----------------------------------------- */
+/* ---- large diagonal blocks: by slices, or written out ---------------------------------------- */
 
 enum { WRITTEN_MOST = 2048 };
 
@@ -377,8 +378,8 @@ static wsgemm_status run_blocks(const level3_call *c, int64_t to, int64_t n_to, 
   return status;
 }
 
-/* One block, or many alike, on the lower side of the diagonal, and its mirror image; of a triangle the
- * one that is not zero. */
+/* One block, or many alike, on the lower side of the diagonal, and its mirror image; of a
+ * triangle the one that is not zero. */
 static wsgemm_status run_pair(const level3_call *c, int64_t at, int64_t size, int64_t n_second, int64_t count) {
   const bool is_triangle = ws_is_triangular((ws_structure)c->a->structure);
   wsgemm_status status = WSGEMM_SUCCESS;
@@ -387,7 +388,8 @@ static wsgemm_status run_pair(const level3_call *c, int64_t at, int64_t size, in
   return status;
 }
 
-/* Blocks beside the diagonal of part `at`, n of it, that has been cut into diagonal blocks so large. */
+/* Blocks beside the diagonal of part `at`, n of it, that has been cut into diagonal blocks so
+ * large. */
 static wsgemm_status add_beside(const level3_call *c, int64_t at, int64_t n, int64_t smallest) {
   wsgemm_status status = WSGEMM_SUCCESS;
   for (int64_t size = smallest; size < n && !status; size *= 2) {

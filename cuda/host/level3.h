@@ -1,8 +1,9 @@
 /* level3.h - products with a structured operand, and triangular systems: cut into diagonal blocks
  * (triangle.cuh) and products of general blocks, which read the operand where it lies.
  *
- * How they are cut follows from the structured operand's size and type alone, so the bits of a column
- * of C do not depend on the others. */
+ * How they are cut follows from sizes, type and the memory that a call may have for copies; in
+ * invariant mode from the structured operand's size and type alone, so that the bits of a column of
+ * C do not depend on the others. */
 #ifndef WS_CUDA_LEVEL3_H
 #define WS_CUDA_LEVEL3_H
 #include "core/system.h"
@@ -14,8 +15,8 @@ static inline bool ws_is_structured(const ws_problem *p) { return p->a.structure
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p);
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s);
 
-/* In words: the size of diagonal blocks, and one of the largest products of general operands, or what a
- * diagonal block is multiplied as. bytes: device memory that the call works faster with. */
+/* In words: the size of diagonal blocks, and one of the largest products of general operands, or
+ * what a diagonal block is multiplied as. bytes: device memory that the call works faster with. */
 typedef struct ws_level3_cut {
   int64_t block;
   bool by_slices, is_written_out; /* of structured products' diagonal blocks */

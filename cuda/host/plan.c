@@ -119,7 +119,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_SLICED:
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
   case WS_ROW_DIRECT:
-    return plan->kind == WS_ROW_DIRECT && !plan->is_invariant;
+    return plan->kind == WS_ROW_DIRECT && !plan->is_invariant && ws_is_plain(p);
   default:
     return true;
   }
@@ -373,9 +373,11 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
   return best;
 }
 
-/* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose. */
+/* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
+ * know of no structure and no region of C. */
 static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || call->settings.invariant || ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
+  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED)
+    return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
   if (!ws_may_be_direct(p)) return false;
   return !ws_tma_takes(p) ||

@@ -19,7 +19,7 @@
 #define WS_CUDA_GEMM_DIRECT_CUH
 #include "cuda/epilogue/epilogue.cuh"
 #include "cuda/mainloop/direct_load.cuh"
-#include "cuda/mainloop/mma16_pieces.cuh"
+#include "cuda/mainloop/mma16_fragments.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/tma.cuh"
 #include "cuda/rows/direct_config.cuh"
@@ -50,16 +50,16 @@ template <class Config, bool A_K, bool B_K> struct direct_sums {
   }
 
   __device__ __forceinline__ void multiply(uint32_t stage) {
-    const uint32_t a_row = stage + mma16_piece<A_K>::own_row(m_first(), a_pitch),
+    const uint32_t a_row = stage + mma16_fragment<A_K>::own_row(m_first(), a_pitch),
                    b_row = stage + uint32_t(Config::a_elements * int(sizeof(uint16_t))) +
-                           mma16_piece<B_K>::own_row(n_first(), b_pitch);
+                           mma16_fragment<B_K>::own_row(n_first(), b_pitch);
 #pragma unroll
     for (int k = 0; k < Config::bk; k += mma16_k) {
       uint32_t a[pieces_m][4], b[pieces_n][4];
 #pragma unroll
-      for (int i = 0; i < pieces_m; i++) mma16_piece<A_K>::read(a[i], a_row + mma16_piece<A_K>::offset(i * 16, k, a_pitch));
+      for (int i = 0; i < pieces_m; i++) mma16_fragment<A_K>::read(a[i], a_row + mma16_fragment<A_K>::offset(i * 16, k, a_pitch));
 #pragma unroll
-      for (int j = 0; j < pieces_n; j++) mma16_piece<B_K>::read(b[j], b_row + mma16_piece<B_K>::offset(j * 16, k, b_pitch));
+      for (int j = 0; j < pieces_n; j++) mma16_fragment<B_K>::read(b[j], b_row + mma16_fragment<B_K>::offset(j * 16, k, b_pitch));
 #pragma unroll
       for (int j = 0; j < pieces_n; j++)
 #pragma unroll

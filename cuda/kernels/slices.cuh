@@ -56,8 +56,8 @@ __device__ __forceinline__ void load_neighbours(const float *from, int64_t n, bo
   }
 }
 
-/* The same of a structured operand, from float `first` of line `line` on: what is not stored is read
- * where it is mirrored. */
+/* The same of a structured operand, from float `first` of line `line` on: what is not stored is
+ * read where it is mirrored. */
 template <int COUNT, bool COMPLEX>
 __device__ __forceinline__ void load_structured(const ws_slice_operand &op, const float *from, int64_t line, int64_t first,
                                                 int64_t n, float (&x)[COUNT]) {

@@ -1,16 +1,18 @@
-/* solve.cuh - triangular systems with one diagonal block of up to some hundred rows, by substitution
- * (triangle_args.h: D x = alpha b, D lower triangular, rows counted as the steps say).
+/* solve.cuh - triangular systems with one diagonal block, by substitution (triangle_args.h: D x
+ * = alpha b, D lower triangular, rows counted as the steps say).
  *
- * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D by row
- * blocks of 32. Parts of D, 32 x 32, come through a ring of places, asynchronously, some ahead:
+ * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D
+ * by row blocks of 32. Parts of D, 32 x 32, come through a ring of places, asynchronously, some
+ * ahead:
  *
- *        p = 0  1  2        left of the diagonal  all threads: sums of D x; of each part two groups of
- *   b=0 [d]                                       warps take half of the columns
- *   b=1 [.][d]              on the diagonal       one warp, a lane for each right-hand side: 32 rows in
- *   b=2 [.][.][d]                                 registers, one after the other
+ *        p = 0  1  2      left of the diagonal  all threads: sums of D x; of each part two groups
+ *   b=0 [d]                                     of warps take half of the columns each
+ *   b=1 [.][d]            on the diagonal       one warp, a lane for each right-hand side; some
+ *   b=2 [.][.][d]                               rows at a time in registers
  *
- * Substitution is stable for every triangle: |b - D x| <= gamma_{n+1} |D| |x|, whatever its scaling. Every
- * element has one order of summation, so its bits depend on D and its own right-hand side alone. */
+ * Substitution is stable for every triangle, whatever its scaling: |b - D x| <= gamma_{n+1} |D|
+ * |x|. Every element has one order of summation, so its bits depend on D and its own right-hand
+ * side. */
 #ifndef WS_CUDA_SOLVE_CUH
 #define WS_CUDA_SOLVE_CUH
 #include "cuda/kernels/triangle.cuh"
@@ -18,8 +20,8 @@
 namespace ws {
 
 __device__ __forceinline__ float reciprocal_of(float x) { return 1 / x; }
-/* Of a number near 1, or 0, or none. By Newton's iteration: a division calls a routine, which costs the
- * kernel registers. */
+/* Of a number near 1, or 0, or none. By Newton's iteration: a division calls a routine, which costs
+ * the kernel registers. */
 __device__ __forceinline__ double reciprocal_of(double x) {
   double r = 1 / float(x);
   if (x == 0 || !isfinite(x)) return r;
@@ -306,7 +308,7 @@ template <class Type, int N, int RING> struct solver {
       for (int p = 0; p <= block; p++) {
         cp_async_wait<RING - 2>();
         if (p == block && block > 0) put_sums(acc);
-        __syncthreads(); /* the part has come; everybody has done with the one before, whose place is free */
+        __syncthreads(); /* it has come; the place of the one before is free */
         ask();
         if (p < block)
           subtract_part(acc, place, p);

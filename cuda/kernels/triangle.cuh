@@ -1,11 +1,12 @@
-/* triangle.cuh - products with diagonal blocks of structured operands (triangle_args.h): triangular ones
- * in place, and with blocks whose other triangle is not stored; such blocks written out. Systems are
- * solve.cuh's, what lies beside the diagonal blocks is general, and left to products (cuda/host/level3.c).
+/* triangle.cuh - products with diagonal blocks of structured operands (triangle_args.h): triangular
+ * ones in place, and with blocks whose other triangle is not stored; such blocks written out.
+ * Systems are solve.cuh's; what lies beside the diagonal blocks is general, and left to products
+ * (cuda/host/level3.c).
  *
- * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All of D
- * and of these columns are in shared memory: a warp reads D's elements as vectors that all its lanes
- * share. Every element has one order of summation, so its bits depend on D and its own column alone.
- */
+ * A block of threads has 32 columns of X; a warp 8 rows of every 32 (a part), a lane a column. All
+ * of D and of these columns are in shared memory: a warp reads D's elements as vectors that all its
+ * lanes share. Every element has one order of summation, so its bits depend on D and its own column
+ * alone. */
 #ifndef WS_CUDA_TRIANGLE_CUH
 #define WS_CUDA_TRIANGLE_CUH
 #include "cuda/epilogue/epilogue.cuh"
@@ -99,7 +100,8 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   __device__ __forceinline__ bool adds() const { return args.work == WS_TRIANGLE_ADD; }
   __device__ __forceinline__ bool d_by_rows() const { return args.of_d.row == 1 || args.of_d.row == -1; }
 
-  /* Calls body(i, j) for this thread's elements of a part, so that a warp's are neighbours in memory. */
+  /* Calls body(i, j) for this thread's elements of a part, so that a warp's are neighbours in
+   * memory. */
   template <class Body> __device__ __forceinline__ void for_each_of_part(Body body) const {
     const int along = lane(), across = int(threadIdx.x) / 32;
 #pragma unroll
@@ -112,8 +114,8 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     for_each_of_part([&](int i, int j) { to[j * pitch + i] = load(from, n, b * part_n + i, p * part_n + j); });
   }
 
-  /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By reals, as no
-   * more is aligned. */
+  /* Of a lower triangle, but for conj; what does not exist, or is no part of it, is zero. By
+   * reals, as no more is aligned. */
   __device__ __forceinline__ void copy_part(const element *from, element *to, int n, int b, int p) const {
     const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
     const int n_rows = n - b * part_n, least = p < b ? part_n : args.structure == WS_UNIT_TRIANGULAR ? -1 : 0;
@@ -235,7 +237,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   }
 };
 
-/* Without memory for beta: SOLVE and MULTIPLY have none. */
+/* SOLVE and MULTIPLY have no beta. */
 template <class Config> __device__ __forceinline__ scaling<Config> triangle_scaling(const ws_triangle_args &args) {
   const bool beta_zero = args.work != WS_TRIANGLE_ADD || args.beta_zero;
   if constexpr (sizeof(typename Config::real) == 4)

@@ -4,7 +4,7 @@
  * A step is mma16_k of k. A warp owns TM x TN elements of every one of the COARSE tiles, in pieces
  * of 8 (m) x 16 (n): the instruction's first operand is B, its second one A, so that a lane's
  * neighbouring sums are neighbours in C's columns. Operands are read by pieces of 16 along m or n
- * and 16 of k (mma16_pieces.cuh), in either layout.
+ * and 16 of k (mma16_fragments.cuh), in either layout.
  *
  * Rows in shared memory are an odd number of 16 bytes long (the pad), so that the 8 rows of a
  * matrix, 16 bytes each, are in different banks. One instruction adds up 16 of k, and it is the
@@ -16,7 +16,7 @@
 #define WS_CUDA_MAINLOOP_MMA16_CUH
 #include "cuda/epilogue/store_tile16.cuh"
 #include "cuda/mainloop/copy_tile16.cuh"
-#include "cuda/mainloop/mma16_pieces.cuh"
+#include "cuda/mainloop/mma16_fragments.cuh"
 
 namespace ws {
 
@@ -40,8 +40,8 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
   static __device__ __forceinline__ int n_first() { return int(threadIdx.x) / 32 / warps_m * Config::tn; }
 
   __device__ mainloop_mma16() {
-    a_row = mma16_piece<A_K>::own_row(m_first(), a_pitch);
-    b_row = mma16_piece<B_K>::own_row(n_first(), b_pitch) + uint32_t(Config::a_words * sizeof(element));
+    a_row = mma16_fragment<A_K>::own_row(m_first(), a_pitch);
+    b_row = mma16_fragment<B_K>::own_row(n_first(), b_pitch) + uint32_t(Config::a_words * sizeof(element));
     float *all = &sum[0][0][0][0][0];
 #pragma unroll
     for (int i = 0; i < int(sizeof sum / sizeof *all); i++) all[i] = 0;
@@ -50,14 +50,14 @@ template <class Config, bool A_K, bool B_K> struct mainloop_mma16 {
   __device__ __forceinline__ void read_a(int set, const element *stage, int step) {
 #pragma unroll
     for (int i = 0; i < pieces_m; i++)
-      mma16_piece<A_K>::read(a[set][i],
-                             shared_address(stage) + a_row + mma16_piece<A_K>::offset(i * 16, step * mma16_k, a_pitch));
+      mma16_fragment<A_K>::read(a[set][i],
+                                shared_address(stage) + a_row + mma16_fragment<A_K>::offset(i * 16, step * mma16_k, a_pitch));
   }
 
   /* Piece j of tile c. */
   __device__ __forceinline__ void read_b(int c, int j, const element *stage, int step) {
-    mma16_piece<B_K>::read(b[c][j], shared_address(stage) + b_row +
-                                        mma16_piece<B_K>::offset(c * Config::bn + j * 16, step * mma16_k, b_pitch));
+    mma16_fragment<B_K>::read(b[c][j], shared_address(stage) + b_row +
+                                           mma16_fragment<B_K>::offset(c * Config::bn + j * 16, step * mma16_k, b_pitch));
   }
 
   __device__ __forceinline__ void read_first(const element *stage) {

@@ -55,8 +55,8 @@ typedef struct ws_slice_operand {
    * has */
   int64_t n_counted;
   int32_t form, conj; /* ws_slice_form; conj: of complex numbers */
-  /* ws_structure; of all but GENERAL one triangle is read: numbers whose place in a line is at most the
-   * line's number (upper), or at least */
+  /* ws_structure; of all but GENERAL one triangle is read: numbers whose place in a line is at
+   * most the line's number (upper), or at least */
   int32_t structure, stored_upper;
   int32_t along_k, vectors; /* vectors: lines begin where 16 bytes may be read at a time */
   /* split before, for another chunk of C: see split_slices for which of its slices are still
@@ -74,9 +74,9 @@ typedef struct ws_slice_args {
   int32_t n_slices;
 } ws_slice_args;
 
-/* Writes out a structured operand where multiply-adds of its floats are needed: in the memory of its
- * slices, whose turn is over, in lines of `pitch` floats, a multiple of 4. state: of both operands; nothing is written if
- * neither needs FP32. */
+/* Writes out a structured operand where multiply-adds of its floats are needed: in the memory of
+ * its slices, whose turn is over, in lines of `pitch` floats, a multiple of 4. state: of both
+ * operands; nothing is written if neither needs FP32. */
 typedef struct ws_expand_args {
   ws_slice_operand operand;
   const ws_slice_state *state[2];

@@ -1,5 +1,5 @@
-/* structure.h - what is known of an operand beside its elements, as kernels are told (core/matrix.h).
- * Shared by C and CUDA. */
+/* structure.h - what is known of an operand beside its elements, as kernels are told
+ * (core/matrix.h). Shared by C and CUDA. */
 #ifndef WS_CUDA_STRUCTURE_H
 #define WS_CUDA_STRUCTURE_H
 #ifdef __CUDACC__

@@ -21,9 +21,10 @@ typedef struct ws_steps {
 
 typedef struct ws_triangle_args {
   int32_t work, structure; /* ws_triangle_work, ws_structure */
-  /* D's element (i, j) with i >= j is in the triangle that is stored; of ADD else that with i <= j */
+  /* D's element (i, j) with i >= j is in the triangle that is stored; of ADD else that with i <=
+   * j */
   int32_t is_lower;
-  int32_t conj;                  /* all of D */
+  int32_t conj; /* all of D */
   /* columns of D begin where 16 bytes may be read at a time */
   int32_t d_vectors;
   int64_t n, n_columns, n_batch; /* D is n x n, n at most the kernel's block size; or, of ADD, many such blocks */
@@ -38,8 +39,8 @@ typedef struct ws_triangle_args {
   int32_t beta_zero;
 } ws_triangle_args;
 
-/* Columns that a block takes at a time; and the largest diagonal block, by type. ADD takes blocks of
- * WS_TRIANGLE_ADD_N, all of them in one launch. */
+/* Columns that a block takes at a time; and the largest diagonal block, by type. ADD takes
+ * blocks of WS_TRIANGLE_ADD_N, all of them in one launch. */
 enum {
   WS_TRIANGLE_COLUMNS = 32,
   WS_TRIANGLE_THREADS = 128,
@@ -53,8 +54,8 @@ enum {
   WS_TRIANGLE_ADD_N_d = 64,
   WS_TRIANGLE_ADD_N_c = 64,
   WS_TRIANGLE_ADD_N_z = 32,
-  /* systems (solve.cuh): right-hand sides of a block; the largest diagonal block, and places for parts of
-   * it, by type */
+  /* systems (solve.cuh): right-hand sides of a block; the largest diagonal block, and places for
+   * parts of it, by type */
   WS_SOLVE_COLUMNS = 16,
   WS_SOLVE_X_PITCH = 18,
   WS_SOLVE_N_s = 128,
@@ -67,8 +68,8 @@ enum {
   WS_SOLVE_RING_z = 2
 };
 
-/* Places for parts, right-hand sides, sums of two groups of warps, and of each row a reciprocal with two
- * factors of at most an element each. */
+/* Places for parts, right-hand sides, sums of two groups of warps, and of each row a reciprocal
+ * with two factors of at most an element each. */
 #define WS_SOLVE_SHARED_BYTES(bytes, n, ring) \
   ((bytes) *                                  \
    ((ring)*WS_TRIANGLE_PART * WS_TRIANGLE_PITCH + (n)*WS_SOLVE_X_PITCH + 2 * WS_TRIANGLE_PART * WS_SOLVE_X_PITCH + 3 * (n)))

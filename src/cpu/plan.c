@@ -154,8 +154,8 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
-/* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache and
- * take A and B with them, so they are read from far away again and again (Sapphire Rapids:
+/* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache
+ * and take A and B with them, so they are read from far away again and again (Sapphire Rapids:
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
 static bool c_streams(const ws_problem *p) {
   const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;

@@ -165,7 +165,7 @@ typedef struct memory_need {
   int n_diagonals, n_lefts, n_ys;
 } memory_need;
 
-/* The largest block of T is the first one, or, going up, where it may be a short one, the second. */
+/* The largest block of T is the first one, or, going up, where that may be short, the second. */
 static memory_need need_of(const ws_solve *v, const ws_solve_plan *plan, int n_workers) {
   const bool is_one = v->n_blocks == 1;
   const int n_turns = n_workers > 1 ? 2 : 1;

@@ -27,14 +27,14 @@ typedef struct ws_solve {
 
 void ws_solve_begin(ws_solve *v, const ws_system *s, const ws_cpu_row *row);
 
-/* Block s in the order of substitution: unknowns k0 .. k1 - 1; those that are left, l0 .. l1 - 1. */
+/* Block s in the order of substitution: unknowns k0 .. k1 - 1; those left, l0 .. l1 - 1. */
 typedef struct ws_block {
   int64_t batch, k0, k1, l0, l1;
   bool is_first;
 } ws_block;
 ws_block ws_block_at(const ws_solve *v, int64_t batch, int64_t s);
 
-/* ---- T, packed: the groups of a diagonal block; rows of T that are left, a group after the other */
+/* ---- T, packed: the groups of a diagonal block; groups of the rows that are left --------------- */
 
 int64_t ws_packed_diagonal_bytes(const ws_solve *v, const ws_block *b);
 int64_t ws_packed_left_bytes(const ws_solve *v, const ws_block *b, int64_t n_groups);
@@ -59,7 +59,7 @@ bool ws_diagonal_is_scaled(const ws_solve *v, const char *diagonal);
 /* Element (i, p) of T. */
 const char *ws_t_at(const ws_solve *v, int64_t batch, int64_t i, int64_t p);
 
-/* ---- right sides ------------------------------------------------------------------------------ */
+/* ---- right sides ----------------------------------------------------------------------------- */
 
 /* Right sides r .. r + n - 1, as many as fit in a panel of `width` lanes, or fewer. */
 typedef struct ws_lanes {
@@ -76,7 +76,7 @@ int64_t ws_panel_bytes(const ws_solve *v, int64_t n);
 void ws_pack_right_sides(const ws_solve *v, int64_t batch, int64_t r, int64_t n, char *y);
 void ws_unpack_unknowns(const ws_solve *v, const ws_block *b, int64_t r, int64_t n, const char *y);
 
-/* ---- work ------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 /* Solves the diagonal block; takes the block's unknowns from some groups of those that are left,
  * whose rows are at the beginning of `packed`. */

@@ -54,14 +54,14 @@ static void plan_blocks(const ws_solve *v, ws_solve_plan *plan) {
   plan->item_n = plan->n_threads == 1 ? most : ws_min(most, share_of(v, plan));
 }
 
-/* Whether right sides alone do not keep the threads busy, so that two steps for each block pay: a few
- * blocks are soon done. */
+/* Whether right sides alone do not keep the threads busy, so that two steps for each block pay: a
+ * few blocks are soon done. */
 static bool is_narrow(const ws_solve *v, int n_threads) {
   const int64_t items_each = v->n_blocks < 4 ? 1 : ITEMS_PER_THREAD;
   return n_threads > 1 && v->n_blocks > 1 && ws_ceil_div(v->n, v->ukr->mr) < n_threads * items_each;
 }
 
-/* One vector of right sides reads T once: packing it pays only where its rows lie far apart, and are
+/* One vector of right sides reads T once: packing it pays only where its rows lie far apart and are
  * not in the cache when the next group comes by (Sapphire Rapids, FP64, 1 right side: order 1000
  * 0.27 ms to 0.35, order 4096 10.4 to 7.0). */
 static bool direct_pays(const ws_solve *v) {

@@ -196,7 +196,7 @@ static void bits(void) {
       for (int i = 0; i < rows.n_rows; i++) {
         const int sums = sums_of(&rows.row[i].info);
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < 3; turn++) {
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct") ? 1 : 3); turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&rng);

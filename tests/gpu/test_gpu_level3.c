@@ -1,7 +1,8 @@
-/* test_gpu_level3.c - Level 3 on device memory: every routine and type at the edges of tiles, diagonal
- * blocks and halves, against dense references: exact on small whole numbers, within the contract's
- * bounds on others; what is not to be read is NaN, what is not to be written keeps its bits; strides of
- * batches, in place and not, graphs, policies, and triangles of any scaling. */
+/* test_gpu_level3.c - Level 3 on device memory: every routine and type at the edges of tiles,
+ * diagonal blocks and halves, against dense references: exact on small whole numbers, within the
+ * contract's bounds on others; what is not to be read is NaN, what is not to be written keeps
+ * its bits; strides of batches, in place and not, graphs, policies, and triangles of any
+ * scaling. */
 #include "gpu.h"
 
 #include <complex.h>
@@ -77,8 +78,8 @@ static void operand_free(struct operand *o) { free(o->host), free(o->value), gpu
 static void upload(struct operand *o) { o->device = gpu_copy(o->host, o->bytes); }
 static void *first_of(const struct operand *o) { return o->device + GUARD * type_bytes(o->type); }
 
-/* Its other triangle (and of a unit triangle the diagonal) is NaN in memory; `value` becomes what it
- * stands for. */
+/* Its other triangle (and of a unit triangle the diagonal) is NaN in memory; `value` becomes
+ * what it stands for. */
 enum filling { SYMMETRIC, HERMITIAN, TRIANGULAR };
 static void keep_triangle(struct operand *o, enum filling filling, bool upper, bool unit) {
   for (int64_t b = 0; b < o->batch; b++)
@@ -257,6 +258,9 @@ static void shape_triangle(struct operand *a, const struct level3_case *t) {
 
 static bool has_b(wsgemm_routine r) { return r != WSGEMM_SYRK && r != WSGEMM_HERK; }
 
+/* Where only bits count: the reference takes long. */
+static bool checks_result = true;
+
 /* `elsewhere`: trmm and trsm into c. Returns a digest of the result. */
 static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, bool elsewhere) {
   wsgemm_level3_desc *d = &t.d;
@@ -316,9 +320,9 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
   unsigned char *after = malloc(result->bytes);
   GPU(cudaMemcpy(after, result->device, result->bytes, cudaMemcpyDeviceToHost));
   const unsigned long long digest = gpu_digest(result->device, result->bytes);
-  if (r == WSGEMM_TRSM)
+  if (checks_result && r == WSGEMM_TRSM)
     check_solution(&t, &a, &b, result, after, alpha);
-  else
+  else if (checks_result)
     check_product(&t, &a, &b, of_triangle ? NULL : &c, result, after, alpha, beta);
   check_guards(&t, result, after);
   free(after);
@@ -377,7 +381,7 @@ static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305); }
 
 /* Large enough for slices, and for several halves. */
 static void larger(void) {
-  static const int64_t sizes[] = {513, 640, 1000, 1025};
+  static const int64_t sizes[] = {513, 1025, 640, 600};
   rng = check_random_from(306);
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
@@ -386,12 +390,12 @@ static void larger(void) {
       for (int i = 0; i < 2 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
         struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i == 0 && r != WSGEMM_TRSM);
         const bool left = t.d.side == WSGEMM_LEFT;
-        const int64_t size = sizes[check_random_in(&rng, 0, type == WSGEMM_F32 ? 3 : 1)];
+        const int64_t size = sizes[type == WSGEMM_F32 ? i : 2 + i];
         t.d.batch_count = 1;
         if (has_region(t.d.routine))
-          t.d.n = size, t.d.k = 300;
+          t.d.n = size, t.d.k = 150;
         else
-          t.d.m = left ? size : 192, t.d.n = left ? 192 : size;
+          t.d.m = left ? size : 70, t.d.n = left ? 70 : size;
         run_level3(h, t, false);
       }
   wsgemm_destroy(h);
@@ -428,7 +432,9 @@ static void bits(void) {
         t.d.m = t.d.n = 257, t.d.k = 130, t.d.batch_count = 1;
         if (!has_region(t.d.routine)) t.d.m = t.d.side == WSGEMM_LEFT ? 257 : 70, t.d.n = t.d.side == WSGEMM_LEFT ? 70 : 257;
         REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_policy(h, all_policies[policy]) == WSGEMM_SUCCESS, "handle");
+        checks_result = policy == 0;
         const unsigned long long digest = run_level3(h, t, false);
+        checks_result = true;
         if (policy == 0) first = digest;
         CHECK(digest == first, "%c%s under policy %d", type_letter((wsgemm_type)type), names[r], all_policies[policy]);
         wsgemm_destroy(h);

@@ -1,6 +1,6 @@
-/* test_backend_level3.c - what is launched for Level 3 in device memory: regions, slices that are made
- * once, structured operands by slices and written out, and triangular systems as diagonal blocks and
- * products in their order. Seen by a fake driver. */
+/* test_backend_level3.c - what is launched for Level 3 in device memory: regions, slices that
+ * are made once, structured operands by slices and written out, and triangular systems as
+ * diagonal blocks and products in their order. Seen by a fake driver. */
 #define _GNU_SOURCE
 #include "cuda/shared/triangle_args.h"
 #include "fake_calls.h"
@@ -57,7 +57,8 @@ CHILD_CASE(regions) {
   }
 }
 
-/* Of floats by slices: one triangle is read, and of a triangular operand the zeros are passed over. */
+/* Of floats by slices: one triangle is read, and of a triangular operand the zeros are passed
+ * over. */
 CHILD_CASE(by_slices) {
   (void)unused;
   fake.device[0].cc = 90;

@@ -403,7 +403,7 @@ static void bits(void) {
     }
 }
 
-/* ---- Memory, fork, stack ---------------------------------------------------------------------- */
+/* ---- Memory, fork, stack --------------------------------------------------------------------- */
 
 struct both {
   const struct system *s;
@@ -544,7 +544,7 @@ static void paths(void) {
   REQUIRE(wsgemm_set_num_threads(NULL, 0) == WSGEMM_SUCCESS, "threads");
 }
 
-/* ---- Special values --------------------------------------------------------------------------- */
+/* ---- Special values -------------------------------------------------------------------------- */
 
 /* A zero on the diagonal makes Inf and NaN of its own unknown and what depends on it, in its right
  * side alone where that is 0 / 0; the lanes that no right side has raise no flag. */

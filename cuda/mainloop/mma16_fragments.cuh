@@ -1,16 +1,16 @@
-/* mma16_pieces.cuh - pieces of 16 x 16 elements in shared memory, as mma16.cuh reads them: 16 along
+/* mma16_fragments.cuh - fragments of 16 x 16 elements in shared memory, as mma16.cuh reads them: 16 along
  * m or n, 16 of k, four matrices of 8 x 8 (ldmatrix).
  *
  *         k 0..7   k 8..15      BY_X: rows in shared memory are m or n, and the matrices come as they are; else rows are k, and they
  *   x 0..7   [0]     [2]        come transposed. In both ways register i of a lane is of matrix i: the element g = lane / 4 along x,
  *   x 8..15  [1]     [3]        and k of 2 (lane % 4) and the next. */
-#ifndef WS_CUDA_MAINLOOP_MMA16_PIECES_CUH
-#define WS_CUDA_MAINLOOP_MMA16_PIECES_CUH
+#ifndef WS_CUDA_MAINLOOP_MMA16_FRAGMENTS_CUH
+#define WS_CUDA_MAINLOOP_MMA16_FRAGMENTS_CUH
 #include "cuda/ptx/mma16.cuh"
 
 namespace ws {
 
-template <bool BY_X> struct mma16_piece {
+template <bool BY_X> struct mma16_fragment {
   /* Element (x, k), in bytes; pitch: elements from row to row. */
   static constexpr __device__ __forceinline__ uint32_t offset(int x, int k, int pitch) {
     return uint32_t(BY_X ? x * pitch + k : k * pitch + x) * uint32_t(sizeof(uint16_t));
