@@ -89,6 +89,7 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
     plan_one_block(v, packed_bytes, plan);
   else
     plan_blocks(v, plan);
+  if (is_small) plan->panels_n = v->ukr->mr; /* the stack is sure to hold one panel */
   if (is_batch)
     plan->item_n = v->n_blocks == 1 ? v->n : ws_min(v->n, right_sides_in(v, ws_machine_get()->l2_bytes * 4 / 10, v->kb));
   const bool is_split = !is_batch && is_narrow(v, plan->n_threads);
