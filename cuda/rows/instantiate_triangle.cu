@@ -8,11 +8,17 @@
       t##triangle(const __grid_constant__ ws_triangle_args args) {                       \
     ws::work_on_triangles<ws::type_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t>(args); \
   }
-/* `blocks` of threads are to fit on an SM at once. */
-#define WS_SOLVE(t, blocks)                                                   \
-  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS, blocks)   \
-      t##solve(const __grid_constant__ ws_triangle_args args) {               \
-    ws::solve_systems<ws::type_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t>(args); \
+/* `blocks` of threads are to fit on an SM at once, on cc 9.0: elsewhere the same code may need a few
+ * registers more, and takes them. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+#define WS_SOLVE_BLOCKS(blocks) 1
+#else
+#define WS_SOLVE_BLOCKS(blocks) (blocks)
+#endif
+#define WS_SOLVE(t, blocks)                                                                  \
+  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS, WS_SOLVE_BLOCKS(blocks)) \
+      t##solve(const __grid_constant__ ws_triangle_args args) {                              \
+    ws::solve_systems<ws::type_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t>(args);                \
   }
 WS_SOLVE(s, 3)
 WS_SOLVE(d, 3)
