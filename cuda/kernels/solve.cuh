@@ -68,7 +68,11 @@ template <class Type, int N, int RING> struct solver {
   static constexpr int part_n = WS_TRIANGLE_PART, pitch = WS_TRIANGLE_PITCH, columns = WS_SOLVE_COLUMNS,
                        x_pitch = WS_SOLVE_X_PITCH, own_rows = 4, own_columns = 2, n_groups = 2;
   /* of a part on the diagonal, in registers */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int rows_at_once = sizeof(element) == 16 ? 4 : 16; /* 8 do not fit into registers */
+#else
   static constexpr int rows_at_once = sizeof(element) == 16 ? 8 : 16;
+#endif
   static_assert(WS_TRIANGLE_THREADS == n_groups * (part_n / own_rows) * (columns / own_columns));
   static_assert(pitch * sizeof(element) % 16 == 0 && own_columns * x_pitch * sizeof(element) % 16 == 0, "aligned");
 
