@@ -2,6 +2,7 @@
  * before every timing, medians of event timings; results compared.
  *
  *   bench_gpu_level3 [--routines symm,syrk,...] [--types sdcz] [--sizes N,N] [--columns N] [--samples N]
+ *   [--json FILE] [--commit ID]
  *
  * Squares; symm, trmm and trsm: n right-hand sides (or --columns), on the left, lower, not transposed. A
  * line a case, with the time that a call takes before it returns:
@@ -15,8 +16,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/harness/clock.h"
 #include "bench/harness/flush_gpu.h"
 #include "bench/harness/library.h"
+#include "bench/harness/result.h"
 #include "bench/harness/stats.h"
 #include "operands.h"
 
@@ -38,6 +41,8 @@ static struct {
   wsgemm_handle *ours;
   int n_samples;
   int64_t columns; /* 0: n */
+  FILE *json;      /* or NULL */
+  char device[256], peer[64], commit[WS_BENCH_COMMIT_BYTES], date[WS_BENCH_DATE_BYTES];
 } bench = {.n_samples = 9};
 
 /* n x n; B and C are of ours, or of cuBLAS's; `given` is what both begin with. */
@@ -177,6 +182,32 @@ static void add_to_diagonal(const square *s) {
   free(host);
 }
 
+/* A line of the result file (suite gpu_level3). */
+static void file_result(const square *s, const double us[3]) {
+  char routine[16], case_name[64];
+  if (!bench.json) return;
+  snprintf(routine, sizeof routine, "%c%s", letters[s->type], names[s->routine]);
+  snprintf(case_name, sizeof case_name, s->columns == s->n ? "n=%lld" : "n=%lld columns=%lld", (long long)s->n,
+           (long long)s->columns);
+  const double flops = flops_of(s) * 1e-6;
+  const ws_bench_result r = {.suite = "gpu_level3",
+                             .routine = routine,
+                             .case_name = case_name,
+                             .policy = "auto",
+                             .device = bench.device,
+                             .peer = bench.peer,
+                             .ours = flops / us[0],
+                             .theirs = flops / us[1],
+                             .unit = "TFLOP/s",
+                             .ratio = us[1] / us[0],
+                             .commit = bench.commit,
+                             .date = bench.date};
+  ws_bench_result_begin(bench.json, &r);
+  ws_bench_result_number(bench.json, "samples", bench.n_samples);
+  ws_bench_result_number(bench.json, "call_us", us[2]);
+  ws_bench_result_end(bench.json);
+}
+
 static bool run_case(wsgemm_routine routine, wsgemm_type type, int64_t n, ws_bench_mean *mean) {
   square s = {.type = type, .routine = routine, .n = n};
   const bool has_columns = routine == WSGEMM_SYMM || routine == WSGEMM_HEMM || routine == WSGEMM_TRMM || routine == WSGEMM_TRSM;
@@ -192,6 +223,7 @@ static bool run_case(wsgemm_routine routine, wsgemm_type type, int64_t n, ws_ben
   if (is_good) {
     const double flops = flops_of(&s) * 1e-6;
     ws_bench_mean_add(mean, us[1] / us[0]);
+    file_result(&s, us);
     printf("%c%-6s %6lld  %8.1f us  %7.1f TF   cuBLAS %7.1f TF   ratio %6.2f   call %6.1f us   differs by %.0f\n", letters[type],
            names[routine], (long long)n, us[0], flops / us[0], flops / us[1], us[1] / us[0], us[2], wrong);
   } else {
@@ -200,6 +232,15 @@ static bool run_case(wsgemm_routine routine, wsgemm_type type, int64_t n, ws_ben
   fflush(stdout);
   GPU(cudaFree(s.a)), GPU(cudaFree(s.b)), GPU(cudaFree(s.given)), GPU(cudaFree(s.c[0])), GPU(cudaFree(s.c[1]));
   return is_good;
+}
+
+/* Names of device and peer for the result file. */
+static void name_them(void) {
+  int (*get_version)(void *, int *), version = 0;
+  struct cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) snprintf(bench.device, sizeof bench.device, "%s", properties.name);
+  if (ws_bench_find(bench.library, "cublasGetVersion_v2", &get_version)) get_version(bench.handle, &version);
+  snprintf(bench.peer, sizeof bench.peer, "cuBLAS %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 }
 
 static bool open_peer(void) {
@@ -213,6 +254,7 @@ static bool open_peer(void) {
 
 int main(int argc, char **argv) {
   const char *routines = "symm,syrk,syr2k,trmm,trsm,hemm,herk", *types = "sdcz", *sizes = "1024,2048,4096,8192";
+  const char *json = NULL, *commit = NULL;
   bool is_good = true;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--routines") == 0) routines = argv[i + 1];
@@ -220,12 +262,21 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
     if (strcmp(argv[i], "--columns") == 0) bench.columns = atoll(argv[i + 1]);
     if (strcmp(argv[i], "--samples") == 0) bench.n_samples = atoi(argv[i + 1]);
+    if (strcmp(argv[i], "--json") == 0) json = argv[i + 1];
+    if (strcmp(argv[i], "--commit") == 0) commit = argv[i + 1];
   }
   if (bench.n_samples < 1 || bench.n_samples > MOST_SAMPLES) bench.n_samples = 9;
   if (cudaSetDevice(0) != cudaSuccess || cudaStreamCreate(&bench.stream) != cudaSuccess) return 77;
   if (!open_peer() || wsgemm_create(&bench.ours) != WSGEMM_SUCCESS ||
       wsgemm_set_stream(bench.ours, bench.stream) != WSGEMM_SUCCESS) {
     puts("no cuBLAS");
+    return 1;
+  }
+  ws_bench_commit(commit, bench.commit);
+  ws_bench_date(bench.date);
+  name_them();
+  if (json && !(bench.json = fopen(json, "a"))) {
+    perror(json);
     return 1;
   }
   for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
@@ -238,5 +289,9 @@ int main(int argc, char **argv) {
       if (mean.n > 0)
         printf("%c%-6s geometric mean %.2f, least %.2f\n", letters[type], names[r], ws_bench_mean_of(&mean), mean.least);
     }
+  if (bench.json && (ferror(bench.json) | fclose(bench.json))) {
+    perror(json);
+    return 1;
+  }
   return is_good ? 0 : 1;
 }
