@@ -1,5 +1,6 @@
 /* direct_model.c - see direct_model.h. Fitted to all direct rows at 63 shapes, and to what was
- * launched for the shapes of gpu_half_random.jsonl (H200, 2026-11-24; bench/NOTES.md). */
+ * launched for the shapes of gpu_half_random.jsonl (H200, 2026-11-24; bench/NOTES.md); but for
+ * stored_single, halved by hand when C came to be stored in pairs. */
 #include "cuda/host/direct_model.h"
 
 #include "core/tile.h"
