@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/status.h"
+#include "cuda/host/choice_memo.h"
 #include "cuda/host/direct_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
@@ -133,23 +134,52 @@ static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   return can_run(row, plan) && row->kind == plan->kind && !is_other_vector && (plan->takes_fma || !is_fma16(row));
 }
 
-/* The forced row if it can run this, else the one with the least cost: of those made for it; of
- * those with the COARSE_FACTOR that the handle asks for, if there are any. */
-static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
-  const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->a.type);
-  if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
-  const int coarse = (int)call->settings.coarse;
-  int best = -1;
+/* The row with the least time: of those made for the product; of those with the COARSE_FACTOR that
+ * is asked for, if there are any. */
+static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
+  ws_choice best = {-1, HUGE_VAL};
   bool best_fits = false;
-  double best_cost = 0;
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
     if (!is_made_for(row, plan)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
-    const double cost = row_us(plan, row, device->n_sms);
-    if (best < 0 || (fits && !best_fits) || (fits == best_fits && cost < best_cost)) best = r, best_cost = cost, best_fits = fits;
+    const double us = row_us(plan, row, n_sms);
+    if (best.row_idx < 0 || (fits && !best_fits) || (fits == best_fits && us < best.us))
+      best = (ws_choice){r, us}, best_fits = fits;
   }
   return best;
+}
+
+/* The same, remembered for the kinds of which there are many rows. */
+static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
+  const ws_problem *p = plan->problem;
+  if ((plan->kind != WS_ROW_WGMMA && plan->kind != WS_ROW_DIRECT) || !ws_is_plain(p)) return weigh_rows(plan, coarse, n_sms);
+  const ws_choice_key key = {.m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .batch_count = p->batch_count,
+                             .n_sms = n_sms,
+                             .coarse = coarse,
+                             .type = (uint8_t)p->a.type,
+                             .kind = (uint8_t)plan->kind,
+                             .a_trans = p->a.trans,
+                             .b_trans = p->b.trans,
+                             .is_invariant = plan->is_invariant,
+                             .takes_fma = plan->takes_fma,
+                             .has_plain_store = ws_has_plain_store(p),
+                             .is_simple = ws_is_simple(p)};
+  ws_choice choice;
+  if (ws_choice_recall(&key, &choice)) return choice;
+  choice = weigh_rows(plan, coarse, n_sms);
+  ws_choice_keep(&key, &choice);
+  return choice;
+}
+
+/* The forced row if it can run this, else the best one. */
+static int choose_row(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
+  const int forced = ws_forced_row(call->forced[WS_CUDA], plan->problem->a.type);
+  if (forced && can_run(ws_cuda_row_at(forced - 1), plan)) return forced - 1;
+  return best_row(plan, (int)call->settings.coarse, device->n_sms).row_idx;
 }
 
 int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan) {
@@ -343,12 +373,10 @@ static double multiply_adds_us(const ws_call *call, const ws_problem *p, const w
   /* fitted to the same measurements */
   const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6;
   ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
-  double best = HUGE_VAL;
   /* What arithmetic a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
   plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
-  for (int r = 0; r < ws_cuda_row_count(); r++)
-    if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
+  const double best = best_row(&plan, 0, device->n_sms).us;
   return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
 }
 
@@ -367,10 +395,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
 /* The least time of the rows of that kind. */
 static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
   const ws_gpu_plan plan = plan_without_row(call, p, device, kind, 0);
-  double best = HUGE_VAL;
-  for (int r = 0; r < ws_cuda_row_count(); r++)
-    if (is_made_for(ws_cuda_row_at(r), &plan)) best = fmin(best, row_us(&plan, ws_cuda_row_at(r), device->n_sms));
-  return best;
+  return best_row(&plan, 0, device->n_sms).us;
 }
 
 /* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they

@@ -1,0 +1,25 @@
+/* choice_memo.h - what the model has chosen for the last products of this thread.
+ *
+ * The rows of half precision are many, and weighing all of them takes longer than the rest of a
+ * call. A choice follows from its key alone, so a thread that multiplies the same shapes again, as
+ * most do, finds it here. Nothing is shared between threads: there is no lock. */
+#ifndef WS_CUDA_CHOICE_MEMO_H
+#define WS_CUDA_CHOICE_MEMO_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All that the model looks at. Without padding, so that its bytes can be compared. */
+typedef struct ws_choice_key {
+  int64_t m, n, k, batch_count;
+  int32_t n_sms, coarse; /* COARSE_FACTOR that is asked for; 0: any */
+  uint8_t type, kind, a_trans, b_trans, is_invariant, takes_fma, has_plain_store, is_simple;
+} ws_choice_key;
+
+typedef struct ws_choice {
+  int row_idx; /* -1: none */
+  double us;   /* the model's time */
+} ws_choice;
+
+bool ws_choice_recall(const ws_choice_key *key, ws_choice *choice);
+void ws_choice_keep(const ws_choice_key *key, const ws_choice *choice);
+#endif
