@@ -434,6 +434,36 @@ def random_table(records):
     return table([speedup_head(cases) + ": geometric mean (least)", "shapes", *CLASSES, "all"], rows)
 
 
+def uniform_table(records):
+    """Sizes drawn log-uniformly, multiples of 8: one row for each routine, one column for each range of min(m, n)."""
+    cases = cases_of(records)
+    ranges = (("<= 64", 0, 64), ("65-256", 65, 256), ("257-1024", 257, 1024), ("> 1024", 1025, 1 << 62))
+
+    def lesser_side(case):
+        return min(int(size) for size in re.search(r"(\d+)x(\d+)x", case.name).groups())
+
+    rows = []
+    for routine in sorted(unique(c.routine for c in cases), key=lambda name: "sdczhb".index(name[0])):
+        group = [c for c in cases if c.routine == routine]
+        rows.append([f"`{routine}`", str(len(group))] +
+                    [mean_and_least([c for c in group if least <= lesser_side(c) <= most]) for _, least, most in ranges] +
+                    [mean_and_least(group)])
+    return table([speedup_head(cases) + ": geometric mean (least); min(m, n):", "shapes", *(name for name, _, _ in ranges), "all"],
+                 rows)
+
+
+def gpu_level3_table(records):
+    """One row for each routine, one column for each size."""
+    cases = cases_of(records)
+    sizes = sorted(unique(size_of(c) for c in cases))
+    rows = []
+    for routine in unique(c.routine for c in cases):
+        of_size = {size_of(c): c for c in cases if c.routine == routine}
+        rows.append([f"`{routine}`"] + [ratio_text(of_size[n]) if n in of_size else "-" for n in sizes] +
+                    [mean_and_least(list(of_size.values()))])
+    return table([speedup_head(cases) + ", n:", *(str(n) for n in sizes), "geometric mean (least)"], rows)
+
+
 def is_square_case(name):
     """n=64, or NN 64x64x64: no op, no ld of its own."""
     found = re.fullmatch(r"n=\d+|NN (\d+)x\1x\1", name)
@@ -442,13 +472,13 @@ def is_square_case(name):
 
 # Suites of one row of the headline tables: squares, random shapes, and which thread counts of the squares count (None: all).
 HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square", "gpu_random", None),
-             ("gpu_half_square", "gpu_half_random", None))
+             ("gpu_half_square", "gpu_half_random", None), ("gpu_half_square", "gpu_half_random_uniform", None))
 
 
 def headline_cases(suites):
     """(routine, threads): the cases of the squares and of the shapes drawn at random; `suites`: {name: records} of one device."""
     found = {}
-    for squares, _, threads in HEADLINES:
+    for squares, threads in unique((pair[0], pair[2]) for pair in HEADLINES):
         for case in cases_of(suites.get(squares, [])):
             if is_square_case(case.name) and threads in (None, case.threads):
                 found.setdefault((case.routine, case.threads), ([], []))[0].append(case)
@@ -500,6 +530,8 @@ def headline_table(rows):
 TABLES = {
     "random": random_table,
     "gpu_random": random_table,
+    "gpu_half_random_uniform": uniform_table,
+    "gpu_level3": gpu_level3_table,
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
     "gpu_pedantic": gpu_gemm_table,
