@@ -18,9 +18,9 @@ if ! {
   cat "$scratch.log" >&2
   exit 1
 fi
-# The emulator runs Arm code under this machine's memory order and its own memory map, so what tests threads, failing system calls
+# The emulator runs Arm code under this machine's memory order and its own memory map, so what tests threads, forks, failing system calls
 # and huge mappings would show nothing new, at twenty times the cost (and the huge mappings take all memory); nor would what tests
 # the command's handling of files and options. A thread of real-time priority waits for the emulator's own locks, which threads without
 # a priority hold.
 exec ctest --test-dir "$scratch" --output-on-failure --no-tests=error "$which" '^long$' \
-  --exclude-regex '^(bits|cancel|faults|first_use|fork|huge|load|loader|openmp|stack|threads|cli_files|cli_commands|workers[.](priorities|real_time_on_one_processor))([.]|$)'
+  --exclude-regex '^(bits|cancel|faults|first_use|fork|huge|level3_(bits|faults|huge)|load|loader|openmp|stack|threads|trsm[.](bits|forked)|cli_files|cli_commands|workers[.](priorities|real_time_on_one_processor))([.]|$)'
