@@ -98,14 +98,6 @@ template <class Type, int N, int RING> struct solver {
 
   /* ---- memory ---- */
 
-  static __device__ __forceinline__ void copy_element(element *to, const element *source, const element *anywhere,
-                                                      bool is_there) {
-    const real *const parts = reinterpret_cast<const real *>(is_there ? source : anywhere);
-#pragma unroll
-    for (int u = 0; u < Type::unit; u++)
-      cp_async<int(sizeof(real))>(shared_address(to) + u * uint32_t(sizeof(real)), parts + u, is_there ? int(sizeof(real)) : 0);
-  }
-
   /* Begins to bring part (b, p), and counts as a group even where there is none. */
   __device__ __forceinline__ void copy_part(int place, int b, int p, int n, bool is_any) const {
     if (is_any) {
@@ -137,14 +129,15 @@ template <class Type, int N, int RING> struct solver {
     const element *source = first + i * args.of_d.row + j * args.of_d.column;
     element *target = to + j * pitch + i;
 #pragma unroll
-    for (int s = 0; s < part_n; s += across, source += next, target += next_to) copy_element(target, source, source, true);
+    for (int s = 0; s < part_n; s += across, source += next, target += next_to) copy_element<Type>(target, source, source, true);
   }
   /* Of its first rows, elements with j - i at most so large. */
   __device__ __forceinline__ void copy_some(const element *first, element *to, int n_rows, int least) const {
 #pragma unroll
     for (int s = 0; s < part_n; s += across) {
       const int i = by_rows ? lane() : warp() + s, j = by_rows ? warp() + s : lane();
-      copy_element(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && j - i <= least);
+      copy_element<Type>(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from,
+                         i < n_rows && j - i <= least);
     }
   }
 
@@ -162,7 +155,7 @@ template <class Type, int N, int RING> struct solver {
   }
   __device__ __forceinline__ void load_x(const element *b, int n, int64_t column) const {
     for_each_x(n, column, [&](int i, int c, bool is_there) {
-      copy_element(x + i * x_pitch + c, b + i * args.of_x.row + (column + c) * args.of_x.column, b, is_there);
+      copy_element<Type>(x + i * x_pitch + c, b + i * args.of_x.row + (column + c) * args.of_x.column, b, is_there);
     });
     cp_async_commit();
   }

@@ -17,6 +17,18 @@
 
 namespace ws {
 
+/* Begins to copy an element to shared memory. anywhere: an address that may be read from, for an
+ * element that is not there. */
+template <class Type>
+__device__ __forceinline__ void copy_element(typename Type::element *to, const typename Type::element *from,
+                                             const typename Type::element *anywhere, bool is_there) {
+  using real = typename Type::real;
+  const real *const parts = reinterpret_cast<const real *>(is_there ? from : anywhere);
+#pragma unroll
+  for (int u = 0; u < Type::unit; u++)
+    cp_async<int(sizeof(real))>(shared_address(to) + u * uint32_t(sizeof(real)), parts + u, is_there ? int(sizeof(real)) : 0);
+}
+
 template <class Type> struct triangle_config {
   using real = typename Type::real;
   using element = typename Type::element;
@@ -120,17 +132,9 @@ template <class Type, int N, int ADD_N> struct triangle_block {
     const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
     const int n_rows = n - b * part_n, least = p < b ? part_n : args.structure == WS_UNIT_TRIANGULAR ? -1 : 0;
     for_each_of_part([&](int i, int j) {
-      copy_element(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && j - i <= least);
+      copy_element<Type>(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from,
+                         i < n_rows && j - i <= least);
     });
-  }
-
-  /* anywhere: an address that may be read from, for an element that is not there. */
-  static __device__ __forceinline__ void copy_element(element *to, const element *from, const element *anywhere, bool is_there) {
-    using real = typename Type::real;
-    const real *const parts = reinterpret_cast<const real *>(is_there ? from : anywhere);
-#pragma unroll
-    for (int u = 0; u < Type::unit; u++)
-      cp_async<int(sizeof(real))>(shared_address(to) + u * uint32_t(sizeof(real)), parts + u, is_there ? int(sizeof(real)) : 0);
   }
 
   __device__ __forceinline__ void conjugate_parts(int n_parts) const {
@@ -145,7 +149,7 @@ template <class Type, int N, int ADD_N> struct triangle_block {
   /* Columns from `column` on; those and rows that do not exist are zeros. */
   __device__ __forceinline__ void load_x(const element *from, const ws_steps &steps, int n, int64_t column) {
     for_each_x(steps, n, column, [&](int i, int c, bool is_there) {
-      copy_element(x + i * x_pitch + c, from + i * steps.row + (column + c) * steps.column, from, is_there);
+      copy_element<Type>(x + i * x_pitch + c, from + i * steps.row + (column + c) * steps.column, from, is_there);
     });
     cp_async_commit();
   }

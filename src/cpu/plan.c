@@ -12,10 +12,7 @@ const char *ws_path_name(ws_path path) {
   return names[path];
 }
 
-/* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured,
- * Zen 5, 2 cores). */
-#define WORK_PER_THREAD (80.0 * 80 * 80)
-/* The same beside a matrix unit (Sapphire Rapids). */
+/* WS_WORK_PER_THREAD beside a matrix unit (Sapphire Rapids). */
 #define UNIT_WORK_PER_THREAD (128.0 * 128 * 128)
 /* Bytes of matrix for each thread of a matrix-vector product. */
 #define VECTOR_BYTES_PER_THREAD (256.0 * 1024)
@@ -47,8 +44,7 @@ static int threads_for(const ws_call *call, ws_plan *plan, double work, double w
   if (tuned == 1 || (tuned == 0 && work < 2 * work_per_thread)) return 1;
   const int limit = limit_of(call, plan);
   if (tuned > 0) return tuned < limit ? tuned : limit;
-  /* In whole numbers, which raise no flag of inexact arithmetic. */
-  return work < limit * work_per_thread ? (int)((int64_t)work / (int64_t)work_per_thread) : limit;
+  return ws_threads_sharing(limit, work, work_per_thread);
 }
 
 double ws_float_products(wsgemm_type type) { return ws_types[type].n_real * ws_types[type].bytes / 4.0; }
@@ -72,7 +68,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
   plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
-  plan->n_threads = threads_for(call, plan, work, WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
     plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
@@ -82,7 +78,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
     /* Small products of a batch: several to an item, each whole. */
     const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
     const double work_each = work / (double)p->batch_count;
-    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WORK_PER_THREAD / 8 / work_each)));
+    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
     if (plan->n_products > 1 || share > 1) return;
   }
   const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
@@ -116,7 +112,7 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   const ws_machine *machine = ws_machine_get();
   const int bytes = ws_types[p->a.type].bytes;
   plan->path = WS_PATH_PACKED;
-  plan->n_threads = threads_for(call, plan, work / (double)p->batch_count, WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work / (double)p->batch_count, WS_WORK_PER_THREAD);
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
@@ -139,7 +135,7 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
   const ws_cpu_row *row = plan->row;
   const int most_tiles = row->unit ? 4 : 8, tenths = row->unit ? 5 : 3, items = row->unit ? 2 : ITEMS_PER_THREAD;
   plan->path = WS_PATH_HALF;
-  plan->n_threads = threads_for(call, plan, work, row->unit ? UNIT_WORK_PER_THREAD : WORK_PER_THREAD);
+  plan->n_threads = threads_for(call, plan, work, row->unit ? UNIT_WORK_PER_THREAD : WS_WORK_PER_THREAD);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
   const int64_t budget = ws_machine_get()->l2_bytes * tenths / 10 / (int64_t)sizeof(float);
   const int64_t most_rows = ws_max(row->mr, budget / ws_max(plan->kc, most_tiles * plan->bn) / row->mr * row->mr);
@@ -151,7 +147,7 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
   plan->coarse = coarse_for(call, plan, items, n_rows, ws_ceil_div(p->n, plan->bn), most_tiles);
   if (plan->n_threads > 1)
     plan->n_products = ws_max(1, ws_min(ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD),
-                                        (int64_t)(WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
+                                        (int64_t)(WS_WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
 /* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache
@@ -177,7 +173,7 @@ static bool direct_pays(const ws_problem *p) {
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
-static wsgemm_policy cpu_policy(const ws_call *call, const ws_tuning *tuning) {
+wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning) {
   const int forced = (int)call->settings.policy;
   const int policy = forced != WSGEMM_POLICY_AUTO ? forced : tuning->policy;
   return policy == WSGEMM_POLICY_FIXED_WORK || policy == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)policy : WSGEMM_POLICY_STEAL;
@@ -187,7 +183,7 @@ void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   enum { LONGEST_LINE = 4096, TILE = 16 * 1024 };
   const double n_elements = (double)p->m * (double)p->n * (double)p->batch_count;
   *plan = (ws_plan){.row = ws_row_for(call, p->a.type),
-                    .policy = cpu_policy(call, &ws_tuning_of_model),
+                    .policy = ws_cpu_policy(call, &ws_tuning_of_model),
                     .coarse = 1,
                     .n_products = 1,
                     .tuned = ws_tuned_model()};
@@ -248,7 +244,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->thread_limit = 0;
   const bool is_vector = !ws_is_half(p->a.type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
   plan->tuned = is_vector ? ws_tuned_model() : tuned_for(call, given, plan, work);
-  plan->policy = cpu_policy(call, &plan->tuned.tuning);
+  plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   if (ws_is_half(p->a.type))
     plan_half(call, p, work * (double)p->batch_count, plan);
   else if (ws_is_one_panel(p, plan->row))
@@ -319,8 +315,8 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->tuned = ws_tuned_model();
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
-  plan->policy = cpu_policy(call, &plan->tuned.tuning);
-  const int n_threads = threads_for(call, plan, work * (double)p->batch_count, WORK_PER_THREAD);
+  plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
+  const int n_threads = threads_for(call, plan, work * (double)p->batch_count, WS_WORK_PER_THREAD);
   if (stays_in_l2(p) || is_thin(p, n_threads)) {
     plan->n_threads = n_threads;
     if (n_threads > 1 && p->batch_count < n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);

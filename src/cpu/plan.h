@@ -40,6 +40,16 @@ static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
 /* A product with a structured operand or a region of C. */
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan);
+/* Of at most `limit` threads, those that have so much work each; from the work of two on. In whole
+ * numbers, which raise no flag of inexact arithmetic. */
+static inline int ws_threads_sharing(int limit, double work, double work_per_thread) {
+  return work < limit * work_per_thread ? (int)((int64_t)work / (int64_t)work_per_thread) : limit;
+}
+/* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured,
+ * Zen 5, 2 cores). */
+#define WS_WORK_PER_THREAD (80.0 * 80 * 80)
+/* Of the handle's and the tuned policy, that of the CPU. */
+wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning);
 /* Multiply-adds of floats that take as long as one of this type. */
 double ws_float_products(wsgemm_type type);
 /* For a walk over the elements of C alone: row, tile, threads, policy. */

@@ -6,9 +6,8 @@
 #include "core/processors.h"
 #include "core/tile.h"
 #include "cpu/backend.h"
+#include "cpu/plan.h"
 
-/* Multiply-adds of floats for each thread, as of a product (plan.c). */
-#define WORK_PER_THREAD (80.0 * 80 * 80)
 enum { ITEMS_PER_THREAD = 4, GROUPS_PER_ITEM = 8 };
 /* Right sides of a chunk, at least: T is packed once for each chunk. */
 enum { LEAST_CHUNK = 1024 };
@@ -16,15 +15,8 @@ enum { LEAST_CHUNK = 1024 };
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
 static int threads_for(const ws_call *call, double work) {
-  if (work < 2 * WORK_PER_THREAD) return 1;
-  const int limit = ws_thread_limit(call);
-  /* In whole numbers, which raise no flag of inexact arithmetic. */
-  return work < limit * WORK_PER_THREAD ? (int)((int64_t)work / (int64_t)WORK_PER_THREAD) : limit;
-}
-
-static wsgemm_policy policy_of(const ws_call *call) {
-  const int forced = (int)call->settings.policy;
-  return forced == WSGEMM_POLICY_FIXED_WORK || forced == WSGEMM_POLICY_FIXED_BLOCKS ? (wsgemm_policy)forced : WSGEMM_POLICY_STEAL;
+  if (work < 2 * WS_WORK_PER_THREAD) return 1;
+  return ws_threads_sharing(ws_thread_limit(call), work, WS_WORK_PER_THREAD);
 }
 
 /* Right sides whose panels take so many bytes, in whole panels. */
@@ -74,7 +66,7 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   ws_solve_begin(v, s, plan->row);
   const double work = (double)v->m * (double)v->m * (double)v->n / 2 * ws_float_products(v->type);
   plan->n_threads = threads_for(call, work * (double)v->batch_count);
-  plan->policy = policy_of(call);
+  plan->policy = ws_cpu_policy(call, &ws_tuning_of_model);
   plan->n_systems = 1;
   plan->groups_n = GROUPS_PER_ITEM;
   const ws_block b = ws_block_at(v, 0, 0);
@@ -83,7 +75,7 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   const bool is_batch = plan->n_threads > 1 && v->batch_count >= 2 * plan->n_threads;
   if (is_batch)
     plan->n_systems =
-        ws_max(1, ws_min(ws_ceil_div(v->batch_count, plan->n_threads * ITEMS_PER_THREAD), (int64_t)(WORK_PER_THREAD / work)));
+        ws_max(1, ws_min(ws_ceil_div(v->batch_count, plan->n_threads * ITEMS_PER_THREAD), (int64_t)(WS_WORK_PER_THREAD / work)));
   if (!is_batch && !is_small) plan->n_threads = threads_for(call, work);
   if (v->n_blocks == 1)
     plan_one_block(v, packed_bytes, plan);
