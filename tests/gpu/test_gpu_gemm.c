@@ -166,18 +166,35 @@ static void spreading(void) {
 static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1; }
 /* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds
  * beside tensor cores. */
-enum { SUMS_PLAIN, SUMS_SLICED, SUMS_FMA16, SUMS_DIRECT, MOST_GROUPS = 16, N_SUMS = SUMS_DIRECT + MOST_GROUPS * 9 };
+enum {
+  MOST_GROUPS = 16,
+  MOST_BLOCKS = 8,
+  SUMS_PLAIN = 0,
+  SUMS_SLICED,
+  SUMS_FMA16,
+  SUMS_PARTS, /* wgmma rows that share k among so many blocks */
+  SUMS_DIRECT = SUMS_PARTS + MOST_BLOCKS + 1,
+  N_SUMS = SUMS_DIRECT + MOST_GROUPS * (MOST_BLOCKS + 1)
+};
 /* Direct rows by their parts of k: groups of a block, blocks of a cluster ("..._g4_k8"); of one
  * part it is one chain. */
 static int sums_of_direct(const wsgemm_kernel_info *row) {
   int n_groups = 0, n_blocks = 0;
   const char *parts = strstr(row->name, "_g");
-  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= 8, "%s",
-          row->name);
-  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * 9 + n_blocks;
+  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= MOST_BLOCKS,
+          "%s", row->name);
+  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * (MOST_BLOCKS + 1) + n_blocks;
+}
+/* wgmma rows by the blocks of a cluster that share k ("..._c2_k4"). */
+static int sums_of_wgmma(const wsgemm_kernel_info *row) {
+  int n_blocks = 1;
+  const char *parts = strstr(row->name, "_k");
+  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_blocks) == 1 && n_blocks <= MOST_BLOCKS), "%s", row->name);
+  return n_blocks == 1 ? SUMS_PLAIN : SUMS_PARTS + n_blocks;
 }
 static int sums_of(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "direct")) return sums_of_direct(row);
+  if (is_of_family(row, "wgmma") && !is_sliced(row)) return sums_of_wgmma(row);
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
 }
 
