@@ -8,7 +8,9 @@
 #include "core/status.h"
 #include "cuda/host/backend.h"
 #include "cuda/host/device.h"
+#include "cuda/host/gemm_plan.h"
 #include "cuda/host/launch.h"
+#include "cuda/host/level3.h"
 #include "cuda/host/plan.h"
 #include "cuda/shared/arena_args.h"
 #include "tune/tuning.h"
@@ -97,13 +99,34 @@ static wsgemm_status open_device(ws_arena *arena) {
   return WSGEMM_SUCCESS;
 }
 
+/* A Level 3 call is a list of launches; what is tuned is one of its largest products. */
+static wsgemm_status take_product(ws_arena *arena) {
+  const cuda_arena *own = arena->own;
+  const ws_call call = ws_call_of(arena->h);
+  const ws_caller_workspace w = ws_caller_workspace_get(arena->h);
+  ws_level3_cut cut;
+  if (arena->is_system)
+    cut = ws_cut_system(&call, &arena->system, own->device);
+  else if (ws_is_structured(&arena->problem))
+    cut = ws_cut_structured(&call, &arena->problem, own->device, ws_most_copies_bytes(&w, own->device));
+  else
+    return WSGEMM_SUCCESS;
+  if (!cut.has_product)
+    return ws_fail(arena->h, WSGEMM_NOT_SUPPORTED, "the call is one diagonal block: there is nothing to choose");
+  arena->problem = cut.product;
+  arena->is_system = false;
+  return WSGEMM_SUCCESS;
+}
+
 static wsgemm_status open_arena(ws_arena *arena) {
   /* so that the launches of a run are on their way before the device is done with it */
   enum { CACHES = 4 };
   ws_problem *p = &arena->problem;
+  const bool is_one_matrix = p->c.region != WS_ALL && p->a.data == p->b.data;
   cuda_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
   wsgemm_status status = open_device(arena);
+  if (!status) status = take_product(arena);
   if (status) return status;
   int l2_bytes = 0;
   ws_cuda.cuDeviceGetAttribute(&l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, own->device->ordinal);
@@ -116,7 +139,8 @@ static wsgemm_status open_arena(ws_arena *arena) {
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->end, CU_EVENT_DEFAULT));
   if (!status) status = fill(arena, own->a, a_bytes, p->a.type, 3 * arena->seed);
   if (!status) status = fill(arena, own->b, b_bytes, p->a.type, 3 * arena->seed + 1);
-  p->a.data = (const void *)(uintptr_t)own->a, p->b.data = (const void *)(uintptr_t)own->b, p->c.data = (void *)(uintptr_t)own->c;
+  p->a.data = (const void *)(uintptr_t)own->a, p->c.data = (void *)(uintptr_t)own->c;
+  p->b.data = is_one_matrix ? p->a.data : (const void *)(uintptr_t)own->b;
   ws_arena_describe(arena);
   return status;
 }
@@ -169,7 +193,7 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventRecord(own->begin, own->stream);
   if (result != CUDA_SUCCESS) return checked(arena, "clearing of the cache", result);
   const ws_call call = ws_call_of(arena->h);
-  const wsgemm_status status = ws_cuda_gemm(&call, &p, arena->device);
+  const wsgemm_status status = ws_cuda_product(&call, &p, arena->device);
   if (status) return status;
   result = ws_cuda.cuEventRecord(own->end, own->stream);
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventSynchronize(own->end);
