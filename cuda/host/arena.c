@@ -13,6 +13,7 @@
 #include "cuda/host/level3.h"
 #include "cuda/host/plan.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/triangle_args.h"
 #include "tune/tuning.h"
 
 typedef struct cuda_arena {
@@ -72,6 +73,25 @@ static wsgemm_status allocate(ws_arena *arena, size_t a_bytes, size_t b_bytes) {
     }
   }
   return WSGEMM_SUCCESS;
+}
+
+/* The other triangle of a triangular operand becomes zeros, as rows that multiply it as a general
+ * matrix find them: how many of these an item passes over is the row's business. */
+static wsgemm_status clear_triangle(ws_arena *arena, const ws_matrix *x, CUdeviceptr at, int64_t n) {
+  const cuda_arena *own = arena->own;
+  ws_launch_list list = {.n = 0};
+  const ws_triangle_args args = {.work = WS_TRIANGLE_ADD,
+                                 .structure = WS_TRIANGULAR,
+                                 .is_lower = !x->stored_upper,
+                                 .n = n,
+                                 .n_batch = x->stride > 0 ? arena->problem.batch_count : 1,
+                                 .d = (const void *)(uintptr_t)at,
+                                 .y = (void *)(uintptr_t)at,
+                                 .of_d = {1, x->ld, x->stride},
+                                 .of_y = {1, x->ld, x->stride}};
+  if (!ws_is_triangular((ws_structure)x->structure)) return WSGEMM_SUCCESS;
+  const wsgemm_status status = ws_add_write_out(arena->h, x->type, &args, own->device, &list);
+  return status ? status : checked(arena, "launch", ws_launch_make(&list.entry[0], own->stream));
 }
 
 /* The driver, the device and its context. */
@@ -139,6 +159,8 @@ static wsgemm_status open_arena(ws_arena *arena) {
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->end, CU_EVENT_DEFAULT));
   if (!status) status = fill(arena, own->a, a_bytes, p->a.type, 3 * arena->seed);
   if (!status) status = fill(arena, own->b, b_bytes, p->a.type, 3 * arena->seed + 1);
+  if (!status) status = clear_triangle(arena, &p->a, own->a, p->k);
+  if (!status) status = clear_triangle(arena, &p->b, own->b, p->k);
   p->a.data = (const void *)(uintptr_t)own->a, p->c.data = (void *)(uintptr_t)own->c;
   p->b.data = is_one_matrix ? p->a.data : (const void *)(uintptr_t)own->b;
   ws_arena_describe(arena);
