@@ -140,6 +140,9 @@ static void describe(const struct level3_case *t, char text[200]) {
            d->c ? " elsewhere" : "", d->layout == WSGEMM_ROW_MAJOR ? " row-major" : "", t->workspace);
 }
 
+/* Of products: both elements rounded to 11 bits. */
+static const long double tf32_share = 0x1p-10L + 0x1p-22L;
+
 /* C, element by element: expected value and bound. false: it keeps its bits. */
 static bool expected(const struct level3_case *t, const struct operand *a, const struct operand *b, const struct operand *c,
                      number alpha, number beta, int64_t p, int64_t i, int64_t j, number *sum, long double *bound) {
@@ -177,9 +180,10 @@ static bool expected(const struct level3_case *t, const struct operand *a, const
   if (her && has_region(r) && i == j) old = creall(old);
   *sum = alpha * total + (her ? conjl(alpha) : alpha) * twin + (beta == 0 ? 0 : beta * old);
   if (her && has_region(r) && i == j) *sum = creall(*sum);
-  const long double terms = (long double)(r == WSGEMM_SYR2K || r == WSGEMM_HER2K ? 2 * k : k) + 2;
-  *bound = terms * unit_of(d->type) * (size1(alpha) * size + size1(beta) * (beta == 0 ? 0 : size1(old)));
-  if (d->math == WSGEMM_MATH_TF32) *bound *= 8192;
+  const bool is_tf32 = d->math == WSGEMM_MATH_TF32 && !type_is_double(d->type), is_twice = r == WSGEMM_SYR2K || r == WSGEMM_HER2K;
+  const long double length = (long double)(is_twice ? 2 * k : k) * (is_tf32 && type_is_complex(d->type) ? 2 : 1);
+  *bound = (length + 2) * unit_of(d->type) * (size1(alpha) * size + size1(beta) * (beta == 0 ? 0 : size1(old)));
+  if (is_tf32) *bound += tf32_share * size1(alpha) * size;
   return true;
 }
 
@@ -233,7 +237,8 @@ static void check_solution(const struct level3_case *t, const struct operand *a,
           if (f == 0) continue;
           rest -= f * x, size += size1(f) * size1(x);
         }
-        const long double bound = 8 * (long double)(k + 2) * unit_of(d->type) * size,
+        const bool is_tf32 = d->math == WSGEMM_MATH_TF32 && !type_is_double(d->type);
+        const long double bound = 8 * (long double)(k + 2) * unit_of(d->type) * size + (is_tf32 ? tf32_share * size : 0),
                           wrong = fmaxl(fabsl(creall(rest)), fabsl(cimagl(rest)));
         if (!(wrong <= (t->whole ? 0 : bound))) n_wrong++;
         if (bound > 0) worst = fmaxl(worst, wrong / bound);
@@ -431,20 +436,23 @@ static void routines(bool whole, wsgemm_math math, int count, unsigned long long
 static void exact(void) { routines(true, WSGEMM_MATH_DEFAULT, 24 / check_scale() + 6, 301); }
 static void bounds(void) { routines(false, WSGEMM_MATH_DEFAULT, 16 / check_scale() + 6, 302); }
 static void pedantic(void) { routines(true, WSGEMM_MATH_PEDANTIC, 6, 303), routines(false, WSGEMM_MATH_PEDANTIC, 6, 304); }
-static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305); }
+/* Whole numbers are exact in TF32, too. */
+static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305), routines(false, WSGEMM_MATH_TF32, 4, 312); }
 
-/* Large enough for slices, and for several halves. */
+/* Large enough for slices, and for several halves; also in TF32. */
 static void larger(void) {
   static const int64_t sizes[] = {513, 1025, 640, 600};
   rng = check_random_from(306);
   wsgemm_handle *h = NULL;
+  column_step = 7;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
     for (int type = WSGEMM_F32; type <= WSGEMM_C32; type += 2)
-      for (int i = 0; i < 2 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+      for (int i = 0; i < 3 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
         struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i == 0 && r != WSGEMM_TRSM);
+        if (i == 2) t.d.math = WSGEMM_MATH_TF32;
         const bool left = t.d.side == WSGEMM_LEFT;
-        const int64_t size = sizes[type == WSGEMM_F32 ? i : 2 + i];
+        const int64_t size = sizes[type == WSGEMM_F32 ? i % 2 : 2 + i % 2];
         t.d.batch_count = 1;
         if (has_region(t.d.routine))
           t.d.n = size, t.d.k = 150;
@@ -452,6 +460,7 @@ static void larger(void) {
           t.d.m = left ? size : 70, t.d.n = left ? 70 : size;
         run_level3(h, t, false);
       }
+  column_step = 1;
   wsgemm_destroy(h);
 }
 
