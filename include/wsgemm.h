@@ -581,6 +581,18 @@ typedef enum wsgemm_routine {
   WSGEMM_TRSM = 9
 } wsgemm_routine;
 
+/* X(enumerator, name): their names in texts, in tuning files and on the command line. */
+#define WSGEMM_ROUTINE_MAP(X) \
+  X(SYMM, "symm")             \
+  X(HEMM, "hemm")             \
+  X(SYRK, "syrk")             \
+  X(HERK, "herk")             \
+  X(SYR2K, "syr2k")           \
+  X(HER2K, "her2k")           \
+  X(GEMMTR, "gemmtr")         \
+  X(TRMM, "trmm")             \
+  X(TRSM, "trsm")
+
 typedef struct wsgemm_level3_desc {
   size_t struct_bytes; /* sizeof(wsgemm_level3_desc), so that the struct may grow */
   wsgemm_routine routine;
@@ -740,6 +752,16 @@ typedef struct wsgemm_autotune_options {
  * (matrix-vector products, and small ones on the CPU: fewer than 2^18 multiply-adds); FILE_ERROR:
  * found and in force, but not written to the file. */
 WSGEMM_API wsgemm_status wsgemm_autotune(wsgemm_handle *h, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *options);
+
+/* The same for a Level 3 call: routine, layout, side, uplo, ops, type, math, sizes, lds, batch,
+ * alpha, beta and whether c is NULL or b (in place) count. On the CPU the whole call is tuned; of
+ * syr2k and her2k, which are two products, one of them. On a GPU a call is a list of launches: what
+ * is tuned is its largest product, and the line that comes of it serves every call that has such a
+ * product: of syrk and its kin a product of which a triangle is written, of symm, hemm and trmm one
+ * with a structured operand, of trsm, and of large calls of the others, one of general matrices,
+ * whose line is gemm's. NOT_SUPPORTED also: a GPU's call that is all diagonal block. */
+WSGEMM_API wsgemm_status wsgemm_level3_autotune(wsgemm_handle *h, const wsgemm_level3_desc *desc,
+                                                const wsgemm_autotune_options *options);
 
 /* The name of the user's file ("" if there is none); its valid lines, whatever device and version
  * they are of; and those of the library's own table. Written as the texts below. file: NULL for the

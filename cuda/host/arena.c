@@ -8,9 +8,12 @@
 #include "core/status.h"
 #include "cuda/host/backend.h"
 #include "cuda/host/device.h"
+#include "cuda/host/gemm_plan.h"
 #include "cuda/host/launch.h"
+#include "cuda/host/level3.h"
 #include "cuda/host/plan.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/triangle_args.h"
 #include "tune/tuning.h"
 
 typedef struct cuda_arena {
@@ -72,6 +75,25 @@ static wsgemm_status allocate(ws_arena *arena, size_t a_bytes, size_t b_bytes) {
   return WSGEMM_SUCCESS;
 }
 
+/* The other triangle of a triangular operand becomes zeros, as rows that multiply it as a general
+ * matrix find them: how many of these an item passes over is the row's business. */
+static wsgemm_status clear_triangle(ws_arena *arena, const ws_matrix *x, CUdeviceptr at, int64_t n) {
+  const cuda_arena *own = arena->own;
+  ws_launch_list list = {.n = 0};
+  const ws_triangle_args args = {.work = WS_TRIANGLE_ADD,
+                                 .structure = WS_TRIANGULAR,
+                                 .is_lower = !x->stored_upper,
+                                 .n = n,
+                                 .n_batch = x->stride > 0 ? arena->problem.batch_count : 1,
+                                 .d = (const void *)(uintptr_t)at,
+                                 .y = (void *)(uintptr_t)at,
+                                 .of_d = {1, x->ld, x->stride},
+                                 .of_y = {1, x->ld, x->stride}};
+  if (!ws_is_triangular((ws_structure)x->structure)) return WSGEMM_SUCCESS;
+  const wsgemm_status status = ws_add_write_out(arena->h, x->type, &args, own->device, &list);
+  return status ? status : checked(arena, "launch", ws_launch_make(&list.entry[0], own->stream));
+}
+
 /* The driver, the device and its context. */
 static wsgemm_status open_device(ws_arena *arena) {
   cuda_arena *own = arena->own;
@@ -97,13 +119,34 @@ static wsgemm_status open_device(ws_arena *arena) {
   return WSGEMM_SUCCESS;
 }
 
+/* A Level 3 call is a list of launches; what is tuned is one of its largest products. */
+static wsgemm_status take_product(ws_arena *arena) {
+  const cuda_arena *own = arena->own;
+  const ws_call call = ws_call_of(arena->h);
+  const ws_caller_workspace w = ws_caller_workspace_get(arena->h);
+  ws_level3_cut cut;
+  if (arena->is_system)
+    cut = ws_cut_system(&call, &arena->system, own->device);
+  else if (ws_is_structured(&arena->problem))
+    cut = ws_cut_structured(&call, &arena->problem, own->device, ws_most_copies_bytes(&w, own->device));
+  else
+    return WSGEMM_SUCCESS;
+  if (!cut.has_product)
+    return ws_fail(arena->h, WSGEMM_NOT_SUPPORTED, "the call is one diagonal block: there is nothing to choose");
+  arena->problem = cut.product;
+  arena->is_system = false;
+  return WSGEMM_SUCCESS;
+}
+
 static wsgemm_status open_arena(ws_arena *arena) {
   /* so that the launches of a run are on their way before the device is done with it */
   enum { CACHES = 4 };
   ws_problem *p = &arena->problem;
+  const bool is_one_matrix = p->c.region != WS_ALL && p->a.data == p->b.data;
   cuda_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
   wsgemm_status status = open_device(arena);
+  if (!status) status = take_product(arena);
   if (status) return status;
   int l2_bytes = 0;
   ws_cuda.cuDeviceGetAttribute(&l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, own->device->ordinal);
@@ -116,7 +159,10 @@ static wsgemm_status open_arena(ws_arena *arena) {
   if (!status) status = checked(arena, "event", ws_cuda.cuEventCreate(&own->end, CU_EVENT_DEFAULT));
   if (!status) status = fill(arena, own->a, a_bytes, p->a.type, 3 * arena->seed);
   if (!status) status = fill(arena, own->b, b_bytes, p->a.type, 3 * arena->seed + 1);
-  p->a.data = (const void *)(uintptr_t)own->a, p->b.data = (const void *)(uintptr_t)own->b, p->c.data = (void *)(uintptr_t)own->c;
+  if (!status) status = clear_triangle(arena, &p->a, own->a, p->k);
+  if (!status) status = clear_triangle(arena, &p->b, own->b, p->k);
+  p->a.data = (const void *)(uintptr_t)own->a, p->c.data = (void *)(uintptr_t)own->c;
+  p->b.data = is_one_matrix ? p->a.data : (const void *)(uintptr_t)own->b;
   ws_arena_describe(arena);
   return status;
 }
@@ -169,7 +215,7 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventRecord(own->begin, own->stream);
   if (result != CUDA_SUCCESS) return checked(arena, "clearing of the cache", result);
   const ws_call call = ws_call_of(arena->h);
-  const wsgemm_status status = ws_cuda_gemm(&call, &p, arena->device);
+  const wsgemm_status status = ws_cuda_product(&call, &p, arena->device);
   if (status) return status;
   result = ws_cuda.cuEventRecord(own->end, own->stream);
   if (result == CUDA_SUCCESS) result = ws_cuda.cuEventSynchronize(own->end);

@@ -62,6 +62,12 @@ wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device)
   return on_device(call, device, run_gemm, &here);
 }
 
+static wsgemm_status run_product(ws_executor *x, const void *what) { return ws_run_gemm(x, what); }
+
+wsgemm_status ws_cuda_product(const ws_call *call, const ws_problem *p, int device) {
+  return on_device(call, device, run_product, p);
+}
+
 /* ---- packed operands ------------------------------------------------------------------------- */
 
 static wsgemm_status run_packing(ws_executor *x, const void *what) {
@@ -136,13 +142,7 @@ wsgemm_status ws_cuda_set_workspace(wsgemm_handle *h, void *memory, size_t bytes
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static void explain_structured(const ws_call *call, const ws_problem *p, int device, ws_text *t);
-
-void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_ordinal, ws_text *t) {
-  if (ws_is_structured(given)) {
-    explain_structured(call, given, device_ordinal, t);
-    return;
-  }
+static void explain_product(const ws_call *call, const ws_problem *given, int device_ordinal, ws_text *t) {
   const ws_problem here = on_this_device(given, device_ordinal), *p = &here;
   wsgemm_status status;
   bool is_pushed;
@@ -194,7 +194,7 @@ void ws_cuda_explain(const ws_call *call, const ws_problem *given, int device_or
 }
 
 static void explain_cut(const ws_call *call, const ws_level3_cut *cut, const char *blocks, int device, ws_text *t) {
-  if (cut->has_product) ws_cuda_explain(call, &cut->product, device, t);
+  if (cut->has_product) explain_product(call, &cut->product, device, t);
   ws_text_add(t, "diagonal_blocks: %lld, %s\n", (long long)cut->block, blocks);
 }
 
@@ -212,6 +212,13 @@ static void explain_structured(const ws_call *call, const ws_problem *p, int dev
               : cut.is_written_out ? "written out"
                                    : "in shared memory",
               device_ordinal, t);
+}
+
+void ws_cuda_explain(const ws_call *call, const ws_problem *p, int device, ws_text *t) {
+  if (ws_is_structured(p))
+    explain_structured(call, p, device, t);
+  else
+    explain_product(call, p, device, t);
 }
 
 void ws_cuda_explain_solve(const ws_call *call, const ws_system *s, int device_ordinal, ws_text *t) {

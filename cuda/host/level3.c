@@ -113,11 +113,15 @@ static ws_problem product_of(const level3_call *c, int64_t to, int64_t n_to, int
   return p;
 }
 
+/* Whether rows (on the right: columns) depend on those before them. */
+static bool is_forward(const level3_call *c) { return (ws_triangle_of(c->a) == WS_LOWER) != c->is_right; }
+
 /* false: there is none. */
 static bool find_largest(const level3_call *c, ws_problem *largest) {
   const ws_scale scale = scale_of(c->a->type, NULL, 1, NULL, 1);
   const int64_t half = upper_half(c->n, c->block);
-  if (half < c->n) *largest = product_of(c, half, half, 0, half, &scale);
+  if (half < c->n && is_forward(c)) *largest = product_of(c, half, half, 0, half, &scale);
+  if (half < c->n && !is_forward(c)) *largest = product_of(c, 0, half, half, half, &scale);
   return half < c->n;
 }
 
@@ -325,9 +329,6 @@ typedef struct two_parts {
   int64_t second, n_second; /* depends on it */
 } two_parts;
 
-/* Whether rows (on the right: columns) depend on those before them. */
-static bool is_forward(const level3_call *c) { return (ws_triangle_of(c->a) == WS_LOWER) != c->is_right; }
-
 static two_parts halves_of(const level3_call *c, int64_t at, int64_t n) {
   const int64_t half = upper_half(n, c->block);
   return is_forward(c) ? (two_parts){at, half, at + half, n - half} : (two_parts){at + half, n - half, at, half};
@@ -481,9 +482,10 @@ ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const 
   if (c.large_n > 0) {
     const ws_matrix from = operand_at(&c, 0);
     cut.product = diagonal_product(&c, 0, c.large_n, &from, &c.scale);
-    cut.product.a.structure = cut.product.b.structure = WS_GENERAL;
     cut.has_product = true, cut.by_slices = bytes_by_slices(&c, c.large_n, call, device) > 0;
     cut.is_written_out = !cut.by_slices;
+    int64_t bytes;
+    if (cut.is_written_out) *(c.is_right ? &cut.product.b : &cut.product.a) = written_of(&c, c.large_n, NULL, &bytes);
   } else {
     cut.has_product = find_largest(&c, &cut.product);
   }

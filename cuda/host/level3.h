@@ -15,8 +15,9 @@ static inline bool ws_is_structured(const ws_problem *p) { return p->a.structure
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p);
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s);
 
-/* In words: the size of diagonal blocks, and one of the largest products of general operands, or
- * what a diagonal block is multiplied as. bytes: device memory that the call works faster with. */
+/* For words and tuning: the size of diagonal blocks, and one of the largest products as ws_run_gemm
+ * gets it: of general operands, or what a diagonal block is multiplied as. bytes: device memory that
+ * the call works faster with. */
 typedef struct ws_level3_cut {
   int64_t block;
   bool by_slices, is_written_out; /* of structured products' diagonal blocks */

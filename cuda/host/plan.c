@@ -279,14 +279,11 @@ double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *dev
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   const bool is_by_map = ws_is_by_map(plan->kind); /* copied, if need be */
-  ws_tuning_kind kind = {.type = p->a.type,
-                         .type_c = p->c.type,
-                         .numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx)),
-                         .a_trans = p->a.trans,
-                         .b_trans = p->b.trans,
-                         .single_a = !is_by_map && is_single(ws_operand_a(p)),
-                         .single_b = !is_by_map && is_single(ws_operand_b(p)),
-                         .full_store = has_full_store(plan)};
+  ws_tuning_kind kind = ws_tuning_kind_of(p);
+  kind.numerics = numerics_of(plan, ws_cuda_row_at(plan->row_idx));
+  kind.single_a = !is_by_map && is_single(ws_operand_a(p));
+  kind.single_b = !is_by_map && is_single(ws_operand_b(p));
+  kind.full_store = has_full_store(plan);
   kind.partial_lines = ws_tuning_has_partial_lines(&kind, p->a.ld, p->b.ld);
   return kind;
 }
@@ -322,6 +319,16 @@ static bool may_take(const ws_call *call, const ws_gpu_plan *plan, const ws_devi
   return tuned->is_exact || is_as_good(call, plan, device, row_idx, line);
 }
 
+/* A symmetric operand whose slices are made is multiplied as any other: gemm's lines are the next
+ * best. */
+static ws_tuned find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line) {
+  const ws_tuned tuned = ws_tune_find_line(slot, kind, shape, line);
+  if (tuned.by != WS_TUNED_BY_MODEL || (kind->routine != WSGEMM_SYMM && kind->routine != WSGEMM_HEMM)) return tuned;
+  ws_tuning_kind as_gemm = *kind;
+  as_gemm.routine = 0, as_gemm.is_right = false;
+  return ws_tune_find_line(slot, &as_gemm, shape, line);
+}
+
 /* For a plan whose row is the model's. */
 static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws_device *device) {
   const ws_problem *p = plan->problem;
@@ -331,12 +338,10 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
   if (p->tuning) {
     tuned = (ws_tuned){*p->tuning, WS_TUNED_BY_SEARCH, true};
   } else {
-    /* what is left out of C, or of k, changes which row is the best; nothing was found for that */
-    const bool is_part = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
-    if (is_part || !ws_tune_has_table(slot)) return ws_tuned_model();
+    if (!ws_tune_has_table(slot)) return ws_tuned_model();
     const ws_tuning_kind kind = ws_gpu_tuning_kind(plan);
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
-    tuned = ws_tune_find_line(slot, &kind, &shape, &line);
+    tuned = find_line(slot, &kind, &shape, &line);
   }
   return may_take(call, plan, device, &tuned, &line) ? tuned : ws_tuned_model();
 }

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 import wsgemm
-from wsgemm import _lib
+from wsgemm import _level3_plan, _lib
 
 QUICK = "budget_ms=40"
 PRELUDE = "import numpy as np, os, signal, sys, wsgemm\n"
@@ -75,6 +76,60 @@ def test_matmul_finds_what_was_tuned(env, ops):
         assert wsgemm.explain(a, b)["chosen_by"] == "tuning file"
         wsgemm.clear_tuning()
         assert wsgemm.explain(a, b)["chosen_by"] != "tuning file"
+    """)
+
+
+@pytest.mark.parametrize("routine", ["ssymm", "zhemm", "dsyrk", "cherk", "dsyr2k", "zher2k", "cgemmtr", "dtrmm", "strsm"])
+@pytest.mark.parametrize("trans", ["N", "T", "C"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_level3_is_tuned_as_it_is_called(monkeypatch, routine, trans, side, lower):
+    # Of C-ordered arrays: the descriptor of the search is that of the call.
+    tuned, called = [], []
+    monkeypatch.setattr(_lib.library, "wsgemm_level3_autotune", lambda handle, desc, options: tuned.append(desc) or _lib.Status.SUCCESS)
+    monkeypatch.setattr(_level3_plan, "_level3", lambda handle, desc: called.append(desc) or 0)
+    m, n, k = 30, 20, 10
+    wsgemm.autotune((m, n, k), routine=routine, ops=trans + "T", side=side, lower=lower)
+    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[routine[0]]
+    name, more = routine[1:], {"lower": lower}
+
+    def ones(rows, columns):
+        return np.ones((rows, columns), dtype)
+
+    transposed, is_right = trans != "N", side == "right"
+    if name in ("symm", "hemm", "trmm", "trsm"):
+        a, b = ones(*[n if is_right else m] * 2), ones(m, n)
+        more["side"] = side
+        if name in ("symm", "hemm"):
+            getattr(wsgemm, name)(1, a, b, 0, ones(m, n), overwrite_c=1, **more)
+        elif name == "trmm":
+            wsgemm.trmm(1, a, b, trans="NTC".index(trans), overwrite_b=1, **more)
+        else:
+            wsgemm.solve_triangular(a, b, trans=trans, overwrite_b=True, **more)
+    elif name == "gemmtr":
+        a, b = ones(*((k, n) if transposed else (n, k))), ones(n, k)
+        wsgemm.gemmtr(1, a, b, 0, ones(n, n), trans_a="NTC".index(trans), trans_b=1, overwrite_c=1, **more)
+    else:
+        a = ones(*((k, n) if transposed else (n, k)))
+        b = () if name in ("syrk", "herk") else (a.copy(),)
+        code = 0 if not transposed else 2 if name in ("herk", "her2k") else 1
+        getattr(wsgemm, name)(1, a, *b, 0, ones(n, n), trans=code, overwrite_c=1, **more)
+    search, call = (_lib.Level3Desc.from_buffer_copy(desc) for (desc,) in (tuned, called))
+    fields = ["routine", "layout", "side", "uplo", "transa", "transb", "type", "m", "n", "k", "lda", "ldc", "batch_count"]
+    fields += ["ldb"] if name not in ("syrk", "herk") else []
+    of_search, of_call = ({field: getattr(desc, field) for field in fields} for desc in (search, call))
+    if dtype[0] == "f" and trans == "C":  # of real matrices the same
+        of_search["transa"] = of_search["transa"] if of_search["transa"] != _lib.Op.CONJ_TRANS else _lib.Op.TRANS
+    if name in ("syrk", "herk", "syr2k", "her2k", "gemmtr"):
+        of_search["side"] = of_call["side"]  # of no consequence
+    assert of_search == of_call
+
+
+def test_level3_is_kept(env):
+    python(env, f"""
+        wsgemm.autotune((200, 150, 100), routine="dtrsm", side="right", lower=1, {QUICK})
+        (line,) = wsgemm.tuning_lines()
+        assert line.startswith("trsm device=") and " side=left uplo=upper " in line and " m=150 n=200 k=150 " in line, line
     """)
 
 
@@ -267,6 +322,9 @@ BAD = [
     ([(1, 2, 2**63)], {}, ValueError, ["beyond"]),
     ((9, 9, 9), {"routine": "fgemm"}, ValueError, ["'fgemm'", "sgemm"]),
     ((9, 9, 9), {"routine": "gemm"}, ValueError, ["'gemm'"]),
+    ((9, 9, 9), {"routine": "hsymm"}, ValueError, ["'hsymm'", "dtrsm"]),
+    ((9, 9, 9), {"routine": "dherk"}, ValueError, ["'dherk'"]),
+    ((9, 9, 9), {"routine": "dsymm", "side": 2}, ValueError, ["side is 2"]),
     ((9, 9, 9), {"routine": int}, TypeError, ["int64", "float16"]),
     ((9, 9, 9), {"routine": None}, TypeError, []),
     ((9, 9, 9), {"routine": ">f4"}, TypeError, ["native"]),

@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 from . import _lib
 from ._arrays import dtype_of
 from ._handle import MATHS, Handle, pointer_of
+from ._level3_plan import HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, is_on_the_right
 
 Shape = tuple[int, int, int]
 
@@ -32,6 +33,7 @@ _TYPES = {
     "s": _lib.Type.F32, "d": _lib.Type.F64, "c": _lib.Type.C32, "z": _lib.Type.C64, "h": _lib.Type.F16, "b": _lib.Type.BF16,
 }  # fmt: skip
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z", "float16": "h", "bfloat16": "b"}
+_LEVEL3 = {routine.name.lower(): routine for routine in _lib.Routine}
 _OPS = {"n": _lib.Op.NO_TRANS, "t": _lib.Op.TRANS, "c": _lib.Op.CONJ_TRANS}
 _REDRAW_S = 0.1
 
@@ -105,6 +107,8 @@ def autotune(
     *,
     routine: str | DTypeLike = "sgemm",
     ops: str = "NN",
+    side: int | str = 0,
+    lower: int = 0,
     device: int | None = None,
     math: str | None = None,
     beta: float = 0.0,
@@ -126,9 +130,13 @@ def autotune(
     ((96, 200, 64), 1.0)
 
     Args:
-        shapes: (m, n, k), or several of them: of products of an m x k by a k x n array, both in C order.
-        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the arrays' dtype (also torch's).
-        ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T), "C" its conjugate.
+        shapes: (m, n, k), or several of them: of products of an m x k by a k x n array, both in C order. Level 3 takes those of them
+            that the routine has: m and n, or for syrk and its kin n and k.
+        routine: "sgemm", "dgemm", "cgemm", "zgemm", "hgemm" (float16) or "bgemm" (bfloat16), or the arrays' dtype (also torch's); or
+            "ssymm", "dsyrk", "cher2k", "zgemmtr", "strmm", "dtrsm", ...: of C-ordered arrays; trmm and trsm overwrite b.
+        ops: two letters, for both operands: "N" as it is, "T" the transpose of a C-ordered array (a.T), "C" its conjugate. Of Level 3
+            the first is trans, both are gemmtr's.
+        side, lower: of Level 3, as symm's.
         device: the number of a GPU, as the CUDA driver counts; None: the CPU.
         math: numerics class, as of Handle; None: the handle's.
         beta: of alpha * op(A) @ op(B) + beta * C, a real number. What half precision on a GPU has for one other than 0 is kept apart:
@@ -154,8 +162,9 @@ def autotune(
             was found is in force, but cannot be written to the file. Shapes before it are kept.
     """
     wanted = _shapes(shapes)
-    code = _type_code(routine)
+    code, level3 = _routine_codes(routine)
     ops_codes = _op_codes(ops)
+    is_right = is_on_the_right(side)
     beta = _beta(beta)
     math_code = int(_lib.Math.MATH_INHERIT) if math is None else _math_code(math)
     options = _lib.AutotuneOptions(
@@ -166,13 +175,18 @@ def autotune(
         seed=operator.index(seed) & (2**64 - 1),
         file=_path(file),
     )
-    name = f"{_letter(code)}gemm {ops.lower()}"
+    name = f"{_letter(code)}{level3.name.lower() if level3 else 'gemm'} {ops.lower()}"
     watcher = _watcher(progress, name)
     results: list[TuningResult] = []
     with _held_interrupts() as interrupts:
         for i, shape in enumerate(wanted):
             watch = _Watch(watcher, interrupts, shape, i, len(wanted))
-            result = _search(_desc(code, ops_codes, math_code, beta, shape), options, watch, handle)
+            if level3 is None:
+                desc = _desc(code, ops_codes, math_code, beta, shape)
+                result = _search(_lib.library.wsgemm_autotune, desc, options, watch, handle)
+            else:
+                desc = _level3_desc(level3, code, ops_codes, math_code, beta, shape, is_right, bool(lower))
+                result = _search(_lib.library.wsgemm_level3_autotune, desc, options, watch, handle)
             watch.finish()
             results.append(result)
             if watch.is_stopped:
@@ -247,17 +261,25 @@ def _shape(item: Any) -> Shape:
     return m, n, k
 
 
-def _type_code(routine: Any) -> _lib.Type:
+def _routine_codes(routine: Any) -> tuple[_lib.Type, _lib.Routine | None]:
+    """The type, and the routine of Level 3."""
     if isinstance(routine, str):
         letter = routine.removesuffix("gemm") if routine != "gemm" else ""
         if letter in _TYPES:
-            return _TYPES[letter]
+            return _TYPES[letter], None
+        level3 = _LEVEL3.get(routine[1:])
+        if level3 is not None and routine[0] in ("cz" if level3 in HERMITIAN else "sdcz"):
+            return _TYPES[routine[0]], level3
+    return _type_code(routine), None
+
+
+def _type_code(routine: Any) -> _lib.Type:
     try:
         known = dtype_of(routine)
         dtype = np.dtype("V" if routine is None else routine) if known is None else known  # None would be float64
     except TypeError:
         names = ", ".join(f"{letter}gemm" for letter in _TYPES)
-        raise ValueError(f"routine is {routine!r}, but it must be one of {names}, or a dtype") from None
+        raise ValueError(f"routine is {routine!r}, but it must be one of {names}, ssymm, dtrsm and so on, or a dtype") from None
     if dtype.name not in _LETTERS or not dtype.isnative:
         raise TypeError(f"routine is {dtype.name}, but it must be of {', '.join(_LETTERS)}, in native byte order")
     return _TYPES[_LETTERS[dtype.name]]
@@ -325,16 +347,42 @@ def _desc(code: _lib.Type, ops: tuple[int, int], math: int, beta: float, shape: 
     )  # fmt: skip
 
 
+def _level3_desc(
+    routine: _lib.Routine, code: _lib.Type, ops: tuple[int, int], math: int, beta: float, shape: Shape, is_right: bool, lower: bool
+) -> bytes:
+    m, n, k = shape
+    (trans, trans_b), no = ops, _lib.Op.NO_TRANS
+    if routine in WRITES_TRIANGLE:
+        if routine != _lib.Routine.GEMMTR and trans != no:  # of rank updates there is but one transposition
+            trans = _lib.Op.CONJ_TRANS if routine in HERMITIAN else _lib.Op.TRANS
+        m = 0
+        lda = k if trans == no else n
+        ldb = lda if routine != _lib.Routine.GEMMTR else n if trans_b == no else k
+    else:
+        k = 0
+        lda, ldb = n if is_right else m, n
+        trans = no if routine in (_lib.Routine.SYMM, _lib.Routine.HEMM) else trans
+    if routine in TRIANGULAR:
+        beta = 0.0
+    if routine != _lib.Routine.GEMMTR:
+        trans_b = no
+    return _lib.LEVEL3_FORMAT[code].pack(
+        _lib.LEVEL3_DESC_BYTES, routine, _lib.Layout.ROW_MAJOR, _lib.Side.RIGHT if is_right else _lib.Side.LEFT,
+        _lib.Uplo.LOWER if lower else _lib.Uplo.UPPER, trans, trans_b, _lib.Diag.NON_UNIT, code, math, m, n, k, 1.0, 0.0, beta, 0.0,
+        0, max(1, lda), 0, max(1, ldb), 0, 0 if routine in TRIANGULAR else max(1, n), 1, 0, 0, 0,
+    )  # fmt: skip
+
+
 # ---- A search ------------------------------------------------------------------------------------------------------------
 
 
-def _search(desc: bytes, options: _lib.AutotuneOptions, watch: _Watch, handle: Handle | None) -> TuningResult:
+def _search(function: Any, desc: bytes, options: _lib.AutotuneOptions, watch: _Watch, handle: Handle | None) -> TuningResult:
     told = _lib.AutotuneResult()
     callback = _lib.AutotuneProgress(watch.on_step)
     options.progress = callback
     options.result = ctypes.pointer(told)
     try:
-        status = _lib.library.wsgemm_autotune(pointer_of(handle), desc, ctypes.byref(options))
+        status = function(pointer_of(handle), desc, ctypes.byref(options))
     finally:
         watch.close()
     if watch.error is not None:

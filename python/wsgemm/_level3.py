@@ -18,27 +18,21 @@ from . import _device_product, _lib
 from ._arrays import Kind, as_array, check_out, kind_of, scalars_of
 from ._device import check_shape_fits
 from ._handle import Handle
-from ._level3_plan import HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, Call, Host, OnDevice, R, device_operands, run
+from ._level3_plan import (
+    HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, Call, Host, OnDevice, R, choice, device_operands, is_on_the_right, run,
+)  # fmt: skip
 
 _OPS = {
     **dict.fromkeys((0, "N"), _lib.Op.NO_TRANS),
     **dict.fromkeys((1, "T"), _lib.Op.TRANS),
     **dict.fromkeys((2, "C"), _lib.Op.CONJ_TRANS),
 }
-_SIDES = {0: False, "left": False, 1: True, "right": True}
 # A Hermitian matrix of real numbers is a symmetric one.
 _OF_REALS = {R.HEMM: R.SYMM, R.HERK: R.SYRK, R.HER2K: R.SYR2K}
 
 
-def _choice(table: dict[Any, Any], value: Any, name: str, meaning: str) -> Any:
-    try:
-        return table[value]
-    except (KeyError, TypeError):
-        raise ValueError(f"{name} is {value!r}, but it must be {meaning}") from None
-
-
 def _op(trans: Any, name: str) -> _lib.Op:
-    op: _lib.Op = _choice(_OPS, trans, name, "0 (no), 1 (transpose) or 2 (conjugate transpose)")
+    op: _lib.Op = choice(_OPS, trans, name, "0 (no), 1 (transpose) or 2 (conjugate transpose)")
     return op
 
 
@@ -359,7 +353,7 @@ def _checked(asked: _Asked, kind: Kind, shape_a: tuple[int, ...], shape_b: tuple
     given = {"a": shape_a} if shape_b is None else {"a": shape_a, "b": shape_b}
     if any(len(shape) != 2 for shape in given.values()):
         raise ValueError(" and ".join(f"{x} has shape {shape}" for x, shape in given.items()) + f", but {name} takes matrices")
-    is_right = _choice(_SIDES, asked.side, "side", "0 or 'left', or 1 or 'right'")
+    is_right = is_on_the_right(asked.side)
     rank_update = routine in WRITES_TRIANGLE and routine != R.GEMMTR
     trans_name = "trans_a" if routine == R.GEMMTR else "trans"
     op_a, op_b = _op(asked.trans_a, trans_name), _op(asked.trans_b, "trans_b")

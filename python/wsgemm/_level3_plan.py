@@ -37,6 +37,20 @@ HERMITIAN = (R.HEMM, R.HERK, R.HER2K)
 WRITES_TRIANGLE = (R.SYRK, R.HERK, R.SYR2K, R.HER2K, R.GEMMTR)
 
 
+def choice(table: dict[Any, Any], value: Any, name: str, meaning: str) -> Any:
+    """What the table has for an argument's value."""
+    try:
+        return table[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{name} is {value!r}, but it must be {meaning}") from None
+
+
+def is_on_the_right(side: Any) -> bool:
+    """Whether the structured matrix stands on the right of b."""
+    sides = {0: False, "left": False, 1: True, "right": True}
+    return bool(choice(sides, side, "side", "0 or 'left', or 1 or 'right'"))
+
+
 class Call(NamedTuple):
     """What is asked for, of matrices of one kind; m, n, k as in the C interface."""
 

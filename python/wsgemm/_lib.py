@@ -385,6 +385,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "level3_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),
     "level3_explain": (c_size_t, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "autotune": (c_int, [c_void_p, c_char_p, ctypes.POINTER(AutotuneOptions)]),
+    "level3_autotune": (c_int, [c_void_p, c_char_p, ctypes.POINTER(AutotuneOptions)]),
     "tuning_file": (c_size_t, [c_char_p, c_size_t]),
     "tuning_read": (c_size_t, [c_char_p, c_char_p, c_size_t]),
     "tuning_table": (c_size_t, [c_char_p, c_size_t]),

@@ -40,9 +40,8 @@ static void transpose(wsgemm_level3_desc *d) {
   }
 }
 
-/* What was checked, as ws_level3_run takes it. trmm and trsm have no beta; their result may be
- * said to be in b by a c that is not there. */
-static void normalize(wsgemm_level3_desc *d) {
+/* trmm and trsm have no beta; their result may be said to be in b by a c that is not there. */
+void ws_level3_normalize(wsgemm_level3_desc *d) {
   if (ws_routines[d->routine].is_in_place) {
     d->beta = (wsgemm_scalar){.z = {0, 0}};
     if (!d->c) d->ldc = d->ldb, d->stride_c = d->stride_b, d->c = (void *)(uintptr_t)d->b;
@@ -57,7 +56,7 @@ static wsgemm_status run(wsgemm_handle *h, wsgemm_level3_desc *d) {
   ws_call call;
   ws_call_begin(&call, h);
   if ((status = ws_level3_check_pointers(h, d, call.settings.check))) return status;
-  normalize(d);
+  ws_level3_normalize(d);
   return ws_level3_run(&call, d);
 }
 
@@ -166,8 +165,7 @@ COMPLEX_TYPES(DEFINE_HERMITIAN)
 
 /* ---- the descriptor form --------------------------------------------------------------------- */
 
-/* What only the descriptor form can get wrong. */
-static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_level3_desc *d) {
+wsgemm_status ws_level3_check_desc(wsgemm_handle *h, const wsgemm_level3_desc *d) {
   if (!d) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
   if (d->struct_bytes != sizeof *d)
     return ws_fail(h, WSGEMM_INVALID_VALUE, "struct_bytes is %zu; it must be %zu", d->struct_bytes, sizeof *d);
@@ -185,7 +183,7 @@ static wsgemm_status check_desc(wsgemm_handle *h, const wsgemm_level3_desc *d) {
 wsgemm_status wsgemm_level3(wsgemm_handle *handle, const wsgemm_level3_desc *desc) {
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
-  const wsgemm_status status = check_desc(h, desc);
+  const wsgemm_status status = ws_level3_check_desc(h, desc);
   if (status) return status;
   wsgemm_level3_desc d = *desc;
   return run(h, &d);
@@ -195,13 +193,13 @@ wsgemm_status wsgemm_level3_workspace_size(wsgemm_handle *handle, const wsgemm_l
   wsgemm_handle *h = ws_handle(handle);
   if (!h) return ws_fail_handle();
   if (!bytes) return ws_fail(h, WSGEMM_INVALID_POINTER, "bytes is NULL");
-  wsgemm_status status = check_desc(h, desc);
+  wsgemm_status status = ws_level3_check_desc(h, desc);
   if (!status) status = ws_level3_check(h, desc);
   if (status) return status;
   *bytes = 0;
   if (ws_level3_is_nothing(desc)) return WSGEMM_SUCCESS;
   wsgemm_level3_desc d = *desc;
-  normalize(&d);
+  ws_level3_normalize(&d);
   const ws_call call = ws_call_of(h);
   return ws_level3_workspace_bytes(&call, &d, bytes);
 }
@@ -228,7 +226,7 @@ size_t wsgemm_level3_explain(wsgemm_handle *handle, const wsgemm_level3_desc *de
   ws_text t = {text, bytes, 0};
   if (bytes > 0) text[0] = '\0';
   wsgemm_handle *h = ws_handle(handle);
-  wsgemm_status status = h ? check_desc(h, desc) : ws_fail_handle();
+  wsgemm_status status = h ? ws_level3_check_desc(h, desc) : ws_fail_handle();
   if (!status) status = ws_level3_check(h, desc);
   if (status) {
     ws_text_add(&t, "error: %s\n", wsgemm_last_error());
@@ -240,7 +238,7 @@ size_t wsgemm_level3_explain(wsgemm_handle *handle, const wsgemm_level3_desc *de
     return t.length;
   }
   wsgemm_level3_desc d = *desc;
-  normalize(&d);
+  ws_level3_normalize(&d);
   if (desc->layout == WSGEMM_ROW_MAJOR) ws_text_add(&t, "computed_as: the column-major transpose, with the other triangle\n");
   const ws_call call = ws_call_of(h);
   ws_level3_explain(&call, &d, &t);

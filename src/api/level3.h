@@ -16,6 +16,10 @@ typedef struct ws_routine_traits {
 /* By wsgemm_routine; of others nothing is known. */
 extern const ws_routine_traits ws_routines[WSGEMM_TRSM + 1];
 
+/* What only the descriptor form can get wrong. */
+wsgemm_status ws_level3_check_desc(wsgemm_handle *h, const wsgemm_level3_desc *d);
+/* What was checked, as ws_level3_run takes it: column-major, c where the result goes. */
+void ws_level3_normalize(wsgemm_level3_desc *d);
 /* A wsgemm_level3_desc as the caller has it: enums, type, scalars, sizes, leading dimensions,
  * strides. */
 wsgemm_status ws_level3_check(wsgemm_handle *h, const wsgemm_level3_desc *d);

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/level3.h"
 #include "api/problem.h"
 #include "core/backend.h"
 #include "core/cancel.h"
 #include "core/status.h"
+#include "ops/level3.h"
 #include "tune/tuning.h"
 
 /* ---- autotune -------------------------------------------------------------------------------- */
@@ -26,8 +28,17 @@ static wsgemm_status check_options(wsgemm_handle *h, const wsgemm_autotune_optio
   return WSGEMM_SUCCESS;
 }
 
+/* From a descriptor to what is tuned. */
+typedef wsgemm_status make_work(wsgemm_handle *h, const void *desc, ws_arena *arena);
+
+static wsgemm_status fail_nothing(wsgemm_handle *h) {
+  return ws_fail(h, WSGEMM_NOT_SUPPORTED, "nothing is to be computed, so there is nothing to tune");
+}
+
 /* Without what tuning does not look at. */
-static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *given, ws_problem *p) {
+static wsgemm_status make_gemm(wsgemm_handle *h, const void *gemm_desc, ws_arena *arena) {
+  const wsgemm_gemm_desc *given = gemm_desc;
+  ws_problem *p = &arena->problem;
   wsgemm_gemm_desc desc = WSGEMM_GEMM_DESC_INIT;
   if (!given) return ws_fail(h, WSGEMM_INVALID_POINTER, "desc is NULL");
   const size_t bytes = given->struct_bytes;
@@ -36,9 +47,30 @@ static wsgemm_status make_problem(wsgemm_handle *h, const wsgemm_gemm_desc *give
   desc.epilogue = WSGEMM_EPILOGUE_NONE;
   const wsgemm_status status = ws_problem_of(h, &desc, p);
   if (status) return status;
-  if (p->m == 0 || p->n == 0 || p->batch_count == 0 || ws_product_is_zero(p))
-    return ws_fail(h, WSGEMM_NOT_SUPPORTED, "nothing is to be computed, so there is nothing to tune");
-  return WSGEMM_SUCCESS;
+  return ws_is_empty(p) || ws_product_is_zero(p) ? fail_nothing(h) : WSGEMM_SUCCESS;
+}
+
+/* Its pointers say no more than which of them are one. Of two products the first is tuned: the
+ * other one is like it. */
+static wsgemm_status make_level3(wsgemm_handle *h, const void *level3_desc, ws_arena *arena) {
+  static char place_of_a, place_of_b, place_of_c;
+  const wsgemm_level3_desc *given = level3_desc;
+  wsgemm_status status = ws_level3_check_desc(h, given);
+  if (status) return status;
+  wsgemm_level3_desc d = *given;
+  const bool may_be_in_place = ws_routines[d.routine].is_in_place;
+  const bool is_in_place = may_be_in_place && (d.routine == WSGEMM_TRSM || !given->c || given->c == given->b);
+  d.a = &place_of_a, d.b = &place_of_b, d.c = is_in_place ? NULL : &place_of_c;
+  status = ws_level3_check(h, &d);
+  if (status) return status;
+  if (ws_level3_is_nothing(&d)) return fail_nothing(h);
+  ws_level3_normalize(&d);
+  ws_lowered lowered;
+  ws_level3_lower(&d, &lowered);
+  arena->is_system = lowered.n_products == 0;
+  arena->system = lowered.system;
+  arena->problem = arena->is_system ? ws_level3_product_like(&lowered.system) : lowered.product[0];
+  return ws_product_is_zero(&arena->problem) ? fail_nothing(h) : WSGEMM_SUCCESS;
 }
 
 /* A handle of the search's own, with the caller's settings as they are now: another thread may
@@ -87,7 +119,7 @@ static wsgemm_status keep(wsgemm_handle *h, const ws_tuning_entry *e, const char
   return ws_tuning_file_merge(path, &list) ? WSGEMM_SUCCESS : fail_file(h, path, errno);
 }
 
-wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *given) {
+static wsgemm_status autotune(wsgemm_handle *handle, const void *desc, make_work *make, const wsgemm_autotune_options *given) {
   WS_UNCANCELLED;
   enum { GPU_MS = 80, CPU_MS = 1000 };
   wsgemm_handle *h = ws_handle(handle);
@@ -101,7 +133,7 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   const ws_call call = ws_call_of(&own);
   const ws_backend *backend = options.device < 0 ? ws_backends[WS_CPU] : ws_devices;
   ws_arena arena = {.is = backend->arena, .h = &own, .seed = options.seed, .device = options.device};
-  status = make_problem(h, desc, &arena.problem);
+  status = make(h, desc, &arena);
   if (status) return status;
   wsgemm_autotune_result result;
   ws_tuning_entry found;
@@ -119,6 +151,15 @@ wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *des
   if (!is_kept || is_row_forced(&call, &arena)) return WSGEMM_SUCCESS;
   forget_forced(&call, &found);
   return keep(h, &found, options.file);
+}
+
+wsgemm_status wsgemm_autotune(wsgemm_handle *handle, const wsgemm_gemm_desc *desc, const wsgemm_autotune_options *options) {
+  return autotune(handle, desc, make_gemm, options);
+}
+
+wsgemm_status wsgemm_level3_autotune(wsgemm_handle *handle, const wsgemm_level3_desc *desc,
+                                     const wsgemm_autotune_options *options) {
+  return autotune(handle, desc, make_level3, options);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -51,11 +51,12 @@ WS_BLAS_INLINE void ws_blas_end(ws_blas_routine routine, wsgemm_status status) {
   if (__builtin_expect(status != WSGEMM_SUCCESS, 0)) ws_blas_failed(routine, status);
 }
 
-/* A function of the BLAS that does Level 1 and 2, loaded on first need; NULL if there is none. */
+/* A function of the BLAS that does Level 1 and 2, or of names with 64 of the one with 64-bit integers,
+ * loaded on first need; NULL if there is none. */
 void *ws_blas_peer_function(const char *name);
 /* Limits that BLAS's threads, at once if it is loaded, else as it is; if it has OpenBLAS's control. */
 void ws_blas_limit_peer(int n_threads);
-/* Which BLAS that is, or why there is none. */
-const char *ws_blas_peer_text(void);
+/* Which BLAS that is for a name, or why there is none. */
+const char *ws_blas_peer_text(const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-/* forward.c - Level 1 and 2: symbols that jump to the functions of the same names in another BLAS.
+/* forward.c - Level 1 and 2: symbols that jump to the functions of the same names in another BLAS, of
+ * which names with 64 take 64-bit integers (peer.c).
  *
  * A symbol of forward.def is one jump through a slot. At first the slot leads to code that saves the
  * argument registers, lets forward_find() put the function's address into the slot, and goes on
@@ -20,7 +21,7 @@ typedef struct forward {
 __attribute__((used, visibility("hidden"))) void *ws_blas_forward_find(forward *f) {
   void *const target = ws_blas_peer_function(f->name);
   if (!target) {
-    fprintf(stderr, "wsgemm_blas: no %s: %s\n", f->name, ws_blas_peer_text());
+    fprintf(stderr, "wsgemm_blas: no %s: %s\n", f->name, ws_blas_peer_text(f->name));
     _Exit(127);
   }
   atomic_store_explicit(&f->target, target, memory_order_release);
@@ -87,7 +88,7 @@ __asm__(".text\n"
         "  jmp *%r11\n"
         ".cfi_endproc\n");
 
-#define FORWARD(symbol)                                                  \
+#define JUMP(symbol)                                                     \
   __asm__(SLOT(symbol) #symbol ":\n"                                     \
                                "  endbr64\n"                             \
                                "  jmp *.Lslot_" #symbol "(%rip)\n"       \
@@ -96,7 +97,7 @@ __asm__(".text\n"
                                "  leaq .Lslot_" #symbol "(%rip), %r11\n" \
                                "  jmp ws_blas_forward_first\n"           \
                                ".size " #symbol ", .-" #symbol "\n");
-#include "blas/forward.def"
+#define HAS_JUMPS
 
 #elif defined(__aarch64__)
 
@@ -135,7 +136,7 @@ __asm__(".text\n"
         "  br x16\n"
         ".cfi_endproc\n");
 
-#define FORWARD(symbol)                                                     \
+#define JUMP(symbol)                                                        \
   __asm__(SLOT(symbol) #symbol ":\n"                                        \
                                "  adrp x17, .Lslot_" #symbol "\n"           \
                                "  add x17, x17, :lo12:.Lslot_" #symbol "\n" \
@@ -144,6 +145,12 @@ __asm__(".text\n"
                                ".Lfirst_" #symbol ":\n"                     \
                                "  b ws_blas_forward_first\n"                \
                                ".size " #symbol ", .-" #symbol "\n");
-#include "blas/forward.def"
+#define HAS_JUMPS
 
+#endif
+
+#ifdef HAS_JUMPS
+#define FORWARD(symbol) JUMP(symbol) JUMP(symbol##64_)
+#define FORWARD_CBLAS(symbol) JUMP(symbol) JUMP(symbol##_64)
+#include "blas/forward.def"
 #endif

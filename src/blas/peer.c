@@ -4,7 +4,12 @@
  * 2 loads no second BLAS. In this order: the file that WSGEMM_BLAS_LIBRARY names; a library that the
  * program has loaded behind this one (so preloaded, this library leaves the program its own);
  * OpenBLAS, BLIS, then the reference BLAS where Debian and others keep them. A file that turns out
- * to be this library, under whatever name, is passed over: as libblas.so.3 it would find itself. */
+ * to be this library, under whatever name, is passed over: as libblas.so.3 it would find itself.
+ *
+ * Names with 64 (daxpy_64_, cblas_daxpy_64) are asked of the same BLAS first. Where it has none, of
+ * another one for them alone: the file that WSGEMM_BLAS64_LIBRARY names, then those that are called
+ * libopenblas64_ (whose names have the suffix) and libblas64 (Debian's, whose names have none and take
+ * 64-bit integers all the same). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -46,10 +51,31 @@ static const char *const places[] = {
 };
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
+static const char *const places64[] = {
+    "/usr/lib/" TRIPLET "/openblas64-pthread/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/openblas64-openmp/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/openblas64-serial/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/blis64-pthread/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/blis64-openmp/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/blis64-serial/libblas64.so.3",
+    "/usr/lib/" TRIPLET "/blas64/libblas64.so.3",
+    "libopenblas64_.so.0",
+    "libopenblas64.so.0",
+    "libblas64.so.3",
+};
+enum { N_PLACES64 = sizeof places64 / sizeof places64[0] };
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *peer; /* RTLD_NEXT: what is loaded behind this library */
 static char text[512] =
     "there is no other BLAS: install one (Debian: libopenblas0 or libblas3), or name its file in WSGEMM_BLAS_LIBRARY";
+
+static pthread_once_t once64 = PTHREAD_ONCE_INIT;
+static void *peer64;
+static bool has_suffix; /* peer64's names */
+static char text64[512] =
+    "there is no other BLAS with 64-bit integers: install one (Debian: libopenblas64-0 or libblas64-3), or name its file in "
+    "WSGEMM_BLAS64_LIBRARY";
 
 static bool is_this_library(void *handle) { return dlsym(handle, "wsgemm_blas_version") != NULL; }
 
@@ -92,9 +118,31 @@ static void find_blas(void) {
   for (int i = 0; i < N_PLACES && !peer; i++) peer = open_blas(places[i]);
 }
 
+static void *open_blas64(const char *file) {
+  void *const handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return NULL;
+  has_suffix = dlsym(handle, "daxpy_64_") != NULL;
+  if (is_this_library(handle) || (!has_suffix && !dlsym(handle, known_symbol))) {
+    dlclose(handle);
+    return NULL;
+  }
+  snprintf(text64, sizeof text64, "%s has no such function", file);
+  return handle;
+}
+
+static void find_blas64(void) {
+  const char *const wanted = secure_getenv("WSGEMM_BLAS64_LIBRARY");
+  if (wanted && *wanted) {
+    peer64 = open_blas64(wanted);
+    if (!peer64) snprintf(text64, sizeof text64, "WSGEMM_BLAS64_LIBRARY=%s is not a BLAS that can be loaded", wanted);
+    return;
+  }
+  for (int i = 0; i < N_PLACES64 && !peer64; i++) peer64 = open_blas64(places64[i]);
+}
+
 /* What ws_blas_limit_peer was told last; 0: nothing. */
 static atomic_int peer_limit;
-static atomic_bool is_found;
+static atomic_bool is_found, is_found64;
 
 /* OpenBLAS's openblas_set_num_threads() calls its goto_set_num_threads() by name, which leads back to
  * this library's: so the latter is called, and a call that comes back all the same ends here. */
@@ -117,8 +165,16 @@ static void find_peer(void) {
   if (peer && n_threads > 0) limit_threads(peer, n_threads);
 }
 
+static void find_peer64(void) {
+  find_blas64();
+  atomic_store(&is_found64, true);
+  const int n_threads = atomic_load(&peer_limit);
+  if (peer64 && n_threads > 0) limit_threads(peer64, n_threads);
+}
+
 void ws_blas_limit_peer(int n_threads) {
   atomic_store(&peer_limit, n_threads);
+  if (atomic_load(&is_found64) && peer64) limit_threads(peer64, n_threads);
   void *const openblas = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
   if (atomic_load(&is_found) && peer)
     limit_threads(peer, n_threads);
@@ -127,10 +183,26 @@ void ws_blas_limit_peer(int n_threads) {
   if (openblas) dlclose(openblas);
 }
 
-/* RTLD_NEXT is (void *)-1, never NULL. */
-void *ws_blas_peer_function(const char *name) {
-  pthread_once(&once, find_peer);
-  return peer ? dlsym(peer, name) : NULL;
+/* The suffix of a name for 64-bit integers: "64_" of Fortran's, "_64" of CBLAS's; NULL: it has
+ * none. */
+static const char *suffix_of(const char *name) {
+  const char *const end = name + strlen(name) - 3;
+  return end > name && (strcmp(end, "64_") == 0 || strcmp(end, "_64") == 0) ? end : NULL;
 }
 
-const char *ws_blas_peer_text(void) { return text; }
+static void *function64(const char *name, const char *suffix) {
+  char plain[32];
+  pthread_once(&once64, find_peer64);
+  snprintf(plain, sizeof plain, "%.*s", (int)(suffix - name), name);
+  return peer64 ? dlsym(peer64, has_suffix ? name : plain) : NULL;
+}
+
+/* RTLD_NEXT is (void *)-1, never NULL. */
+void *ws_blas_peer_function(const char *name) {
+  const char *const suffix = suffix_of(name);
+  pthread_once(&once, find_peer);
+  void *const function = peer ? dlsym(peer, name) : NULL;
+  return function || !suffix ? function : function64(name, suffix);
+}
+
+const char *ws_blas_peer_text(const char *name) { return suffix_of(name) ? text64 : text; }

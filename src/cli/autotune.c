@@ -1,4 +1,4 @@
-/* autotune.c - the command `wsgemm autotune`: options, and a search for each product.
+/* autotune.c - the command `wsgemm autotune`: options, and a search for each case.
  *
  * SIGINT only sets a flag, which the search asks for after every measurement: what was found by
  * then is kept, and the table comes as ever. The handler serves once, so that a second SIGINT ends
@@ -10,7 +10,6 @@
 #include "tuning_lines.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,19 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 256, MAX_DEVICES = 64, MAX_OPS = 9 };
-
-typedef struct request {
-  wsgemm_type types[WS_N_TYPES];
-  char ops[MAX_OPS][2];
-  int n_types, n_ops, device; /* device -1: the CPU */
-  ws_shapes shapes;
-  wsgemm_math math;
-  const char *math_name, *out, *log;
-  double budget_ms, beta; /* budget below 0: the library's */
-  int64_t n_threads, seed;
-  bool is_resumed, is_dry, is_exhaustive;
-} request;
+enum { MAX_THREADS = 256, MAX_DEVICES = 64 };
 
 static const struct {
   const char *name;
@@ -43,10 +30,14 @@ static void print_help(void) {
          "this machine, and keeps it in a file that every program with wsgemm reads. Results keep their\n"
          "bits. Matrices are column-major, as BLAS has them: of C-ordered ones M and N change places.\n\n"
          "What is tuned:\n"
-         "  --routine s,d,c,z,h,b   sgemm, dgemm, ... (default: s)\n"
-         "  --ops NN,NT,...         A and B as they are (N), transposed (T) or conjugated too (C)\n"
+         "  --routine s,d,c,z,h,b   sgemm, dgemm, ... (default: s); or ssymm, dsyrk, cher2k, strsm, ...\n"
+         "  --ops NN,NT,...         A and B as they are (N), transposed (T) or conjugated too (C);\n"
+         "                          Level 3: that of A, and of B for gemmtr\n"
+         "  --side left|right       where the structured matrix of symm, hemm, trmm, trsm stands\n"
+         "  --uplo lower|upper      which triangle Level 3 reads or writes (default: lower)\n"
          "  --shapes LIST           sets, shapes MxNxK, squares N, files with a shape a line, separated\n"
-         "                          by commas (default: square). Sets:\n");
+         "                          by commas (default: square). Level 3 takes M and N, or for syrk and\n"
+         "                          its kin N and K. Sets:\n");
   ws_shapes_print_sets();
   printf("  --device cpu|N          N: a GPU, counted from 0 (default: cpu)\n"
          "  --math M                default, pedantic or tf32\n"
@@ -57,7 +48,7 @@ static void print_help(void) {
          "  --budget MS             milliseconds for a shape (default: 80 on a GPU, 1000 on the CPU)\n"
          "  --exhaustive            measure every candidate, up to 5 times while the budget lasts\n"
          "  --seed N                other random numbers\n"
-         "  --resume                leave out shapes that the file has already\n"
+         "  --resume                leave out shapes that the file has already (not for Level 3 on a GPU)\n"
          "  --dry-run               only list the candidates; nothing is measured or written\n\n"
          "Where it goes:\n"
          "  --out FILE              default: the user's file ('wsgemm tune show' prints its name)\n"
@@ -67,22 +58,30 @@ static void print_help(void) {
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-/* "s", "sgemm": also several by commas. */
-static int take_routines(request *r, char *list) {
-  r->n_types = 0;
+/* "s", "sgemm", "dtrsm": also several by commas. */
+static int take_routines(autotune_request *r, char *list) {
+  r->n_routines = 0;
   for (char *word; (word = strsep(&list, ","));) {
-    int type = 0;
-    while (type < WS_N_TYPES && ws_cli_types[type].letter != *word) type++;
-    if (type == WS_N_TYPES || (word[1] && strcmp(word + 1, "gemm") != 0))
-      return ws_cli_usage("autotune", "autotune: --routine '%.40s' is none of s, d, c, z, h, b (or sgemm, ...)", word);
+    autotune_routine found;
+    if (!ws_autotune_find_routine(word, &found))
+      return ws_cli_usage("autotune",
+                          "autotune: --routine '%.40s' is none of s, d, c, z, h, b (or sgemm, ...), ssymm, dtrsm, ...", word);
     bool is_there = false;
-    for (int i = 0; i < r->n_types; i++) is_there = is_there || r->types[i] == (wsgemm_type)type;
-    if (!is_there) r->types[r->n_types++] = (wsgemm_type)type;
+    for (int i = 0; i < r->n_routines; i++)
+      is_there = is_there || (r->routines[i].type == found.type && r->routines[i].routine == found.routine);
+    if (!is_there) r->routines[r->n_routines++] = found;
   }
   return WS_EXIT_OK;
 }
 
-static int take_ops(request *r, char *list) {
+/* One of two words. */
+static int take_either(const char *option, const char *text, const char *first, const char *second, bool *is_second) {
+  *is_second = strcmp(text, second) == 0;
+  if (*is_second || strcmp(text, first) == 0) return WS_EXIT_OK;
+  return ws_cli_usage("autotune", "autotune: %s '%.40s' is neither %s nor %s", option, text, first, second);
+}
+
+static int take_ops(autotune_request *r, char *list) {
   r->n_ops = 0;
   for (char *word; (word = strsep(&list, ","));) {
     for (char *p = word; *p; p++) *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 'a' - 'A') : *p;
@@ -95,7 +94,7 @@ static int take_ops(request *r, char *list) {
   return WS_EXIT_OK;
 }
 
-static int take_device(request *r, const char *text) {
+static int take_device(autotune_request *r, const char *text) {
   int64_t ordinal = -1;
   if (strcmp(text, "cpu") != 0 && !ws_cli_int64(text, 0, MAX_DEVICES - 1, &ordinal))
     return ws_cli_usage("autotune", "autotune: --device '%.40s' is neither cpu nor a GPU's number", text);
@@ -103,7 +102,7 @@ static int take_device(request *r, const char *text) {
   return WS_EXIT_OK;
 }
 
-static int take_math(request *r, const char *text) {
+static int take_math(autotune_request *r, const char *text) {
   for (size_t i = 0; i < sizeof maths / sizeof *maths; i++) {
     if (strcmp(text, maths[i].name) != 0) continue;
     r->math = maths[i].math;
@@ -119,10 +118,12 @@ static int take_file(const char *option, const char *path, const char **out) {
   return WS_EXIT_OK;
 }
 
-enum { ROUTINE = 256, OPS, SHAPES, DEVICE, MATH, BETA, BUDGET, THREADS, SEED, OUT, LOG, RESUME, DRY_RUN, EXHAUSTIVE };
+enum { ROUTINE = 256, OPS, SIDE, UPLO, SHAPES, DEVICE, MATH, BETA, BUDGET, THREADS, SEED, OUT, LOG, RESUME, DRY_RUN, EXHAUSTIVE };
 
 static const struct option long_options[] = {{"routine", required_argument, NULL, ROUTINE},
                                              {"ops", required_argument, NULL, OPS},
+                                             {"side", required_argument, NULL, SIDE},
+                                             {"uplo", required_argument, NULL, UPLO},
                                              {"shapes", required_argument, NULL, SHAPES},
                                              {"device", required_argument, NULL, DEVICE},
                                              {"math", required_argument, NULL, MATH},
@@ -138,12 +139,16 @@ static const struct option long_options[] = {{"routine", required_argument, NULL
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
 
-static int take_option(request *r, int found) {
+static int take_option(autotune_request *r, int found) {
   switch (found) {
   case ROUTINE:
     return take_routines(r, optarg);
   case OPS:
     return take_ops(r, optarg);
+  case SIDE:
+    return take_either("--side", optarg, "left", "right", &r->is_right);
+  case UPLO:
+    return take_either("--uplo", optarg, "lower", "upper", &r->is_upper);
   case SHAPES:
     return ws_shapes_add(&r->shapes, "autotune", optarg);
   case DEVICE:
@@ -178,7 +183,7 @@ static int take_option(request *r, int found) {
   }
 }
 
-static int take_options(request *r, int argc, char **argv, bool *is_help) {
+static int take_options(autotune_request *r, int argc, char **argv, bool *is_help) {
   char squares[] = "square";
   opterr = 0;
   optind = 0;
@@ -196,136 +201,6 @@ static int take_options(request *r, int argc, char **argv, bool *is_help) {
   if (r->is_dry && r->log) return ws_cli_usage("autotune", "autotune: --dry-run measures nothing that --log could tell");
   if (r->is_dry && r->is_exhaustive) return ws_cli_usage("autotune", "autotune: --dry-run and --exhaustive exclude each other");
   return r->shapes.n ? WS_EXIT_OK : ws_shapes_add(&r->shapes, "autotune", squares);
-}
-
-/* ---- Products -------------------------------------------------------------------------------- */
-
-static wsgemm_op op_of(char letter) { return letter == 'n' ? WSGEMM_NO_TRANS : letter == 't' ? WSGEMM_TRANS : WSGEMM_CONJ_TRANS; }
-
-static wsgemm_gemm_desc describe(const request *r, const autotune_case *c) {
-  wsgemm_gemm_desc d = WSGEMM_GEMM_DESC_INIT;
-  d.transa = op_of(c->op_a);
-  d.transb = op_of(c->op_b);
-  d.type_a = d.type_b = d.type_c = c->type;
-  d.type_scalar = ws_cli_scalar_type(c->type);
-  d.math = r->math;
-  d.m = c->shape.m;
-  d.n = c->shape.n;
-  d.k = c->shape.k;
-  d.alpha = ws_cli_scalar(c->type, (wsgemm_cdouble){1, 0});
-  d.beta = ws_cli_scalar(c->type, (wsgemm_cdouble){r->beta, 0});
-  d.lda = c->op_a == 'n' ? d.m : d.k;
-  d.ldb = c->op_b == 'n' ? d.k : d.n;
-  d.ldc = d.m;
-  return d;
-}
-
-static autotune_case *make_cases(const request *r, int *n_cases) {
-  autotune_case *cases = calloc((size_t)(r->n_types * r->n_ops * r->shapes.n), sizeof *cases), *c = cases;
-  *n_cases = 0;
-  if (!cases) return NULL;
-  for (int t = 0; t < r->n_types; t++)
-    for (int o = 0; o < r->n_ops; o++)
-      for (int s = 0; s < r->shapes.n; s++, c++, (*n_cases)++) {
-        *c = (autotune_case){.type = r->types[t], .op_a = r->ops[o][0], .op_b = r->ops[o][1], .shape = r->shapes.at[s]};
-        snprintf(c->routine, sizeof c->routine, "%cgemm", ws_cli_types[c->type].letter);
-        snprintf(c->product, sizeof c->product, "%c%c %" PRId64 "x%" PRId64 "x%" PRId64, c->op_a, c->op_b, c->shape.m, c->shape.n,
-                 c->shape.k);
-        snprintf(c->name, sizeof c->name, "%s", c->product);
-        if (r->beta != 0) snprintf(c->name, sizeof c->name, "%s beta=%g", c->product, r->beta);
-      }
-  return cases;
-}
-
-/* ---- What a file has already ----------------------------------------------------------------- */
-
-typedef struct known {
-  char *lines; /* NULL: nothing is left out */
-  const char *gpu_name;
-  char processor[96], isa[16];
-  int n_units, n_workers;
-} known;
-
-static int read_known(known *k, const request *r, const ws_gpu_facts *gpu) {
-  char *machine = ws_cli_text(wsgemm_machine), *rest = machine, *key, *value;
-  k->lines = ws_tuning_lines(r->out, false);
-  if (!machine || !k->lines) {
-    free(machine);
-    return ws_cli_fail("out of memory");
-  }
-  while (ws_cli_next_line(&rest, &key, &value)) {
-    if (strcmp(key, "processor") == 0) snprintf(k->processor, sizeof k->processor, "%s", value);
-    if (strcmp(key, "isa") == 0) snprintf(k->isa, sizeof k->isa, "%s", value);
-    if (strcmp(key, "processors") == 0) k->n_units = atoi(value);
-  }
-  free(machine);
-  /* the matrix unit has rows for bfloat16 alone, but names the machine */
-  for (int row = 0; row < wsgemm_kernel_count(); row++)
-    if (ws_cli_row_takes_host_memory(row) && strcmp(ws_cli_kernel_at(row).family, "amx") == 0)
-      snprintf(k->isa, sizeof k->isa, "amx");
-  const int n_all = wsgemm_default_num_threads();
-  k->n_workers = r->n_threads > 0 && r->n_threads < n_all ? (int)r->n_threads : n_all;
-  k->gpu_name = r->device >= 0 ? gpu->name : NULL;
-  return WS_EXIT_OK;
-}
-
-static bool is_device(const known *k, const char *line) {
-  char arch[64], name[128];
-  if (!ws_tuning_value(line, "arch", arch, sizeof arch) || !ws_tuning_value(line, "device", name, sizeof name)) return false;
-  if (k->gpu_name) return strncmp(arch, "sm_", 3) == 0 && strcmp(name, k->gpu_name) == 0;
-  const size_t length = strlen(k->isa);
-  return strncmp(arch, k->isa, length) == 0 && arch[length] == '/' && strcmp(name, k->processor) == 0 &&
-         ws_tuning_number(line, "units") == k->n_units && ws_tuning_number(line, "workers") == k->n_workers;
-}
-
-/* Half precision of GPUs has lines of their own for products with a beta: of the kinds of numerics
- * wgmma and wgmma_k2 .. k8. */
-static bool is_store(const char *line, double beta) {
-  char numerics[16];
-  const bool has_two = ws_tuning_value(line, "numerics", numerics, sizeof numerics) && strncmp(numerics, "wgmma", 5) == 0;
-  return ws_tuning_is(line, "store", "full") == (has_two && (float)beta != 0);
-}
-
-static bool is_product(const char *line, const request *r, const autotune_case *c) {
-  const char type[] = {ws_cli_types[c->type].letter, 0}, ops[] = {c->op_a == 'n' ? 'n' : 't', c->op_b == 'n' ? 'n' : 't', 0};
-  return is_store(line, r->beta) && ws_tuning_is(line, "type", type) && ws_tuning_is(line, "type_c", type) &&
-         ws_tuning_is(line, "ops", ops) && ws_tuning_is(line, "batch", "1") &&
-         ws_tuning_is(line, "version", wsgemm_version_string()) && ws_tuning_number(line, "m") == (double)c->shape.m &&
-         ws_tuning_number(line, "n") == (double)c->shape.n && ws_tuning_number(line, "k") == (double)c->shape.k;
-}
-
-/* Of half precision, what a GPU is not to take for it; matrix-vector products are the same under
- * PEDANTIC. */
-static bool is_numerics_of_half(const char *line, const request *r) {
-  char numerics[16];
-  if (!ws_tuning_value(line, "numerics", numerics, sizeof numerics)) return false;
-  return strcmp(numerics, "vector") == 0 || (strncmp(numerics, "fma16", 5) == 0) == (r->math == WSGEMM_MATH_PEDANTIC);
-}
-
-/* Which arithmetic a GPU takes for F32 and C32 depends on the numerics class and the shape; only
- * then `numerics` tells them apart. */
-static bool is_numerics(const char *line, wsgemm_handle *h, const request *r, const autotune_case *c) {
-  char why[WS_GPU_WHY_BYTES];
-  if (r->device < 0) return true;
-  if (c->type == WSGEMM_F16 || c->type == WSGEMM_BF16) return is_numerics_of_half(line, r);
-  if (c->type != WSGEMM_F32 && c->type != WSGEMM_C32) return true;
-  const wsgemm_gemm_desc d = describe(r, c);
-  char *text = ws_gpu_explain(h, &d, why);
-  if (!text) return false;
-  const bool is_one = strstr(text, "one slices"), is_more = !is_one && strstr(text, " slices of ");
-  free(text);
-  const bool has_one = ws_tuning_is(line, "numerics", "f16x1");
-  const bool has_more = ws_tuning_is(line, "numerics", "f16x3") || ws_tuning_is(line, "numerics", "bf16x6");
-  return is_one == has_one && is_more == has_more;
-}
-
-static bool is_known(const known *k, wsgemm_handle *h, const request *r, const autotune_case *c) {
-  for (const char *line = k->lines; line && *line;) {
-    if (is_product(line, r, c) && is_device(k, line) && is_numerics(line, h, r, c)) return true;
-    line = strchrnul(line, '\n');
-    line += *line == '\n';
-  }
-  return false;
 }
 
 /* ---- The searches ---------------------------------------------------------------------------- */
@@ -367,8 +242,7 @@ static bool take_failure(autotune_report *report, autotune_case *c, wsgemm_statu
 }
 
 /* False: there is no use in going on. */
-static bool search(wsgemm_handle *h, const request *r, autotune_report *report, autotune_case *c, tally *sum) {
-  const wsgemm_gemm_desc d = describe(r, c);
+static bool search(wsgemm_handle *h, const autotune_request *r, autotune_report *report, autotune_case *c, tally *sum) {
   wsgemm_autotune_options options = WSGEMM_AUTOTUNE_OPTIONS_INIT;
   options.device = r->device;
   options.is_exhaustive = r->is_exhaustive;
@@ -378,7 +252,7 @@ static bool search(wsgemm_handle *h, const request *r, autotune_report *report, 
   options.progress = on_step;
   options.user = report;
   options.result = &c->result;
-  const wsgemm_status status = wsgemm_autotune(h, &d, &options);
+  const wsgemm_status status = ws_autotune_run(h, r, c, &options);
   ws_autotune_report_clear(report);
   const bool is_done = status == WSGEMM_SUCCESS || status == WSGEMM_FILE_ERROR;
   bool goes_on = true;
@@ -401,7 +275,7 @@ static bool search(wsgemm_handle *h, const request *r, autotune_report *report, 
 
 static const char *shapes(int n) { return n == 1 ? "shape" : "shapes"; }
 
-static void print_end(const request *r, const autotune_case *cases, int n_cases, const tally *sum) {
+static void print_end(const autotune_request *r, const autotune_case *cases, int n_cases, const tally *sum) {
   char *file = r->out ? strdup(r->out) : ws_tuning_user_file();
   const char *where = file && *file ? file : "no file";
   const int n_known = sum->n_skipped, n_plain = sum->n_without_choice;
@@ -413,14 +287,14 @@ static void print_end(const request *r, const autotune_case *cases, int n_cases,
   free(file);
 }
 
-static int search_all(wsgemm_handle *h, const request *r, const known *k, autotune_report *report, autotune_case *cases,
-                      int n_cases) {
+static int search_all(wsgemm_handle *h, const autotune_request *r, const autotune_known *k, autotune_report *report,
+                      autotune_case *cases, int n_cases) {
   tally sum = {0};
   bool goes_on = true;
   watch_interrupts();
   ws_autotune_report_begin(report, n_cases);
   for (int i = 0; i < n_cases && goes_on && !is_interrupted; i++) {
-    if (is_known(k, h, r, &cases[i])) {
+    if (ws_autotune_is_known(k, h, r, &cases[i])) {
       cases[i].state = AUTOTUNE_SKIPPED;
       sum.n_skipped++;
       continue;
@@ -441,7 +315,7 @@ static int search_all(wsgemm_handle *h, const request *r, const known *k, autotu
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-static int open_device(const request *r, ws_gpu_facts *gpu, char *device, size_t bytes) {
+static int open_device(const autotune_request *r, ws_gpu_facts *gpu, char *device, size_t bytes) {
   char why[WS_GPU_WHY_BYTES];
   int n_devices;
   if (r->device < 0) {
@@ -470,7 +344,7 @@ static void folder_of(char *path) {
 
 /* Nothing is measured that could not be kept: what can be known in advance about writing is
  * reported now. */
-static int check_file(const request *r) {
+static int check_file(const autotune_request *r) {
   char *path = r->out ? strdup(r->out) : ws_tuning_user_file();
   struct stat found;
   int code = WS_EXIT_OK;
@@ -491,30 +365,30 @@ static int check_file(const request *r) {
   return code;
 }
 
-static int open_log(const request *r, autotune_report *report) {
+static int open_log(const autotune_request *r, autotune_report *report) {
   if (!r->log) return WS_EXIT_OK;
   report->log = fopen(r->log, "ae");
   return report->log ? WS_EXIT_OK : ws_cli_fail("%s: %s", r->log, strerror(errno));
 }
 
-static int close_log(const request *r, autotune_report *report) {
+static int close_log(const autotune_request *r, autotune_report *report) {
   if (!report->log || fclose(report->log) == 0) return WS_EXIT_OK;
   return ws_cli_fail("%s: %s", r->log, strerror(errno));
 }
 
-static int run(wsgemm_handle *h, const request *r) {
+static int run(wsgemm_handle *h, const autotune_request *r) {
   autotune_report report = {.math = r->math_name, .beta = r->beta, .is_quiet = r->is_dry, .is_exhaustive = r->is_exhaustive};
   ws_gpu_facts gpu = {0};
-  known known = {0};
+  autotune_known known = {0};
   int n_cases = 0;
   const wsgemm_status status = wsgemm_set_num_threads(h, (int)r->n_threads);
   int code = status == WSGEMM_SUCCESS ? WS_EXIT_OK : ws_cli_fail("%s", ws_cli_why(status));
   if (code == WS_EXIT_OK) code = open_device(r, &gpu, report.device, sizeof report.device);
   if (code == WS_EXIT_OK && !r->is_dry) code = check_file(r);
-  if (code == WS_EXIT_OK && r->is_resumed) code = read_known(&known, r, &gpu);
+  if (code == WS_EXIT_OK && r->is_resumed) code = ws_autotune_read_known(&known, r, &gpu);
   if (code == WS_EXIT_OK) code = open_log(r, &report);
   if (code == WS_EXIT_OK) {
-    autotune_case *cases = make_cases(r, &n_cases);
+    autotune_case *cases = ws_autotune_make_cases(r, &n_cases);
     code = cases ? search_all(h, r, &known, &report, cases, n_cases) : ws_cli_fail("out of memory");
     free(cases);
   }
@@ -525,15 +399,15 @@ static int run(wsgemm_handle *h, const request *r) {
 }
 
 int ws_cmd_autotune(int argc, char **argv) {
-  request r = {.types = {WSGEMM_F32},
-               .ops = {{'n', 'n'}},
-               .n_types = 1,
-               .n_ops = 1,
-               .device = -1,
-               .math = WSGEMM_MATH_DEFAULT,
-               .math_name = "default",
-               .budget_ms = -1,
-               .seed = 1};
+  autotune_request r = {.routines = {{WSGEMM_F32, 0}},
+                        .ops = {{'n', 'n'}},
+                        .n_routines = 1,
+                        .n_ops = 1,
+                        .device = -1,
+                        .math = WSGEMM_MATH_DEFAULT,
+                        .math_name = "default",
+                        .budget_ms = -1,
+                        .seed = 1};
   bool is_help = false;
   wsgemm_handle *h;
   int code = take_options(&r, argc, argv, &is_help);

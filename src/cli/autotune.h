@@ -1,16 +1,39 @@
 /* autotune.h - what the files of `wsgemm autotune` share.
  *
- * autotune.c reads the options and runs the searches; autotune_report.c shows them: the progress on
- * stderr, the log of every candidate, the candidates of a dry run, the table at the end. */
+ * autotune.c reads the options and runs the searches; autotune_cases.c knows what is searched for,
+ * and whether a file has it; autotune_report.c shows the searches: the progress on stderr, the log
+ * of every candidate, the candidates of a dry run, the table at the end. */
 #ifndef WSGEMM_CLI_AUTOTUNE_H
 #define WSGEMM_CLI_AUTOTUNE_H
 
 #include "cli.h"
+#include "gpu.h"
 #include "shapes.h"
 
 #include <stdio.h>
 
 enum { AUTOTUNE_TEXT_BYTES = sizeof((wsgemm_autotune_result *)0)->before };
+
+/* gemm (routine 0), or a wsgemm_routine, of a type. */
+typedef struct autotune_routine {
+  wsgemm_type type;
+  int routine;
+} autotune_routine;
+
+enum { AUTOTUNE_MOST_OPS = 9, AUTOTUNE_MOST_ROUTINES = WS_N_TYPES + WSGEMM_TRSM * WS_N_TYPES };
+
+typedef struct autotune_request {
+  autotune_routine routines[AUTOTUNE_MOST_ROUTINES];
+  char ops[AUTOTUNE_MOST_OPS][2];
+  int n_routines, n_ops, device; /* device -1: the CPU */
+  bool is_right, is_upper;       /* Level 3: the structured matrix; the triangle */
+  ws_shapes shapes;
+  wsgemm_math math;
+  const char *math_name, *out, *log;
+  double budget_ms, beta; /* budget below 0: the library's */
+  int64_t n_threads, seed;
+  bool is_resumed, is_dry, is_exhaustive;
+} autotune_request;
 
 typedef enum autotune_state {
   AUTOTUNE_WAITING,
@@ -20,12 +43,13 @@ typedef enum autotune_state {
   AUTOTUNE_FAILED
 } autotune_state;
 
-/* A product to be tuned, and what became of it. */
+/* A product, or a Level 3 call, to be tuned, and what became of it. */
 typedef struct autotune_case {
-  wsgemm_type type;
+  autotune_routine of;
   char op_a, op_b; /* n, t or c */
-  ws_shape shape;
-  char routine[8], product[64], name[96]; /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1" */
+  ws_shape shape;  /* Level 3: of m and k, 0 where the routine has none */
+  /* "sgemm", "nn 4096x4096x4096", "nn 4096x4096x4096 beta=1"; "strsm", "left lower n 4096x100" */
+  char routine[8], product[96], name[128];
   autotune_state state;
   wsgemm_autotune_result result;
   /* as last reported; the gain of the fastest candidate as last measured, which may be luck */
@@ -52,6 +76,28 @@ typedef struct autotune_report {
   autotune_candidate *candidates;
   int n_candidates, room;
 } autotune_report;
+
+/* ---- autotune_cases.c ------------------------------------------------------------------------- */
+
+/* "s", "sgemm", "dtrsm". false: there is no such routine. */
+bool ws_autotune_find_routine(const char *word, autotune_routine *found);
+/* NULL: out of memory. */
+autotune_case *ws_autotune_make_cases(const autotune_request *r, int *n_cases);
+/* The search. */
+wsgemm_status ws_autotune_run(wsgemm_handle *h, const autotune_request *r, const autotune_case *c,
+                              const wsgemm_autotune_options *options);
+
+/* What a file has, and for which machine it is asked. */
+typedef struct autotune_known {
+  char *lines; /* NULL: nothing is left out */
+  const char *gpu_name;
+  char processor[96], isa[16];
+  int n_units, n_workers;
+} autotune_known;
+int ws_autotune_read_known(autotune_known *k, const autotune_request *r, const ws_gpu_facts *gpu);
+bool ws_autotune_is_known(const autotune_known *k, wsgemm_handle *h, const autotune_request *r, const autotune_case *c);
+
+/* ---- autotune_report.c ------------------------------------------------------------------------ */
 
 void ws_autotune_report_begin(autotune_report *r, int n_cases);
 void ws_autotune_report_case(autotune_report *r, autotune_case *c, int case_idx);

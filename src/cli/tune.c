@@ -40,7 +40,8 @@ static void print_help(void) {
 /* What lines are sorted by, and shown under. */
 typedef struct row {
   const char *line;
-  char device[256], routine[16], numerics[16], ops[16], shape[96], setting[256];
+  /* call: the routine, and of Level 3 side and triangle */
+  char device[256], routine[16], call[40], numerics[16], ops[16], shape[96], setting[256];
   int64_t m, n, k, batch;
   double before_us, after_us;
   int position;
@@ -85,7 +86,8 @@ static void describe_setting(const char *line, char *text, size_t bytes) {
 }
 
 static void read_row(const char *line, int position, row *r) {
-  char type[16], type_c[16], access[16];
+  char type[16], type_c[16], access[16], side[8], uplo[8];
+  ws_tuning_word first;
   *r = (row){.line = line, .position = position};
   describe_device(line, r->device, sizeof r->device);
   ws_tuning_value(line, "type", type, sizeof type);
@@ -93,7 +95,13 @@ static void read_row(const char *line, int position, row *r) {
   ws_tuning_value(line, "access", access, sizeof access);
   ws_tuning_value(line, "numerics", r->numerics, sizeof r->numerics);
   ws_tuning_value(line, "ops", r->ops, sizeof r->ops);
-  snprintf(r->routine, sizeof r->routine, strcmp(type, type_c) == 0 ? "%.4sgemm" : "%.4sgemm>%.4s", type, type_c);
+  const char *words = line;
+  ws_tuning_next_word(&words, &first);
+  ws_tuning_value(line, "side", side, sizeof side);
+  ws_tuning_value(line, "uplo", uplo, sizeof uplo);
+  const bool is_other = strcmp(type, type_c) != 0;
+  snprintf(r->routine, sizeof r->routine, "%.4s%.6s%s%.4s", type, first.key, is_other ? ">" : "", is_other ? type_c : "");
+  snprintf(r->call, sizeof r->call, "%s%s%s%s%s", r->routine, *side ? " " : "", side, *uplo ? " " : "", uplo);
   r->m = whole(line, "m");
   r->n = whole(line, "n");
   r->k = whole(line, "k");
@@ -101,6 +109,7 @@ static void read_row(const char *line, int position, row *r) {
   int used = snprintf(r->shape, sizeof r->shape, "%" PRId64 "x%" PRId64 "x%" PRId64, r->m, r->n, r->k);
   if (r->batch > 1) snprintf(r->shape + used, sizeof r->shape - (size_t)used, " x%" PRId64, r->batch);
   describe_setting(line, r->setting, sizeof r->setting);
+  if (ws_tuning_is(line, "store", "in_place")) strncat(r->setting, " (in place)", sizeof r->setting - strlen(r->setting) - 1);
   if (strchr(access, 's')) strncat(r->setting, " (unaligned)", sizeof r->setting - strlen(r->setting) - 1);
   if (ws_tuning_is(line, "store", "full") && strcmp(type, type_c) == 0) /* C in FP32 has no other */
     strncat(r->setting, " (beta or epilogue)", sizeof r->setting - strlen(r->setting) - 1);
@@ -112,9 +121,9 @@ static int by_number(int64_t x, int64_t y) { return (x > y) - (x < y); }
 
 static int by_row(const void *x, const void *y) {
   const row *a = x, *b = y;
-  const int orders[] = {strcmp(a->device, b->device), strcmp(a->routine, b->routine), strcmp(a->numerics, b->numerics),
-                        strcmp(a->ops, b->ops),       by_number(a->m, b->m),          by_number(a->n, b->n),
-                        by_number(a->k, b->k),        by_number(a->batch, b->batch),  by_number(a->position, b->position)};
+  const int orders[] = {strcmp(a->device, b->device), strcmp(a->call, b->call),      strcmp(a->numerics, b->numerics),
+                        strcmp(a->ops, b->ops),       by_number(a->m, b->m),         by_number(a->n, b->n),
+                        by_number(a->k, b->k),        by_number(a->batch, b->batch), by_number(a->position, b->position)};
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
     if (orders[i]) return orders[i];
   return 0;
@@ -142,7 +151,7 @@ static void widen(int *width, const char *text) {
 static void print_table(const row *rows, int n_rows) {
   int w_routine = 7, w_numerics = 8, w_shape = 10;
   for (int i = 0; i < n_rows; i++) {
-    widen(&w_routine, rows[i].routine);
+    widen(&w_routine, rows[i].call);
     widen(&w_numerics, rows[i].numerics);
     widen(&w_shape, rows[i].shape);
   }
@@ -151,8 +160,8 @@ static void print_table(const row *rows, int n_rows) {
     if (i == 0 || strcmp(r->device, rows[i - 1].device) != 0)
       printf("%s%s\n  %-*s  %-*s  %-3s  %-*s  %11s  %11s  %6s  %s\n", i ? "\n" : "", r->device, w_routine, "routine", w_numerics,
              "numerics", "ops", w_shape, "m x n x k", "before us", "after us", "gain", "kernel and what was tuned");
-    printf("  %-*s  %-*s  %-3s  %-*s  %11.1f  %11.1f  %6.3f  %s\n", w_routine, r->routine, w_numerics, r->numerics, r->ops,
-           w_shape, r->shape, r->before_us, r->after_us, gain_of(r), r->setting);
+    printf("  %-*s  %-*s  %-3s  %-*s  %11.1f  %11.1f  %6.3f  %s\n", w_routine, r->call, w_numerics, r->numerics, r->ops, w_shape,
+           r->shape, r->before_us, r->after_us, gain_of(r), r->setting);
   }
 }
 
@@ -163,8 +172,9 @@ static void print_json(const row *rows, int n_rows) {
     ws_tuning_word word;
     printf("%s\n  {\"routine\": ", i ? "," : "");
     ws_cli_put_json(stdout, rows[i].routine);
+    ws_tuning_next_word(&line, &word); /* the routine's name */
     while (ws_tuning_next_word(&line, &word)) {
-      if (strcmp(word.key, "gemm") == 0 || strcmp(word.key, "crc") == 0) continue;
+      if (strcmp(word.key, "crc") == 0) continue;
       printf(", ");
       ws_cli_put_json(stdout, word.key);
       printf(": ");

@@ -12,10 +12,12 @@
 #include "core/tile.h"
 #include "cpu/backend.h"
 #include "cpu/plan.h"
+#include "cpu/trsm_plan.h"
 #include "tune/tuning.h"
 
 typedef struct cpu_arena {
   void *a, *b, *c, *expected, *cache;
+  const void *initial; /* what C begins with, where it is an operand too; else NULL */
   size_t c_bytes, cache_bytes;
 } cpu_arena;
 
@@ -91,8 +93,37 @@ static double memory_bytes(void) {
   return fmin(pages > 0 && page > 0 ? (double)pages * (double)page : HUGE_VAL, ws_cgroup_least("memory.max", bytes_of));
 }
 
+/* A diagonal that exceeds the rest of its row: solutions stay as large as right sides. */
+static void make_dominant(const ws_matrix *x, char *data, int64_t n, int64_t batch_count) {
+  for (int64_t batch = 0; batch < batch_count; batch++)
+    for (int64_t i = 0; i < n; i++) {
+      char *element = data + (batch * x->stride + i * (x->ld + 1)) * ws_types[x->type].bytes;
+      if (x->type == WSGEMM_F64 || x->type == WSGEMM_C64)
+        *(double *)(void *)element = (double)n;
+      else
+        *(float *)(void *)element = (float)n;
+    }
+}
+
+/* Where the operands are: of syrk both are one; in place C is one, as in a system, which is always
+ * solved so. */
+static void set_operands(ws_arena *arena, bool is_one_matrix) {
+  cpu_arena *own = arena->own;
+  ws_problem *p = &arena->problem;
+  const bool is_right = p->b.structure != WS_GENERAL;
+  ws_matrix *general = is_right ? &p->a : &p->b;
+  p->a.data = own->a, p->b.data = is_one_matrix ? own->a : own->b, p->c.data = own->c;
+  if (p->in_place || arena->is_system) own->initial = general->data, general->data = own->c;
+  if (!arena->is_system) return;
+  ws_system *s = &arena->system;
+  s->a = is_right ? p->b : p->a, s->b = *general, s->x = p->c;
+  s->a.structure = WS_TRIANGULAR;
+  make_dominant(&s->a, is_right ? own->b : own->a, p->k, p->batch_count);
+}
+
 static wsgemm_status open_arena(ws_arena *arena) {
   ws_problem *p = &arena->problem;
+  const bool is_one_matrix = p->c.region != WS_ALL && p->a.data == p->b.data;
   cpu_arena *own = arena->own = calloc(1, sizeof *own);
   if (!own) return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for an arena");
   const size_t a_bytes = ws_arena_bytes(p, p->a.ld, p->a.trans ? p->m : p->k, &p->a.stride, p->a.type);
@@ -109,10 +140,10 @@ static wsgemm_status open_arena(ws_arena *arena) {
     return ws_fail(arena->h, WSGEMM_ALLOC_FAILED, "no memory for operands of %.0f bytes", wanted);
   fill(own->a, a_bytes, p->a.type, arena->seed), fill(own->b, b_bytes, p->a.type, arena->seed + 1);
   memset(own->cache, 1, own->cache_bytes);
-  p->a.data = own->a, p->b.data = own->b, p->c.data = own->c;
+  set_operands(arena, is_one_matrix);
   const ws_call call = ws_call_of(arena->h);
   ws_arena_describe(arena);
-  arena->entry.kind = ws_cpu_tuning_kind(&call, p);
+  arena->entry.kind = arena->is_system ? ws_cpu_tuning_kind_of_system(&call, &arena->system) : ws_cpu_tuning_kind(&call, p);
   return WSGEMM_SUCCESS;
 }
 
@@ -142,12 +173,16 @@ static wsgemm_status run(ws_arena *arena, const ws_tuning *tuning, double *us) {
   cpu_arena *own = arena->own;
   const ws_call call = ws_call_of(arena->h);
   ws_problem p = arena->problem;
-  p.tuning = tuning;
+  ws_system s = arena->system;
+  p.tuning = s.tuning = tuning;
   /* else it might grow beyond all bounds */
-  if (!p.scale.beta_zero) fill(own->c, own->c_bytes, p.c.type, arena->seed + 2);
+  if (own->initial)
+    memcpy(own->c, own->initial, own->c_bytes);
+  else if (!p.scale.beta_zero)
+    fill(own->c, own->c_bytes, p.c.type, arena->seed + 2);
   clear_l2(own);
   const double begin = ws_arena_now_ms(arena);
-  const wsgemm_status status = ws_cpu_gemm(&call, &p, 0);
+  const wsgemm_status status = arena->is_system ? ws_cpu_solve(&call, &s, 0) : ws_cpu_gemm(&call, &p, 0);
   *us = (ws_arena_now_ms(arena) - begin) * 1e3;
   return status;
 }
@@ -221,7 +256,25 @@ static void plan_of(const listing *l, const ws_tuning *tuning, ws_plan *plan) {
   const ws_call call = ws_call_of(l->arena->h);
   ws_problem p = l->arena->problem;
   p.tuning = tuning;
-  ws_plan_make(&call, &p, plan);
+  if (ws_is_plain(&p))
+    ws_plan_make(&call, &p, plan);
+  else
+    ws_plan_structured(&call, &p, plan);
+}
+
+/* The candidate that becomes of a tuning: as its plan is, in full. */
+static ws_candidate candidate_of(const listing *l, const ws_tuning *wanted) {
+  const ws_arena *arena = l->arena;
+  if (arena->is_system) {
+    const ws_call call = ws_call_of(arena->h);
+    return ws_solve_candidate(&call, &arena->system, wanted);
+  }
+  ws_plan plan;
+  plan_of(l, wanted, &plan);
+  ws_candidate c = {.tuning = tuning_of(&arena->problem, &plan), .model = model_of(&arena->problem, &plan)};
+  ws_text row = {c.row, sizeof c.row, 0};
+  ws_text_add(&row, "%s", plan.row->name);
+  return c;
 }
 
 static bool is_listed(const listing *l, const ws_tuning *t) {
@@ -233,15 +286,8 @@ static bool is_listed(const listing *l, const ws_tuning *t) {
 /* As the plan that becomes of it: what the handle forces, and what blocks are rounded to, makes
  * equals of some. */
 static void add(listing *l, const ws_tuning *wanted) {
-  ws_plan plan;
-  plan_of(l, wanted, &plan);
-  const ws_tuning t = tuning_of(&l->arena->problem, &plan);
-  if (l->n == WS_MOST_CANDIDATES || is_listed(l, &t)) return;
-  ws_candidate *c = &l->list[l->n++];
-  c->tuning = t;
-  ws_text row = {c->row, sizeof c->row, 0};
-  ws_text_add(&row, "%s", plan.row->name);
-  c->model = model_of(&l->arena->problem, &plan);
+  const ws_candidate c = candidate_of(l, wanted);
+  if (l->n < WS_MOST_CANDIDATES && !is_listed(l, &c.tuning)) l->list[l->n++] = c;
 }
 
 /* Blocks by twos and halves of what the model takes for this path. */
@@ -271,28 +317,36 @@ static void add_sharing(listing *l, const ws_tuning *base, int n_threads) {
       }
 }
 
+/* What the model takes for a path (0: its own), and what is near it. */
+static void add_path(listing *l, int path, int n_threads) {
+  const ws_tuning of_path = {.path = path}, base = candidate_of(l, &of_path).tuning;
+  add(l, &base);
+  add_blocks(l, &base);
+  add_sharing(l, &base, n_threads);
+}
+
 static wsgemm_status list_candidates(ws_arena *arena, ws_candidate *candidates, int *n) {
   *n = 0;
   const ws_call call = ws_call_of(arena->h);
   listing l = {arena, candidates, 0};
-  ws_plan plan;
-  plan_of(&l, &ws_tuning_of_model, &plan);
   const ws_problem *p = &arena->problem;
   if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < WS_TUNE_LEAST_WORK) return WSGEMM_SUCCESS;
-  if (plan.path == WS_PATH_VECTOR || (!ws_is_half(arena->problem.a.type) && ws_is_one_panel(&arena->problem, plan.row)))
+  const int n_threads = ws_thread_limit(&call);
+  if (arena->is_system) {
+    add_path(&l, 0, n_threads);
+    *n = l.n;
     return WSGEMM_SUCCESS;
-  const ws_tuning built_in = tuning_of(&arena->problem, &plan);
-  add(&l, &built_in);
-  const int n_paths = plan.path == WS_PATH_HALF ? 1 : WS_TUNING_PACKED;
-  for (int path = 1; path <= n_paths; path++) {
-    const ws_tuning of_path = {.path = plan.path == WS_PATH_HALF ? 0 : path};
-    ws_plan best;
-    plan_of(&l, &of_path, &best);
-    const ws_tuning base = tuning_of(&arena->problem, &best);
-    add(&l, &base);
-    add_blocks(&l, &base);
-    add_sharing(&l, &base, ws_thread_limit(&call));
   }
+  ws_plan plan;
+  plan_of(&l, &ws_tuning_of_model, &plan);
+  if (plan.path == WS_PATH_VECTOR || (ws_is_plain(p) && !ws_is_half(p->a.type) && ws_is_one_panel(p, plan.row)))
+    return WSGEMM_SUCCESS;
+  const ws_tuning built_in = tuning_of(p, &plan);
+  add(&l, &built_in);
+  if (plan.path == WS_PATH_HALF)
+    add_path(&l, 0, n_threads);
+  else
+    for (int path = WS_TUNING_DIRECT; path <= WS_TUNING_PACKED; path++) add_path(&l, path, n_threads);
   *n = l.n;
   return WSGEMM_SUCCESS;
 }

@@ -193,17 +193,18 @@ void ws_plan_walk(const ws_call *call, const ws_problem *p, ws_plan *plan) {
 }
 
 static ws_tuning_kind kind_of(const ws_problem *p, int workers) {
-  return (ws_tuning_kind){.type = p->a.type,
-                          .type_c = p->c.type,
-                          .numerics = WS_NUMERICS_CHAIN,
-                          .a_trans = p->a.trans,
-                          .b_trans = p->b.trans,
-                          .workers = workers};
+  ws_tuning_kind kind = ws_tuning_kind_of(p);
+  kind.numerics = WS_NUMERICS_CHAIN, kind.workers = workers;
+  return kind;
 }
 
 ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p) { return kind_of(p, ws_thread_limit(call)); }
 
-/* What was tuned for another row, or is smaller than what a look-up takes, is the model's. */
+ws_tuned ws_tuned_for_row(const ws_tuned *tuned, const ws_cpu_row *row) {
+  return tuned->tuning.row == 0 || ws_row(tuned->tuning.row - 1) == row ? *tuned : ws_tuned_model();
+}
+
+/* What is smaller than what a look-up takes is the model's. */
 static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *plan, double work) {
   ws_tuned tuned = ws_tuned_model();
   if (p->tuning) {
@@ -213,7 +214,7 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
     const ws_tuning_shape shape = {p->m, p->n, p->k, p->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
   }
-  return tuned.tuning.row == 0 || ws_row(tuned.tuning.row - 1) == plan->row ? tuned : ws_tuned_model();
+  return ws_tuned_for_row(&tuned, plan->row);
 }
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
@@ -304,7 +305,8 @@ static void plan_parts(const ws_problem *p, ws_plan *plan) {
 
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
-  const double work = (double)p->m * (double)p->n * (double)p->k * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
+  const double products = (double)p->m * (double)p->n * (double)p->k;
+  const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
   plan->pack_a = plan->by_columns = plan->transposed = false;
@@ -312,12 +314,13 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
-  plan->tuned = ws_tuned_model();
+  plan->tuned = tuned_for(call, p, plan, products);
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   const int n_threads = threads_for(call, plan, work * (double)p->batch_count, WS_WORK_PER_THREAD);
-  if (stays_in_l2(p) || is_thin(p, n_threads)) {
+  const int path = plan->tuned.tuning.path;
+  if (path != 0 ? path == WS_TUNING_DIRECT : stays_in_l2(p) || is_thin(p, n_threads)) {
     plan->n_threads = n_threads;
     if (n_threads > 1 && p->batch_count < n_threads * ITEMS_PER_THREAD) plan_parts(p, plan);
     return;

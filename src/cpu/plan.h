@@ -48,6 +48,8 @@ static inline int ws_threads_sharing(int limit, double work, double work_per_thr
 /* Multiply-adds of floats for each thread: below, handing over costs more than it saves (measured,
  * Zen 5, 2 cores). */
 #define WS_WORK_PER_THREAD (80.0 * 80 * 80)
+/* What was found, unless it was for another row. */
+ws_tuned ws_tuned_for_row(const ws_tuned *tuned, const ws_cpu_row *row);
 /* Of the handle's and the tuned policy, that of the CPU. */
 wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning);
 /* Multiply-adds of floats that take as long as one of this type. */

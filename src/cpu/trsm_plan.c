@@ -14,10 +14,42 @@ enum { LEAST_CHUNK = 1024 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
-static int threads_for(const ws_call *call, double work) {
-  if (work < 2 * WS_WORK_PER_THREAD) return 1;
-  return ws_threads_sharing(ws_thread_limit(call), work, WS_WORK_PER_THREAD);
+static int threads_for(const ws_call *call, const ws_tuned *tuned, double work) {
+  const int wanted = tuned->tuning.threads;
+  if (wanted == 1 || (wanted == 0 && work < 2 * WS_WORK_PER_THREAD)) return 1;
+  const int limit = ws_thread_limit(call);
+  return wanted > 0 ? (int)ws_min(wanted, limit) : ws_threads_sharing(limit, work, WS_WORK_PER_THREAD);
 }
+
+/* ---- what tuning has found ------------------------------------------------------------------- */
+
+ws_tuning_kind ws_cpu_tuning_kind_of_system(const ws_call *call, const ws_system *s) {
+  ws_tuning_kind kind = ws_tuning_kind_of_system(s);
+  kind.numerics = WS_NUMERICS_CHAIN, kind.workers = ws_thread_limit(call);
+  return kind;
+}
+
+static ws_tuned tuned_for(const ws_call *call, const ws_system *s, const ws_solve *v, const ws_cpu_row *row) {
+  ws_tuned tuned = ws_tuned_model();
+  const double work = (double)v->m * (double)v->m * (double)v->n * (double)v->batch_count;
+  if (s->tuning) {
+    tuned = (ws_tuned){*s->tuning, WS_TUNED_BY_SEARCH, true};
+  } else if (work >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
+    const ws_tuning_kind kind = ws_cpu_tuning_kind_of_system(call, s);
+    const ws_tuning_shape shape = {s->m, s->n, v->m, s->batch_count};
+    tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
+  }
+  return ws_tuned_for_row(&tuned, row);
+}
+
+/* Right sides of an item, and those whose panels are in memory at a time. */
+static void take_tuned(const ws_solve *v, ws_solve_plan *plan) {
+  const ws_tuning *tuning = &plan->tuned.tuning;
+  if (tuning->mc > 0) plan->item_n = round_up(ws_min(tuning->mc, v->n), v->ukr->mr);
+  if (tuning->nc > 0) *(v->n_blocks == 1 ? &plan->panels_n : &plan->chunk) = round_up(ws_min(tuning->nc, v->n), v->ukr->mr);
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 /* Right sides whose panels take so many bytes, in whole panels. */
 static int64_t right_sides_in(const ws_solve *v, int64_t bytes, int64_t unknowns) {
@@ -65,8 +97,9 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   plan->row = ws_row_for(call, s->a.type);
   ws_solve_begin(v, s, plan->row);
   const double work = (double)v->m * (double)v->m * (double)v->n / 2 * ws_float_products(v->type);
-  plan->n_threads = threads_for(call, work * (double)v->batch_count);
-  plan->policy = ws_cpu_policy(call, &ws_tuning_of_model);
+  plan->tuned = tuned_for(call, s, v, plan->row);
+  plan->n_threads = threads_for(call, &plan->tuned, work * (double)v->batch_count);
+  plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   plan->n_systems = 1;
   plan->groups_n = GROUPS_PER_ITEM;
   const ws_block b = ws_block_at(v, 0, 0);
@@ -76,11 +109,12 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   if (is_batch)
     plan->n_systems =
         ws_max(1, ws_min(ws_ceil_div(v->batch_count, plan->n_threads * ITEMS_PER_THREAD), (int64_t)(WS_WORK_PER_THREAD / work)));
-  if (!is_batch && !is_small) plan->n_threads = threads_for(call, work);
+  if (!is_batch && !is_small) plan->n_threads = threads_for(call, &plan->tuned, work);
   if (v->n_blocks == 1)
     plan_one_block(v, packed_bytes, plan);
   else
     plan_blocks(v, plan);
+  take_tuned(v, plan);
   if (is_small) plan->panels_n = v->ukr->mr; /* the stack is sure to hold one panel */
   if (is_batch)
     plan->item_n = v->n_blocks == 1 ? v->n : ws_min(v->n, right_sides_in(v, ws_machine_get()->l2_bytes * 4 / 10, v->kb));
@@ -107,6 +141,7 @@ void ws_cpu_explain_solve(const ws_call *call, const ws_system *s, int device, w
               paths[plan.path]);
   ws_text_add(t, "k_block: %lld\nright_sides_per_item: %lld\nright_sides_packed: %lld\n", (long long)v.kb, (long long)plan.item_n,
               (long long)(v.n_blocks == 1 ? plan.panels_n : plan.chunk));
-  ws_text_add(t, "policy: %s\nthreads: %d\n", ws_policy_name(plan.policy), plan.n_threads);
+  ws_text_add(t, "policy: %s\nthreads: %d\nchosen_by: %s\n", ws_policy_name(plan.policy), plan.n_threads,
+              ws_tuned_by_name(plan.tuned.by));
   ws_text_add(t, "arithmetic: IEEE multiply-add in the data's own type, by the diagonal's reciprocals\n");
 }

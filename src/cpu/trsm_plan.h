@@ -3,6 +3,7 @@
 #ifndef WS_CPU_TRSM_PLAN_H
 #define WS_CPU_TRSM_PLAN_H
 #include "cpu/trsm.h"
+#include "tune/tuning.h"
 
 /* What packing may take of a stack instead of a workspace. */
 enum { WS_SOLVE_STACK_BYTES = 29 * 1024 };
@@ -26,7 +27,10 @@ typedef struct ws_solve_plan {
   int64_t panels_n;  /* one block: right sides that a worker packs at a time */
   int64_t groups_n;  /* groups of rows that are packed at a time */
   bool packs_late;   /* and only when they are multiplied with */
+  ws_tuned tuned;    /* mc: item_n; nc: chunk, or of one block panels_n */
 } ws_solve_plan;
 
 void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws_solve_plan *plan);
+/* What becomes of a tuning, in full, and the model's time of it. */
+ws_candidate ws_solve_candidate(const ws_call *call, const ws_system *s, const ws_tuning *wanted);
 #endif

@@ -146,6 +146,7 @@ static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   set_result(&s->x, d, WS_ALL, false);
   s->is_right = d->side == WSGEMM_RIGHT;
   s->math = d->math;
+  s->tuning = NULL;
 }
 
 void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
@@ -173,8 +174,7 @@ void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* A product with the system's matrices, for backends to say where they lie. */
-static ws_problem product_like(const ws_system *s) {
+ws_problem ws_level3_product_like(const ws_system *s) {
   ws_problem p = {.m = s->m, .n = s->n, .k = s->is_right ? s->n : s->m, .batch_count = s->batch_count, .scale = s->scale};
   p.a = s->is_right ? s->b : s->a;
   p.b = s->is_right ? s->a : s->b;
@@ -191,7 +191,7 @@ static wsgemm_status solve(const ws_call *call, const ws_system *s) {
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_problem like = product_like(s);
+  const ws_problem like = ws_level3_product_like(s);
   const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
   if (!backend) return status;
   return backend->solve ? backend->solve(call, s, device) : solve_missing(call, backend);
@@ -218,7 +218,7 @@ wsgemm_status ws_level3_workspace_bytes(const ws_call *call, const wsgemm_level3
   if (lowered.n_products > 0) return status;
   WS_UNCANCELLED;
   int device;
-  const ws_problem like = product_like(&lowered.system);
+  const ws_problem like = ws_level3_product_like(&lowered.system);
   const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
   if (!backend || !backend->solve_workspace_bytes) return status;
   return backend->solve_workspace_bytes(call, &lowered.system, device, bytes);
@@ -228,7 +228,7 @@ static void explain_system(const ws_call *call, const ws_system *s, ws_text *t) 
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
-  const ws_problem like = product_like(s);
+  const ws_problem like = ws_level3_product_like(s);
   const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
   if (backend && !backend->explain_solve) solve_missing(call, backend), backend = NULL;
   if (!backend) {

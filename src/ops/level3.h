@@ -12,6 +12,8 @@ typedef struct ws_lowered {
   ws_system system;
 } ws_lowered;
 void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered);
+/* A product with the system's matrices: how large they are, and where they lie. */
+ws_problem ws_level3_product_like(const ws_system *s);
 
 wsgemm_status ws_level3_run(const ws_call *call, const wsgemm_level3_desc *d);
 /* See wsgemm_level3_workspace_size. */

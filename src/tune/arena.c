@@ -20,7 +20,9 @@ size_t ws_arena_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t 
 
 void ws_arena_describe(ws_arena *arena) {
   const ws_problem *p = &arena->problem;
+  const ws_system *s = &arena->system;
   arena->entry = (ws_tuning_entry){.shape = {p->m, p->n, p->k, p->batch_count}};
+  if (arena->is_system) arena->entry.shape = (ws_tuning_shape){s->m, s->n, s->is_right ? s->n : s->m, s->batch_count};
   ws_tune_device(1 + arena->device, &arena->entry.device);
   memcpy(arena->entry.version, wsgemm_version_string(), strlen(wsgemm_version_string()) + 1);
 }

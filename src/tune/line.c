@@ -31,6 +31,7 @@ const char *ws_tuned_by_name(ws_tuned_by by) {
 }
 
 static const char *const path_names[] = {"", "direct", "packed"};
+static const char *const side_names[] = {"left", "right"}, *const uplo_names[] = {"lower", "upper"};
 
 static uint32_t crc32_of(const char *text, size_t length) {
   uint32_t crc = UINT32_MAX;
@@ -76,13 +77,16 @@ void ws_tuning_write_line(const ws_tuning_entry *e, ws_text *t) {
   char line[WS_TUNING_LINE_BYTES];
   ws_text l = {line, sizeof line, 0};
   const ws_tuning_kind *kind = &e->kind;
-  ws_text_add(&l, "gemm device=");
+  ws_text_add(&l, "%s device=", ws_tuning_routine_name(kind->routine));
   add_quoted(e->device.name, &l);
   ws_text_add(&l, " arch=%s units=%d version=%s type=%c type_c=%c numerics=%s ops=%c%c access=%c%c", e->device.arch,
               e->device.units, e->version, ws_types[kind->type].letter, ws_types[kind->type_c].letter,
               ws_numerics_name(kind->numerics), kind->a_trans ? 't' : 'n', kind->b_trans ? 't' : 'n', kind->single_a ? 's' : 'v',
               kind->single_b ? 's' : 'v');
+  if (ws_tuning_has_side(kind->routine)) ws_text_add(&l, " side=%s", side_names[kind->is_right]);
+  if (ws_tuning_has_uplo(kind->routine)) ws_text_add(&l, " uplo=%s", uplo_names[kind->is_upper]);
   if (kind->full_store) ws_text_add(&l, " store=full");
+  if (kind->in_place) ws_text_add(&l, " store=in_place");
   if (kind->workers > 0) ws_text_add(&l, " workers=%d", kind->workers);
   ws_text_add(&l, " m=%lld n=%lld k=%lld batch=%lld ", (long long)e->shape.m, (long long)e->shape.n, (long long)e->shape.k,
               (long long)e->shape.batch);
@@ -217,7 +221,10 @@ static void read_kind(reader *r, ws_tuning_kind *kind) {
   expect(r, " numerics="), kind->numerics = (ws_numerics)read_one_of(r, numerics_names, WS_N_NUMERICS);
   expect(r, " ops="), kind->a_trans = read_letter(r, 'n', 't'), kind->b_trans = read_letter(r, 'n', 't');
   expect(r, " access="), kind->single_a = read_letter(r, 'v', 's'), kind->single_b = read_letter(r, 'v', 's');
+  if (ws_tuning_has_side(kind->routine)) expect(r, " side="), kind->is_right = read_one_of(r, side_names, 2) == 1;
+  if (ws_tuning_has_uplo(kind->routine)) expect(r, " uplo="), kind->is_upper = read_one_of(r, uplo_names, 2) == 1;
   kind->full_store = skip(r, " store=full");
+  kind->in_place = skip(r, " store=in_place");
   if (skip(r, " workers=")) kind->workers = (int)read_number(r, 1, 1 << 12);
 }
 
@@ -228,11 +235,23 @@ static void read_shape(reader *r, ws_tuning_shape *shape) {
   expect(r, " batch="), shape->batch = read_number(r, 1, INT64_MAX);
 }
 
+/* The first word. */
+static int read_routine(reader *r) {
+  char word[16];
+  read_word(r, word, sizeof word);
+  for (int routine = 0; !r->is_bad && routine <= WSGEMM_TRSM; routine++)
+    if (strcmp(word, ws_tuning_routine_name(routine)) == 0) return routine;
+  r->is_bad = true;
+  return 0;
+}
+
 static void read_fields(reader *r, ws_tuning_entry *e) {
-  expect(r, "gemm device="), read_quoted(r, e->device.name, sizeof e->device.name);
+  const int routine = read_routine(r);
+  expect(r, " device="), read_quoted(r, e->device.name, sizeof e->device.name);
   expect(r, " arch="), read_word(r, e->device.arch, sizeof e->device.arch);
   expect(r, " units="), e->device.units = (int)read_number(r, 1, 1 << 20);
   expect(r, " version="), read_word(r, e->version, sizeof e->version);
+  e->kind.routine = (uint8_t)routine;
   read_kind(r, &e->kind);
   read_shape(r, &e->shape);
   expect(r, " row="), read_word(r, e->row, sizeof e->row);
@@ -292,7 +311,8 @@ static bool same_product(const ws_tuning_entry *x, const ws_tuning_entry *y) {
   return x->shape.m == y->shape.m && x->shape.n == y->shape.n && x->shape.k == y->shape.k && x->shape.batch == y->shape.batch &&
          a->type == b->type && a->type_c == b->type_c && a->numerics == b->numerics && a->a_trans == b->a_trans &&
          a->b_trans == b->b_trans && a->workers == b->workers && a->single_a == b->single_a && a->single_b == b->single_b &&
-         a->full_store == b->full_store && same_device(&x->device, &y->device) && strcmp(x->version, y->version) == 0;
+         a->full_store == b->full_store && a->routine == b->routine && a->is_right == b->is_right && a->is_upper == b->is_upper &&
+         a->in_place == b->in_place && same_device(&x->device, &y->device) && strcmp(x->version, y->version) == 0;
 }
 
 bool ws_tuning_list_add(ws_tuning_list *list, const ws_tuning_entry *e) {

@@ -88,13 +88,18 @@ static char user_path[1024];
 static bool is_off;
 static ws_tuning_list of_file, of_process; /* with the lock */
 
-static uint32_t code_of(const ws_tuning_kind *kind) {
-  return (uint32_t)kind->full_store << 31 | (uint32_t)kind->workers << 16 | (uint32_t)kind->type << 12 |
-         (uint32_t)kind->type_c << 8 | (uint32_t)kind->numerics << 4 | (uint32_t)kind->a_trans << 3 |
-         (uint32_t)kind->b_trans << 2 | (uint32_t)kind->single_a << 1 | (uint32_t)kind->single_b;
+/* Of bits in groups: the routine's, the flags', the workers', types and numerics. Below 2^56. */
+static uint64_t code_of(const ws_tuning_kind *kind) {
+  const unsigned of_routine =
+      (unsigned)kind->routine << 3 | (unsigned)kind->is_right << 2 | (unsigned)kind->is_upper << 1 | kind->in_place;
+  const unsigned flags = (unsigned)kind->full_store << 4 | (unsigned)kind->a_trans << 3 | (unsigned)kind->b_trans << 2 |
+                         (unsigned)kind->single_a << 1 | kind->single_b;
+  const unsigned of_types = (unsigned)kind->type << 9 | (unsigned)kind->type_c << 6 | (unsigned)kind->numerics;
+  _Static_assert(WS_N_TYPES <= 8 && WS_N_NUMERICS <= 64, "a group for each");
+  return (uint64_t)of_routine << 40 | (uint64_t)flags << 32 | (uint64_t)kind->workers << 16 | of_types;
 }
 
-static uint64_t key_of(uint32_t kind, int32_t log_m) { return (uint64_t)kind << 8 | (uint64_t)(log_m > 0 ? log_m / OCTAVE : 0); }
+static uint64_t key_of(uint64_t kind, int32_t log_m) { return kind << 8 | (uint64_t)(log_m > 0 ? log_m / OCTAVE : 0); }
 
 typedef struct sorted_entry {
   uint64_t key;
@@ -311,7 +316,7 @@ static bool is_same(const table_entry *e, const ws_tuning_shape *shape) {
 }
 
 /* NULL: none is within reach. */
-static const table_entry *nearest(const table *t, uint32_t kind, const ws_tuning_shape *shape, const shape_log *log) {
+static const table_entry *nearest(const table *t, uint64_t kind, const ws_tuning_shape *shape, const shape_log *log) {
   const uint64_t last = key_of(kind, log->m + REACH);
   const int n_ranges = GET(t->n_ranges);
   int best = -1;
@@ -333,7 +338,7 @@ static const table_entry *nearest(const table *t, uint32_t kind, const ws_tuning
 }
 
 /* false: none is within reach. */
-static bool find_in(const layer *l, uint32_t kind, const ws_tuning_shape *shape, const shape_log *log, ws_tuned *found,
+static bool find_in(const layer *l, uint64_t kind, const ws_tuning_shape *shape, const shape_log *log, ws_tuned *found,
                     ws_tuning_shape *line) {
   for (;;) {
     const unsigned n_changes = GET(l->n_changes);
@@ -360,7 +365,7 @@ bool ws_tune_has_table(int slot) {
 ws_tuned ws_tune_find_line(int slot, const ws_tuning_kind *kind, const ws_tuning_shape *shape, ws_tuning_shape *line) {
   static const ws_tuned_by by[N_LAYERS] = {[FOUND] = WS_TUNED_BY_USER, [SHIPPED] = WS_TUNED_BY_TABLE};
   const shape_log log = log_of(shape, kind->partial_lines);
-  const uint32_t code = code_of(kind);
+  const uint64_t code = code_of(kind);
   ws_tuned found;
   for (int i = 0; i < N_LAYERS; i++)
     if (find_in(layer_of(&slots[slot], i), code, shape, &log, &found, line)) {

@@ -1,6 +1,7 @@
 /* tuning.h - what tuning may choose for a product, for which products it was found, and where it is
  * kept.
  *
+ *   kind.c     what a product has in common with those that a line of its serves
  *   line.c     an entry as a line of text, and back
  *   file.c     the files that such lines are kept in
  *   tuned.c    the table that comes with the library
@@ -12,6 +13,7 @@
 #ifndef WS_TUNING_H
 #define WS_TUNING_H
 #include "core/problem.h"
+#include "core/system.h"
 #include "core/text.h"
 
 /* ---- of which numerics (what is chosen: ws_tuning in core/tuned.h) --------------------------- */
@@ -60,6 +62,11 @@ typedef struct ws_tuning_device {
 
 /* What must be equal for an entry to serve a product, but for device and shape. */
 typedef struct ws_tuning_kind {
+  /* 0: gemm; else as ws_tuning_kind_of says. is_right: of routines with a structured operand, where
+   * it stands. is_upper: of the others, and of triangular operands, which triangle (symm and hemm
+   * cost the same by both). in_place: trmm, C is its operand. */
+  uint8_t routine;
+  bool is_right, is_upper, in_place;
   wsgemm_type type, type_c;
   ws_numerics numerics;
   bool a_trans, b_trans, single_a, single_b; /* single: GPU, comes by single elements */
@@ -86,6 +93,18 @@ typedef struct ws_tuning_entry {
   ws_tuning tuning; /* row: not looked at */
   double before_us, after_us;
 } ws_tuning_entry;
+
+/* Of a product: types, ops, and the routine that its structure and region make it: symm, hemm or
+ * trmm by its structured operand; else syrk, or herk where the diagonal is real, by its region
+ * (gemmtr, and each product of syr2k and her2k, is the same work). */
+ws_tuning_kind ws_tuning_kind_of(const ws_problem *p);
+/* Of a triangular system. */
+ws_tuning_kind ws_tuning_kind_of_system(const ws_system *s);
+/* "gemm" for 0. */
+const char *ws_tuning_routine_name(int routine);
+/* Whether lines of the routine tell sides, or triangles, apart. */
+bool ws_tuning_has_side(int routine);
+bool ws_tuning_has_uplo(int routine);
 
 /* ---- text: line.c ---------------------------------------------------------------------------- */
 
@@ -222,7 +241,9 @@ struct ws_arena_class {
 struct ws_arena {
   const ws_arena_class *is;
   wsgemm_handle *h;
+  bool is_system; /* what is tuned is `system`, not `problem` */
   ws_problem problem;
+  ws_system system;
   uint64_t seed;
   int device;
   void *own;             /* the class's */
@@ -233,12 +254,13 @@ struct ws_arena {
 double ws_arena_now_ms(ws_arena *arena);
 /* Of a batch of so many lines, whose strides are made positive: in whole 16 bytes, at most 2^46. */
 size_t ws_arena_bytes(const ws_problem *p, int64_t ld, int64_t n_lines, int64_t *stride, wsgemm_type type);
-/* Begins the entry: device, shape and version. */
+/* Begins the entry: device, shape of the product or system, and version. */
 void ws_arena_describe(ws_arena *arena);
 
 extern const ws_arena_class ws_cpu_arena;
-/* Of a product that is no matrix-vector one. */
+/* Of a product that is no matrix-vector one, and of a triangular system. */
 ws_tuning_kind ws_cpu_tuning_kind(const ws_call *call, const ws_problem *p);
+ws_tuning_kind ws_cpu_tuning_kind_of_system(const ws_call *call, const ws_system *s);
 void ws_cpu_tuning_device(int n_threads, ws_tuning_device *device);
 
 /* The search alone; nothing is put into force or written. e: the winner's entry (the built-in

@@ -29,11 +29,12 @@ done
 rm -rf "$scratch"
 mkdir -p "$scratch/as_libblas"
 cd "$scratch"
-unset WSGEMM_BLAS_LIBRARY WSGEMM_BLAS_LOG OMP_NUM_THREADS OPENBLAS_NUM_THREADS GOTO_NUM_THREADS LD_PRELOAD LD_LIBRARY_PATH || true
+unset WSGEMM_BLAS_LIBRARY WSGEMM_BLAS64_LIBRARY WSGEMM_BLAS_LOG OMP_NUM_THREADS OPENBLAS_NUM_THREADS GOTO_NUM_THREADS LD_PRELOAD LD_LIBRARY_PATH || true
 
 # ---- symbols ----
 sed -n 's/^ROUTINE(\([a-z0-9_]*\),.*/\1_ \1_64_ cblas_\1 cblas_\1_64/p' "$source/src/blas/routines.def" | tr ' ' '\n' >wanted
-sed -n 's/^FORWARD(\([a-z0-9_]*\))/\1/p' "$source/src/blas/forward.def" >>wanted
+sed -n 's/^FORWARD(\([a-z0-9_]*\))/\1 \164_/p; s/^FORWARD_CBLAS(\([a-z0-9_]*\))/\1 \1_64/p' "$source/src/blas/forward.def" |
+  tr ' ' '\n' >>wanted
 cat >>wanted <<'END'
 xerbla_
 xerbla_64_
@@ -104,6 +105,45 @@ for nothing in /nonexistent.so "$PWD/libopenblas_wsgemm.so.0"; do
   expect 'dgemm 10 14 14 20' env WSGEMM_BLAS_LIBRARY="$nothing" ./linked level3
   n_checks=$((n_checks + 1))
 done
+
+# ---- Level 1 and 2 with 64-bit integers ----
+# Of a BLAS whose names have the suffix, of the other BLAS itself if it has such names, of one whose names have none; and of none.
+"$cc" -shared -fPIC -x c -o libsuffixed.so - <<'END'
+double ddot_64_(const long long *n) { return *n == (1LL << 40) + 2 ? 64 : -1; }
+double cblas_ddot_64(long long n) { return n == (1LL << 40) + 2 ? 640 : -1; }
+double ddot_(const int *n) { return *n == 2 ? 32 : -1; }
+void daxpy_(void) {}
+void daxpy_64_(void) {}
+END
+"$cc" -shared -fPIC -x c -o libplain.so - <<'END'
+double ddot_(const long long *n) { return *n == (1LL << 40) + 2 ? 65 : -1; }
+double cblas_ddot(long long n) { return n == (1LL << 40) + 2 ? 650 : -1; }
+void daxpy_(void) {}
+END
+"$cc" -shared -fPIC -x c -o libnarrow.so - <<'END'
+double ddot_(const int *n) { return *n == 2 ? 32 : -1; }
+void daxpy_(void) {}
+END
+narrow=$PWD/libnarrow.so
+expect 'ddot 32
+ddot_64 64 640' env WSGEMM_BLAS_LIBRARY="$PWD/libsuffixed.so" WSGEMM_BLAS64_LIBRARY="$PWD/libplain.so" ./linked level1_64
+expect 'ddot 32
+ddot_64 64 640' env WSGEMM_BLAS_LIBRARY="$narrow" WSGEMM_BLAS64_LIBRARY="$PWD/libsuffixed.so" ./linked level1_64
+expect 'ddot 32
+ddot_64 65 650' env WSGEMM_BLAS_LIBRARY="$narrow" WSGEMM_BLAS64_LIBRARY="$PWD/libplain.so" ./linked level1_64
+for nothing in /nonexistent.so "$PWD/libopenblas_wsgemm.so.0"; do
+  rc=0
+  said=$(WSGEMM_BLAS_LIBRARY=$narrow WSGEMM_BLAS64_LIBRARY=$nothing ./linked level1_64 2>&1) || rc=$?
+  [ $rc -eq 127 ] || fail "without a BLAS of 64-bit integers the exit status is $rc"
+  case "$said" in *"wsgemm_blas: no ddot_64_: WSGEMM_BLAS64_LIBRARY=$nothing is not a BLAS"*) ;; *) fail "said: $said" ;; esac
+  n_checks=$((n_checks + 1))
+done
+system64=/usr/lib/$multiarch/libblas64.so.3
+if [ -e "$system64" ]; then
+  expect 'ddot_64 5 5' ./linked small_64
+else
+  echo "no $system64: not tried with Debian's"
+fi
 
 # ---- messages, limits ----
 expect ' ** On entry to DGEMM parameter number  4 had an illegal value' ./linked errors

@@ -71,7 +71,10 @@ static CUresult context_device(CUdevice *device) {
   *device = current;
   return CUDA_SUCCESS;
 }
+/* Who only plans never reads it, and may have as much as he likes. */
 static CUresult memory(CUdeviceptr *address, size_t bytes) {
+  *address = (CUdeviceptr)block;
+  if (plays("hopper")) return CUDA_SUCCESS;
   if (plays("no memory") || used_bytes + bytes > BLOCK_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = (CUdeviceptr)(block + used_bytes);
   used_bytes += (bytes + 255) / 256 * 256;
@@ -93,6 +96,11 @@ static CUresult pointer_attributes(unsigned n, CUpointer_attribute *which, void 
                                                                         : 0;
     memcpy(values[i], &value, sizeof value);
   }
+  return CUDA_SUCCESS;
+}
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
+  (void)stream;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 static CUresult image(void) { return plays("hopper") ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU; }
@@ -138,6 +146,7 @@ static const struct {
     {"cuMemcpyHtoD", (any_function)to_device},
     {"cuMemcpyDtoH", (any_function)from_device},
     {"cuPointerGetAttributes", (any_function)pointer_attributes},
+    {"cuStreamIsCapturing", (any_function)is_capturing},
     {"cuLibraryLoadData", (any_function)image},
     {"cuLibraryGetKernel", (any_function)kernel_of},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessor", (any_function)blocks_per_sm},

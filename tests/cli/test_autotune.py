@@ -75,6 +75,10 @@ def test_help(name):
         (["--routine", "'q'"], ["--routine", "q"]),
         (["--routine", "'sgem'"], ["--routine", "sgem"]),
         (["--routine", "''"], ["--routine", "s,"]),
+        (["--routine", "'hsymm'"], ["--routine", "hsymm"]),
+        (["--routine", "'dherk'"], ["--routine", "dherk"]),
+        (["--side", "'up'"], ["--side", "up"]),
+        (["--uplo", "'left'"], ["--uplo", "left"]),
         (["--ops", "'n'"], ["--ops", "N"]),
         (["--ops", "'xn'"], ["--ops", "NN,XN"]),
         (["--device", "'gpu'"], ["--device", "gpu"]),
@@ -239,6 +243,56 @@ def test_resume(tmp_path, env):
     assert "1 of 1 shape kept" in stdout and "1 shape left out" in stdout
 
 
+LEVEL3 = {
+    # routine: (its case in the table, its line's first word, and what else the line says)
+    "dsymm": ("left lower 300x200", "symm", {"ops": "nn", "side": "left", "m": "300", "n": "200", "k": "300"}),
+    "zhemm": ("left lower 300x200", "hemm", {"ops": "nn", "side": "left", "m": "300", "n": "200", "k": "300"}),
+    "ssyrk": ("lower t 200x100", "syrk", {"ops": "tn", "uplo": "lower", "m": "200", "n": "200", "k": "100"}),
+    "cherk": ("lower c 200x100", "herk", {"ops": "tn", "uplo": "lower", "m": "200", "n": "200", "k": "100"}),
+    "dsyr2k": ("lower t 200x100", "syrk", {"ops": "tn", "uplo": "lower", "m": "200", "n": "200", "k": "100"}),
+    "zgemmtr": ("lower tn 200x100", "syrk", {"ops": "tn", "uplo": "lower", "m": "200", "n": "200", "k": "100"}),
+    "dtrmm": ("left lower t 300x200", "trmm", {"ops": "tn", "side": "left", "uplo": "lower", "store": "in_place", "k": "300"}),
+    "strsm": ("left lower t 300x200", "trsm", {"ops": "tn", "side": "left", "uplo": "lower", "m": "300", "n": "200", "k": "300"}),
+}
+
+
+def test_level3_is_kept_shown_and_resumed(tmp_path, env):
+    words = ["--shapes", "300x200x100", "--ops", "TN", "--routine", ",".join(LEVEL3)]
+    stdout, _ = autotune(env, *words, *QUICK)
+    kept = (tmp_path / "tuning").read_text().splitlines()[1:]
+    facts = lines_of(tmp_path / "tuning")
+    assert len(kept) == len(LEVEL3)
+    for routine, (case, word, said) in LEVEL3.items():
+        assert re.search(rf"^{routine} {case} +[\d.]+ ", stdout, re.MULTILINE), case
+        assert any(
+            line.startswith(f"{word} device=") and x["type"] == routine[0] and said.items() <= x.items() for line, x in zip(kept, facts)
+        ), (routine, kept)
+    assert "8 shapes left out" in autotune(env, *words, "--resume", *QUICK)[0]
+    for more in (["--uplo", "upper"], ["--side", "right"]):
+        stdout, _ = autotune(env, "--shapes", "300x200x100", "--ops", "TN", "--routine", "dtrmm", "--resume", *more, *QUICK)
+        assert "left out" not in stdout
+    shown = check("tune", "show", env=env)
+    assert re.search(r"^  strsm left lower +chain +tn +300x200x300 ", shown, re.MULTILINE)
+    assert re.search(r"^  dtrmm right lower .*\(in place\)$", shown, re.MULTILINE)
+    told = json.loads(check("tune", "show", "--json", env=env))
+    assert {"routine": "strsm", "side": "left", "uplo": "lower", "m": 300, "n": 200, "k": 300}.items() <= next(
+        x for x in told if x["routine"] == "strsm"
+    ).items()
+    exported = check("tune", "export", env=env)
+    other = {**env, "WSGEMM_TUNE": str(tmp_path / "other")}
+    check("tune", "import", "-", env=other, input=exported)
+    assert check("tune", "export", env=other) == exported
+
+
+def test_level3_leaves_out_what_a_routine_does_not_have():
+    # Neither m of rank updates nor k of the others, nor ops of symm, make a second case.
+    env = clean_environment(WSGEMM_TUNE="off")
+    words = ["--shapes", "200x150x100,300x150x100,200x150x50", "--ops", "NN,NT", "--dry-run", "--routine"]
+    for routine, n_cases in (("dsymm", 2), ("dsyrk", 2), ("dgemmtr", 4), ("dtrsm", 2), ("dgemm", 6)):
+        text = check("autotune", *words, routine, env=env)
+        assert len(re.findall(rf"^{routine} .*: \d+ candidates", text, re.MULTILINE)) == n_cases
+
+
 needs_fake_cuda = pytest.mark.skipif(not FAKE_CUDA, reason="needs a build with the GPU backend and a shared library")
 
 
@@ -246,6 +300,17 @@ needs_fake_cuda = pytest.mark.skipif(not FAKE_CUDA, reason="needs a build with t
 def on_a_gpu(env):
     """Of a GPU that computes nothing, so that only dry runs find their way through."""
     return {**env, "LD_LIBRARY_PATH": os.path.dirname(FAKE_CUDA), "WSGEMM_TEST_FAKE_CUDA": "hopper"}
+
+
+@needs_fake_cuda
+def test_level3_on_a_gpu_lists_candidates_of_its_largest_product(on_a_gpu):
+    words = ["--device", "0", "--shapes", "4096", "--dry-run", "--routine"]
+    whole = check("autotune", *words, "ssymm", env=on_a_gpu)
+    assert "ssymm left lower 4096x4096: " in whole and "f16x3" in whole  # one diagonal block, by slices
+    half = check("autotune", *words, "dtrsm", env=on_a_gpu)
+    gemm = check("autotune", "--device", "0", "--shapes", "2048x4096x2048", "--dry-run", "--routine", "d", "--beta", "1", env=on_a_gpu)
+    assert half.splitlines()[1:] == gemm.splitlines()[1:]
+    assert "left out" in check("autotune", *words, "dtrsm", "--shapes", "4096,32", env=on_a_gpu)
 
 
 @needs_fake_cuda

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Products of torch, cupy, jax and numba arrays on the GPU, by the Python package of the sources over a library that is built already.
+# Products and Level 3 calls of torch, cupy, jax and numba arrays on the GPU, by the Python package of the sources over a library that is built already.
 #   python.sh SOURCE_DIR LIBRARY
 # Uses python3, or the Python that WSGEMM_TEST_GPU_PYTHON names: one with pytest and any of those packages.
 set -eu
@@ -13,4 +13,4 @@ python=${WSGEMM_TEST_GPU_PYTHON:-python3}
   exit 77
 }
 cd "$source/python/tests"
-exec "$python" -B -m pytest -q -c /dev/null --rootdir . -p no:cacheprovider test_device.py
+exec "$python" -B -m pytest -q -c /dev/null --rootdir . -p no:cacheprovider test_device.py test_device_level3.py

@@ -14,9 +14,19 @@
 typedef long double complex number;
 static struct check_random rng;
 
+/* One call, and what its result must be. */
+struct level3_case {
+  wsgemm_level3_desc d;
+  bool whole;
+  int pad;          /* of lds and strides */
+  double workspace; /* share of what the call asks for that the handle gets; 0: the library's own */
+  double scaling;   /* of trsm's triangle: rows and columns by powers of two up to this exponent */
+};
+
 /* A matrix as it lies in host and device memory, between guards; and what it means. */
 struct operand {
   int64_t rows, columns, ld, stride, batch;
+  bool by_rows; /* row-major */
   wsgemm_type type;
   size_t bytes;
   unsigned char *host, *device;
@@ -51,15 +61,21 @@ static number drawn(wsgemm_type type, bool whole) {
   return rounded(type, re + (type_is_complex(type) ? im * I : 0));
 }
 
-static int64_t place_of(const struct operand *o, int64_t b, int64_t i, int64_t j) { return b * o->stride + j * o->ld + i; }
+static int64_t place_of(const struct operand *o, int64_t b, int64_t i, int64_t j) {
+  return b * o->stride + (o->by_rows ? i * o->ld + j : j * o->ld + i);
+}
 static number *value_of(const struct operand *o, int64_t b, int64_t i, int64_t j) {
   return &o->value[(b * o->columns + j) * o->rows + i];
 }
 
-/* All NaN in memory but for its elements; pad: of ld. */
-static struct operand operand_new(wsgemm_type type, int64_t rows, int64_t columns, int64_t batch, int pad, bool whole) {
-  struct operand o = {rows, columns, rows + pad, 0, batch, type, 0, NULL, NULL, NULL};
-  o.stride = o.ld * columns + pad;
+/* All NaN in memory but for its elements. */
+static struct operand operand_new(const struct level3_case *t, int64_t rows, int64_t columns) {
+  const wsgemm_type type = t->d.type;
+  const int64_t batch = t->d.batch_count;
+  const bool by_rows = t->d.layout == WSGEMM_ROW_MAJOR, whole = t->whole;
+  struct operand o = {.rows = rows, .columns = columns, .batch = batch, .by_rows = by_rows, .type = type};
+  o.ld = (by_rows ? columns : rows) + t->pad;
+  o.stride = o.ld * (by_rows ? rows : columns) + t->pad;
   o.bytes = ((size_t)(o.stride * batch) + 2 * GUARD) * type_bytes(type);
   o.host = malloc(o.bytes);
   o.value = calloc((size_t)(rows * columns * batch), sizeof *o.value);
@@ -104,14 +120,6 @@ static number op_at(const struct operand *o, int64_t b, wsgemm_op op, int64_t i,
 static long double size1(number x) { return fabsl(creall(x)) + fabsl(cimagl(x)); }
 static long double unit_of(wsgemm_type type) { return type_is_double(type) ? 0x1p-53L : 0x1p-24L; }
 
-/* One call, and what its result must be. */
-struct level3_case {
-  wsgemm_level3_desc d;
-  bool whole;
-  int pad;
-  double scaling; /* of trsm's triangle: rows and columns by powers of two up to this exponent */
-};
-
 static bool is_her(wsgemm_routine r) { return r == WSGEMM_HEMM || r == WSGEMM_HERK || r == WSGEMM_HER2K; }
 static bool has_region(wsgemm_routine r) {
   return r == WSGEMM_SYRK || r == WSGEMM_HERK || r == WSGEMM_SYR2K || r == WSGEMM_HER2K || r == WSGEMM_GEMMTR;
@@ -126,11 +134,14 @@ static void set_scalar(wsgemm_type type, wsgemm_scalar *s, number x) {
 static const char *const names[] = {"", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
 static void describe(const struct level3_case *t, char text[200]) {
   const wsgemm_level3_desc *d = &t->d;
-  snprintf(text, 200, "%c%s side %d uplo %d ops %d %d diag %d m %lld n %lld k %lld batch %lld math %d pad %d%s%s",
+  snprintf(text, 200, "%c%s side %d uplo %d ops %d %d diag %d m %lld n %lld k %lld batch %lld math %d pad %d%s%s%s workspace %g",
            type_letter(d->type), names[d->routine], d->side, d->uplo, d->transa, d->transb, d->diag, (long long)d->m,
            (long long)d->n, (long long)d->k, (long long)d->batch_count, d->math, t->pad, t->whole ? " whole" : "",
-           d->c ? " elsewhere" : "");
+           d->c ? " elsewhere" : "", d->layout == WSGEMM_ROW_MAJOR ? " row-major" : "", t->workspace);
 }
+
+/* Of products: both elements rounded to 11 bits. */
+static const long double tf32_share = 0x1p-10L + 0x1p-22L;
 
 /* C, element by element: expected value and bound. false: it keeps its bits. */
 static bool expected(const struct level3_case *t, const struct operand *a, const struct operand *b, const struct operand *c,
@@ -169,11 +180,16 @@ static bool expected(const struct level3_case *t, const struct operand *a, const
   if (her && has_region(r) && i == j) old = creall(old);
   *sum = alpha * total + (her ? conjl(alpha) : alpha) * twin + (beta == 0 ? 0 : beta * old);
   if (her && has_region(r) && i == j) *sum = creall(*sum);
-  const long double terms = (long double)(r == WSGEMM_SYR2K || r == WSGEMM_HER2K ? 2 * k : k) + 2;
-  *bound = terms * unit_of(d->type) * (size1(alpha) * size + size1(beta) * (beta == 0 ? 0 : size1(old)));
-  if (d->math == WSGEMM_MATH_TF32) *bound *= 8192;
+  const bool is_tf32 = d->math == WSGEMM_MATH_TF32 && !type_is_double(d->type), is_twice = r == WSGEMM_SYR2K || r == WSGEMM_HER2K;
+  const long double length = (long double)(is_twice ? 2 * k : k) * (is_tf32 && type_is_complex(d->type) ? 2 : 1);
+  *bound = (length + 2) * unit_of(d->type) * (size1(alpha) * size + size1(beta) * (beta == 0 ? 0 : size1(old)));
+  if (is_tf32) *bound += tf32_share * size1(alpha) * size;
   return true;
 }
+
+/* Of columns, every so many are looked at: the reference takes long. */
+static int64_t column_step = 1;
+static int64_t first_column(void) { return check_random_in(&rng, 0, column_step - 1); }
 
 static void check_product(const struct level3_case *t, const struct operand *a, const struct operand *b, const struct operand *c,
                           const struct operand *result, const unsigned char *after, number alpha, number beta) {
@@ -181,7 +197,7 @@ static void check_product(const struct level3_case *t, const struct operand *a, 
   describe(t, text);
   int64_t n_wrong = 0;
   for (int64_t p = 0; p < result->batch; p++)
-    for (int64_t j = 0; j < result->columns; j++)
+    for (int64_t j = first_column(); j < result->columns; j += column_step)
       for (int64_t i = 0; i < result->rows; i++) {
         number sum;
         long double bound;
@@ -211,7 +227,7 @@ static void check_solution(const struct level3_case *t, const struct operand *a,
   int64_t n_wrong = 0;
   long double worst = 0;
   for (int64_t p = 0; p < result->batch; p++)
-    for (int64_t j = 0; j < result->columns; j++)
+    for (int64_t j = first_column(); j < result->columns; j += column_step)
       for (int64_t i = 0; i < result->rows; i++) {
         number rest = alpha * *value_of(b, p, i, j);
         long double size = 0;
@@ -221,7 +237,8 @@ static void check_solution(const struct level3_case *t, const struct operand *a,
           if (f == 0) continue;
           rest -= f * x, size += size1(f) * size1(x);
         }
-        const long double bound = 8 * (long double)(k + 2) * unit_of(d->type) * size,
+        const bool is_tf32 = d->math == WSGEMM_MATH_TF32 && !type_is_double(d->type);
+        const long double bound = 8 * (long double)(k + 2) * unit_of(d->type) * size + (is_tf32 ? tf32_share * size : 0),
                           wrong = fmaxl(fabsl(creall(rest)), fabsl(cimagl(rest)));
         if (!(wrong <= (t->whole ? 0 : bound))) n_wrong++;
         if (bound > 0) worst = fmaxl(worst, wrong / bound);
@@ -232,10 +249,11 @@ static void check_solution(const struct level3_case *t, const struct operand *a,
 static void check_guards(const struct level3_case *t, const struct operand *o, unsigned char *after) {
   char text[200];
   describe(t, text);
+  const int64_t n_lines = o->by_rows ? o->rows : o->columns, length = o->by_rows ? o->columns : o->rows;
   for (int64_t p = 0; p < o->batch; p++)
-    for (int64_t j = 0; j < o->columns; j++) {
-      const size_t at = ((size_t)place_of(o, p, 0, j) + GUARD) * type_bytes(o->type);
-      memcpy(after + at, o->host + at, (size_t)o->rows * type_bytes(o->type));
+    for (int64_t line = 0; line < n_lines; line++) {
+      const size_t at = ((size_t)(p * o->stride + line * o->ld) + GUARD) * type_bytes(o->type);
+      memcpy(after + at, o->host + at, (size_t)length * type_bytes(o->type));
     }
   CHECK(memcmp(after, o->host, o->bytes) == 0, "%s: written beside the matrix", text);
 }
@@ -261,6 +279,45 @@ static bool has_b(wsgemm_routine r) { return r != WSGEMM_SYRK && r != WSGEMM_HER
 /* Where only bits count: the reference takes long. */
 static bool checks_result = true;
 
+/* Memory of the suite's own that a call works in, with a guard behind it. */
+struct lent {
+  unsigned char *memory;
+  size_t bytes;
+};
+enum { LENT_GUARD = 4096, PATTERN = 0xa5 };
+
+static struct lent lend(wsgemm_handle *h, const struct level3_case *t) {
+  enum { ALIGN = 256 };
+  struct lent lent = {NULL, 0};
+  char text[200];
+  describe(t, text);
+  if (t->workspace == 0) return lent;
+  size_t asked = 0;
+  REQUIRE(wsgemm_level3_workspace_size(h, &t->d, &asked) == WSGEMM_SUCCESS, "%s: %s", text, wsgemm_last_error());
+  lent.bytes = (size_t)((double)asked * t->workspace) / ALIGN * ALIGN + ALIGN;
+  lent.memory = gpu_alloc(lent.bytes + LENT_GUARD);
+  GPU(cudaMemset(lent.memory, PATTERN, lent.bytes + LENT_GUARD));
+  REQUIRE(wsgemm_set_workspace(h, lent.memory, lent.bytes) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return lent;
+}
+
+static int64_t n_bytes_used; /* of workspaces, so far */
+
+static void take_back(wsgemm_handle *h, const struct level3_case *t, struct lent *lent) {
+  char text[200];
+  describe(t, text);
+  if (!lent->memory) return;
+  unsigned char *bytes = malloc(lent->bytes + LENT_GUARD);
+  REQUIRE(bytes != NULL, "memory");
+  GPU(cudaMemcpy(bytes, lent->memory, lent->bytes + LENT_GUARD, cudaMemcpyDeviceToHost));
+  for (size_t i = 0; i < lent->bytes; i++) n_bytes_used += bytes[i] != PATTERN;
+  bool is_whole = true;
+  for (size_t i = lent->bytes; i < lent->bytes + LENT_GUARD; i++) is_whole = is_whole && bytes[i] == PATTERN;
+  CHECK(is_whole, "%s: written behind a workspace of %zu bytes", text, lent->bytes);
+  REQUIRE(wsgemm_set_workspace(h, NULL, 0) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  gpu_free(lent->memory), free(bytes);
+}
+
 /* `elsewhere`: trmm and trsm into c. Returns a digest of the result. */
 static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, bool elsewhere) {
   wsgemm_level3_desc *d = &t.d;
@@ -270,18 +327,17 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
              no_trans = d->transa == WSGEMM_NO_TRANS || d->transa == WSGEMM_CONJ_NO_TRANS;
   if (has_region(r)) d->m = d->n;
   const int64_t size = left ? d->m : d->n, batch = d->batch_count;
-  struct operand a = structured ? operand_new(d->type, size, size, batch, t.pad, t.whole)
-                                : operand_new(d->type, no_trans ? d->n : d->k, no_trans ? d->k : d->n, batch, t.pad, t.whole);
+  struct operand a = structured ? operand_new(&t, size, size) : operand_new(&t, no_trans ? d->n : d->k, no_trans ? d->k : d->n);
   struct operand b = {0}, c = {0};
   const bool b_no_trans = r == WSGEMM_GEMMTR ? d->transb == WSGEMM_NO_TRANS || d->transb == WSGEMM_CONJ_NO_TRANS : no_trans;
   if (structured)
-    b = operand_new(d->type, d->m, d->n, batch, t.pad, t.whole);
+    b = operand_new(&t, d->m, d->n);
   else if (r == WSGEMM_GEMMTR)
-    b = operand_new(d->type, b_no_trans ? d->k : d->n, b_no_trans ? d->n : d->k, batch, t.pad, t.whole);
+    b = operand_new(&t, b_no_trans ? d->k : d->n, b_no_trans ? d->n : d->k);
   else if (has_b(r))
-    b = operand_new(d->type, no_trans ? d->n : d->k, no_trans ? d->k : d->n, batch, t.pad, t.whole);
+    b = operand_new(&t, no_trans ? d->n : d->k, no_trans ? d->k : d->n);
   const bool has_c = !of_triangle || elsewhere;
-  if (has_c) c = operand_new(d->type, d->m, d->n, batch, t.pad, t.whole);
+  if (has_c) c = operand_new(&t, d->m, d->n);
   if (of_triangle) shape_triangle(&a, &t);
   if (structured)
     keep_triangle(&a,
@@ -313,9 +369,11 @@ static unsigned long long run_level3(wsgemm_handle *h, struct level3_case t, boo
   set_scalar(d->type, &d->alpha, alpha), set_scalar(d->type, &d->beta, beta);
   char text[200];
   describe(&t, text);
+  struct lent lent = lend(h, &t);
   const wsgemm_status status = wsgemm_level3(h, d);
   REQUIRE(status == WSGEMM_SUCCESS, "%s: %s", text, wsgemm_last_error());
   GPU(cudaDeviceSynchronize());
+  take_back(h, &t, &lent);
   const struct operand *result = has_c ? &c : &b;
   unsigned char *after = malloc(result->bytes);
   GPU(cudaMemcpy(after, result->device, result->bytes, cudaMemcpyDeviceToHost));
@@ -352,6 +410,7 @@ static struct level3_case drawn_case(wsgemm_routine r, wsgemm_type type, bool wh
   d->diag = check_random_in(&rng, 0, 1) ? WSGEMM_UNIT : WSGEMM_NON_UNIT;
   d->m = size_at_edge(most), d->n = size_at_edge(most), d->k = size_at_edge(most);
   d->batch_count = check_random_in(&rng, 0, 3) == 0 ? 2 : 1;
+  d->layout = check_random_in(&rng, 0, 1) ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR;
   static const wsgemm_op all[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS, WSGEMM_CONJ_TRANS, WSGEMM_CONJ_NO_TRANS};
   const bool any = r == WSGEMM_GEMMTR || r == WSGEMM_TRMM || r == WSGEMM_TRSM;
   d->transa = all[check_random_in(&rng, 0, any ? 3 : 1)], d->transb = any ? all[check_random_in(&rng, 0, 3)] : WSGEMM_NO_TRANS;
@@ -377,20 +436,23 @@ static void routines(bool whole, wsgemm_math math, int count, unsigned long long
 static void exact(void) { routines(true, WSGEMM_MATH_DEFAULT, 24 / check_scale() + 6, 301); }
 static void bounds(void) { routines(false, WSGEMM_MATH_DEFAULT, 16 / check_scale() + 6, 302); }
 static void pedantic(void) { routines(true, WSGEMM_MATH_PEDANTIC, 6, 303), routines(false, WSGEMM_MATH_PEDANTIC, 6, 304); }
-static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305); }
+/* Whole numbers are exact in TF32, too. */
+static void tf32(void) { routines(true, WSGEMM_MATH_TF32, 4, 305), routines(false, WSGEMM_MATH_TF32, 4, 312); }
 
-/* Large enough for slices, and for several halves. */
+/* Large enough for slices, and for several halves; also in TF32. */
 static void larger(void) {
   static const int64_t sizes[] = {513, 1025, 640, 600};
   rng = check_random_from(306);
   wsgemm_handle *h = NULL;
+  column_step = 7;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
     for (int type = WSGEMM_F32; type <= WSGEMM_C32; type += 2)
-      for (int i = 0; i < 2 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+      for (int i = 0; i < 3 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
         struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i == 0 && r != WSGEMM_TRSM);
+        if (i == 2) t.d.math = WSGEMM_MATH_TF32;
         const bool left = t.d.side == WSGEMM_LEFT;
-        const int64_t size = sizes[type == WSGEMM_F32 ? i : 2 + i];
+        const int64_t size = sizes[type == WSGEMM_F32 ? i % 2 : 2 + i % 2];
         t.d.batch_count = 1;
         if (has_region(t.d.routine))
           t.d.n = size, t.d.k = 150;
@@ -398,6 +460,31 @@ static void larger(void) {
           t.d.m = left ? size : 70, t.d.n = left ? 70 : size;
         run_level3(h, t, false);
       }
+  column_step = 1;
+  wsgemm_destroy(h);
+}
+
+/* In workspaces of the caller's: all that a call asks for, parts of it, and next to nothing; within
+ * the same bounds, and nothing written behind them. Floats for what is by slices, doubles for what
+ * is written out. */
+static void workspaces(void) {
+  static const double shares[] = {1, 0.6, 0.25, 1e-9};
+  rng = check_random_from(311);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  n_bytes_used = 0, column_step = 11;
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
+    for (int type = WSGEMM_F32; type <= WSGEMM_C32; type++)
+      for (int i = 0; i < 4 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, false);
+        const int64_t size = check_random_in(&rng, type == WSGEMM_C32 ? 300 : 500, type == WSGEMM_C32 ? 450 : 700);
+        t.d.batch_count = 1, t.workspace = shares[i];
+        t.d.m = t.d.n = size, t.d.k = 150;
+        if (!has_region(t.d.routine)) *(t.d.side == WSGEMM_LEFT ? &t.d.n : &t.d.m) = 150;
+        run_level3(h, t, i % 2 == 1);
+      }
+  column_step = 1;
+  CHECK(n_bytes_used > 0, "no call used the workspace that it was given");
   wsgemm_destroy(h);
 }
 
@@ -518,9 +605,10 @@ static void invariant(void) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {{"exact", exact}, {"bounds", bounds}, {"pedantic", pedantic},
-                                          {"tf32", tf32},   {"larger", larger}, {"any_scaling", any_scaling},
-                                          {"bits", bits},   {"graphs", graphs}, {"invariant", invariant}};
+static const struct check_case cases[] = {
+    {"exact", exact},         {"bounds", bounds},           {"pedantic", pedantic}, {"tf32", tf32},
+    {"larger", larger},       {"any_scaling", any_scaling}, {"bits", bits},         {"graphs", graphs},
+    {"invariant", invariant}, {"workspaces", workspaces}};
 
 int main(int argc, char **argv) {
   gpu_open();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu.h"
+#include "support/level3_call.h"
 
 static struct check_random rng;
 static char file[64];
@@ -120,6 +121,90 @@ static void taken_and_forced(void) {
   wsgemm_destroy(forced);
 }
 
+/* ---- Level 3 --------------------------------------------------------------------------------- */
+
+/* A call's matrices in device memory, column-major and square, of values that triangular systems
+ * bear; b is written, or c. */
+typedef struct level3_case {
+  wsgemm_level3_desc d;
+  size_t bytes; /* of each */
+  char *initial;
+} level3_case;
+
+static level3_case level3_new(wsgemm_routine routine, wsgemm_type type, int64_t n) {
+  const struct variant variant = draw_variant(routine, type, &rng);
+  level3_case x = {level3_desc(routine, type, WSGEMM_COL_MAJOR, &variant, n, n, n), (size_t)(n * n) * type_bytes(type), NULL};
+  const size_t n_reals = x.bytes / (type_is_double(type) ? 8 : 4);
+  x.initial = malloc(x.bytes);
+  REQUIRE(x.initial != NULL, "memory");
+  for (size_t i = 0; i < n_reals; i++) {
+    const double value = check_random_unit(&rng);
+    if (type_is_double(type))
+      ((double *)(void *)x.initial)[i] = value;
+    else
+      ((float *)(void *)x.initial)[i] = (float)value;
+  }
+  for (int64_t i = 0; i < n; i++) { /* the sums of a row are below */
+    char *diagonal = x.initial + (size_t)(i * (n + 1)) * type_bytes(type);
+    if (type_is_double(type))
+      *(double *)(void *)diagonal = (double)n;
+    else
+      *(float *)(void *)diagonal = (float)n;
+  }
+  x.d.diag = WSGEMM_NON_UNIT;
+  x.d.a = gpu_alloc(x.bytes), x.d.b = gpu_alloc(x.bytes);
+  if (!routine_is_triangular(routine)) x.d.c = gpu_alloc(x.bytes);
+  return x;
+}
+
+static void level3_free(level3_case *x) {
+  gpu_free((void *)(uintptr_t)x->d.a), gpu_free((void *)(uintptr_t)x->d.b);
+  if (x->d.c) gpu_free(x->d.c);
+  free(x->initial);
+}
+
+/* The call on its first values; its result into `result`. */
+static void level3_bits(const level3_case *x, char *result) {
+  void *written = x->d.c ? x->d.c : (void *)(uintptr_t)x->d.b;
+  void *const all[] = {(void *)(uintptr_t)x->d.a, (void *)(uintptr_t)x->d.b, x->d.c};
+  for (int i = 0; i < 3; i++)
+    if (all[i]) GPU(cudaMemcpy(all[i], x->initial, x->bytes, cudaMemcpyHostToDevice));
+  CHECK(wsgemm_level3(NULL, &x->d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  GPU(cudaMemcpy(result, written, x->bytes, cudaMemcpyDeviceToHost));
+}
+
+/* Every candidate of the call's largest product once, with the same bits; then a search as users
+ * have it, after which the call has the bits of before, and takes what was found. */
+static void level3(void) {
+  rng = check_random_from(303);
+  int n_taken = 0, n_calls = 0;
+  for (int r = 0; r < N_ROUTINES; r++)
+    for (int type = 0; type < N_LEVEL3_TYPES; type++) {
+      if (!routine_has_type(all_routines[r], (wsgemm_type)type)) continue;
+      level3_case x = level3_new(all_routines[r], (wsgemm_type)type, check_random_in(&rng, 700, 1500));
+      wsgemm_autotune_result result;
+      wsgemm_autotune_options o = options_with(&result);
+      char what[DESCRIPTION_BYTES], text[4096], *before = malloc(x.bytes), *after = malloc(x.bytes);
+      REQUIRE(before && after, "memory");
+      level3_describe(&x.d, what);
+      level3_bits(&x, before);
+      o.is_exhaustive = 1, o.budget_ms = 1;
+      CHECK(wsgemm_level3_autotune(NULL, &x.d, &o) == WSGEMM_SUCCESS, "%s: %s", what, wsgemm_last_error());
+      CHECK(result.n_refused == 0 && result.n_measured == result.n_candidates && result.n_candidates > 1,
+            "%s: of %d candidates %d refused, %d measured", what, result.n_candidates, result.n_refused, result.n_measured);
+      o.is_exhaustive = 0, o.budget_ms = 20;
+      CHECK(wsgemm_level3_autotune(NULL, &x.d, &o) == WSGEMM_SUCCESS, "%s: %s", what, wsgemm_last_error());
+      level3_bits(&x, after);
+      CHECK(memcmp(before, after, x.bytes) == 0, "%s: other bits after tuning: %s, before %s", what, result.after, result.before);
+      wsgemm_level3_explain(NULL, &x.d, text, sizeof text);
+      n_calls++, n_taken += strstr(text, "chosen_by: tuning file") != NULL;
+      CHECK(strstr(text, "chosen_by: tuning file"), "%s: what was found is not taken:\n%s", what, text);
+      free(before), free(after);
+      level3_free(&x);
+    }
+  CHECK(n_calls > 0 && n_taken == n_calls, "%d of %d calls take what was found for them", n_taken, n_calls);
+}
+
 /* A budget of nothing measures nothing, the stream of the handle is waited for, a captured one
  * refused; no memory is lost. */
 static void leaves_the_device_alone(void) {
@@ -165,6 +250,7 @@ int main(int argc, char **argv) {
   static const struct check_case cases[] = {{"every_candidate", every_candidate},
                                             {"bits_before_and_after", bits_before_and_after},
                                             {"taken_and_forced", taken_and_forced},
+                                            {"level3", level3},
                                             {"leaves_the_device_alone", leaves_the_device_alone}};
   snprintf(file, sizeof file, "/tmp/wsgemm-tuning-%ld", (long)getpid());
   setenv("WSGEMM_TUNE", file, 1);

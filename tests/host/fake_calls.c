@@ -89,6 +89,16 @@ static bool is_never_called(const char *name) {
   return false;
 }
 
+wsgemm_level3_desc level3_device_desc(wsgemm_routine routine, wsgemm_type type, int64_t n) {
+  wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+  char *memory = fake_alloc(FAKE_DEVICE, 0, (size_t)(3 * n * n) * 16);
+  d.routine = routine, d.type = type, d.m = d.n = d.k = n;
+  d.a = memory, d.b = memory + n * n * 16, d.c = memory + 2 * n * n * 16;
+  d.lda = d.ldb = d.ldc = n;
+  d.alpha = scalar_make(type, 1, 0), d.beta = scalar_make(type, 0, 0);
+  return d;
+}
+
 wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
   const CUcontext context = fake_current();
   const CUstreamCaptureMode mode = fake_capture_mode();

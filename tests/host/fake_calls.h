@@ -38,6 +38,9 @@ wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t 
 /* of this device, once and for all; with room for 3 matrices of 4 MiB */
 void *device_memory(int device);
 
+/* A Level 3 call of squares, in device memory without access: alpha = 1, beta = 0. */
+wsgemm_level3_desc level3_device_desc(wsgemm_routine routine, wsgemm_type type, int64_t n);
+
 /* The watched call. What it launched is in fake.launch, and nothing from before it. */
 wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must succeed with one launch. */

@@ -7,17 +7,6 @@
 
 #include <string.h>
 
-/* Squares of device memory without access. */
-static wsgemm_level3_desc square_desc(wsgemm_routine routine, wsgemm_type type, int64_t n) {
-  wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
-  char *memory = fake_alloc(FAKE_DEVICE, 0, (size_t)(3 * n * n) * 16);
-  d.routine = routine, d.type = type, d.m = d.n = d.k = n;
-  d.a = memory, d.b = memory + n * n * 16, d.c = memory + 2 * n * n * 16;
-  d.lda = d.ldb = d.ldc = n;
-  d.alpha = scalar_make(type, 1, 0), d.beta = scalar_make(type, 0, 0);
-  return d;
-}
-
 static void run(const wsgemm_level3_desc *d) {
   fake_forget();
   REQUIRE(wsgemm_level3(NULL, d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
@@ -34,7 +23,7 @@ CHILD_CASE(regions) {
   (void)unused;
   fake.device[0].cc = 90;
   for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
-    wsgemm_level3_desc d = square_desc(WSGEMM_SYRK, WSGEMM_F32, 2048);
+    wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F32, 2048);
     d.uplo = (wsgemm_uplo)uplo;
     run(&d);
     const int region = uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER;
@@ -46,7 +35,7 @@ CHILD_CASE(regions) {
         CHECK(l->slices.operand[0].n_batch == 1 && l->slices.operand[1].n_batch == 0, "the one operand is split once");
     }
     CHECK(count_of("f16x3") == 1 && count_of("sslices_2") == 1, "one product by slices");
-    d = square_desc(WSGEMM_HERK, WSGEMM_C64, 100);
+    d = level3_device_desc(WSGEMM_HERK, WSGEMM_C64, 100);
     d.uplo = (wsgemm_uplo)uplo;
     run(&d);
     CHECK(fake.n_launches == 1 && fake.launch[0].args.region.region == region && fake.launch[0].args.region.real_diagonal,
@@ -62,13 +51,13 @@ CHILD_CASE(regions) {
 CHILD_CASE(by_slices) {
   (void)unused;
   fake.device[0].cc = 90;
-  wsgemm_level3_desc d = square_desc(WSGEMM_SYMM, WSGEMM_F32, 2048);
+  wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYMM, WSGEMM_F32, 2048);
   run(&d);
   CHECK(count_of("sstructured_maxima") == 1 && count_of("sstructured_slices_2") == 1 && count_of("sexpand_structured") == 1,
         "symm");
   for (int i = 0; i < fake.n_launches; i++)
     if (is_of(&fake.launch[i], "f16x3")) CHECK(fake.launch[i].wgmma.triangular == 0, "symm is not triangular");
-  d = square_desc(WSGEMM_TRMM, WSGEMM_F32, 2048);
+  d = level3_device_desc(WSGEMM_TRMM, WSGEMM_F32, 2048);
   d.c = NULL;
   run(&d);
   CHECK(strcmp(fake.launch[0].kernel, "scopy_lines") == 0 && count_of("f16x3") == 1, "trmm in place: a copy, then the product");
@@ -80,7 +69,7 @@ CHILD_CASE(by_slices) {
 /* Of doubles: diagonal blocks are written out, and what lies beside them is read where it is. */
 CHILD_CASE(written_out) {
   (void)unused;
-  const wsgemm_level3_desc d = square_desc(WSGEMM_SYMM, WSGEMM_F64, 4096);
+  const wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYMM, WSGEMM_F64, 4096);
   run(&d);
   CHECK(count_of("dwrite_out") == 2 && fake.n_launches == 2 + 2 + 2, "%d launches", fake.n_launches);
   const int64_t half = 2048;
@@ -95,7 +84,7 @@ CHILD_CASE(systems) {
   (void)unused;
   enum { N = 4 * WS_SOLVE_N_d };
   for (int uplo = WSGEMM_UPPER; uplo <= WSGEMM_LOWER; uplo++) {
-    wsgemm_level3_desc d = square_desc(WSGEMM_TRSM, WSGEMM_F64, N);
+    wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRSM, WSGEMM_F64, N);
     d.uplo = (wsgemm_uplo)uplo, d.c = NULL, d.alpha = scalar_make(WSGEMM_F64, 3, 0);
     run(&d);
     CHECK(fake.n_launches == 7 && count_of("dsolve") == 4, "%d launches", fake.n_launches);

@@ -61,6 +61,10 @@ ws_tuning_entry tuning_draw(struct check_random *rng) {
   e.kind.a_trans = flags & 1, e.kind.b_trans = flags & 2, e.kind.single_a = flags & 4, e.kind.single_b = flags & 8,
   e.kind.full_store = flags & 16;
   e.kind.workers = draw_in(rng, 1 << 12);
+  e.kind.routine = (uint8_t)check_random_in(rng, 0, WSGEMM_TRSM);
+  e.kind.is_right = ws_tuning_has_side(e.kind.routine) && check_random_in(rng, 0, 1);
+  e.kind.is_upper = ws_tuning_has_uplo(e.kind.routine) && check_random_in(rng, 0, 1);
+  e.kind.in_place = check_random_in(rng, 0, 1);
   e.shape = (ws_tuning_shape){draw_size(rng), draw_size(rng), draw_size(rng), draw_size(rng)};
   draw_text(rng, e.row, 30, true);
 #define DRAW(name, most) e.tuning.name = draw_in(rng, most);
@@ -100,7 +104,8 @@ ws_tuning_entry tuning_for(wsgemm_handle *h, const wsgemm_gemm_desc *d, const ws
 static bool equal_kinds(const ws_tuning_kind *x, const ws_tuning_kind *y) {
   return x->type == y->type && x->type_c == y->type_c && x->numerics == y->numerics && x->a_trans == y->a_trans &&
          x->b_trans == y->b_trans && x->single_a == y->single_a && x->single_b == y->single_b && x->workers == y->workers &&
-         x->full_store == y->full_store;
+         x->full_store == y->full_store && x->routine == y->routine && x->is_right == y->is_right && x->is_upper == y->is_upper &&
+         x->in_place == y->in_place;
 }
 
 static bool equal_keys(const ws_tuning_entry *x, const ws_tuning_entry *y) {

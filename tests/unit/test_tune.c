@@ -450,6 +450,10 @@ static void kinds_child(void *unused) {
   CHANGED(workers, 1);
   CHANGED(workers, 3);
   CHANGED(workers, 0);
+  for (int routine = WSGEMM_SYMM; routine <= WSGEMM_TRSM; routine++) CHANGED(routine, (uint8_t)routine);
+  CHANGED(is_right, true);
+  CHANGED(is_upper, true);
+  CHANGED(in_place, true);
 #undef CHANGED
   /* Near in shape, but of another device, version or kernel: put, and never served. */
   ws_tuning_entry others[6];

@@ -194,6 +194,11 @@ static const struct {
     {"m=11 n=22 ", "n=22 m=11 "},
     {"gemm ", "gemv "},
     {"gemm ", " gemm "},
+    {"gemm ", ""},
+    {"gemm ", "symm "},
+    {"gemm ", "syrk "},
+    {"access=vv ", "access=vv side=left "},
+    {"access=vv ", "access=vv uplo=upper "},
     {"\"test device\"", "test"},
     {"\"test device\"", "\"test device"},
     {"\"test device\"", "\"\\t\""},
@@ -305,6 +310,10 @@ static void keys(void) {
   DIFFERS(kind.full_store, true);
   DIFFERS(kind.single_b, true);
   DIFFERS(kind.workers, 9);
+  DIFFERS(kind.routine, WSGEMM_TRMM);
+  DIFFERS(kind.is_right, true);
+  DIFFERS(kind.is_upper, true);
+  DIFFERS(kind.in_place, true);
   DIFFERS(shape.m, 9);
   DIFFERS(shape.n, 9);
   DIFFERS(shape.k, 9);
