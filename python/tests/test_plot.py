@@ -370,7 +370,7 @@ def test_labels_are_the_fields_words(results, needs_matplotlib):
         ("heat", made_up.GPU, "speedup over cuBLAS"),
         ("heat", made_up.CPU, "speedup over OpenBLAS"),
         ("random_heat", made_up.GPU, "hgemm, k <= 256"),
-        ("random_heat", made_up.GPU, "17-64"),
+        ("random_heat", made_up.GPU, "n, at most"),
         ("sharing", made_up.GPU, "time relative to the idle GPU"),
         ("sharing", made_up.GPU, "SMs held"),
         ("preemption_cost", made_up.GPU, "time relative to the fastest kernel"),

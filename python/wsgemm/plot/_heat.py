@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 from ._caption import caption
@@ -40,10 +39,6 @@ def _bin(size: int) -> int:
     return last
 
 
-def _bin_text(last: int) -> str:
-    return f"{last // _FACTOR + 1}-{last}" if last > 1 else "1"
-
-
 def _random_cells(records: list[Record]) -> dict[float, dict[tuple[int, int], float]]:
     """By the last k: the geometric means of what lies in each cell."""
     ratios: dict[float, dict[tuple[int, int], list[float]]] = {}
@@ -62,7 +57,7 @@ def _depth_text(place: int) -> str:
     return f"k = {_DEPTHS[place - 1] + 1} to {_DEPTHS[place]}" if place else f"k <= {_DEPTHS[0]}"
 
 
-def _draw_panel(ax: Any, cells: dict[tuple[int, int], float], limit: float, label: Callable[[int], str] = plain) -> Any:
+def _draw_panel(ax: Any, cells: dict[tuple[int, int], float], limit: float, size: float = 7) -> Any:
     mpl = matplotlib()
     ms, ns = sorted({m for m, _ in cells}), sorted({n for _, n in cells})
     grid = [[math.log2(cells[m, n]) if (m, n) in cells else math.nan for n in ns] for m in ms]
@@ -75,9 +70,9 @@ def _draw_panel(ax: Any, cells: dict[tuple[int, int], float], limit: float, labe
             ratio = cells[m, n]
             is_dark = abs(math.log2(ratio)) > 0.62 * limit
             text = f"{ratio:.2f}" if ratio < 9.95 else f"{ratio:.0f}"
-            ax.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if is_dark else "black")
-    ax.set_xticks(range(len(ns)), [label(n) for n in ns])
-    ax.set_yticks(range(len(ms)), [label(m) for m in ms])
+            ax.text(column, row, text, ha="center", va="center", fontsize=size, color="white" if is_dark else "black")
+    ax.set_xticks(range(len(ns)), [plain(n) for n in ns])
+    ax.set_yticks(range(len(ms)), [plain(m) for m in ms])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return image
@@ -118,7 +113,7 @@ def draw_random(device: Device) -> list[Drawing]:
     limit = _limit([cells for of_routine in panels.values() for cells in of_routine.values()])
     sentence = (
         "Products drawn at random, all ops. In the cells: speedup over cuBLAS, the geometric mean of the products whose m and n"
-        f" lie there ({min(map(len, groups.values()))} or more of a routine, in all cells); above 1 (purple) wsgemm is faster."
+        f" lie there, beyond the cell before ({min(map(len, groups.values()))} or more of a routine, in all cells); above 1 (purple) wsgemm is faster."
     )
     height = max(len({m for m, _ in cells}) for of_routine in panels.values() for cells in of_routine.values())
     body = len(routines) * (0.75 + 0.28 * height)
@@ -131,10 +126,10 @@ def draw_random(device: Device) -> list[Drawing]:
             if cells is None:
                 ax.set_visible(False)
                 continue
-            image = _draw_panel(ax, cells, limit, _bin_text)
-            ax.tick_params(axis="x", labelsize=6.5)
+            image = _draw_panel(ax, cells, limit, 6)
+            ax.tick_params(labelsize=7)
             ax.set_title(f"{routine}, {_depth_text(place)}")
-            ax.set(xlabel="n", ylabel="m")
+            ax.set(xlabel="n, at most", ylabel="m, at most")
     _draw_bar(figure, axes, image, limit, "cuBLAS")
     return [Drawing(figure)]
 
