@@ -6,11 +6,25 @@
 #include "core/problem.h"
 #include "cuda/host/device.h"
 
+/* us, of doubles only: tools/fit_model.py reads their names here. */
+typedef struct ws_direct_terms {
+  /* Once: launch, code (longer for larger tiles, and for more loads of a thread), the cluster. */
+  double launch_us, cluster_of_4_us, cluster_of_8_us, per_element_us, per_load_us, per_single_us;
+  /* For each round of blocks, and for each k block of a part. */
+  double round_us, k_block_us, k_block_single_us;
+  /* For each block of an SM: operands, C in single elements. */
+  double block_us, copied_us, stored_single_us;
+  /* Of operands that TMA does not take, for a wgmma row: the launch, an element of a line, a byte
+   * that is read or written; and an element of C that is not stored by TMA. */
+  double copy_launch_us, copy_element_us, copy_byte_us, copy_single_c_us;
+} ws_direct_terms;
+extern const ws_direct_terms ws_direct_terms_h200;
+
 /* us between two events, launch included, L2 flushed. */
-double ws_direct_us(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms);
-/* The same of a wgmma row, whose own time is us (wgmma_model.h), with the copies of operands that
- * TMA does not take. */
-double ws_wgmma_and_copies_us(const ws_problem *p, double us);
+double ws_direct_us(const ws_direct_terms *terms, const ws_problem *p, const ws_cuda_row *row, int n_sms);
+/* What wgmma rows take besides (wgmma_model.h): copies of operands that TMA does not take, and a C
+ * that it does not store. */
+double ws_wgmma_copies_us(const ws_direct_terms *terms, const ws_problem *p);
 
 /* Whether the product is so small that the two are worth comparing. */
 bool ws_may_be_direct(const ws_problem *p);
