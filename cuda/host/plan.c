@@ -419,10 +419,9 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
 /* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
  * know of no structure and no region of C. */
 static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED)
-    return false;
+  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
-  if (!ws_may_be_direct(p)) return false;
+  if (!ws_may_be_direct(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
   return !ws_tma_takes(p) || best_us(call, p, device, WS_ROW_DIRECT) <
                                  best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
 }
