@@ -23,7 +23,7 @@ import row_times
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ("wgmma_model", "direct_model")
-SOFTNESS, WEIGHT = 0.025, 0.15
+SOFTNESS, WEIGHT = 0.03, 1.0
 FIELDS = re.compile(r"typedef struct \w+_terms \{(.*?)\} \w+_terms;", re.DOTALL)
 
 
@@ -59,18 +59,17 @@ def names_of_terms():
 
 
 class Measured:
-    """Products and the times of their rows, as the C code takes them."""
+    """Products and the times of their rows, as the C code takes them. Rows: (row, name, first, second time)."""
 
     def __init__(self, code, files):
         self.code = code
         self.products = [p for path in files for p in row_times.read(path) if not p.choice.startswith("vec")]
-        found = [[(code.fit_row(f"hgemm_{name}".encode()), name, second or first) for name, (first, second) in p.rows.items()]
-                 for p in self.products]
-        self.entries = [[entry for entry in entries if entry[0] >= 0] for entries in found]
+        found = [[(code.fit_row(f"hgemm_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
+        self.rows = [[row for row in rows if row[0] >= 0] for rows in found]
         self.c_products = (Product * len(self.products))(*(
-            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(entries)) for p, entries in zip(self.products, self.entries)))
-        flat = [entry for entries in self.entries for entry in entries]
-        self.c_entries = (Entry * len(flat))(*(Entry(idx, us) for idx, _, us in flat))
+            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows)) for p, rows in zip(self.products, self.rows)))
+        flat = [Entry(idx, (3 * first + 5 * second) / 8 if second else first) for rows in self.rows for idx, _, first, second in rows]
+        self.c_entries = (Entry * len(flat))(*flat)
         self.n = ctypes.c_int64(len(self.products))
 
     def loss(self, terms):
@@ -78,11 +77,12 @@ class Measured:
         return self.code.fit_loss(array, self.n, self.c_products, self.c_entries, ctypes.c_double(SOFTNESS), ctypes.c_double(WEIGHT))
 
     def times(self, terms):
-        """Of each product: [(name, measured, the model's)]."""
+        """Of each product its rows that the models know: [(name, first, second, the model's time)]."""
         us = (ctypes.c_double * len(self.c_entries))()
         self.code.fit_times((ctypes.c_double * len(terms))(*terms), self.n, self.c_products, self.c_entries, us)
         at = iter(us)
-        return [[(name, measured, next(at)) for _, name, measured in entries] for entries in self.entries]
+        weighed = [[(name, first, second or first, next(at)) for _, name, first, second in rows] for rows in self.rows]
+        return [[row for row in rows if row[3] > 0] for rows in weighed]
 
 
 def search(measured, terms, names, passes, only):
@@ -108,33 +108,29 @@ def search(measured, terms, names, passes, only):
     return terms
 
 
-def chosen(rows):
-    weighed = [row for row in rows if row[2] > 0]
-    return min(weighed, key=lambda row: row[2]), min(weighed, key=lambda row: row[1])
-
-
 def kind_of(name):
     """wgmma x1: of kernels that stay; k2: of clusters that share k; direct."""
     return name.split("_")[0] + (" " + name.rsplit("_", 1)[1] if name.startswith("wgmma") else "")
 
 
 def report(title, measured, terms, n_listed):
-    ratios, residuals, taken = [], collections.defaultdict(list), []
+    """The best row is the one whose first time is the least; second times are compared."""
+    residuals, taken = collections.defaultdict(list), []
     for p, rows in zip(measured.products, measured.times(terms)):
-        choice, best = chosen(rows)
-        ratios.append(best[1] / choice[1])
-        taken.append((best[1] / choice[1], p, choice, best))
-        for name, us, model in rows:
-            if model > 0 and us < 1.5 * best[1]:
+        choice, best = min(rows, key=lambda row: row[3]), min(rows, key=lambda row: row[1])
+        taken.append((best[2] / choice[2], p, choice, best))
+        for name, _, us, model in rows:
+            if us < 1.5 * best[2]:
                 residuals[kind_of(name)].append(math.log(model / us))
+    ratios = [ratio for ratio, *_ in taken]
     print(f"\n{title}: the choice has {row_times.mean(ratios):.4f} of the best row's speed, {len(ratios)} products,"
           f" least {min(ratios):.3f}; {sum(r < 0.9 for r in ratios)} below 0.9")
     for kind, found in sorted(residuals.items()):
         mean, square = sum(found) / len(found), sum(x * x for x in found) / len(found)
         print(f"  {kind:10} {len(found):5} times near the best: the model {mean:+.3f}, spread {math.sqrt(max(0, square - mean * mean)):.3f}")
     for ratio, p, choice, best in sorted(taken, key=lambda t: t[0])[:n_listed]:
-        print(f"  {ratio:.3f} {p.ops} {p.m}x{p.n}x{p.k} {row_times.lines_straddle(p)} {choice[0]} {choice[1]:.1f} (model {choice[2]:.1f});"
-              f" {best[0]} {best[1]:.1f} ({best[2]:.1f}); cuBLAS {p.cublas_us:.1f}")
+        print(f"  {ratio:.3f} {p.ops} {p.m}x{p.n}x{p.k} {row_times.lines_straddle(p)} {choice[0]} {choice[2]:.1f} (model {choice[3]:.1f});"
+              f" {best[0]} {best[2]:.1f} ({best[3]:.1f}); cuBLAS {p.cublas_us:.1f}")
 
 
 def initializers(terms, names, model):

@@ -6,22 +6,22 @@
 #include "cuda/rows/rows.h"
 
 const ws_direct_terms ws_direct_terms_h200 = {
-    .launch_us = 3.4,
-    .cluster_of_4_us = 0.63,
-    .cluster_of_8_us = 1.0,
-    .per_element_us = 0.3e-3,
-    .per_load_us = 0.078,
-    .per_single_us = 0.1,
-    .round_us = 1.0,
-    .k_block_us = 0.33,
-    .k_block_single_us = 0.36,
-    .block_us = 0.35,
-    .copied_us = 0.49e-4,
-    .stored_single_us = 0.07e-3,
-    .copy_launch_us = 3.8,
-    .copy_element_us = 2.6e-3,
-    .copy_byte_us = 0.13e-6,
-    .copy_single_c_us = 0.8e-6,
+    .launch_us = 2.88,
+    .cluster_of_4_us = 1.012,
+    .cluster_of_8_us = 0.7532,
+    .per_element_us = 0.0005305,
+    .per_load_us = 0.271,
+    .per_single_us = 0.06412,
+    .round_us = 1.048,
+    .k_block_us = 0.316,
+    .k_block_single_us = 0.2307,
+    .block_us = 0.4268,
+    .copied_us = 4.251e-05,
+    .stored_single_us = 5.137e-15,
+    .copy_launch_us = 5.339,
+    .copy_element_us = 0.0008823,
+    .copy_byte_us = 2.892e-07,
+    .copy_single_c_us = 2.299e-06,
 };
 
 /* What is contiguous, and how many there are of it in one product. */

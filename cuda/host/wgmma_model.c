@@ -7,42 +7,52 @@
  * the fastest, or near it. */
 #include "cuda/host/wgmma_model.h"
 
-#include <math.h>
-
 #include "core/tile.h"
 #include "cuda/rows/rows.h"
 
-enum { LINE_BYTES = 128, TMA_BYTES = 16, BOX = 64 };
+enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
-    .launch_us = {6.63, 3.95},
-    .item_us = {0.376, 1.70},
-    .sums_per_us = 3594240,
-    .unit_share = {0.79, 0.96, 1.035},
-    .asked_per_us = 103.2e3,
-    .come_per_us = 124.4e3,
-    .memory_per_us = 3.87e6,
-    .straddling = 0.206,
-    .straddling_far = 0.30,
-    .far_bytes = 50e6,
-    .latency_us = 0.943,
-    .short_box_us = 0.038,
-    .store_us = 1.43e-4,
-    .full_store_us = 5.7e-4,
-    .meet_us = 1.30,
-    .exchange_us = 1.40e-4,
-    .pair_us = 0.5,
+    .launch_us = {7.151, 5.083, 5.703},
+    .pair_us = 2.197,
+    .ping_pong_us = 2.075,
+    .later_item_us = {9.095e-07, 1.412},
+    .store_us = 0.0001781,
+    .full_store_us = 0.00057,
+    .step_us = 0.07848,
+    .sums_per_us = 4.435e+06,
+    .unit_share = {0.8595, 0.9175, 1.016},
+    .latency_us = 0.2866,
+    .short_box_us = 0.07702,
+    .short_step_us = 0.0319,
+    .sm_per_us = 1.55e+05,
+    .l2_per_us = 9.524e+07,
+    .straddling = {1.532, 0.02772},
+    .within_sector = {2.695, 4.362},
+    .read_per_us = 5.76e+06,
+    .write_per_us = 5.968e+06,
+    .written_within_sector = 1.157,
+    .memory_share = 0.002606,
+    .meet_us = 0.9481,
+    .exchange_us = 0.000261,
 };
+
+/* Parts of d that x takes, both whole numbers. As doubles, as 64-bit integers take longer to divide,
+ * and every new product asks for all rows; just as exact. */
+static double parts_of(double x, double d) { return (double)(int64_t)((x + d - 1) / d); }
 
 /* How many clusters of so many blocks are resident: those of 4 and 8 have to fit into a GPC, some of
  * which have fewer SMs (cudaOccupancyMaxActiveClusters of an H200: 30 and 15). */
-static int64_t most_clusters(int cluster, int n_sms) {
-  return ws_max(1, cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster);
+static int most_clusters(int cluster, int n_sms) {
+  const int most = cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster;
+  return most > 1 ? most : 1;
 }
 
 /* What is not even aligned for TMA comes from a copy of whole lines. */
-static double cost_of_lines(int64_t length, double straddles) {
-  return length * 2 % TMA_BYTES == 0 && length * 2 % LINE_BYTES ? 1 + straddles : 1;
+static double cost_of_lines(const ws_wgmma_terms *t, int64_t length, bool along_k) {
+  const int64_t bytes = length * 2;
+  if (bytes % TMA_BYTES || bytes % LINE_BYTES == 0) return 1;
+  return 1 + t->straddling[along_k] + (bytes % SECTOR_BYTES ? t->within_sector[along_k] : 0);
 }
 static int64_t length_of_a(const ws_problem *p) { return p->a.trans ? p->k : p->m; }
 static int64_t length_of_b(const ws_problem *p) { return p->b.trans ? p->n : p->k; }
@@ -59,8 +69,9 @@ static double loaded_bytes(bool along_k, int64_t x, int item_x) {
 static double longest(const double *us, int n) {
   double most = us[0], others = -1;
   for (int i = 1; i < n; i++) most = us[i] > most ? us[i] : most;
+  const double share = 1 / most;
   for (int i = 0; i < n; i++) {
-    const double part = us[i] / most, cube = part * part * part;
+    const double part = us[i] * share, cube = part * part * part;
     others += cube * cube;
   }
   return most * (1 + others / (6 + 2.16 * others));
@@ -68,55 +79,63 @@ static double longest(const double *us, int n) {
 
 static int consumers_of(const ws_cuda_row *row) { return row->n_threads / 128 - (row->is_once ? 0 : 1); }
 
-static double operand_bytes(const ws_wgmma_terms *t, int64_t x, int64_t k, int64_t length) {
-  return (double)x * (double)k * 2 * cost_of_lines(length, (t->straddling + t->straddling_far) / 4);
-}
-
 ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *t, const ws_problem *p, int n_sms, bool is_full) {
-  const double straddles = t->straddling + t->straddling_far * fmin(1, (double)(p->m + p->n) * (double)p->k * 2 / t->far_bytes);
-  const double bytes = (double)p->batch_count * (operand_bytes(t, p->m, p->k, length_of_a(p)) +
-                                                 operand_bytes(t, p->n, p->k, length_of_b(p)) + (double)p->m * (double)p->n * 2);
+  const double batch = (double)p->batch_count, m = (double)p->m, n = (double)p->n, k = (double)p->k;
+  const double writes = p->m * 2 % SECTOR_BYTES ? 1 + t->written_within_sector : 1;
   const int n_short = (!p->a.trans && p->m < BOX) + (p->b.trans && p->n < BOX);
   return (ws_wgmma_product){.problem = p,
                             .n_sms = n_sms,
                             .is_full = is_full,
                             .n_k_blocks = ws_ceil_div(p->k, WS_WGMMA_BK),
-                            .lines_a = cost_of_lines(length_of_a(p), straddles),
-                            .lines_b = cost_of_lines(length_of_b(p), straddles),
-                            .memory_us = bytes / t->memory_per_us,
-                            .short_boxes_us = n_short * t->short_box_us};
+                            .lines_a = cost_of_lines(t, length_of_a(p), p->a.trans),
+                            .lines_b = cost_of_lines(t, length_of_b(p), !p->b.trans),
+                            .memory_us = batch * 2 * ((m + n) * k / t->read_per_us + m * n * writes / t->write_per_us),
+                            .latency_us = t->latency_us + n_short * t->short_box_us,
+                            .step_us = t->step_us + n_short * t->short_step_us};
 }
 
-static double k_block_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
+/* How SMs work on items: each on so many, one after the other or beside it, of so many k blocks, while
+ * n_active SMs do. */
+typedef struct rounds {
+  double n_items, of_sm, n_k, n_active;
+} rounds;
+
+static double k_block_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r) {
   const ws_problem *p = product->problem;
   const int width = row->bn * row->coarse, n_shared = row->cluster / row->cluster_splits;
-  const double a = loaded_bytes(p->a.trans, p->m, row->bm), b = loaded_bytes(!p->b.trans, p->n, width);
-  const double asked = a / n_shared * product->lines_a + b * product->lines_b;
+  const double a = loaded_bytes(p->a.trans, p->m, row->bm) / n_shared, b = loaded_bytes(!p->b.trans, p->n, width);
+  const double n_blocks = row->blocks < r->of_sm ? row->blocks : r->of_sm;
   const double us[] = {(double)row->bm * width * WS_WGMMA_BK / (t->sums_per_us * t->unit_share[consumers_of(row) - 1]),
-                       asked / t->asked_per_us + product->short_boxes_us, (a + b) / t->come_per_us, t->latency_us / row->stages};
-  return longest(us, sizeof us / sizeof us[0]);
+                       product->latency_us / (row->stages * n_blocks) + (a + b) / t->sm_per_us +
+                           (a * product->lines_a + b * product->lines_b) * r->n_active / t->l2_per_us};
+  return product->step_us + longest(us, sizeof us / sizeof us[0]);
 }
 
 /* What an item takes besides its k blocks. */
-static double begin_and_end_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_full) {
+static double store_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_full) {
   const int splits = row->cluster_splits;
   const double elements = (double)row->bm * row->bn * row->coarse, own = elements / consumers_of(row) / splits;
-  double us = t->item_us[row->is_once] + own * (t->store_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
-  if (splits > 1) us += t->meet_us + elements * (splits - 1) / splits * t->exchange_us;
-  return row->cluster > splits ? us + t->pair_us : us;
+  const double us = own * (t->store_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
+  return splits > 1 ? us + t->meet_us + elements * (splits - 1) / splits * t->exchange_us : us;
+}
+
+static double launch_us(const ws_wgmma_terms *t, const ws_cuda_row *row) {
+  const double us = t->launch_us[row->is_once ? 1 : row->is_plain ? 2 : 0];
+  return us + (row->cluster > row->cluster_splits ? t->pair_us : 0) + (row->ping_pong ? t->ping_pong_us : 0);
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
   const ws_problem *p = product->problem;
-  const int64_t columns = row->coarse * row->cluster / row->cluster_splits;
-  const int64_t n_items = p->batch_count * ws_ceil_div(p->m, row->bm) * ws_ceil_div(ws_ceil_div(p->n, row->bn), columns);
-  const int64_t of_place =
-      ws_ceil_div(n_items, most_clusters(row->cluster, product->n_sms)); /* one after the other, or beside it */
-  const int64_t n_k = ws_ceil_div(product->n_k_blocks, row->cluster_splits);
-  const double us[] = {(double)of_place * (double)n_k * k_block_us(t, product, row) +
-                           (double)ws_ceil_div(of_place, row->blocks) * begin_and_end_us(t, row, product->is_full),
+  const double columns = (double)row->bn * row->coarse * row->cluster / row->cluster_splits;
+  rounds r = {.n_items = (double)p->batch_count * parts_of((double)p->m, row->bm) * parts_of((double)p->n, columns),
+              .n_k = parts_of((double)product->n_k_blocks, row->cluster_splits)};
+  r.of_sm = parts_of(r.n_items, most_clusters(row->cluster, product->n_sms));
+  r.n_active = r.n_items * row->cluster / r.of_sm;
+  const double n_rounds = parts_of(r.of_sm, row->blocks);
+  const double us[] = {r.of_sm * r.n_k * k_block_us(t, product, row, &r) + n_rounds * store_us(t, row, product->is_full) +
+                           (n_rounds - 1) * t->later_item_us[row->is_once],
                        product->memory_us};
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;
-  return t->launch_us[row->is_once] + longest(us, sizeof us / sizeof us[0]) + last_us;
+  return launch_us(t, row) + longest(us, sizeof us / sizeof us[0]) + t->memory_share * product->memory_us + last_us;
 }

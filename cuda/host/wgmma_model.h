@@ -10,25 +10,28 @@
 #include "cuda/host/device.h"
 
 /* What the model's terms are; us, or what a us brings. Doubles only, which tools/fit_model.py fits:
- * it reads their names here. Of [2], the first is of kernels that stay, the second of those that
- * end with their item (is_once). */
+ * it reads their names here. */
 typedef struct ws_wgmma_terms {
-  double launch_us[2], item_us[2];
-  double sums_per_us, unit_share[3]; /* of an SM; of that with 1, 2, 3 consumers */
-  /* Bytes to an SM: asked of the L2, and come from there, also what another block asked for; from
-   * memory to all of them. */
-  double asked_per_us, come_per_us, memory_per_us;
-  /* A line of 128 bytes that straddles two of the L2 costs so much more; and where operands of so
-   * many bytes do not stay in the L2. */
-  double straddling, straddling_far, far_bytes;
-  /* From when a copy is asked for to when it is there; a box that ends beyond the operand within
-   * its lines takes longer. */
-  double latency_us, short_box_us;
-  /* Of an element, by one consumer; a store that takes long takes so much longer. */
-  double store_us, full_store_us;
-  /* Parts of k: the cluster meets, and an element is sent. Blocks that load for each other begin
-   * together. */
-  double meet_us, exchange_us, pair_us;
+  /* Begin and end: of kernels that stay, of those that end with their item (is_once), of those that
+   * stay and only store (is_plain); and how much longer where blocks load for each other, and by
+   * ping-pong. */
+  double launch_us[3], pair_us, ping_pong_us;
+  double later_item_us[2]; /* another item of the SM: of kernels that stay, of the others */
+  double store_us;         /* an element, by one consumer */
+  double full_store_us;    /* where a store takes long, so much longer (not fitted) */
+  /* k blocks. Multiplied: by an SM; by one with 1, 2, 3 consumers. */
+  double step_us, sums_per_us, unit_share[3];
+  /* Loaded: from when a copy is asked for to when it is there, longer if its box ends beyond the
+   * operand within its lines, and then the k block longer; bytes to one SM, and to all. */
+  double latency_us, short_box_us, short_step_us, sm_per_us, l2_per_us;
+  /* A line of 128 bytes that straddles two of the L2 costs the L2 so much more, one that begins
+   * within a sector of 32 bytes so much more again: of an operand along m or n, and along k. */
+  double straddling[2], within_sector[2];
+  /* Bytes from memory and to it, the latter so much more where columns of C begin within a sector;
+   * what of that time nothing hides. */
+  double read_per_us, write_per_us, written_within_sector, memory_share;
+  /* Parts of k: the cluster meets, and an element is sent. */
+  double meet_us, exchange_us;
 } ws_wgmma_terms;
 extern const ws_wgmma_terms ws_wgmma_terms_h200;
 
@@ -39,7 +42,7 @@ typedef struct ws_wgmma_product {
   bool is_full;
   int64_t n_k_blocks;
   double lines_a, lines_b; /* what their lines cost, as parts of whole ones */
-  double memory_us, short_boxes_us;
+  double memory_us, latency_us, step_us;
 } ws_wgmma_product;
 
 /* is_full: the store reads C, or goes through steps of an epilogue that take time. */
