@@ -28,19 +28,22 @@ void fit_terms(double *terms) {
   memcpy(terms + N_WGMMA, &ws_direct_terms_h200, sizeof ws_direct_terms_h200);
 }
 
-/* The models' times of a product's entries: as the library weighs them, so 0 for rows of neither
- * kind. */
+/* The models' times of a product's entries: as the library weighs them, so 0 for rows of other
+ * kinds. */
 static void times_of(const double *terms, const fit_product *product, const fit_entry *entries, double *us) {
   const ws_wgmma_terms *wgmma = (const ws_wgmma_terms *)terms;
   const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
   ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
+  p.a.type = WSGEMM_F16;
   p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
   const ws_wgmma_product look = ws_wgmma_look_at(wgmma, &p, N_SMS, false);
   const double copies = ws_wgmma_copies_us(direct, &p);
   const bool is_small = ws_may_be_direct(&p);
+  const ws_split split = ws_split_for(&p, N_SMS, false);
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
     us[e] = row->kind == WS_ROW_WGMMA                ? ws_wgmma_us(wgmma, &look, row) + copies
+            : row->kind == WS_ROW_VECTOR             ? ws_vector_us(direct, &p, &split, N_SMS)
             : row->kind == WS_ROW_DIRECT && is_small ? ws_direct_us(direct, &p, row, N_SMS)
                                                      : 0;
   }

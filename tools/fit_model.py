@@ -38,7 +38,7 @@ class Entry(ctypes.Structure):
 def compile_models():
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "fit.so"
-        sources = ["tools/fit_model.c", *(f"cuda/host/{model}.c" for model in MODELS)]
+        sources = ["tools/fit_model.c", "src/core/types.c", *(f"cuda/host/{model}.c" for model in MODELS)]
         flags = ["-std=gnu11", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-I.", "-Iinclude", "-Isrc"]
         subprocess.run(["cc", *flags, "-o", str(library), *sources, "-lm"], cwd=ROOT, check=True)
         code = ctypes.CDLL(str(library))
@@ -63,7 +63,7 @@ class Measured:
 
     def __init__(self, code, files):
         self.code = code
-        self.products = [p for path in files for p in row_times.read(path) if not p.choice.startswith("vec")]
+        self.products = [p for path in files for p in row_times.read(path)]
         found = [[(code.fit_row(f"hgemm_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
         self.rows = [[row for row in rows if row[0] >= 0] for rows in found]
         self.c_products = (Product * len(self.products))(*(

@@ -3,25 +3,31 @@
 #include "cuda/host/direct_model.h"
 
 #include "core/tile.h"
+#include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
 
 const ws_direct_terms ws_direct_terms_h200 = {
-    .launch_us = 2.88,
-    .cluster_of_4_us = 1.012,
-    .cluster_of_8_us = 0.7532,
-    .per_element_us = 0.0005305,
-    .per_load_us = 0.271,
-    .per_single_us = 0.06412,
-    .round_us = 1.048,
-    .k_block_us = 0.316,
-    .k_block_single_us = 0.2307,
-    .block_us = 0.4268,
-    .copied_us = 4.251e-05,
-    .stored_single_us = 5.137e-15,
-    .copy_launch_us = 5.339,
-    .copy_element_us = 0.0008823,
-    .copy_byte_us = 2.892e-07,
-    .copy_single_c_us = 2.299e-06,
+    .launch_us = 3.014,
+    .cluster_of_4_us = 0.8462,
+    .cluster_of_8_us = 0.629,
+    .per_element_us = 0.0004655,
+    .per_load_us = 0.2924,
+    .per_single_us = 0.02242,
+    .round_us = 0.9711,
+    .k_block_us = 0.3443,
+    .k_block_single_us = 0.2705,
+    .block_us = 0.4046,
+    .copied_us = 3.479e-05,
+    .stored_single_us = 5.18e-07,
+    .read_us = 6.991e-08,
+    .copy_launch_us = 4.873,
+    .copy_element_us = 0.00115,
+    .copy_byte_us = 2.794e-07,
+    .copy_single_c_us = 2.305e-06,
+    .vector_launch_us = 6.539,
+    .vector_k_us = 0.005059,
+    .vector_single_k_us = 0.01041,
+    .vector_part_us = 0.01212,
 };
 
 /* What is contiguous, and how many there are of it in one product. */
@@ -41,7 +47,7 @@ static double single_share(operand_lines x) { return x.length % 8 == 0 ? 0 : x.l
 double ws_direct_us(const ws_direct_terms *t, const ws_problem *p, const ws_cuda_row *row, int n_sms) {
   const int64_t n_items = p->batch_count * ws_ceil_div(p->m, row->bm) * ws_ceil_div(p->n, row->bn);
   const double n_blocks = (double)n_items * row->cluster, of_sm = n_blocks / n_sms;
-  const double n_rounds = (double)ws_ceil_div((int64_t)n_blocks, (int64_t)n_sms * row->blocks);
+  const double n_rounds = (double)ws_ceil_div(n_items, (int64_t)ws_most_clusters(row->cluster, n_sms) * row->blocks);
   const double n_k_blocks = (double)ws_ceil_div(p->k, (int64_t)WS_DIRECT_BK * row->k_groups * row->cluster);
   const double threads = (double)row->n_threads / row->k_groups, edges = row->bm + row->bn, tile = (double)row->bm * row->bn;
   const double singles = (row->bm * single_share(lines_of_a(p)) + row->bn * single_share(lines_of_b(p))) / threads;
@@ -50,7 +56,9 @@ double ws_direct_us(const ws_direct_terms *t, const ws_problem *p, const ws_cuda
                       (row->cluster > 4   ? t->cluster_of_8_us
                        : row->cluster > 1 ? t->cluster_of_4_us
                                           : 0);
-  return once + n_rounds * (t->round_us + n_k_blocks * (t->k_block_us + singles * t->k_block_single_us)) +
+  const double read_bytes = (double)p->batch_count * (double)(p->m + p->n) * (double)p->k * 2;
+  return once + read_bytes * t->read_us +
+         n_rounds * (t->round_us + n_k_blocks * (t->k_block_us + singles * t->k_block_single_us)) +
          of_sm * (t->block_us + edges * k * t->copied_us + (p->m % 8 ? tile / row->cluster * t->stored_single_us : 0));
 }
 
@@ -65,6 +73,14 @@ double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {
   const double copies = copy_us(t, lines_of_a(p), batch) + copy_us(t, lines_of_b(p), batch);
   return (copies > 0 ? t->copy_launch_us + copies : 0) +
          (p->m % 8 ? t->copy_single_c_us * (double)p->m * (double)p->n * batch : 0);
+}
+
+/* A block takes 32 lines of the matrix; two of them are on an SM. */
+double ws_vector_us(const ws_direct_terms *t, const ws_problem *p, const ws_split *split, int n_sms) {
+  const int64_t n_blocks = p->batch_count * ws_ceil_div(ws_max(p->m, p->n), 32) * split->n_splits;
+  const double n_rounds = (double)ws_ceil_div(n_blocks, 2 * (int64_t)n_sms);
+  const double k_us = p->k % 8 == 0 ? t->vector_k_us : t->vector_single_k_us;
+  return t->vector_launch_us + n_rounds * (double)split->k_per_split * k_us + (double)split->n_splits * t->vector_part_us;
 }
 
 bool ws_may_be_direct(const ws_problem *p) { return (double)p->m * (double)p->n * (double)p->batch_count * (double)p->k < 8e9; }

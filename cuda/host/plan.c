@@ -416,14 +416,33 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
   return best_row(&plan, 0, device->n_sms).us;
 }
 
+/* With what comes before. */
+static double wgmma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
+}
+
+/* Half precision's matrix-vector products: by the rows for vectors; without end for others. */
+static double vector_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  if (ws_gpu_plain_kind(call, p) != WS_ROW_VECTOR) return HUGE_VAL;
+  const ws_split split = ws_gpu_split_for(call, p, device, WS_ROW_VECTOR);
+  return ws_vector_us(&ws_direct_terms_h200, p, &split, device->n_sms);
+}
+
 /* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
  * know of no structure and no region of C. */
 static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
   if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
-  if (!ws_may_be_direct(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
-  return !ws_tma_takes(p) || best_us(call, p, device, WS_ROW_DIRECT) <
-                                 best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
+  if (!ws_may_be_direct(p)) return false;
+  const double us = best_us(call, p, device, WS_ROW_DIRECT);
+  return us < vector_us(call, p, device) && (!ws_tma_takes(p) || us < wgmma_us(call, p, device));
+}
+
+/* In invariant mode there are no rows for vectors. */
+static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
+  if (takes_fma(call, p) || !ws_tma_takes(p)) return false;
+  if (forced) return forced->kind == WS_ROW_WGMMA;
+  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
@@ -442,9 +461,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
     *n_slices = wanted;
     return WS_ROW_SLICED;
   }
-  const bool wants_wgmma =
-      !takes_fma(call, p) && ws_tma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
-  return wants_wgmma ? WS_ROW_WGMMA : plain;
+  return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;
 }
 
 static int64_t most_items(const ws_cuda_row *row) { return WS_SCHED_MAX_ITEMS / row->cluster; }

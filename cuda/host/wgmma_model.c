@@ -13,40 +13,32 @@
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
-    .launch_us = {7.151, 5.083, 5.703},
-    .pair_us = 2.197,
-    .ping_pong_us = 2.075,
-    .later_item_us = {9.095e-07, 1.412},
-    .store_us = 0.0001781,
+    .launch_us = {7.137, 5.083, 5.692},
+    .pair_us = 2.205,
+    .ping_pong_us = 2.031,
+    .later_item_us = 1.39,
+    .store_us = 0.0001792,
     .full_store_us = 0.00057,
-    .step_us = 0.07848,
-    .sums_per_us = 4.435e+06,
-    .unit_share = {0.8595, 0.9175, 1.016},
-    .latency_us = 0.2866,
-    .short_box_us = 0.07702,
-    .short_step_us = 0.0319,
-    .sm_per_us = 1.55e+05,
-    .l2_per_us = 9.524e+07,
-    .straddling = {1.532, 0.02772},
-    .within_sector = {2.695, 4.362},
-    .read_per_us = 5.76e+06,
-    .write_per_us = 5.968e+06,
-    .written_within_sector = 1.157,
-    .memory_share = 0.002606,
-    .meet_us = 0.9481,
-    .exchange_us = 0.000261,
+    .step_us = 0.08355,
+    .sums_per_us = 4.497e+06,
+    .unit_share = {0.9296, 0.9175, 1.016},
+    .latency_us = 0.2506,
+    .short_box_us = 0.08062,
+    .short_step_us = 0.02386,
+    .sm_per_us = 1.522e+05,
+    .l2_per_us = 1.007e+08,
+    .straddling = {1.694, 7.43e-07},
+    .within_sector = {2.806, 4.613},
+    .read_per_us = 6.103e+06,
+    .write_per_us = 6.226e+06,
+    .written_within_sector = 1.258,
+    .meet_us = 0.926,
+    .exchange_us = 0.0002623,
 };
 
 /* Parts of d that x takes, both whole numbers. As doubles, as 64-bit integers take longer to divide,
  * and every new product asks for all rows; just as exact. */
 static double parts_of(double x, double d) { return (double)(int64_t)((x + d - 1) / d); }
-
-/* How many clusters of so many blocks are resident: those of 4 and 8 have to fit into a GPC, some of
- * which have fewer SMs (cudaOccupancyMaxActiveClusters of an H200: 30 and 15). */
-static int most_clusters(int cluster, int n_sms) {
-  const int most = cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster;
-  return most > 1 ? most : 1;
-}
 
 /* What is not even aligned for TMA comes from a copy of whole lines. */
 static double cost_of_lines(const ws_wgmma_terms *t, int64_t length, bool along_k) {
@@ -129,13 +121,13 @@ double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, con
   const double columns = (double)row->bn * row->coarse * row->cluster / row->cluster_splits;
   rounds r = {.n_items = (double)p->batch_count * parts_of((double)p->m, row->bm) * parts_of((double)p->n, columns),
               .n_k = parts_of((double)product->n_k_blocks, row->cluster_splits)};
-  r.of_sm = parts_of(r.n_items, most_clusters(row->cluster, product->n_sms));
+  r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));
   r.n_active = r.n_items * row->cluster / r.of_sm;
   const double n_rounds = parts_of(r.of_sm, row->blocks);
   const double us[] = {r.of_sm * r.n_k * k_block_us(t, product, row, &r) + n_rounds * store_us(t, row, product->is_full) +
-                           (n_rounds - 1) * t->later_item_us[row->is_once],
+                           (row->is_once ? (n_rounds - 1) * t->later_item_us : 0),
                        product->memory_us};
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;
-  return launch_us(t, row) + longest(us, sizeof us / sizeof us[0]) + t->memory_share * product->memory_us + last_us;
+  return launch_us(t, row) + longest(us, sizeof us / sizeof us[0]) + last_us;
 }

@@ -9,6 +9,13 @@
 #include "core/problem.h"
 #include "cuda/host/device.h"
 
+/* How many clusters of so many blocks are resident, of one block an SM: those of 4 and 8 have to fit
+ * into a GPC, some of which have fewer SMs (cudaOccupancyMaxActiveClusters of an H200: 30 and 15). */
+static inline int ws_most_clusters(int cluster, int n_sms) {
+  const int most = cluster == 8 ? n_sms * 15 / 132 : cluster == 4 ? n_sms * 30 / 132 : n_sms / cluster;
+  return most > 1 ? most : 1;
+}
+
 /* What the model's terms are; us, or what a us brings. Doubles only, which tools/fit_model.py fits:
  * it reads their names here. */
 typedef struct ws_wgmma_terms {
@@ -16,9 +23,9 @@ typedef struct ws_wgmma_terms {
    * stay and only store (is_plain); and how much longer where blocks load for each other, and by
    * ping-pong. */
   double launch_us[3], pair_us, ping_pong_us;
-  double later_item_us[2]; /* another item of the SM: of kernels that stay, of the others */
-  double store_us;         /* an element, by one consumer */
-  double full_store_us;    /* where a store takes long, so much longer (not fitted) */
+  double later_item_us; /* another item of the SM, of kernels that end with theirs */
+  double store_us;      /* an element, by one consumer */
+  double full_store_us; /* where a store takes long, so much longer (not fitted) */
   /* k blocks. Multiplied: by an SM; by one with 1, 2, 3 consumers. */
   double step_us, sums_per_us, unit_share[3];
   /* Loaded: from when a copy is asked for to when it is there, longer if its box ends beyond the
@@ -27,9 +34,8 @@ typedef struct ws_wgmma_terms {
   /* A line of 128 bytes that straddles two of the L2 costs the L2 so much more, one that begins
    * within a sector of 32 bytes so much more again: of an operand along m or n, and along k. */
   double straddling[2], within_sector[2];
-  /* Bytes from memory and to it, the latter so much more where columns of C begin within a sector;
-   * what of that time nothing hides. */
-  double read_per_us, write_per_us, written_within_sector, memory_share;
+  /* Bytes from memory and to it, the latter so much more where columns of C begin within a sector. */
+  double read_per_us, write_per_us, written_within_sector;
   /* Parts of k: the cluster meets, and an element is sent. */
   double meet_us, exchange_us;
 } ws_wgmma_terms;
