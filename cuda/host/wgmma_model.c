@@ -27,7 +27,7 @@ const ws_wgmma_terms ws_wgmma_terms_h200 = {
     .short_step_us = 0.02386,
     .sm_per_us = 1.522e+05,
     .l2_per_us = 1.007e+08,
-    .straddling = {1.694, 7.43e-07},
+    .straddling = {1.694, 0},
     .within_sector = {2.806, 4.613},
     .read_per_us = 6.103e+06,
     .write_per_us = 6.226e+06,
@@ -55,18 +55,11 @@ static double loaded_bytes(bool along_k, int64_t x, int item_x) {
   return (double)lines * LINE_BYTES;
 }
 
-/* Times that hide each other: the longest, and a little more where others are nearly as long: about
- * the sixth root of the sum of their sixth powers, without a root, as every call asks for all
- * rows. */
-static double longest(const double *us, int n) {
-  double most = us[0], others = -1;
-  for (int i = 1; i < n; i++) most = us[i] > most ? us[i] : most;
-  const double share = 1 / most;
-  for (int i = 0; i < n; i++) {
-    const double part = us[i] * share, cube = part * part * part;
-    others += cube * cube;
-  }
-  return most * (1 + others / (6 + 2.16 * others));
+/* Times that hide each other: the longer one, and a little more where the other is nearly as long:
+ * about the sixth root of the sum of their sixth powers, without a root. */
+static double longer(double us, double other_us) {
+  const double most = us > other_us ? us : other_us, part = (us + other_us - most) / most, cube = part * part * part;
+  return most * (1 + cube * cube / (6 + 2.16 * cube * cube));
 }
 
 static int consumers_of(const ws_cuda_row *row) { return row->n_threads / 128 - (row->is_once ? 0 : 1); }
@@ -75,15 +68,18 @@ ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *t, const ws_problem *p, 
   const double batch = (double)p->batch_count, m = (double)p->m, n = (double)p->n, k = (double)p->k;
   const double writes = p->m * 2 % SECTOR_BYTES ? 1 + t->written_within_sector : 1;
   const int n_short = (!p->a.trans && p->m < BOX) + (p->b.trans && p->n < BOX);
-  return (ws_wgmma_product){.problem = p,
-                            .n_sms = n_sms,
-                            .is_full = is_full,
-                            .n_k_blocks = ws_ceil_div(p->k, WS_WGMMA_BK),
-                            .lines_a = cost_of_lines(t, length_of_a(p), p->a.trans),
-                            .lines_b = cost_of_lines(t, length_of_b(p), !p->b.trans),
-                            .memory_us = batch * 2 * ((m + n) * k / t->read_per_us + m * n * writes / t->write_per_us),
-                            .latency_us = t->latency_us + n_short * t->short_box_us,
-                            .step_us = t->step_us + n_short * t->short_step_us};
+  ws_wgmma_product product = {.problem = p,
+                              .n_sms = n_sms,
+                              .is_full = is_full,
+                              .n_k_blocks = ws_ceil_div(p->k, WS_WGMMA_BK),
+                              .byte_us = 1 / t->sm_per_us,
+                              .byte_of_a_us = cost_of_lines(t, length_of_a(p), p->a.trans) / t->l2_per_us,
+                              .byte_of_b_us = cost_of_lines(t, length_of_b(p), !p->b.trans) / t->l2_per_us,
+                              .memory_us = batch * 2 * ((m + n) * k / t->read_per_us + m * n * writes / t->write_per_us),
+                              .latency_us = t->latency_us + n_short * t->short_box_us,
+                              .step_us = t->step_us + n_short * t->short_step_us};
+  for (int i = 0; i < 3; i++) product.element_us[i] = WS_WGMMA_BK / (t->sums_per_us * t->unit_share[i]);
+  return product;
 }
 
 /* How SMs work on items: each on so many, one after the other or beside it, of so many k blocks, while
@@ -92,15 +88,15 @@ typedef struct rounds {
   double n_items, of_sm, n_k, n_active;
 } rounds;
 
-static double k_block_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r) {
+static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r) {
   const ws_problem *p = product->problem;
   const int width = row->bn * row->coarse, n_shared = row->cluster / row->cluster_splits;
   const double a = loaded_bytes(p->a.trans, p->m, row->bm) / n_shared, b = loaded_bytes(!p->b.trans, p->n, width);
   const double n_blocks = row->blocks < r->of_sm ? row->blocks : r->of_sm;
-  const double us[] = {(double)row->bm * width * WS_WGMMA_BK / (t->sums_per_us * t->unit_share[consumers_of(row) - 1]),
-                       product->latency_us / (row->stages * n_blocks) + (a + b) / t->sm_per_us +
-                           (a * product->lines_a + b * product->lines_b) * r->n_active / t->l2_per_us};
-  return product->step_us + longest(us, sizeof us / sizeof us[0]);
+  const double multiplied_us = (double)row->bm * width * product->element_us[consumers_of(row) - 1];
+  const double loaded_us = product->latency_us / (row->stages * n_blocks) + (a + b) * product->byte_us +
+                           (a * product->byte_of_a_us + b * product->byte_of_b_us) * r->n_active;
+  return product->step_us + longer(multiplied_us, loaded_us);
 }
 
 /* What an item takes besides its k blocks. */
@@ -120,14 +116,14 @@ double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, con
   const ws_problem *p = product->problem;
   const double columns = (double)row->bn * row->coarse * row->cluster / row->cluster_splits;
   rounds r = {.n_items = (double)p->batch_count * parts_of((double)p->m, row->bm) * parts_of((double)p->n, columns),
-              .n_k = parts_of((double)product->n_k_blocks, row->cluster_splits)};
+              .n_k = row->cluster_splits > 1 ? parts_of((double)product->n_k_blocks, row->cluster_splits)
+                                             : (double)product->n_k_blocks};
   r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));
   r.n_active = r.n_items * row->cluster / r.of_sm;
-  const double n_rounds = parts_of(r.of_sm, row->blocks);
-  const double us[] = {r.of_sm * r.n_k * k_block_us(t, product, row, &r) + n_rounds * store_us(t, row, product->is_full) +
-                           (row->is_once ? (n_rounds - 1) * t->later_item_us : 0),
-                       product->memory_us};
+  const double n_rounds = row->blocks > 1 ? parts_of(r.of_sm, row->blocks) : r.of_sm;
+  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r) + n_rounds * store_us(t, row, product->is_full) +
+                          (row->is_once ? (n_rounds - 1) * t->later_item_us : 0);
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;
-  return launch_us(t, row) + longest(us, sizeof us / sizeof us[0]) + last_us;
+  return launch_us(t, row) + longer(items_us, product->memory_us) + last_us;
 }

@@ -47,7 +47,9 @@ typedef struct ws_wgmma_product {
   int n_sms;
   bool is_full;
   int64_t n_k_blocks;
-  double lines_a, lines_b; /* what their lines cost, as parts of whole ones */
+  double element_us[3]; /* of an item, for a k block, with 1, 2, 3 consumers */
+  double byte_us;       /* to one SM; the L2's for all of them, of A and of B: */
+  double byte_of_a_us, byte_of_b_us;
   double memory_us, latency_us, step_us;
 } ws_wgmma_product;
 
