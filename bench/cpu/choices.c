@@ -11,8 +11,8 @@
  * candidates are all measured twice, with other operands and in another order: the first pass
  * names the best, the second one (several, of short products) times it, the model's choice and
  * the tuned one, so that the best is not just the luckiest. Where the mode also allows the other
- * arithmetic (slices, multiply-adds), its candidates count too. Only the public API is used;
- * nothing is written to the user's tuning file. */
+ * arithmetic (slices, multiply-adds), or half precision other orders of summation, those candidates
+ * count too. Only the public API is used; nothing is written to the user's tuning file. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <math.h>
@@ -28,7 +28,15 @@
 #include "bench/harness/stats.h"
 #include "wsgemm.h"
 
-enum { CPU_PASS_MS = 1500, TIMED_PASSES = 3, TIMED_MS = 500, MOST_CANDIDATES = 1024, MOST_SAMPLES = 16, TEXT = 192 };
+enum {
+  CPU_PASS_MS = 1500,
+  TIMED_PASSES = 3,
+  TIMED_MS = 500,
+  MOST_CANDIDATES = 1024,
+  MOST_SAMPLES = 16,
+  TEXT = 192,
+  MOST_WAYS = 24
+};
 
 typedef struct timed {
   char text[TEXT];
@@ -142,9 +150,16 @@ typedef struct outcome {
   char model[TEXT], tuned[TEXT], best[TEXT];
 } outcome;
 
+/* A handle of the mode that is made to use a row. */
+static wsgemm_handle *forced(const struct routine *r, const char *row) {
+  wsgemm_handle *h;
+  if (wsgemm_create(&h) || wsgemm_set_math(h, r->math) || wsgemm_set_kernel(h, row)) fail("handle");
+  return h;
+}
+
 /* What the mode also allows: for FP32 in DEFAULT the other arithmetic. Handles that are made to
  * use it; their number. */
-static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[2]) {
+static int other_arithmetic(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle **h) {
   enum { LEAST_SLICED_K = 128, N_WAYS = 3 };
   static const struct {
     char letter;
@@ -152,16 +167,60 @@ static int other_ways(const struct routine *r, int64_t k, const char *chosen, ws
   } sliced[N_WAYS] = {{'s', {"sgemm_f16x3_128x64x64_c2_x1", "sgemm_f16x3_64x64x64_c2_x1"}},
                       {'c', {"cgemm_f16x3_64x64x32_c2_x1", "cgemm_f16x3_32x64x32_c2_x1"}},
                       {'t', {"sgemm_f16x1_128x64x64_c1_x1", "sgemm_f16x1_64x64x64_c1_x1"}}};
-  int n = 0, way = 0;
+  int way = 0;
   while (way < N_WAYS && sliced[way].letter != r->letter) way++;
   if (way == N_WAYS || options.device < 0 || k < LEAST_SLICED_K) return 0;
   if (strstr(chosen, "f16x")) {
-    if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], WSGEMM_MATH_PEDANTIC)) fail("handle");
+    if (wsgemm_create(&h[0]) || wsgemm_set_math(h[0], WSGEMM_MATH_PEDANTIC)) fail("handle");
     return 1;
   }
-  for (; n < 2; n++)
-    if (wsgemm_create(&h[n]) || wsgemm_set_math(h[n], r->math) || wsgemm_set_kernel(h[n], sliced[way].rows[n])) fail("handle");
-  return n;
+  for (int n = 0; n < 2; n++) h[n] = forced(r, sliced[way].rows[n]);
+  return 2;
+}
+
+/* The order in which a row of half precision sums, as far as rows differ in it: by the parts of k of
+ * its name; none for rows that are not weighed against these. */
+static void order_of(const wsgemm_kernel_info *row, char text[TEXT]) {
+  const bool is_wgmma = strcmp(row->family, "wgmma") == 0;
+  const char *parts = strcmp(row->family, "direct") == 0 ? strstr(row->name, "_g")
+                      : strcmp(row->family, "flat") == 0 ? strstr(row->name, "_s")
+                                                         : NULL;
+  if (is_wgmma)
+    snprintf(text, TEXT, "wgmma %d", row->cluster_splits);
+  else
+    snprintf(text, TEXT, "%s", parts ? parts : "");
+}
+
+/* Rows of half precision that sum in other orders than the chosen one, of which a search tries none:
+ * a handle for one row of each order. */
+static int other_orders(const struct routine *r, const char *chosen, wsgemm_handle **h) {
+  static char seen[MOST_WAYS + 1][TEXT];
+  int n_seen = 1;
+  seen[0][0] = '\0';
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < wsgemm_kernel_count() && n_seen <= MOST_WAYS; i++) {
+      wsgemm_kernel_info row = {.struct_bytes = sizeof row};
+      char order[TEXT];
+      if (wsgemm_get_kernel_info(i, &row) || strcmp(row.backend, "cuda") != 0 || row.type != r->type) continue;
+      const bool is_chosen = strncmp(chosen, row.name, strlen(row.name)) == 0;
+      order_of(&row, order);
+      bool is_new = order[0] != '\0';
+      for (int s = 0; s < n_seen; s++) is_new &= strcmp(seen[s], order) != 0;
+      if (pass == 0 ? !is_chosen : !is_new) continue;
+      if (pass == 0)
+        snprintf(seen[0], TEXT, "%s", order);
+      else
+        snprintf(seen[n_seen], TEXT, "%s", order), h[n_seen++ - 1] = forced(r, row.name);
+    }
+  return n_seen - 1;
+}
+
+/* What the mode also allows, and no search from the chosen row on tries; handles, of which there are
+ * so many. */
+static int other_ways(const struct routine *r, int64_t k, const char *chosen, wsgemm_handle *h[MOST_WAYS]) {
+  const bool is_half = r->type == WSGEMM_F16 || r->type == WSGEMM_BF16;
+  if (!is_half) return other_arithmetic(r, k, chosen, h);
+  return options.device < 0 || r->math == WSGEMM_MATH_PEDANTIC ? 0 : other_orders(r, chosen, h);
 }
 
 static wsgemm_handle *handle_of(const struct routine *r) {
@@ -181,32 +240,41 @@ static void dump(const struct routine *r, const wsgemm_gemm_desc *d, const pass 
             (long long)d->k, median(&p->of[i]), p->of[i].text);
 }
 
+/* Candidates of other handles beside the best so far, which was named by a time of `named_us`; what
+ * is dumped is timed in any case. */
+static void weigh_others(const struct routine *r, const wsgemm_gemm_desc *d, double named_us, outcome *out) {
+  static timed named[MOST_CANDIDATES], again[MOST_CANDIDATES];
+  wsgemm_handle *others[MOST_WAYS];
+  wsgemm_autotune_result unused;
+  const int n_others = other_ways(r, d->k, out->model, others);
+  for (int i = 0; i < n_others; i++) {
+    pass a = {named, 0, 0}, b = {again, 0, 0};
+    if (run_pass(others[i], d, 3, &a, &unused)) {
+      const timed *best = best_of(&a);
+      const bool is_better = median(best) < named_us;
+      out->n_candidates += a.n;
+      if ((is_better || options.dump) && time_all(others[i], d, 4, &b)) dump(r, d, &b);
+      if (is_better && b.n > 0) {
+        named_us = median(best), out->best_us = us_of(&b, best->text);
+        snprintf(out->best, TEXT, "%s", best->text);
+      }
+    }
+    wsgemm_destroy(others[i]);
+  }
+}
+
 static bool run_shape(const struct routine *r, const wsgemm_gemm_desc *d, outcome *out) {
-  static timed first[MOST_CANDIDATES], second[MOST_CANDIDATES], third[MOST_CANDIDATES];
+  static timed first[MOST_CANDIDATES], second[MOST_CANDIDATES];
   pass one = {first, 0, 0}, two = {second, 0, 0};
-  wsgemm_autotune_result result, unused;
-  wsgemm_handle *h = handle_of(r), *others[2];
+  wsgemm_autotune_result result;
+  wsgemm_handle *h = handle_of(r);
   const bool is_choice = run_pass(h, d, 1, &one, &result) && time_all(h, d, 2, &two);
   if (is_choice) {
     *out = (outcome){.n_candidates = one.n, .n_refused = one.n_refused + two.n_refused};
     snprintf(out->model, TEXT, "%s", result.before), snprintf(out->best, TEXT, "%s", best_of(&one)->text);
     out->model_us = us_of(&two, out->model), out->best_us = out->same_us = us_of(&two, out->best);
     dump(r, d, &two);
-    const int n_others = other_ways(r, d->k, out->model, others);
-    for (int i = 0; i < n_others; i++) {
-      pass a = {third, 0, 0}, b = {first, 0, 0};
-      char text[TEXT];
-      if (run_pass(others[i], d, 3, &a, &unused)) {
-        snprintf(text, TEXT, "%s", best_of(&a)->text);
-        if (time_all(others[i], d, 4, &b) && us_of(&b, text) < out->best_us) {
-          out->best_us = us_of(&b, text);
-          snprintf(out->best, TEXT, "%s", text);
-        }
-        dump(r, d, &b);
-        out->n_candidates += a.n;
-      }
-      wsgemm_destroy(others[i]);
-    }
+    weigh_others(r, d, median(best_of(&one)), out);
     wsgemm_autotune_options o = WSGEMM_AUTOTUNE_OPTIONS_INIT;
     o.device = options.device, o.budget_ms = options.budget_ms, o.file = "", o.result = &result, o.seed = 5;
     const double begin = now_ms();

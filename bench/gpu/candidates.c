@@ -46,7 +46,7 @@ bool candidate_run(const candidate *x, const problem *p) {
   return false;
 }
 
-static double time_once(const candidate *x, const problem *p) {
+double candidate_time(const candidate *x, const problem *p) {
   float ms = 0;
   if (!ws_bench_flush_gpu(bench.stream)) exit(1);
   GPU(cudaEventRecord(bench.before, bench.stream));
@@ -161,10 +161,10 @@ void measure(candidate *candidates, int n_candidates, const problem *p) {
   int order[MAX_CANDIDATES];
   for (int i = 0; i < n_candidates && bench.asked_workspace; i++)
     if (candidates[i].handle) give_workspace(&candidates[i], p);
-  for (int i = 0; i < n_candidates; i++) time_once(&candidates[i], p), time_once(&candidates[i], p), order[i] = i;
+  for (int i = 0; i < n_candidates; i++) candidate_time(&candidates[i], p), candidate_time(&candidates[i], p), order[i] = i;
   for (int s = 0; s < bench.samples; s++) {
     ws_random_shuffle(&state, order, n_candidates);
-    for (int i = 0; i < n_candidates; i++) candidates[order[i]].ms[s] = time_once(&candidates[order[i]], p);
+    for (int i = 0; i < n_candidates; i++) candidates[order[i]].ms[s] = candidate_time(&candidates[order[i]], p);
   }
   for (int i = 0; i < n_candidates; i++) {
     candidates[i].median = ws_bench_median(candidates[i].ms, bench.samples);

@@ -28,7 +28,7 @@ typedef struct candidate {
   int proposal;                /* of cuBLASLt, from 1 on; 0: none */
   double ms[200], median, spread;
 } candidate;
-enum { MAX_CANDIDATES = 64 };
+enum { MAX_CANDIDATES = 128 };
 
 typedef struct problem {
   wsgemm_type type;
@@ -58,6 +58,8 @@ bool takes_kernel(const candidate *x, const problem *p);
 
 /* One call, on the bench's stream. False: it failed, which has been told. */
 bool candidate_run(const candidate *x, const problem *p);
+/* The same between two events, the L2 flushed before: ms. */
+double candidate_time(const candidate *x, const problem *p);
 /* Times all candidates in turn, the L2 flushed before each run: medians and spread. */
 void measure(candidate *candidates, int n_candidates, const problem *p);
 /* Largest difference of the two candidates' C over a sample of its columns, relative to sqrt(k). */

@@ -5,8 +5,9 @@
  *   N] [--count N] [--distribution classes|uniform] [--json FILE]
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
- * --shapes: these instead of the suites' own. --rows: of suite rows those with TEXT in their names.
- * --seed, --count: which shapes suite random draws, and how many (60); its samples are 9.
+ * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
+ * in their names. --seed, --count: which shapes suites random and row_times draw, and how many (60);
+ * samples of random are 9.
  * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
  * class of this name; half precision: multiples of 8). --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
@@ -25,6 +26,7 @@
 #include "breakdown.h"
 #include "calls.h"
 #include "candidates.h"
+#include "row_times.h"
 
 enum { MAX_GIVEN = 64, RANDOM_LEAST = 16, RANDOM_MOST = 8192, RANDOM_SAMPLES = 9, MAX_RANDOM = 1000 };
 static shape given[MAX_GIVEN];
@@ -129,6 +131,15 @@ static void run_errors(wsgemm_type type) {
   run_accuracy();
 }
 
+static ws_random_shape drawn_shape(int idx, wsgemm_type type) {
+  return options.is_uniform ? ws_random_uniform_shape_at(options.seed, idx, is_half(type) ? 8 : 1)
+                            : ws_random_shape_at(options.seed, idx, RANDOM_LEAST, RANDOM_MOST);
+}
+
+static void run_rows_at_random(wsgemm_type type) {
+  run_row_times(type, &(row_times_options){options.n_random, options.rows, drawn_shape});
+}
+
 /* The same shapes for all types; the means by class, by size, by time and by ops. */
 static void run_random(wsgemm_type type) {
   const int n_samples = bench.samples;
@@ -138,8 +149,7 @@ static void run_random(wsgemm_type type) {
   set_candidate(&candidates[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   if (n_samples > RANDOM_SAMPLES) bench.samples = RANDOM_SAMPLES;
   for (int i = 0; i < options.n_random; i++) {
-    const ws_random_shape drawn = options.is_uniform ? ws_random_uniform_shape_at(options.seed, i, is_half(type) ? 8 : 1)
-                                                     : ws_random_shape_at(options.seed, i, RANDOM_LEAST, RANDOM_MOST);
+    const ws_random_shape drawn = drawn_shape(i, type);
     const char ops[] = {"NT"[drawn.transposed_a], "NT"[drawn.transposed_b], 0};
     const shape s = {.ops = ops,
                      .m = drawn.m,
@@ -340,6 +350,7 @@ static const struct suite {
     {"tf32", "s", "WSGEMM_MATH_TF32 beside cuBLAS's TF32", true, run_tf32},
     {"accuracy", "s", "errors (accuracy.h)", true, run_errors},
     {"rows", "sdczhb", "each kernel row that can run the product", true, run_rows},
+    {"row_times", "sdczhb", "the same of products drawn at random, a line each, for fitting models", true, run_rows_at_random},
     {"best", "hb", "beside the fastest of cuBLASLt's proposals", true, run_beside_best},
     {"invariant", "sdczhb", "what invariant mode costs", true, run_invariant},
     {"policies", "sdczhb", "who works on what", true, run_policies},

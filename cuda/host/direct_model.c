@@ -1,10 +1,34 @@
-/* direct_model.c - see direct_model.h. Fitted to all direct rows at 63 shapes, and to what was
- * launched for the shapes of gpu_half_random.jsonl (H200, 2026-11-24; bench/NOTES.md); but for
- * stored_single, halved by hand when C came to be stored in pairs. */
+/* direct_model.c - see direct_model.h. The terms are fitted by tools/fit_model.py, as those of
+ * wgmma_model.c are. */
 #include "cuda/host/direct_model.h"
 
 #include "core/tile.h"
+#include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
+
+const ws_direct_terms ws_direct_terms_h200 = {
+    .launch_us = 3.014,
+    .cluster_of_4_us = 0.8462,
+    .cluster_of_8_us = 0.629,
+    .per_element_us = 0.0004655,
+    .per_load_us = 0.2924,
+    .per_single_us = 0.02242,
+    .round_us = 0.9711,
+    .k_block_us = 0.3443,
+    .k_block_single_us = 0.2705,
+    .block_us = 0.4046,
+    .copied_us = 3.479e-05,
+    .stored_single_us = 5.18e-07,
+    .read_us = 6.991e-08,
+    .copy_launch_us = 4.873,
+    .copy_element_us = 0.00115,
+    .copy_byte_us = 2.794e-07,
+    .copy_single_c_us = 2.305e-06,
+    .vector_launch_us = 6.539,
+    .vector_k_us = 0.005059,
+    .vector_single_k_us = 0.01041,
+    .vector_part_us = 0.01212,
+};
 
 /* What is contiguous, and how many there are of it in one product. */
 typedef struct operand_lines {
@@ -20,38 +44,43 @@ static operand_lines lines_of_b(const ws_problem *p) {
 /* How much of single loads an operand takes: none by 8 elements at a time, half by pairs. */
 static double single_share(operand_lines x) { return x.length % 8 == 0 ? 0 : x.length % 2 == 0 ? 0.5 : 1; }
 
-double ws_direct_us(const ws_problem *p, const ws_cuda_row *row, int64_t n_items, int n_sms) {
-  /* Once: launch, code (longer for larger tiles, and for more loads of a thread), the cluster. */
-  const double launch = 3.4, cluster_of_4 = 0.63, cluster_of_8 = 1.0, per_element = 0.3e-3, per_load = 0.078, per_single = 0.1;
-  /* For each round of blocks, and for each k block of a part. */
-  const double round = 1.0, k_block = 0.33, k_block_single = 0.36;
-  /* For each block of an SM: operands, C in single elements. */
-  const double block = 0.35, copied = 0.49e-4, stored_single = 0.07e-3;
+double ws_direct_us(const ws_direct_terms *t, const ws_problem *p, const ws_cuda_row *row, int n_sms) {
+  const int64_t n_items = p->batch_count * ws_ceil_div(p->m, row->bm) * ws_ceil_div(p->n, row->bn);
   const double n_blocks = (double)n_items * row->cluster, of_sm = n_blocks / n_sms;
-  const double n_rounds = (double)ws_ceil_div((int64_t)n_blocks, (int64_t)n_sms * row->blocks);
+  const double n_rounds = (double)ws_ceil_div(n_items, (int64_t)ws_most_clusters(row->cluster, n_sms) * row->blocks);
   const double n_k_blocks = (double)ws_ceil_div(p->k, (int64_t)WS_DIRECT_BK * row->k_groups * row->cluster);
   const double threads = (double)row->n_threads / row->k_groups, edges = row->bm + row->bn, tile = (double)row->bm * row->bn;
   const double singles = (row->bm * single_share(lines_of_a(p)) + row->bn * single_share(lines_of_b(p))) / threads;
   const double k = n_k_blocks * WS_DIRECT_BK * row->k_groups;
-  const double once = launch + tile * per_element + edges / threads * per_load + singles * per_single +
-                      (row->cluster > 4   ? cluster_of_8
-                       : row->cluster > 1 ? cluster_of_4
+  const double once = t->launch_us + tile * t->per_element_us + edges / threads * t->per_load_us + singles * t->per_single_us +
+                      (row->cluster > 4   ? t->cluster_of_8_us
+                       : row->cluster > 1 ? t->cluster_of_4_us
                                           : 0);
-  return once + n_rounds * (round + n_k_blocks * (k_block + singles * k_block_single)) +
-         of_sm * (block + edges * k * copied + (p->m % 8 ? tile / row->cluster * stored_single : 0));
+  const double read_bytes = (double)p->batch_count * (double)(p->m + p->n) * (double)p->k * 2;
+  return once + read_bytes * t->read_us +
+         n_rounds * (t->round_us + n_k_blocks * (t->k_block_us + singles * t->k_block_single_us)) +
+         of_sm * (t->block_us + edges * k * t->copied_us + (p->m % 8 ? tile / row->cluster * t->stored_single_us : 0));
 }
 
 /* A warp copies a line. */
-static double copy_us(operand_lines x, double n_batch) {
-  const double us_per_element = 2.6e-3, us_per_byte = 0.13e-6;
+static double copy_us(const ws_direct_terms *t, operand_lines x, double n_batch) {
   if (x.length % 8 == 0) return 0;
-  return us_per_element * (double)x.length + us_per_byte * 4 * (double)x.length * (double)x.n * n_batch;
+  return t->copy_element_us * (double)x.length + t->copy_byte_us * 4 * (double)x.length * (double)x.n * n_batch;
 }
 
-double ws_wgmma_and_copies_us(const ws_problem *p, double us) {
-  const double copy_launch = 3.8, single_c = 0.8e-6, batch = (double)p->batch_count;
-  const double copies = copy_us(lines_of_a(p), batch) + copy_us(lines_of_b(p), batch);
-  return us + (copies > 0 ? copy_launch + copies : 0) + (p->m % 8 ? single_c * (double)p->m * (double)p->n * batch : 0);
+double ws_wgmma_copies_us(const ws_direct_terms *t, const ws_problem *p) {
+  const double batch = (double)p->batch_count;
+  const double copies = copy_us(t, lines_of_a(p), batch) + copy_us(t, lines_of_b(p), batch);
+  return (copies > 0 ? t->copy_launch_us + copies : 0) +
+         (p->m % 8 ? t->copy_single_c_us * (double)p->m * (double)p->n * batch : 0);
+}
+
+/* A block takes 32 lines of the matrix; two of them are on an SM. */
+double ws_vector_us(const ws_direct_terms *t, const ws_problem *p, const ws_split *split, int n_sms) {
+  const int64_t n_blocks = p->batch_count * ws_ceil_div(ws_max(p->m, p->n), 32) * split->n_splits;
+  const double n_rounds = (double)ws_ceil_div(n_blocks, 2 * (int64_t)n_sms);
+  const double k_us = p->k % 8 == 0 ? t->vector_k_us : t->vector_single_k_us;
+  return t->vector_launch_us + n_rounds * (double)split->k_per_split * k_us + (double)split->n_splits * t->vector_part_us;
 }
 
 bool ws_may_be_direct(const ws_problem *p) { return (double)p->m * (double)p->n * (double)p->batch_count * (double)p->k < 8e9; }

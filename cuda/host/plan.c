@@ -98,14 +98,30 @@ static double sliced_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   return rounds * us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real * (k + item_k);
 }
 
-static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
-  if (row->kind == WS_ROW_DIRECT) {
-    const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-    return ws_direct_us(plan->problem, row, ws_tile_items(&grid), n_sms);
+/* A plan whose rows are weighed, with what they have in common. */
+typedef struct weighing {
+  const ws_gpu_plan *plan;
+  int n_sms;
+  ws_wgmma_product wgmma; /* if it is for such rows */
+} weighing;
+
+static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
+  weighing w = {.plan = plan, .n_sms = n_sms};
+  if (plan->kind == WS_ROW_WGMMA) w.wgmma = ws_wgmma_look_at(&ws_wgmma_terms_h200, plan->problem, n_sms, has_full_store(plan));
+  return w;
+}
+
+static double row_us(const weighing *w, const ws_cuda_row *row) {
+  switch (row->kind) {
+  case WS_ROW_DIRECT:
+    return ws_direct_us(&ws_direct_terms_h200, w->plan->problem, row, w->n_sms);
+  case WS_ROW_WGMMA:
+    return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
+  case WS_ROW_SLICED:
+    return sliced_us(w->plan, row, w->n_sms);
+  default:
+    return tiled_us(w->plan, row, w->n_sms);
   }
-  return row->kind == WS_ROW_WGMMA    ? ws_wgmma_us(plan->problem, row, n_sms, has_full_store(plan))
-         : row->kind == WS_ROW_SLICED ? sliced_us(plan, row, n_sms)
-                                      : tiled_us(plan, row, n_sms);
 }
 
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
@@ -139,11 +155,12 @@ static bool is_made_for(const ws_cuda_row *row, const ws_gpu_plan *plan) {
 static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
   ws_choice best = {-1, HUGE_VAL};
   bool best_fits = false;
+  const weighing w = weighing_of(plan, n_sms);
   for (int r = 0; r < ws_cuda_row_count(); r++) {
     const ws_cuda_row *row = ws_cuda_row_at(r);
     if (!is_made_for(row, plan)) continue;
     const bool fits = coarse == 0 || row->coarse == coarse;
-    const double us = row_us(plan, row, n_sms);
+    const double us = row_us(&w, row);
     if (best.row_idx < 0 || (fits && !best_fits) || (fits == best_fits && us < best.us))
       best = (ws_choice){r, us}, best_fits = fits;
   }
@@ -273,7 +290,8 @@ bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
 }
 
 double ws_gpu_plan_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
-  return row_us(plan, ws_cuda_row_at(row_idx), device->n_sms);
+  const weighing w = weighing_of(plan, device->n_sms);
+  return row_us(&w, ws_cuda_row_at(row_idx));
 }
 
 ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
@@ -403,15 +421,33 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
   return best_row(&plan, 0, device->n_sms).us;
 }
 
+/* With what comes before. */
+static double wgmma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
+}
+
+/* Half precision's matrix-vector products: by the rows for vectors; without end for others. */
+static double vector_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  if (ws_gpu_plain_kind(call, p) != WS_ROW_VECTOR) return HUGE_VAL;
+  const ws_split split = ws_gpu_split_for(call, p, device, WS_ROW_VECTOR);
+  return ws_vector_us(&ws_direct_terms_h200, p, &split, device->n_sms);
+}
+
 /* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
  * know of no structure and no region of C. */
 static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED)
-    return false;
+  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
   if (!ws_may_be_direct(p)) return false;
-  return !ws_tma_takes(p) ||
-         best_us(call, p, device, WS_ROW_DIRECT) < ws_wgmma_and_copies_us(p, best_us(call, p, device, WS_ROW_WGMMA));
+  const double us = best_us(call, p, device, WS_ROW_DIRECT);
+  return us < vector_us(call, p, device) && (!ws_tma_takes(p) || us < wgmma_us(call, p, device));
+}
+
+/* In invariant mode there are no rows for vectors. */
+static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
+  if (takes_fma(call, p) || !ws_tma_takes(p)) return false;
+  if (forced) return forced->kind == WS_ROW_WGMMA;
+  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
@@ -430,9 +466,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
     *n_slices = wanted;
     return WS_ROW_SLICED;
   }
-  const bool wants_wgmma =
-      !takes_fma(call, p) && ws_tma_takes(p) && (forced ? forced->kind == WS_ROW_WGMMA : plain == WS_ROW_TILED);
-  return wants_wgmma ? WS_ROW_WGMMA : plain;
+  return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;
 }
 
 static int64_t most_items(const ws_cuda_row *row) { return WS_SCHED_MAX_ITEMS / row->cluster; }

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import wsgemm_measurements as made_up
 from wsgemm import plot
-from wsgemm.plot import _landscape, _odd, _results
+from wsgemm.plot import _heat, _landscape, _odd, _results
 from wsgemm.plot.__main__ import main
 
 REAL_RESULTS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "results"
@@ -104,6 +104,18 @@ def test_best_peer_counts():
 def test_landscape_takes_the_best_of_several():
     lines = [made_up.landscape_line("64x64", 2, t) for t in (30.0, 10.0, 20.0)] + [made_up.landscape_line("64x64", 4, 15.0)]
     assert _landscape._cells(lines) == {("64x64", 2): 10, ("64x64", 4): 15}
+
+
+def test_random_products_meet_in_cells():
+    """By the ranges of m, n and k; what was not drawn at random is in none."""
+    cases = [("TN 65x64x256", 2.0), ("NN 256x17x9", 8.0), ("NT 65x65x257", 3.0), ("NN 1x4x2049", 0.5)]
+    records = [{"case": f"{case} uniform lda+0 ldb+8 ldc+0 seed=7 #1", "ratio": ratio} for case, ratio in cases]
+    cells = _heat._random_cells([*records, {"case": "NN 64x64x64", "ratio": 9.0}, {"case": "NN 64x64x64 ld+1", "ratio": 9.0}])
+    assert {depth: dict(found) for depth, found in cells.items()} == {
+        256: {(256, 64): pytest.approx(4.0)},
+        2048: {(256, 256): pytest.approx(3.0)},
+        float("inf"): {(1, 4): pytest.approx(0.5)},
+    }
 
 
 @pytest.mark.parametrize(
@@ -348,7 +360,7 @@ def test_labels_are_the_fields_words(results, needs_matplotlib):
             if picture.fits(device) and device.records(*picture.suites):
                 for figure in figures_of(picture, device):
                     words.setdefault((picture.name, device.name), []).extend(words_of(figure))
-    assert len(words) == 12
+    assert len(words) == 13
     for where, texts in words.items():
         for private in ("their time", "over ours", "ours or", "multiprocessor", "time over"):
             assert not [text for text in texts if private in text], where
@@ -357,6 +369,8 @@ def test_labels_are_the_fields_words(results, needs_matplotlib):
         ("speedup", made_up.CPU, "speedup over OpenBLAS"),
         ("heat", made_up.GPU, "speedup over cuBLAS"),
         ("heat", made_up.CPU, "speedup over OpenBLAS"),
+        ("random_heat", made_up.GPU, "hgemm, k <= 256"),
+        ("random_heat", made_up.GPU, "n, at most"),
         ("sharing", made_up.GPU, "time relative to the idle GPU"),
         ("sharing", made_up.GPU, "SMs held"),
         ("preemption_cost", made_up.GPU, "time relative to the fastest kernel"),

@@ -50,6 +50,7 @@ def _gpu():
     plain, half = ["sgemm", "dgemm", "cgemm", "zgemm"], ["hgemm", "bgemm"]
     squares = [f"NN {n}x{n}x{n}" for n in (256, 1024, 4096)] + ["NT 4096x4096x4096", "NN 128x8192x8192"]
     heat = [f"NN {2**i}x{2**j}x4096" for i in range(4, 8) for j in range(4, 8)]
+    drawn = [f"TN {m}x{n}x{k} uniform lda+0 ldb+0 ldc+0 seed=1 #{k}" for m in (16, 17, 4096) for n in (64, 65) for k in (256, 16384)]
     policies = ["fixed_work", "fixed_blocks", "steal", "steal_q1", "steal_q16", "cuBLAS"]
 
     def sharing(routine, size):
@@ -79,6 +80,8 @@ def _gpu():
         "gpu_skinny": _sizes(plain, "gpu_skinny", ["NN 1x4096x4096"], "TFLOP/s", peers),
         "gpu_heat": _sizes(plain, "gpu_heat", heat, "TFLOP/s", peers),
         "gpu_half_heat": _sizes(half, "gpu_half_heat", heat, "TFLOP/s", peers),
+        "gpu_random": _sizes(plain, "gpu_random", drawn, "TFLOP/s", peers),
+        "gpu_half_random_uniform": _sizes(half, "gpu_half_random_uniform", drawn, "TFLOP/s", peers),
         "gpu_sharing": sharing("sgemm", 4096) + sharing("dgemm", 8192),
         "gpu_sharing_rows": [{"suite": "gpu_sharing_rows", "routine": "sgemm", "policy": "steal_q1", "peer": peers[0], **row}
                              for row in rows],

@@ -30,6 +30,7 @@ PICTURES = (
     Picture("speedup", "speedup", "gpu", _speedup.GPU_SUITES, _speedup.draw),
     Picture("heat", "heat", "cpu", ("heat",), _heat.draw),
     Picture("heat", "heat", "gpu", ("gpu_heat", "gpu_half_heat"), _heat.draw),
+    Picture("random_heat", "random_heat", "gpu", _heat.RANDOM_SUITES, _heat.draw_random),
     Picture("landscape", "landscape", "any", _landscape.SUITES, _landscape.draw),
     Picture("sharing", "sharing", "gpu", _sharing.SUITES, _sharing.draw),
     Picture("preemption", "preemption", "gpu", _preemption.WAIT_SUITES, _preemption.draw_waits),

@@ -92,6 +92,7 @@ def read(folder: pathlib.Path, device: str | None = None) -> list[Device]:
 _SQUARE = re.compile(r"(?:([NT]{2} (?:row|col)) )?n=(\d+)")
 _NAMED = re.compile(r"m=(\d+) n=(\d+) k=(\d+)")
 _CROSSED = re.compile(r"([NTnt]{2}) (\d+)x(\d+)x(\d+)")
+_DRAWN = re.compile(r"([NT]{2}) ([1-9]\d*)x([1-9]\d*)x([1-9]\d*) [a-z]+ lda\+")
 
 
 def shape_of(record: Record) -> Shape | None:
@@ -104,6 +105,12 @@ def shape_of(record: Record) -> Shape | None:
     if found := _CROSSED.fullmatch(case):
         return Shape(found[1].upper(), int(found[2]), int(found[3]), int(found[4]))
     return None
+
+
+def drawn_shape_of(record: Record) -> Shape | None:
+    """The shape of a case drawn at random: "TN 130x77x2049 ragged lda+3 ..."; None: it is none."""
+    found = _DRAWN.match(str(record["case"]))
+    return Shape(found[1], int(found[2]), int(found[3]), int(found[4])) if found else None
 
 
 def matrix_bytes(routine: str, shape: Shape) -> int:

@@ -1,0 +1,77 @@
+/* fit_model.c - what tools/fit_model.py asks of the library's own models (cuda/host/wgmma_model.c,
+ * direct_model.c): the times of rows for products under given terms, and how far they are off. */
+#include <math.h>
+#include <string.h>
+
+#include "cuda/host/direct_model.h"
+#include "cuda/host/row_table.h"
+#include "cuda/host/wgmma_model.h"
+
+enum { N_SMS = 132, N_WGMMA = sizeof(ws_wgmma_terms) / sizeof(double), MOST_ROWS = 256 };
+
+typedef struct fit_product {
+  int64_t m, n, k, a_trans, b_trans, n_entries; /* entries: those of one product stand together */
+} fit_product;
+typedef struct fit_entry {
+  int64_t row_idx;
+  double us; /* measured */
+} fit_entry;
+
+int fit_row(const char *name) {
+  for (int r = 0; r < WS_N_CUDA_ROWS; r++)
+    if (strcmp(ws_cuda_rows[r].name, name) == 0) return r;
+  return -1;
+}
+
+void fit_terms(double *terms) {
+  memcpy(terms, &ws_wgmma_terms_h200, sizeof ws_wgmma_terms_h200);
+  memcpy(terms + N_WGMMA, &ws_direct_terms_h200, sizeof ws_direct_terms_h200);
+}
+
+/* The models' times of a product's entries: as the library weighs them, so 0 for rows of other
+ * kinds. */
+static void times_of(const double *terms, const fit_product *product, const fit_entry *entries, double *us) {
+  const ws_wgmma_terms *wgmma = (const ws_wgmma_terms *)terms;
+  const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
+  ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
+  p.a.type = WSGEMM_F16;
+  p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
+  const ws_wgmma_product look = ws_wgmma_look_at(wgmma, &p, N_SMS, false);
+  const double copies = ws_wgmma_copies_us(direct, &p);
+  const bool is_small = ws_may_be_direct(&p);
+  const ws_split split = ws_split_for(&p, N_SMS, false);
+  for (int64_t e = 0; e < product->n_entries; e++) {
+    const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
+    us[e] = row->kind == WS_ROW_WGMMA                ? ws_wgmma_us(wgmma, &look, row) + copies
+            : row->kind == WS_ROW_VECTOR             ? ws_vector_us(direct, &p, &split, N_SMS)
+            : row->kind == WS_ROW_DIRECT && is_small ? ws_direct_us(direct, &p, row, N_SMS)
+                                                     : 0;
+  }
+}
+
+void fit_times(const double *terms, int64_t n, const fit_product *products, const fit_entry *entries, double *us) {
+  for (int64_t i = 0; i < n; entries += products[i].n_entries, us += products[i].n_entries, i++)
+    times_of(terms, &products[i], entries, us);
+}
+
+/* What choosing by the model costs, as the mean of log(time / least time), where rows whose times
+ * are within `softness` of each other are chosen by turns; and `weight` times the mean square of
+ * log(model / measured) of rows, the more to a row the nearer it is to the best. */
+double fit_loss(const double *terms, int64_t n, const fit_product *products, const fit_entry *entries, double softness,
+                double weight) {
+  double us[MOST_ROWS], loss = 0;
+  for (int64_t i = 0; i < n; entries += products[i].n_entries, i++) {
+    double least = HUGE_VAL, least_model = HUGE_VAL, shares = 0, regret = 0, near = 0, off = 0;
+    times_of(terms, &products[i], entries, us);
+    for (int64_t e = 0; e < products[i].n_entries; e++)
+      if (us[e] > 0) least = fmin(least, entries[e].us), least_model = fmin(least_model, us[e]);
+    for (int64_t e = 0; e < products[i].n_entries; e++) {
+      if (!(us[e] > 0)) continue;
+      const double part = least / entries[e].us, share = pow(least_model / us[e], 1 / softness);
+      const double apart = log(us[e] / entries[e].us), squared = part * part * part * part;
+      shares += share, regret -= share * log(part), near += squared, off += squared * apart * apart;
+    }
+    loss += regret / shares + weight * off / near;
+  }
+  return loss / (double)n;
+}
