@@ -89,6 +89,19 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
     if constexpr (!Config::is_plain) store_from_registers(sums, m, n, batch, bias);
   }
 
+  /* The same, of a warpgroup with places for all that it stores. */
+  template <bool IS_PLAIN>
+  __device__ __forceinline__ void store(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
+                                        uint32_t places) const {
+    int output = 0;
+    if constexpr (!IS_PLAIN)
+      (*this)(sums, m, n, batch, bias, places, output);
+    else if constexpr (has_boxes)
+      store_plainly(sums, m, n, batch, places);
+    else
+      store_eights(sums, m, n, batch);
+  }
+
 private:
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
   static __device__ __forceinline__ int barrier() {
@@ -249,6 +262,52 @@ private:
   }
 
   /* ---- By way of shared memory --------------------------------------------------------------- */
+
+  /* Where the whole item has room (gemm_wgmma_once.cuh), alpha * sum alone: short code, of which each
+   * line is run once. */
+  __device__ __forceinline__ void store_plainly(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
+                                                uint32_t places) const {
+    constexpr int per_fragment = (BM + 63) / 64;
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int s = 0; s < BM / 16; s++) {
+        float x[8];
+#pragma unroll
+        for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 8 + u]);
+        put_packed<half_pair_of<typename Config::element>>(places + uint32_t((p * per_fragment + s / 4) * Config::output_bytes),
+                                                           s % 4, x);
+      }
+    fence_proxy_async_shared();
+    barrier_sync(barrier(), 128);
+    if (__shfl_sync(~0u, thread() / 32, 0) != 0 || !elect_one()) return;
+    const int n_rows = int(args.m) - m, n_columns = int(args.n) - n;
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int s = 0; s < BM; s += box_rows)
+        if (s < n_rows && p * 64 < n_columns)
+          cp_async_bulk_tensor_store(
+              &args.c, m + s, n + p * 64, batch,
+              places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes + s % 64 / box_rows * box_bytes));
+    cp_async_bulk_commit_group();
+  }
+
+  /* Of too few rows for a box, as pairs: rows by the eight exist, or do not (args.c_by_map). */
+  __device__ __forceinline__ void store_eights(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
+    const int lane = thread() % 32, n_rows = int(args.m) - m;
+    const int column = thread() / 32 * 16 + lane / 4, n_columns = int(args.n) - n - column;
+    uint16_t *c = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (int64_t(n) + column) * args.ldc + m;
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int u = 0; u < n_sums; u += 2) {
+        const int i = u / 4 * 8 + lane % 4 * 2, j = p * 64 + u / 2 % 2 * 8;
+        const uint32_t two =
+            half_pair_of<typename Config::element>(__fmul_rn(args.alpha, sums[p][u]), __fmul_rn(args.alpha, sums[p][u + 1]));
+        if (i < n_rows && j < n_columns) *reinterpret_cast<uint32_t *>(c + j * args.ldc + i) = two;
+      }
+  }
 
   template <uint32_t packed(float, float)>
   __device__ __forceinline__ void store_simply(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,

@@ -30,29 +30,31 @@ static const ws_cuda_row ws_cuda_rows[] = {
    1,                                                                                      \
    0,                                                                                      \
    rate},
-#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                             \
-  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                                                         \
-   "wgmma",                                                                                                           \
-   WS_TYPE_##t,                                                                                                       \
-   bm,                                                                                                                \
-   bn,                                                                                                                \
-   WS_WGMMA_BK,                                                                                                       \
-   coarse,                                                                                                            \
-   stages,                                                                                                            \
-   WS_WGMMA_ROW_THREADS(consumers, WS_WGMMA_ONCE_##cluster),                                                          \
-   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_ONCE_##cluster),                      \
-   WS_WGMMA_ROW_BLOCKS(WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_ONCE_##cluster)), \
-   0,                                                                                                                 \
-   WS_ROW_WGMMA,                                                                                                      \
-   0,                                                                                                                 \
-   WS_WGMMA_BLOCKS_##cluster,                                                                                         \
-   0,                                                                                                                 \
-   WS_WGMMA_IS_PLAIN(consumers),                                                                                      \
-   WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                                                 \
-   ping_pong,                                                                                                         \
-   0,                                                                                                                 \
-   1,                                                                                                                 \
-   WS_WGMMA_ONCE_##cluster,                                                                                           \
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                     \
+  {#t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster,                                                                 \
+   "wgmma",                                                                                                                   \
+   WS_TYPE_##t,                                                                                                               \
+   bm,                                                                                                                        \
+   bn,                                                                                                                        \
+   WS_WGMMA_BK,                                                                                                               \
+   coarse,                                                                                                                    \
+   stages,                                                                                                                    \
+   WS_WGMMA_ROW_THREADS(consumers, WS_WGMMA_ONCE_##cluster),                                                                  \
+   WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_CLUSTER_SPLITS_##cluster,                     \
+                         WS_WGMMA_ONCE_##cluster),                                                                            \
+   WS_WGMMA_ROW_BLOCKS(WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_CLUSTER_SPLITS_##cluster, \
+                                             WS_WGMMA_ONCE_##cluster)),                                                       \
+   0,                                                                                                                         \
+   WS_ROW_WGMMA,                                                                                                              \
+   0,                                                                                                                         \
+   WS_WGMMA_BLOCKS_##cluster,                                                                                                 \
+   0,                                                                                                                         \
+   WS_WGMMA_IS_PLAIN(consumers),                                                                                              \
+   WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                                                         \
+   ping_pong,                                                                                                                 \
+   0,                                                                                                                         \
+   1,                                                                                                                         \
+   WS_WGMMA_ONCE_##cluster,                                                                                                   \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \

@@ -126,6 +126,8 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
   const int unit = ws_types[p->a.type].n_real;
   args->m = p->m * unit, args->n = p->n, args->k = p->k * unit;
   args->c_data = p->c.data, args->ldc = p->c.ld * unit, args->stride_c = p->c.stride * unit;
+  args->tiles = ws_tile_divisors_of(&args->grid);
+  args->n_k_blocks = (int32_t)ws_ceil_div(args->k, BOX);
   args->region = ws_region_args_of(p);
   const bool of_a = ws_is_triangular((ws_structure)p->a.structure), of_b = ws_is_triangular((ws_structure)p->b.structure);
   args->triangular = of_a ? 1 : of_b ? 2 : 0;
@@ -139,6 +141,7 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
   if (p->has_epilogue)
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
+  args->is_plain = args->c_by_map && p->c.type == p->a.type && ws_has_plain_store(p);
   CUresult result = make_operands(p, a, b, row, args);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};

@@ -2,18 +2,22 @@
  * block, or a cluster of them, for each item, which ends with it. The blocks of a cluster sum parts
  * of k, and add them up in distributed shared memory.
  *
- *   producer (1 thread)   begins to load before anybody else has begun, TMA fills the stages
- *   consumers             as in gemm_wgmma.cuh: each has some of the item's columns
+ *   producer (1 warp)   begins to load before anybody else has begun, TMA fills the stages
+ *   consumers           as in gemm_wgmma.cuh: each has some of the item's columns
  *
  *            k ->                               rows of the item ->
  *     block 0 | block 1 | block 2 | block 3     block 0 | block 1 | block 2 | block 3
  *       sums all of the item's elements           adds up its share of the rows, stores them
  *       over its part of k
  *
- * When all blocks have read their last stage (the cluster meets), each sends the sums of other
- * blocks' shares to these, where the stages were; each adds up its share in the order of k, so the
- * bits of C hang on k and the number of parts alone; of one part they are those of gemm_wgmma.cuh.
- * The order of these steps is in pipeline.cuh. */
+ * Each block sends the sums of other blocks' shares to these: to room beside their stages, once all
+ * have begun, or where the stages were, when all blocks have read their last one (the cluster
+ * meets). Each adds up its share in the order of k, so the bits of C hang on k and the number of
+ * parts alone; of one part they are those of gemm_wgmma.cuh. The order of these steps is in
+ * pipeline.cuh.
+ *
+ * Such a launch takes a few microseconds, and its code comes from memory: what is run stands
+ * together, and C that is nothing but alpha * sum has a code of its own. */
 #ifndef WS_CUDA_WGMMA_ONCE_KERNEL_CUH
 #define WS_CUDA_WGMMA_ONCE_KERNEL_CUH
 #include "cuda/epilogue/wgmma_store.cuh"
@@ -21,6 +25,7 @@
 #include "cuda/mainloop/wgmma_load.cuh"
 #include "cuda/mainloop/wgmma_multiply.cuh"
 #include "cuda/ptx/clc.cuh"
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/rows/wgmma_config.cuh"
 #include "cuda/sched/fixed.cuh"
@@ -42,11 +47,12 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   unsigned char *shared;
 
   __device__ shared_state &state() const {
-    return *reinterpret_cast<shared_state *>(shared + Config::n_stages * Config::stage_bytes +
-                                             Config::n_consumers * Config::bias_bytes);
+    return *reinterpret_cast<shared_state *>(shared + Config::shared_bytes - WS_WGMMA_BARRIER_BYTES);
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) : 0; }
+  /* The same in all threads of a warp, which the compiler is to know. */
+  static __device__ __forceinline__ int warp_idx() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128; }
 
   /* The first element of the item in C. */
@@ -55,21 +61,18 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   };
   __device__ __forceinline__ item find_item() const {
     const Sched<n_parts> sched(args.sched);
-    const ws_tile tile = ws_tile_at_32(&args.grid, sched.first());
-    return {int(tile.row) * Config::bm, int(tile.col) * Config::bn, int(tile.batch)};
+    const ws_tile_place tile = ws_tile_place_at(&args.tiles, sched.first());
+    return {int(tile.row) * Config::bm, int(tile.strip) * Config::item_n, int(tile.batch)};
   }
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
-  __device__ __forceinline__ int n_k_blocks() const {
-    const int n_all = int(ws_ceil_div(args.k, Config::bk));
-    return n_all / n_parts + (rank() < n_all % n_parts);
-  }
+  __device__ __forceinline__ int n_k_blocks() const { return args.n_k_blocks / n_parts + (rank() < args.n_k_blocks % n_parts); }
   __device__ __forceinline__ int first_k() const {
-    const int n_all = int(ws_ceil_div(args.k, Config::bk)), more = n_all % n_parts, r = rank();
-    return (n_all / n_parts * r + (r < more ? r : more)) * Config::bk;
+    const int more = args.n_k_blocks % n_parts, r = rank();
+    return (args.n_k_blocks / n_parts * r + (r < more ? r : more)) * Config::bk;
   }
 
-  /* ---- Producer: one thread ------------------------------------------------------------------ */
+  /* ---- Producer: one warp, of which one thread asks for copies -------------------------------- */
 
   __device__ __forceinline__ void prepare() const {
 #pragma unroll
@@ -84,18 +87,35 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
   }
 
-  /* k blocks from the stage's on, until `end`. */
-  __device__ __forceinline__ void load(const item &at, int k_block, int end, pipeline_stage<Config::n_stages> &stage) const {
+  /* Nobody waits for the consumers; they wait until the barriers are there. */
+  __device__ __forceinline__ void produce() const {
+    const bool is_elected = elect_one();
+    if (is_elected) {
+      prefetch_tensormap(&args.a.map);
+      prefetch_tensormap(&args.b.map);
+      prepare();
+    }
+    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    const item at = find_item();
+    const int n_k = n_k_blocks();
+    line_loader<Config::a_rows> a(args.a, at.m, first_k(), at.batch);
+    line_loader<Config::item_n> b(args.b, at.n, first_k(), at.batch);
+    const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full;
+    uint32_t to = stage_at(0), full = first_full;
+    pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
-    for (; k_block < end; k_block++) {
-      if (k_block >= Config::n_stages)
-        mbarrier_wait<barrier_scope::cta>(shared_address(&state().empty[stage.place]), stage.empty_parity());
-      const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
-      mbarrier_arrive_expect_tx(full, args.stage_bytes);
-      const int k = first_k() + k_block * Config::bk;
-      load_lines<Config::a_rows, 1>(to, args.a, at.m, k, at.batch, full, 0);
-      load_lines<Config::item_n, 1>(to + Config::a_bytes, args.b, at.n, k, at.batch, full, 0);
+    for (int k_block = 0; k_block < n_k; k_block++) {
+      if (k_block >= Config::n_stages) mbarrier_wait<barrier_scope::cta>(full + full_to_empty, stage.empty_parity());
+      if (is_elected) {
+        mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        a.ask(to, full);
+        b.ask(to + Config::a_bytes, full);
+      }
+      a.advance(), b.advance();
+      if (k_block == 0) barrier_arrive(0, Config::n_threads);
       stage.advance();
+      to = stage.place == 0 ? stage_at(0) : to + Config::stage_bytes;
+      full = stage.place == 0 ? first_full : full + uint32_t(sizeof state().full[0]);
     }
   }
 
@@ -114,7 +134,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   __device__ __forceinline__ uint32_t part_at(int part, int of_rank, int fragment, int eight) const {
     const int slot = part - (part > of_rank), of_consumer = consumer_idx() * n_fragments + fragment;
     const int four = (slot * Config::n_consumers * n_fragments + of_consumer) * share_fours + eight;
-    return stage_at(0) + uint32_t((four * 128 + int(threadIdx.x) % 128) * 16);
+    return stage_at(0) + uint32_t(Config::parts_at + (four * 128 + int(threadIdx.x) % 128) * 16);
   }
 
   using all_sums = float[n_fragments][Config::bm / 2];
@@ -127,7 +147,10 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     own_sums &total;
 
     static __device__ __forceinline__ int rank() { return wgmma_once_kernel::rank(); }
-    __device__ __forceinline__ void meet() const { cluster_sync(); }
+    __device__ __forceinline__ void meet() const {
+      barrier_cluster_wait();
+      if constexpr (!Config::parts_apart) cluster_sync();
+    }
 
     __device__ __forceinline__ void send(int to) const {
 #pragma unroll
@@ -169,46 +192,48 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     }
   };
 
-  __device__ __forceinline__ void consume(const item &at) const {
+  /* IS_PLAIN: args.is_plain, whose code is so short and straight that it is there in time where it
+   * comes from memory (bench/NOTES.md). */
+  template <bool IS_PLAIN> __device__ __forceinline__ void consume(int consumer) const {
+    if (threadIdx.x == 0 && (IS_PLAIN || args.c_by_map)) prefetch_tensormap(&args.c);
+    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    const item at = find_item();
     pipeline_stage<Config::n_stages> stage;
     all_sums sums;
-    const int n = at.n + consumer_idx() * n_fragments * 64, m = at.m + rank() * Config::share_rows;
-    const bool has_share = rank() < n_sharers;
-    const uint32_t bias = stage_at(Config::n_stages) + uint32_t(consumer_idx() * Config::bias_bytes);
-    const uint32_t places =
-        stage_at(0) + uint32_t(Config::parts_bytes + consumer_idx() * Config::n_outputs * Config::output_bytes);
+    const int n = at.n + consumer * n_fragments * 64, m = at.m + rank() * Config::share_rows;
+    const uint32_t places = stage_at(0) + uint32_t(Config::places_at + consumer * Config::n_places * Config::output_bytes);
+    const uint32_t bias = shared_address(&state()) - uint32_t((Config::n_consumers - consumer) * Config::bias_bytes);
     const wgmma_store<Config, Config::share_rows> store{args};
-    int output = 0;
-    if (has_share) store.prefetch(m, n, at.batch);
-    const auto bias_of_item = store.ask_for_bias(m, n, at.batch);
-    wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer_idx(), n_k_blocks(), sums, stage);
-    store.put_bias(bias_of_item, bias);
+    typename wgmma_store<Config, Config::share_rows>::bias_bits bias_of_item;
+    if constexpr (!IS_PLAIN) {
+      if (rank() < n_sharers) store.prefetch(m, n, at.batch);
+      bias_of_item = store.ask_for_bias(m, n, at.batch);
+    }
+    barrier_sync(0, Config::n_threads); /* the barriers are there */
+    wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
+    if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);
     if constexpr (n_parts == 1) {
       barrier_sync(1 + Config::n_consumers, n_consuming); /* all warps have read their last stage */
-      store(sums, m, n, at.batch, bias, places, output);
+      store.template store<IS_PLAIN>(sums, m, n, at.batch, bias, places);
     } else {
       own_sums total;
       if (!exchange_parts<n_parts, n_sharers>(exchange{*this, sums, total})) return;
-      store(total, m, n, at.batch, bias, places, output);
+      barrier_sync(1 + Config::n_consumers, n_consuming);
+      store.template store<IS_PLAIN>(total, m, n, at.batch, bias, places);
     }
-    if (threadIdx.x % 128 == 0) cp_async_bulk_wait_group_read<0>();
+    cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
   }
 
   __device__ __forceinline__ void run() const {
-    const bool is_producer = int(threadIdx.x) == n_consuming;
-    pipeline_stage<Config::n_stages> stage;
-    if (threadIdx.x == 0) {
-      prefetch_tensormap(&args.a.map);
-      prefetch_tensormap(&args.b.map);
-      if (args.c_by_map) prefetch_tensormap(&args.c);
+    const int warp = warp_idx();
+    if (warp != n_consuming / 32 && !args.is_plain) {
+      consume<false>(warp / 4);
+      return;
     }
-    if (is_producer) prepare();
-    const item at = find_item();
-    const int n_k = n_k_blocks(), n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
-    if (is_producer) load(at, 0, n_first, stage);
-    __syncthreads();
-    if (is_producer) load(at, n_first, n_k, stage);
-    if (int(threadIdx.x) < n_consuming) consume(at);
+    if (warp < n_consuming / 32)
+      consume<true>(warp / 4);
+    else
+      produce();
   }
 };
 

@@ -9,8 +9,9 @@
  * so who waits must know that the round before is complete: in ping-pong, where consumers leave out
  * rounds, by `begun`.
  *
- * Sums over parts of k (gemm_wgmma_once.cuh) go to the blocks of a cluster that add them up, where
- * these had their stages: not before all consumers of all blocks have read their last one. */
+ * Sums over parts of k (gemm_wgmma_once.cuh) go to the blocks of a cluster that add them up: where
+ * these had their stages, not before all consumers of all blocks have read their last one; to room
+ * of their own, not before all blocks have begun. */
 #ifndef WS_CUDA_PIPELINE_CUH
 #define WS_CUDA_PIPELINE_CUH
 #include <cstdint>

@@ -37,5 +37,24 @@ __device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &
   }
 }
 
+/* The same for one k block after the other, of a block that loads X lines alone; what is done for
+ * each is a few additions, as one warp asks for all copies, and has 100 ns for a k block. */
+template <int X> struct line_loader {
+  const CUtensorMap *map;
+  int along, line, product, more_along, more_lines, n_boxes;
+
+  __device__ __forceinline__ line_loader(const ws_wgmma_operand &op, int x, int k, int batch)
+      : map(&op.map), along(op.along_k ? k : x), line(op.along_k ? x : k), product(op.batch_first + batch * op.batch_step),
+        more_along(op.along_k ? wgmma_line : 0), more_lines(op.along_k ? 0 : wgmma_line), n_boxes(op.along_k ? 1 : op.n_slabs) {}
+
+  __device__ __forceinline__ void ask(uint32_t to, uint32_t barrier) const {
+    constexpr int slab_bytes = wgmma_line * wgmma_line * 2;
+#pragma unroll
+    for (int s = 0; s < X / 64; s++)
+      if (s < n_boxes) cp_async_bulk_tensor_load(to + s * slab_bytes, map, along + s * 64, line, product, barrier);
+  }
+  __device__ __forceinline__ void advance() { along += more_along, line += more_lines; }
+};
+
 } // namespace ws
 #endif

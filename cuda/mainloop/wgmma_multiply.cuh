@@ -57,11 +57,17 @@ template <class Config, class Barriers>
 __device__ __forceinline__ void wgmma_multiply_as_laid_out(const ws_wgmma_args &args, const Barriers &barriers, uint32_t stages,
                                                            int share, int n_k, float (&sums)[Config::n_fragments][Config::bm / 2],
                                                            pipeline_stage<Config::n_stages> &stage) {
-  const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
-  if (a_x && b_x) wgmma_multiply<Config, true, true>(barriers, stages, share, n_k, sums, stage);
-  if (a_x && !b_x) wgmma_multiply<Config, true, false>(barriers, stages, share, n_k, sums, stage);
-  if (!a_x && b_x) wgmma_multiply<Config, false, true>(barriers, stages, share, n_k, sums, stage);
-  if (!a_x && !b_x) wgmma_multiply<Config, false, false>(barriers, stages, share, n_k, sums, stage);
+  if (args.a.along_k) {
+    if (args.b.along_k)
+      wgmma_multiply<Config, false, false>(barriers, stages, share, n_k, sums, stage);
+    else
+      wgmma_multiply<Config, false, true>(barriers, stages, share, n_k, sums, stage);
+  } else {
+    if (args.b.along_k)
+      wgmma_multiply<Config, true, false>(barriers, stages, share, n_k, sums, stage);
+    else
+      wgmma_multiply<Config, true, true>(barriers, stages, share, n_k, sums, stage);
+  }
 }
 
 } // namespace ws

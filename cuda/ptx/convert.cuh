@@ -3,6 +3,8 @@
 #ifndef WS_CUDA_PTX_CONVERT_CUH
 #define WS_CUDA_PTX_CONVERT_CUH
 #include <cstdint>
+#include <cuda_fp16.h>
+#include <type_traits>
 
 namespace ws {
 
@@ -17,6 +19,11 @@ __device__ __forceinline__ uint32_t bf16x2_of(float first, float second) {
   uint32_t bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
   return bits;
+}
+
+/* Of __half or __nv_bfloat16. */
+template <class Element> __device__ __forceinline__ uint32_t half_pair_of(float first, float second) {
+  return std::is_same_v<Element, __half> ? f16x2_of(first, second) : bf16x2_of(first, second);
 }
 
 __device__ __forceinline__ float float_of_f16(uint16_t bits) {

@@ -138,6 +138,19 @@ __device__ __forceinline__ void barrier_sync(int number, int n_threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(n_threads) : "memory");
 }
 
+/* barrier.arrive: the others need not be waited for. */
+__device__ __forceinline__ void barrier_arrive(int number, int n_threads) {
+  asm volatile("barrier.arrive %0, %1;" ::"r"(number), "r"(n_threads) : "memory");
+}
+
+/* elect.sync, of a whole warp: true in one thread. The compiler knows that it is one, and makes one
+ * instruction of each copy by TMA. */
+__device__ __forceinline__ bool elect_one() {
+  uint32_t is_elected;
+  asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(is_elected));
+  return is_elected != 0;
+}
+
 /* prefetch.global.L2 */
 __device__ __forceinline__ void prefetch_l2(const void *global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
 

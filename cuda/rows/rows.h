@@ -127,11 +127,19 @@
 /* Floats, as so many slices of 16 bits: C leaves from registers. */
 #define WS_SLICED_SHARED_BYTES(slices, real_bm, bn, coarse, stages) \
   ((stages) * (slices) * (WS_WGMMA_A_ROWS(real_bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 + WS_WGMMA_BARRIER_BYTES)
+#define WS_WGMMA_MOST_SHARED_BYTES (227 * 1024) /* of a block (cc 9.0) */
 /* A block that ends with its item stores C from where its stages were. */
-#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, once)      \
-  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +              \
-   (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) + \
+#define WS_WGMMA_BYTES_WITHOUT_PARTS(bm, bn, coarse, consumers, ping_pong, stages, once) \
+  ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                \
+   (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) +   \
    (consumers)*WS_WGMMA_BIAS_BYTES(consumers) + WS_WGMMA_BARRIER_BYTES)
+/* Sums of a block's share that come from the other blocks of its cluster: where there is room beside
+ * the stages, else where the stages were. */
+#define WS_WGMMA_PARTS_BYTES(bm, item_n, splits) (((splits)-1) * WS_WGMMA_SHARE_ROWS(bm, splits) * (item_n)*4)
+#define WS_WGMMA_SHARED_BYTES_OF(without, parts) ((without) + ((without) + (parts) <= WS_WGMMA_MOST_SHARED_BYTES ? (parts) : 0))
+#define WS_WGMMA_SHARED_BYTES(bm, bn, coarse, consumers, ping_pong, stages, splits, once)                    \
+  WS_WGMMA_SHARED_BYTES_OF(WS_WGMMA_BYTES_WITHOUT_PARTS(bm, bn, coarse, consumers, ping_pong, stages, once), \
+                           WS_WGMMA_PARTS_BYTES(bm, (bn) * (coarse), splits))
 /* Blocks of an SM, by their shared memory: of 228 KB each takes 1 more. */
 #define WS_WGMMA_ROW_BLOCKS(shared_bytes) (228 * 1024 / ((shared_bytes) + 1024))
 #endif

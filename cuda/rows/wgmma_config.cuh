@@ -40,8 +40,9 @@ struct wgmma_config {
   static constexpr int n_outputs = is_sliced ? 0 : WS_WGMMA_OUTPUTS(CONSUMERS, PING_PONG),
                        output_bytes = slab_bytes; /* of each consumer, on their way to C */
   static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(CONSUMERS);
-  static constexpr int shared_bytes = is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
-                                                : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, ONCE);
+  static constexpr int shared_bytes =
+      is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
+                : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, CLUSTER_SPLITS, ONCE);
   static constexpr int n_blocks = WS_WGMMA_ROW_BLOCKS(shared_bytes); /* of an SM */
   /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they
    * are launched with. */
@@ -54,19 +55,25 @@ struct wgmma_config {
   static_assert(n_shared_a == 1 || (CLUSTER == 2 && BM % (64 * n_shared_a) == 0),
                 "each block of a cluster loads as much of A, in slabs of 64");
   static_assert(ONCE || CLUSTER_SPLITS == 1, "who shares k ends with the item");
-  /* ONCE: the sums of other parts, then C, are where the stages were. */
+  /* ONCE: C, and what finds no room beside them, is where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;
-  static constexpr int parts_bytes = (CLUSTER_SPLITS - 1) * share_rows * item_n * 4;
+  /* consumers have room for all that they store, in boxes of up to 64 x 64 */
+  static constexpr int n_places = WS_LARGER(n_outputs, n_fragments *((share_rows + 63) / 64));
+  static constexpr int parts_bytes = WS_WGMMA_PARTS_BYTES(BM, item_n, CLUSTER_SPLITS);
+  static constexpr bool parts_apart =
+      WS_WGMMA_BYTES_WITHOUT_PARTS(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, ONCE) + parts_bytes <=
+      WS_WGMMA_MOST_SHARED_BYTES;
+  static constexpr int parts_at = parts_apart ? STAGES * stage_bytes : 0, places_at = parts_apart ? 0 : parts_bytes;
   static_assert(!ONCE || (CLUSTER == CLUSTER_SPLITS && CLUSTER <= 8 && !PING_PONG && SLICES == 0 && BM % share_rows == 0 &&
-                          share_rows % 8 == 0 && parts_bytes + CONSUMERS * n_outputs * output_bytes <= STAGES * stage_bytes),
-                "the sums of the other parts find room, and C");
+                          share_rows % 8 == 0 && places_at + CONSUMERS * n_places * output_bytes <= STAGES * stage_bytes),
+                "C finds room where the stages were");
   static_assert(SLICES < 2 || n_fragments * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");
   static_assert(SLICES == 0 || (CLUSTER_SPLITS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
   static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_fragments * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
                 "the sums leave registers for the rest");
-  static_assert(shared_bytes <= 227 * 1024, "the shared memory of a block (cc 9.0)");
+  static_assert(shared_bytes <= WS_WGMMA_MOST_SHARED_BYTES, "the shared memory of a block (cc 9.0)");
 };
 
 } // namespace ws

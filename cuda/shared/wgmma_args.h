@@ -34,7 +34,11 @@ typedef struct ws_wgmma_scales {
 
 typedef struct ws_wgmma_args {
   ws_wgmma_operand a, b;
-  CUtensorMap c; /* not looked at if !c_by_map */
+  CUtensorMap c;          /* not looked at if !c_by_map */
+  ws_tile_divisors tiles; /* of the grid; of rows that end with their item, which find it alone */
+  int32_t n_k_blocks;     /* of these rows */
+  int32_t stage_bytes;    /* that come to a block for a k block */
+  int32_t is_plain;       /* 16-bit C of the operands' type, by its map, with alpha alone */
   ws_sched_args sched;
   ws_tile_grid grid; /* coarse: the tiles of all blocks of a cluster */
   int64_t m, n, k;   /* of complex types: as reals (slice_args.h), and so are ldc and stride_c */
@@ -44,7 +48,6 @@ typedef struct ws_wgmma_args {
   int32_t triangular, triangle;
   ws_region_args region;                /* of slices; of complex types its rows are pairs of rows */
   float alpha, beta, alpha_im, beta_im; /* im: of complex types */
-  int32_t stage_bytes;                  /* that come to a block for a k block */
   int32_t beta_zero;
   int32_t type_c;   /* ws_half_c_type */
   int32_t c_by_map; /* C may be stored by its map */

@@ -78,4 +78,54 @@ static inline WS_HOST_DEVICE ws_tile ws_tile_at_32(const ws_tile_grid *g, uint32
   t.n_col = coarse < cols_left ? coarse : cols_left;
   return t;
 }
+
+/* Division by a number that is known beforehand, by a multiplication: n / d = 2n * factor / 2^32 /
+ * 2^shift for all n < 2^31 (d <= 2^31). Its error is below n / 2^(31 + shift) < 1 / d. */
+typedef struct ws_divisor {
+  uint32_t d, factor, shift;
+} ws_divisor;
+
+static inline ws_divisor ws_divisor_of(int64_t d) {
+  ws_divisor x = {(uint32_t)d, 0, 0};
+  while ((int64_t)1 << x.shift < d) x.shift++;
+  x.factor = (uint32_t)((((uint64_t)1 << (31 + x.shift)) + (uint64_t)d - 1) / (uint64_t)d);
+  return x;
+}
+
+static inline WS_HOST_DEVICE uint32_t ws_divide(uint32_t n, const ws_divisor *by) {
+  return (uint32_t)((uint64_t)(2 * n) * by->factor >> 32) >> by->shift;
+}
+
+/* What ws_tile_at divides by; of the last swizzle group, too, which may have fewer rows. */
+typedef struct ws_tile_divisors {
+  ws_divisor product_items, group_items, swizzle, last_rows;
+  uint32_t last_group;
+} ws_tile_divisors;
+
+static inline ws_tile_divisors ws_tile_divisors_of(const ws_tile_grid *g) {
+  const int64_t n_strips = ws_ceil_div(g->n_cols, g->coarse), swizzle = ws_min(g->swizzle, g->n_rows),
+                last_group = (g->n_rows - 1) / swizzle;
+  const ws_tile_divisors d = {ws_divisor_of(g->n_rows * n_strips), ws_divisor_of(swizzle * n_strips), ws_divisor_of(swizzle),
+                              ws_divisor_of(g->n_rows - last_group * swizzle), (uint32_t)last_group};
+  return d;
+}
+
+/* Where the item begins, in tiles: ws_tile_at without a division, for grids of less than 2^31
+ * items. */
+typedef struct ws_tile_place {
+  uint32_t batch, row, strip; /* strip: the first column of tiles is strip * coarse */
+} ws_tile_place;
+
+static inline WS_HOST_DEVICE ws_tile_place ws_tile_place_at(const ws_tile_divisors *by, uint32_t item_idx) {
+  ws_tile_place t;
+  t.batch = ws_divide(item_idx, &by->product_items);
+  const uint32_t in_product = item_idx - t.batch * by->product_items.d, group = ws_divide(in_product, &by->group_items),
+                 in_group = in_product - group * by->group_items.d;
+  const int is_last = group == by->last_group;
+  const ws_divisor rows = {is_last ? by->last_rows.d : by->swizzle.d, is_last ? by->last_rows.factor : by->swizzle.factor,
+                           is_last ? by->last_rows.shift : by->swizzle.shift};
+  t.strip = ws_divide(in_group, &rows);
+  t.row = group * by->swizzle.d + (in_group - t.strip * rows.d);
+  return t;
+}
 #endif

@@ -167,41 +167,42 @@ static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1;
 /* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds
  * beside tensor cores. */
 enum {
-  MOST_GROUPS = 16,
-  MOST_BLOCKS = 8,
-  SUMS_PLAIN = 0,
+  SUMS_PLAIN,
   SUMS_SLICED,
   SUMS_FMA16,
-  SUMS_PARTS, /* wgmma rows that share k among so many blocks */
-  SUMS_DIRECT = SUMS_PARTS + MOST_BLOCKS + 1,
-  N_SUMS = SUMS_DIRECT + MOST_GROUPS * (MOST_BLOCKS + 1)
+  SUMS_DIRECT,
+  MOST_GROUPS = 16,
+  SUMS_PARTS = SUMS_DIRECT + MOST_GROUPS * 9,
+  N_SUMS = SUMS_PARTS + 9
 };
 /* Direct rows by their parts of k: groups of a block, blocks of a cluster ("..._g4_k8"); of one
  * part it is one chain. */
 static int sums_of_direct(const wsgemm_kernel_info *row) {
   int n_groups = 0, n_blocks = 0;
   const char *parts = strstr(row->name, "_g");
-  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= MOST_BLOCKS,
-          "%s", row->name);
-  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * (MOST_BLOCKS + 1) + n_blocks;
+  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= 8, "%s",
+          row->name);
+  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * 9 + n_blocks;
 }
-/* wgmma rows by the blocks of a cluster that share k ("..._c2_k4"). */
-static int sums_of_wgmma(const wsgemm_kernel_info *row) {
-  int n_blocks = 1;
-  const char *parts = strstr(row->name, "_k");
-  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_blocks) == 1 && n_blocks <= MOST_BLOCKS), "%s", row->name);
-  return n_blocks == 1 ? SUMS_PLAIN : SUMS_PARTS + n_blocks;
+/* Blocks of a cluster that share k, of wgmma rows ("..._k4"). */
+static int n_parts_of(const wsgemm_kernel_info *row) {
+  int n_parts = 1;
+  const char *parts = is_of_family(row, "wgmma") ? strstr(row->name, "_k") : NULL;
+  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_parts) == 1 && n_parts <= 8), "%s", row->name);
+  return n_parts;
 }
 static int sums_of(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "direct")) return sums_of_direct(row);
-  if (is_of_family(row, "wgmma") && !is_sliced(row)) return sums_of_wgmma(row);
+  if (n_parts_of(row) > 1) return SUMS_PARTS + n_parts_of(row);
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
 }
+/* Where k is too short for so many parts, another row would stand in. */
+static bool takes_k(const wsgemm_kernel_info *row, int64_t k) { return n_parts_of(row) == 1 || k >= 256 * n_parts_of(row); }
 
 /* One digest for all rows that sum in the same order, whatever policy, quantum, run. */
 static void bits(void) {
   static struct rows_of_type rows;
-  static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 1000}};
+  static const int64_t sizes[][3] = {{700, 900, 333}, {64, 4000, 50}, {129, 257, 2200}};
   rng = check_random_from(106);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
@@ -212,6 +213,7 @@ static void bits(void) {
       int n_calls[N_SUMS] = {0};
       for (int i = 0; i < rows.n_rows; i++) {
         const int sums = sums_of(&rows.row[i].info);
+        if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
           for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct") ? 1 : 3); turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);

@@ -47,6 +47,7 @@ CHILD_CASE(fused) {
       const bool is_wgmma = is_of(l, "wgmma");
       CHECK(strcmp(row_of(l)->name, names[kind]) == 0, "%s", l->kernel);
       check_args(is_wgmma ? &l->wgmma.epilogue : &l->args.epilogue, &d);
+      CHECK(!is_wgmma || !l->wgmma.is_plain, "%s takes no step", l->kernel);
       check_sums(&fake.launch[1], &d, "bcolumn_sums");
       d.column_sums = NULL;
       CHECK(launch_of(NULL, &d) != NULL, "one launch");

@@ -65,7 +65,14 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
   CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
-  CHECK(l->wgmma.grid.coarse == row->coarse * row->cluster / row->cluster_splits, "items of all blocks of a cluster");
+  const ws_tile_grid *g = &l->wgmma.grid;
+  CHECK(g->coarse == row->coarse * row->cluster / row->cluster_splits, "items of all blocks of a cluster");
+  CHECK(l->wgmma.tiles.product_items.d == g->n_rows * ((g->n_cols - 1) / g->coarse + 1) &&
+            l->wgmma.n_k_blocks == (d->k + 63) / 64,
+        "%u items of a product, %d k blocks", l->wgmma.tiles.product_items.d, l->wgmma.n_k_blocks);
+  CHECK((l->wgmma.is_plain != 0) ==
+            (l->wgmma.c_by_map && l->wgmma.beta_zero && !l->wgmma.epilogue.is_any && d->type_c == d->type_a),
+        "whether C is alpha times a sum, of the operands' type, by its map");
 }
 
 /* Rows that a block stores are stored by boxes of 64, 32 or 16. */

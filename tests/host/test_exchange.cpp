@@ -1,12 +1,13 @@
 /* test_exchange.cpp - a model of the blocks of a cluster that sum parts of k (gemm_wgmma_once.cuh):
  * all interleavings of what they do after their last k blocks are walked through, and sums on their
- * way land whenever they like. A part lands only where nobody still reads stages, and in no block
- * that has ended; a share is added up only when all of its parts are there, in the order of k; and
- * nobody waits for ever. The steps are recorded from exchange_parts of pipeline.cuh, which the
- * kernel runs.
+ * way land whenever they like. A part lands only where nobody still reads stages, or, where parts
+ * have room of their own, in a block that has begun, and in no block that has ended; a share is added
+ * up only when all of its parts are there, in the order of k; and nobody waits for ever. The steps
+ * are recorded from exchange_parts of pipeline.cuh, which the kernel runs.
  *
  * Also that the model finds what it is for: without the meeting a part lands in a stage that is
- * being read, and without the wait parts are missed, and land in a block that has ended. */
+ * being read, or in a block that has not begun, and without the wait parts are missed, and land in a
+ * block that has ended. */
 #include <array>
 #include <cstdio>
 #include <string>
@@ -33,12 +34,13 @@ struct step {
 
 struct recorder {
   int block;
+  bool apart; /* a block arrives when it begins */
   fault leaves_out;
   std::vector<step> &steps;
   int rank() const { return block; }
   void meet() const {
     if (leaves_out == fault::no_meeting) return;
-    steps.push_back({act::arrive, 0});
+    if (!apart) steps.push_back({act::arrive, 0});
     steps.push_back({act::wait_met, 0});
   }
   void send(int to) const { steps.push_back({act::send, to}); }
@@ -54,16 +56,18 @@ struct state {
 };
 
 struct outcome {
-  int n_into_stages = 0, n_into_the_void = 0, n_missed = 0, n_stuck = 0, n_ends = 0;
+  int n_too_early = 0, n_into_the_void = 0, n_missed = 0, n_stuck = 0, n_ends = 0;
   size_t n_states = 0;
 };
 
 template <int N_BLOCKS, int N_SHARERS> class walker {
 public:
-  walker(int n_consumers, fault leaves_out) : n_threads(N_BLOCKS * n_consumers), n_consumers(n_consumers) {
+  walker(int n_consumers, bool apart, fault leaves_out)
+      : n_threads(N_BLOCKS * n_consumers), n_consumers(n_consumers), apart(apart) {
     for (int t = 0; t < n_threads; t++) {
       steps.push_back({{act::read, 0}, {act::read, 1}});
-      ws::exchange_parts<N_BLOCKS, N_SHARERS>(recorder{t / n_consumers, leaves_out, steps.back()});
+      if (apart) steps.back().insert(steps.back().begin(), {act::arrive, 0});
+      ws::exchange_parts<N_BLOCKS, N_SHARERS>(recorder{t / n_consumers, apart, leaves_out, steps.back()});
     }
   }
 
@@ -91,6 +95,7 @@ public:
 
 private:
   const int n_threads, n_consumers;
+  const bool apart;
   std::vector<std::vector<step>> steps;
   std::unordered_set<std::string> seen;
   std::vector<state> todo;
@@ -126,7 +131,7 @@ private:
   void land(const state &s, int from, int to) {
     bool all_ended = true;
     for (int t = to * n_consumers; t < (to + 1) * n_consumers; t++) {
-      result.n_into_stages += !has_done(s, t, act::read, 1);
+      result.n_too_early += apart ? !has_done(s, t, act::arrive, 0) : !has_done(s, t, act::read, 1);
       all_ended = all_ended && has_ended(s, t);
     }
     result.n_into_the_void += all_ended;
@@ -156,27 +161,29 @@ private:
   }
 };
 
-template <int N_BLOCKS, int N_SHARERS> void check_blocks(int n_consumers) {
-  walker<N_BLOCKS, N_SHARERS> as_it_is(n_consumers, fault::none);
+template <int N_BLOCKS, int N_SHARERS> void check_blocks(int n_consumers, bool apart) {
+  const char *const where = apart ? "apart" : "in stages";
+  walker<N_BLOCKS, N_SHARERS> as_it_is(n_consumers, apart, fault::none);
   CHECK(as_it_is.adds_in_order(), "%d blocks, %d of them with a share: parts are added in another order", N_BLOCKS, N_SHARERS);
   const outcome o = as_it_is.walk();
-  printf("  %d blocks of %d consumers, %d with a share: %zu states\n", N_BLOCKS, n_consumers, N_SHARERS, o.n_states);
-  CHECK(
-      o.n_into_stages + o.n_into_the_void + o.n_missed + o.n_stuck == 0 && o.n_ends == 1,
-      "%d blocks of %d consumers: %d parts land in stages that are read, %d in blocks that have ended, %d are missed; %d stuck, "
-      "%d ends",
-      N_BLOCKS, n_consumers, o.n_into_stages, o.n_into_the_void, o.n_missed, o.n_stuck, o.n_ends);
-  const outcome unmet = walker<N_BLOCKS, N_SHARERS>(n_consumers, fault::no_meeting).walk();
-  CHECK(unmet.n_into_stages > 0, "%d blocks: that the cluster meets is not missed", N_BLOCKS);
-  const outcome unwaited = walker<N_BLOCKS, N_SHARERS>(n_consumers, fault::no_wait).walk();
+  printf("  %d blocks of %d consumers, %d with a share, parts %s: %zu states\n", N_BLOCKS, n_consumers, N_SHARERS, where,
+         o.n_states);
+  CHECK(o.n_too_early + o.n_into_the_void + o.n_missed + o.n_stuck == 0 && o.n_ends == 1,
+        "%d blocks of %d consumers, parts %s: %d land too early, %d in blocks that have ended, %d are missed; %d stuck, %d ends",
+        N_BLOCKS, n_consumers, where, o.n_too_early, o.n_into_the_void, o.n_missed, o.n_stuck, o.n_ends);
+  const outcome unmet = walker<N_BLOCKS, N_SHARERS>(n_consumers, apart, fault::no_meeting).walk();
+  CHECK(unmet.n_too_early > 0, "%d blocks, parts %s: that the cluster meets is not missed", N_BLOCKS, where);
+  const outcome unwaited = walker<N_BLOCKS, N_SHARERS>(n_consumers, apart, fault::no_wait).walk();
   CHECK(unwaited.n_missed > 0 && unwaited.n_into_the_void > 0, "%d blocks: the wait for parts is not missed", N_BLOCKS);
 }
 
 void clusters() {
-  check_blocks<2, 2>(1);
-  check_blocks<2, 2>(2);
-  check_blocks<3, 3>(1);
-  check_blocks<4, 2>(1);
+  for (const bool apart : {false, true}) {
+    check_blocks<2, 2>(1, apart);
+    check_blocks<2, 2>(2, apart);
+    check_blocks<3, 3>(1, apart);
+    check_blocks<4, 2>(1, apart);
+  }
 }
 
 const check_case cases[] = {{"clusters", clusters}};

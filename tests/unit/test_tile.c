@@ -13,6 +13,7 @@ static void check_cover(const ws_tile_grid *g) {
   const int64_t n_tiles = g->n_batch * g->n_rows * g->n_cols, n_items = ws_tile_items(g);
   unsigned char *covered = calloc((size_t)n_tiles + 1, 1);
   REQUIRE(covered != NULL, "memory");
+  const ws_tile_divisors by = ws_tile_divisors_of(g);
   bool inside = true;
   for (int64_t item = 0; item < n_items && inside; item++) {
     const ws_tile t = ws_tile_at(g, item);
@@ -26,6 +27,11 @@ static void check_cover(const ws_tile_grid *g) {
           "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: row %lld col %lld in 32 bits, row %lld col %lld in 64",
           (long long)item, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse,
           (long long)g->swizzle, (long long)same.row, (long long)same.col, (long long)t.row, (long long)t.col);
+    const ws_tile_place place = ws_tile_place_at(&by, (uint32_t)item);
+    CHECK(place.batch == t.batch && place.row == t.row && place.strip * g->coarse == t.col,
+          "item %lld of grid %lld x %lld x %lld coarse %lld group %lld: row %lld strip %lld without divisions", (long long)item,
+          (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols, (long long)g->coarse, (long long)g->swizzle,
+          (long long)place.row, (long long)place.strip);
     for (int64_t col = t.col; inside && col < t.col + t.n_col; col++) covered[(t.batch * g->n_rows + t.row) * g->n_cols + col]++;
   }
   int64_t n_wrong = 0;
@@ -34,6 +40,29 @@ static void check_cover(const ws_tile_grid *g) {
         (long long)n_wrong, (long long)n_tiles, (long long)g->n_batch, (long long)g->n_rows, (long long)g->n_cols,
         (long long)g->coarse, (long long)g->swizzle);
   free(covered);
+}
+
+/* Quotients by a multiplication: where they are nearest to the next one, and drawn at random. */
+static void check_divisor(int64_t d, struct check_random *random) {
+  const int64_t most = (INT64_C(1) << 31) - 1, last = most / d * d;
+  const ws_divisor by = ws_divisor_of(d);
+  int64_t n[40] = {0, 1, d - 1, d, last - 1, last, most};
+  for (int i = 7; i < 40; i++)
+    n[i] = i % 2 ? check_random_in(random, 0, most) : check_random_in(random, 0, most / d) * d - i % 4 / 2;
+  for (int i = 0; i < 40; i++) {
+    const int64_t x = n[i] < 0 ? 0 : n[i];
+    CHECK(ws_divide((uint32_t)x, &by) == x / d, "%lld / %lld = %lld, not %u", (long long)x, (long long)d, (long long)(x / d),
+          ws_divide((uint32_t)x, &by));
+  }
+}
+
+static void divisors(void) {
+  struct check_random random = check_random_from(3);
+  for (int64_t d = 1; d <= 4096; d++) check_divisor(d, &random);
+  for (int shift = 12; shift < 31; shift++)
+    for (int64_t more = -2; more <= 2; more++) check_divisor((INT64_C(1) << shift) + more, &random);
+  for (int i = 0; i < 20000 / check_scale(); i++)
+    check_divisor(check_random_in(&random, 1, (INT64_C(1) << check_random_in(&random, 1, 31)) - 1), &random);
 }
 
 static void small_grids(void) {
@@ -100,9 +129,7 @@ static void huge_grid(void) {
         (long long)last.n_col);
 }
 
-static const struct check_case cases[] = {{"small_grids", small_grids},
-                                          {"random_grids", random_grids},
-                                          {"grouped_order", grouped_order},
-                                          {"picture", picture},
-                                          {"huge_grid", huge_grid}};
+static const struct check_case cases[] = {{"divisors", divisors},         {"small_grids", small_grids},
+                                          {"random_grids", random_grids}, {"grouped_order", grouped_order},
+                                          {"picture", picture},           {"huge_grid", huge_grid}};
 CHECK_MAIN("tile", cases)
