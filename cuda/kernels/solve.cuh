@@ -100,12 +100,14 @@ template <class Type> struct solver {
   const element *from; /* D */
   element *places, *sums, *diagonal, *x;
   bool conj, by_rows;
-  bool is_wide;    /* 16 bytes of a column of D may be read at a time */
+  int n_wide;      /* rows of parts of which 16 bytes of a column may be read at a time */
   bool is_flipped; /* rows of a part lie in shared memory as in D's, where they are counted from the last one */
 
   __device__ solver(const ws_triangle_args &given, unsigned char *shared)
       : args(given), from(nullptr), conj(given.conj != 0), by_rows(given.of_d.row == 1 || given.of_d.row == -1),
-        is_wide(given.d_vectors && (given.of_d.row == 1 || (given.of_d.row == -1 && given.n * sizeof(element) % 16 == 0))),
+        n_wide(given.d_vectors && (given.of_d.row == 1 || (given.of_d.row == -1 && given.n * sizeof(element) % 16 == 0))
+                   ? int(given.n) / part_n
+                   : 0),
         is_flipped(given.of_d.row == -1) {
     places = reinterpret_cast<element *>(shared);
     sums = places + warps * ring * own_k * own_pitch;
@@ -121,32 +123,46 @@ template <class Type> struct solver {
 
   /* ---- memory ---- */
 
-  /* Begins to bring this warp's of the columns from k on of row b, and counts as a group even where
-   * there is none. */
-  __device__ __forceinline__ void copy_own(int place, int b, int k, int n, bool is_any) const {
-    if (is_any) {
-      const int n_rows = n - b * part_n;
-      const element *const first = from + b * part_n * args.of_d.row + (k + warp() * own_k) * args.of_d.column;
-      element *const to = own_place(place);
-      if (is_wide && n_rows >= part_n)
-        copy_wide(first, to);
-      else
-        copy_single(first, to, n_rows);
-    }
+  /* What a warp asks for: its columns of all parts left of the diagonal, in the order in which it takes
+   * them. source: this thread's first element of them, where it copies 16 bytes. */
+  struct walk {
+    int place, b, k;
+    const element *of_row, *source;
+  };
+  static constexpr int vec = 16 / int(sizeof(element)), of_column = part_n / vec; /* copies of 16 bytes */
+  __device__ __forceinline__ walk walk_begin() const {
+    const int i = lane() % of_column * vec - (is_flipped ? part_n - 1 : 0), j = warp() * own_k + lane() / of_column;
+    const element *const first = from + part_n * args.of_d.row + i + j * args.of_d.column;
+    return {0, 1, 0, first, first};
+  }
+  /* A place, as what it is from this warp's first; the next one. */
+  static constexpr int place_size = own_k * own_pitch;
+  __device__ __forceinline__ element *own_place(int place) const { return places + warp() * ring * place_size + place; }
+  static __device__ __forceinline__ int after(int place) { return place == (ring - 1) * place_size ? 0 : place + place_size; }
+
+  /* Begins to bring the next ones, and counts as a group even where there are none. */
+  __device__ __forceinline__ void ask(walk &ahead, int n, int n_blocks) const {
+    element *const to = own_place(ahead.place);
+    if (ahead.b < n_wide)
+      copy_wide(ahead.source, to);
+    else if (ahead.b < n_blocks)
+      copy_single(ahead.b, ahead.k, to, n - ahead.b * part_n);
     cp_async_commit();
+    ahead.place = after(ahead.place);
+    ahead.k += warps * own_k, ahead.source += warps * own_k * args.of_d.column;
+    if (ahead.k < ahead.b * part_n) return;
+    ahead.b++, ahead.k = 0;
+    ahead.of_row += part_n * args.of_d.row, ahead.source = ahead.of_row;
   }
-  __device__ __forceinline__ element *own_place(int place) const { return places + (warp() * ring + place) * own_k * own_pitch; }
-  __device__ __forceinline__ void copy_wide(const element *first, element *to) const {
-    constexpr int vec = 16 / int(sizeof(element)), of_column = part_n / vec;
-    const element *const lowest = is_flipped ? first - (part_n - 1) : first;
+  __device__ __forceinline__ void copy_wide(const element *source, element *to) const {
+    element *const target = to + lane() / of_column * own_pitch + lane() % of_column * vec;
+    constexpr int next = 32 / of_column;
 #pragma unroll
-    for (int e = 0; e < own_k * of_column; e += 32) {
-      const int at = e + lane(), i = at % of_column * vec, j = at / of_column;
-      cp_async_16(shared_address(to + j * own_pitch + i), lowest + i + j * args.of_d.column, 16);
-    }
+    for (int j = 0; j < own_k; j += next) cp_async_16(shared_address(target + j * own_pitch), source + j * args.of_d.column, 16);
   }
-  __device__ __forceinline__ void copy_single(const element *first, element *to, int n_rows) const {
-#pragma unroll
+  __device__ __forceinline__ void copy_single(int b, int k, element *to, int n_rows) const {
+    const element *const first = from + b * part_n * args.of_d.row + (k + warp() * own_k) * args.of_d.column;
+#pragma unroll 1
     for (int s = 0; s < own_k; s++) {
       const int i = by_rows ? lane() : lane() / own_k + s * (32 / own_k), j = by_rows ? s : lane() % own_k;
       copy_element<Type>(to + j * own_pitch + (is_flipped ? part_n - 1 - i : i), first + i * args.of_d.row + j * args.of_d.column,
@@ -154,14 +170,14 @@ template <class Type> struct solver {
     }
   }
 
-  /* The solving warp's: part b on the diagonal without its diagonal. */
+  /* All warps that sum: part b on the diagonal without its diagonal. */
   __device__ __forceinline__ void copy_diagonal(int b, int n) const {
-    const int n_rows = n - b * part_n;
+    const int n_rows = n - b * part_n, across = by_rows ? 1 : 0;
     const element *const first = from + b * part_n * (args.of_d.row + args.of_d.column);
     element *const to = diagonal + b % d_places * part_n * d_pitch;
 #pragma unroll 4
-    for (int s = 0; s < part_n; s++) {
-      const int i = by_rows ? lane() : s, j = by_rows ? s : lane();
+    for (int s = 0; s < part_n; s += warps) {
+      const int i = across ? lane() : warp() + s, j = across ? warp() + s : lane();
       copy_element<Type>(to + j * d_pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && i > j);
     }
     cp_async_commit();
@@ -248,10 +264,7 @@ template <class Type> struct solver {
 
   using own_sums = element[own][own]; /* by rows */
 
-  /* This warp's of the columns from k on. */
-  __device__ __forceinline__ void subtract_columns(own_sums &acc, int place, int k) const {
-    const element *const of_d = own_place(place) + own_row();
-    const element *const of_x = x + (k + warp() * own_k) * x_pitch + own_column();
+  __device__ __forceinline__ void subtract_columns(own_sums &acc, const element *of_d, const element *of_x) const {
 #pragma unroll
     for (int j = 0; j < own_k; j++) {
       element rows[own], value[own];
@@ -287,37 +300,34 @@ template <class Type> struct solver {
     }
   }
 
-  /* What a warp asks for: step by step through all parts left of the diagonal. */
-  struct walk {
-    int place = 0, b = 1, k = 0;
-  };
-  __device__ __forceinline__ void ask(walk &ahead, int n, int n_blocks) const {
-    copy_own(ahead.place, ahead.b, ahead.k, n, ahead.b < n_blocks);
-    ahead.place = ahead.place + 1 == ring ? 0 : ahead.place + 1;
-    ahead.k += warps * own_k;
-    if (ahead.k == ahead.b * part_n) ahead.b++, ahead.k = 0;
-  }
   /* Parts p .. end - 1 of a row, of which the first is in `place`. */
   __device__ __forceinline__ void subtract_parts(own_sums &acc, int p, int end, int &place, walk &ahead, int n,
                                                  int n_blocks) const {
+    const element *of_x = x + (p * part_n + warp() * own_k) * x_pitch + own_column();
+    const element *const last = of_x + (end - p) * part_n * x_pitch, *const of_d = own_place(0) + own_row();
 #pragma unroll 1
-    for (int k = p * part_n; k < end * part_n; k += warps * own_k) {
+    for (; of_x != last; of_x += warps * own_k * x_pitch) {
       cp_async_wait<ring - 2>();
       __syncwarp(); /* it has come; the place of the one before is free */
       ask(ahead, n, n_blocks);
-      subtract_columns(acc, place, k);
-      place = place + 1 == ring ? 0 : place + 1;
+      subtract_columns(acc, of_d + place, of_x);
+      place = after(place);
     }
   }
 
   __device__ __forceinline__ void sum(int n, int n_blocks, walk &ahead, const scaling<config> &scale) const {
+    constexpr int steps = part_n / (warps * own_k); /* of a part */
     int place = 0;
 #pragma unroll 1
     for (int b = 0; b < n_blocks; b++) {
       own_sums acc = {};
+      if (d_places > 1) copy_diagonal(b, n);
       if (b > 0) subtract_parts(acc, 0, b - 1, place, ahead, n, n_blocks);
-      __syncthreads(); /* row b - 1 has been solved */
+      if (d_places > 1 && (b - 1) * steps < ring) cp_async_wait<0>(); /* else so many groups have been waited for since */
+      __syncthreads();                                                /* row b - 1 has been solved */
+      if (d_places == 1) copy_diagonal(b, n);
       if (b > 0) subtract_parts(acc, b - 1, b, place, ahead, n, n_blocks);
+      if (d_places == 1) cp_async_wait<0>();
       put_sums(acc);
       __syncthreads();
       add_sums(b, scale);
@@ -370,18 +380,12 @@ template <class Type> struct solver {
   static __device__ __forceinline__ real multiplied(real a, real by) { return a * by; }
   template <class Pair> static __device__ __forceinline__ Pair multiplied(Pair a, real by) { return {a.x * by, a.y * by}; }
 
-  __device__ __forceinline__ void solve(int n, int n_blocks) const {
-    copy_diagonal(0, n);
+  __device__ __forceinline__ void solve(int n_blocks) const {
 #pragma unroll 1
     for (int b = 0; b < n_blocks; b++) {
       __syncthreads();
-      if (d_places > 1 ? b + 1 < n_blocks : b > 0)
-        copy_diagonal(d_places > 1 ? b + 1 : b, n);
-      else
-        cp_async_commit();
       __syncthreads();
-      cp_async_wait<d_places - 1>();
-      __syncthreads(); /* as well: all of the part has come */
+      __syncthreads(); /* its part of D has come, and its sums are added */
       if (*mark_of(b) == 0)
         solve_part<false>(b);
       else
@@ -402,8 +406,8 @@ template <class Type> struct solver {
   __device__ __forceinline__ void run(uint32_t item, const scaling<config> &scale) {
     const int n = int(args.n), n_blocks = int(ws_ceil_div(n, part_n));
     const bool sums_up = warp() < warps;
-    walk ahead;
     from = static_cast<const element *>(args.d) + int64_t(item / groups_of(args)) * args.of_d.stride;
+    walk ahead = walk_begin();
     load_x(sides_of(item), n, first_column(item));
     if (sums_up)
 #pragma unroll 1
@@ -416,7 +420,7 @@ template <class Type> struct solver {
     } else {
       cp_async_wait<0>();
       __syncthreads();
-      solve(n, n_blocks);
+      solve(n_blocks);
     }
     __syncthreads();
     store_x(sides_of(item), n, first_column(item));

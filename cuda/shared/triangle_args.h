@@ -73,7 +73,7 @@ enum {
   WS_SOLVE_OWN_K_d = 4,
   WS_SOLVE_OWN_K_c = 4,
   WS_SOLVE_OWN_K_z = 4,
-  WS_SOLVE_RING_s = 6,
+  WS_SOLVE_RING_s = 8,
   WS_SOLVE_RING_d = 6,
   WS_SOLVE_RING_c = 6,
   WS_SOLVE_RING_z = 6,
