@@ -365,14 +365,28 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   return NULL;
 }
 
-int ws_triangle_shared_bytes(int which) {
+int ws_triangle_shared_bytes(wsgemm_type type) {
 #define WS_TRIANGLE(t) WS_TRIANGLE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_TRIANGLE_N_##t, WS_TRIANGLE_ADD_N_##t)
-#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(WS_ROW_ELEMENT_BYTES_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t)
-  static const int triangle[] = {WS_TRIANGLE(s), WS_TRIANGLE(d), WS_TRIANGLE(c), WS_TRIANGLE(z)},
-                   solve[] = {WS_SOLVE(s), WS_SOLVE(d), WS_SOLVE(c), WS_SOLVE(z)};
+  static const int bytes[] = {WS_TRIANGLE(s), WS_TRIANGLE(d), WS_TRIANGLE(c), WS_TRIANGLE(z)};
 #undef WS_TRIANGLE
+  return bytes[type];
+}
+
+int ws_solve_shared_bytes(wsgemm_type type, int64_t n) {
+#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(t, WS_ROW_ELEMENT_BYTES_##t, ws_ceil_div(n, WS_TRIANGLE_PART) * WS_TRIANGLE_PART)
+  const int64_t bytes[] = {WS_SOLVE(s), WS_SOLVE(d), WS_SOLVE(c), WS_SOLVE(z)};
 #undef WS_SOLVE
-  return which >= WS_KERNEL_SOLVE ? solve[which - WS_KERNEL_SOLVE] : triangle[which - WS_KERNEL_TRIANGLE];
+  return (int)bytes[type];
+}
+
+/* By the least that a block may have on a GPU of this, or of a later, compute capability. */
+int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
+  static const int most[] = {WS_SOLVE_N_s, WS_SOLVE_N_d, WS_SOLVE_N_c, WS_SOLVE_N_z};
+  const bool has_much = device->cc == 80 || device->cc == 87 || (device->cc >= 90 && device->cc < 120);
+  const int shared_bytes = (has_much ? 163 : 99) << 10;
+  int64_t n = most[type];
+  while (n > WS_TRIANGLE_PART && ws_solve_shared_bytes(type, n) > shared_bytes) n -= WS_TRIANGLE_PART;
+  return n;
 }
 
 static CUresult find_plain(context_record *r, int which) {
@@ -386,8 +400,11 @@ static CUresult find_plain(context_record *r, int which) {
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
   if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
-  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, ws_triangle_shared_bytes(which),
-                                      r->plain[which], devices[r->device.ordinal].handle);
+  const wsgemm_type type = (wsgemm_type)(which - (which >= WS_KERNEL_SOLVE ? WS_KERNEL_SOLVE : WS_KERNEL_TRIANGLE));
+  const int bytes =
+      which >= WS_KERNEL_SOLVE ? ws_solve_shared_bytes(type, ws_solve_n(&r->device, type)) : ws_triangle_shared_bytes(type);
+  return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, r->plain[which],
+                                      devices[r->device.ordinal].handle);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {

@@ -161,8 +161,11 @@ typedef enum ws_plain_kernel {
 _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &&
                    (int)WS_KERNEL_ALIGN_COPY == (int)WS_KERNEL_COLUMN_SUMS + WS_N_TYPES,
                "one for each type");
-/* Shared memory of a block of WS_KERNEL_TRIANGLE + type, and of WS_KERNEL_SOLVE + type. */
-int ws_triangle_shared_bytes(int which);
+/* Shared memory of a block of WS_KERNEL_TRIANGLE + type, and of WS_KERNEL_SOLVE + type for a
+ * system of n rows, of which there may be so many. */
+int ws_triangle_shared_bytes(wsgemm_type type);
+int ws_solve_shared_bytes(wsgemm_type type, int64_t n);
+int64_t ws_solve_n(const ws_device *device, wsgemm_type type);
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 

@@ -137,13 +137,16 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
                               ws_launch_list *list) {
   wsgemm_status status;
+  static const int solve_threads[] = {WS_SOLVE_THREADS(s), WS_SOLVE_THREADS(d), WS_SOLVE_THREADS(c), WS_SOLVE_THREADS(z)};
   const bool solves = args->work == WS_TRIANGLE_SOLVE;
+  const int n_threads = solves ? solve_threads[type] : WS_TRIANGLE_THREADS,
+            shared_bytes = solves ? ws_solve_shared_bytes(type, args->n) : ws_triangle_shared_bytes(type);
   const int which = (solves ? WS_KERNEL_SOLVE : WS_KERNEL_TRIANGLE) + (int)type;
   const int64_t n_blocks = args->work == WS_TRIANGLE_ADD ? ws_ceil_div(args->n, add_n) : 1,
                 n_columns = ws_ceil_div(args->n_columns, solves ? WS_SOLVE_COLUMNS : WS_TRIANGLE_COLUMNS);
   const double blocks = (double)n_columns * (double)n_blocks * (double)args->n_batch;
-  ws_launch *l = add_over(h, which, solves ? "solve" : "triangle", blocks, WS_TRIANGLE_THREADS, ws_triangle_shared_bytes(which),
-                          WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  ws_launch *l = add_over(h, which, solves ? "solve" : "triangle", blocks, n_threads, shared_bytes, WS_BEGIN_STREAM_ORDERED,
+                          device, list, &status);
   if (l) l->args.triangle = *args;
   return status;
 }

@@ -22,11 +22,11 @@
 #include "cuda/shared/triangle_args.h"
 
 static const struct {
-  int n, add_n, solve_n; /* of products in place, elsewhere, of systems */
-} block_sizes[] = {[WSGEMM_F32] = {WS_TRIANGLE_N_s, WS_TRIANGLE_ADD_N_s, WS_SOLVE_N_s},
-                   [WSGEMM_F64] = {WS_TRIANGLE_N_d, WS_TRIANGLE_ADD_N_d, WS_SOLVE_N_d},
-                   [WSGEMM_C32] = {WS_TRIANGLE_N_c, WS_TRIANGLE_ADD_N_c, WS_SOLVE_N_c},
-                   [WSGEMM_C64] = {WS_TRIANGLE_N_z, WS_TRIANGLE_ADD_N_z, WS_SOLVE_N_z}};
+  int n, add_n; /* of products in place, elsewhere */
+} block_sizes[] = {[WSGEMM_F32] = {WS_TRIANGLE_N_s, WS_TRIANGLE_ADD_N_s},
+                   [WSGEMM_F64] = {WS_TRIANGLE_N_d, WS_TRIANGLE_ADD_N_d},
+                   [WSGEMM_C32] = {WS_TRIANGLE_N_c, WS_TRIANGLE_ADD_N_c},
+                   [WSGEMM_C64] = {WS_TRIANGLE_N_z, WS_TRIANGLE_ADD_N_z}};
 
 static int64_t upper_half(int64_t n, int64_t block) { return ws_ceil_div(ws_ceil_div(n, 2), block) * block; }
 
@@ -445,7 +445,7 @@ wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p) {
 
 /* ---- systems --------------------------------------------------------------------------------- */
 
-static level3_call call_of_system(const ws_system *s) {
+static level3_call call_of_system(const ws_system *s, const ws_device *device) {
   const ws_sides sides = {s->x.data, s->x.ld, s->x.stride};
   return (level3_call){.a = &s->a,
                        .is_right = s->is_right,
@@ -456,11 +456,11 @@ static level3_call call_of_system(const ws_system *s) {
                        .to = sides,
                        .scale = s->scale,
                        .math = s->math,
-                       .block = block_sizes[s->a.type].solve_n};
+                       .block = ws_solve_n(device, s->a.type)};
 }
 
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
-  level3_call c = call_of_system(s);
+  level3_call c = call_of_system(s, x->device);
   c.x = x;
   union {
     const void *given;
@@ -493,7 +493,7 @@ ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const 
 }
 
 ws_level3_cut ws_cut_system(const ws_call *call, const ws_system *s, const ws_device *device) {
-  const level3_call c = call_of_system(s);
+  const level3_call c = call_of_system(s, device);
   ws_level3_cut cut = {.block = ws_min(c.n, c.block)};
   cut.has_product = find_largest(&c, &cut.product);
   if (cut.has_product) cut.bytes = ws_gpu_workspace_bytes(call, &cut.product, device);

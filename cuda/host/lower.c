@@ -57,16 +57,17 @@ wsgemm_status ws_lower_without_sums(wsgemm_handle *h, const ws_gemm_plan *whole,
   const int row_idx = ws_gpu_plan_smallest_row(plan);
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
+  const int64_t n_items = ws_gpu_plan_items(plan->problem, row, &grid);
   CUresult result;
   const bool is_clc = plan->sched == WS_SCHED_CLC || plan->sched == WS_SCHED_FOREACH;
   const ws_device_kernel *kernel = ws_device_kernel_get(device, row_idx, is_clc ? WS_ENTRY_SPLIT_CLC : WS_ENTRY_SPLIT, &result);
   if (!kernel) return ws_fail_kernel(h, row->name, device, result);
   list->n = 0;
-  ws_launch *l = ws_launch_add(list, row->name, kernel->kernel, ws_tile_items(&grid), row->n_threads,
-                               row->shared_bytes + row->total_bytes, WS_BEGIN_STREAM_ORDERED);
+  ws_launch *l = ws_launch_add(list, row->name, kernel->kernel, n_items, row->n_threads, row->shared_bytes + row->total_bytes,
+                               WS_BEGIN_STREAM_ORDERED);
   l->args.gemm = args_of_plan(plan);
   l->args.gemm.split = parts_of(&plan->split), l->args.gemm.grid = grid;
-  l->args.gemm.sched.n_items = (uint32_t)ws_tile_items(&grid);
+  l->args.gemm.sched.n_items = (uint32_t)n_items;
   return WSGEMM_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "core/region_items.h"
 #include "core/status.h"
 #include "cuda/host/choice_memo.h"
 #include "cuda/host/direct_model.h"
@@ -64,8 +65,16 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
   return elements / row->rate * 2 * real * RATED_SMS * 1e-6;
 }
 
+/* As the kernel numbers them (item_tile_at). */
+int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
+  const bool only_wanted =
+      row->kind == WS_ROW_TILED && ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
+  return only_wanted ? ws_region_items(grid) : ws_tile_items(grid);
+}
+
 /* Items that have an element of C that is wanted, about. */
 static int64_t wanted_items(const ws_problem *p, const ws_tile_grid *grid, double item_m, double item_n) {
+  if (ws_region_numbers_items(p->c.region, (int64_t)item_m, (int64_t)item_n)) return ws_region_items(grid);
   return (int64_t)ceil((double)ws_tile_items(grid) * ws_wanted_share(p, item_m + item_n));
 }
 
@@ -488,7 +497,7 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
   plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
   if (tuning->order > 0 && row->kind != WS_ROW_DIRECT) plan->grid.swizzle = tuning->order;
-  plan->n_items = ws_tile_items(&plan->grid);
+  plan->n_items = ws_gpu_plan_items(plan->problem, row, &plan->grid);
   return result;
 }
 
@@ -526,6 +535,6 @@ ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chu
   plan.problem = chunk;
   plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_splits);
   plan.grid.swizzle = whole->grid.swizzle;
-  plan.n_items = ws_tile_items(&plan.grid);
+  plan.n_items = ws_gpu_plan_items(chunk, ws_cuda_row_at(plan.row_idx), &plan.grid);
   return plan;
 }

@@ -65,6 +65,7 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan);
 
 /* Every part of a split product counts as a product. */
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits);
+int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid);
 
 /* Of the rows made for it the one whose total takes the least shared memory. */
 int ws_gpu_plan_smallest_row(const ws_gpu_plan *plan);

@@ -5,6 +5,7 @@
  * over k, so its bits do not depend on the scheduler, the tile order or COARSE_FACTOR. */
 #ifndef WS_CUDA_GEMM_KERNEL_CUH
 #define WS_CUDA_GEMM_KERNEL_CUH
+#include "core/region_items.h"
 #include "cuda/epilogue/epilogue.cuh"
 #include "cuda/mainloop/copy_tile.cuh"
 #include "cuda/mainloop/copy_tile16.cuh"
@@ -117,6 +118,13 @@ private:
   }
 };
 
+/* Of a region the items are numbered alone where they are square. */
+template <class Config> __device__ __forceinline__ ws_tile item_tile_at(const ws_gemm_args &args, int64_t item_idx) {
+  if (ws_region_numbers_items(args.region.region, Config::bm, Config::item_n))
+    return ws_region_tile_at(&args.grid, args.region.region, item_idx);
+  return ws_tile_at(&args.grid, item_idx);
+}
+
 /* Whether an item has an element that is wanted. */
 template <class Config> __device__ __forceinline__ bool is_item_wanted(const ws_gemm_args &args, int row, int col) {
   return ws_region_wants_of(&args.region, int64_t(row) * Config::bm, Config::bm, int64_t(col) * Config::bn, Config::item_n);
@@ -143,7 +151,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
   Sched sched(args.sched);
   sched.for_each_item([&](int64_t item_idx) {
     if (threadIdx.x == 0) {
-      const ws_tile tile = ws_tile_at(&args.grid, item_idx);
+      const ws_tile tile = item_tile_at<Config>(args, item_idx);
       at.batch = int(tile.batch), at.row = int(tile.row), at.col = int(tile.col);
       const ws_k_range k = k_range_of<Config>(args, at.row, at.col);
       at.k_first = k.begin, at.n_k = k.end - k.begin;

@@ -1,18 +1,18 @@
 /* solve.cuh - triangular systems with one diagonal block, by substitution (triangle_args.h: D x
  * = alpha b, D lower triangular, rows counted as the steps say).
  *
- * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D
- * by row blocks of 32. Parts of D, 32 x 32, come through a ring of places, asynchronously, some
- * ahead:
+ * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D by
+ * rows of parts, 32 x 32. Warps that sum have some columns of every part each, which they bring
+ * for themselves, asynchronously, some parts ahead; one more warp solves:
  *
- *        p = 0  1  2      left of the diagonal  all threads: sums of D x; of each part two groups
- *   b=0 [d]                                     of warps take half of the columns each
- *   b=1 [.][d]            on the diagonal       one warp, a lane for each right-hand side; some
- *   b=2 [.][.][d]                               rows at a time in registers
+ *        p = 0  1  2      left of the diagonal  D x, all warps that sum; of row b + 1 all but the
+ *   b=0 [d]                                     last part while row b is being solved
+ *   b=1 [.][d]            on the diagonal       a lane for each right-hand side; some rows at a
+ *   b=2 [.][.][d]                               time in registers
  *
  * Substitution is stable for every triangle, whatever its scaling: |b - D x| <= gamma_{n+1} |D|
- * |x|. Every element has one order of summation, so its bits depend on D and its own right-hand
- * side. */
+ * |x|. Every element has one order of summation (each warp's own sum, then these in their order), so
+ * its bits depend on D and its own right-hand side. */
 #ifndef WS_CUDA_SOLVE_CUH
 #define WS_CUDA_SOLVE_CUH
 #include "cuda/kernels/triangle.cuh"
@@ -61,97 +61,137 @@ __device__ __forceinline__ double scaled_by(double x, int exponent) { return sca
 __device__ __forceinline__ float2 scaled_by(float2 x, int exponent) { return {scalbnf(x.x, exponent), scalbnf(x.y, exponent)}; }
 __device__ __forceinline__ double2 scaled_by(double2 x, int exponent) { return {scalbn(x.x, exponent), scalbn(x.y, exponent)}; }
 
-template <class Type, int N, int RING> struct solver {
+/* What triangle_args.h says of the type. */
+template <class Type> struct solve_shape;
+#define WS_SOLVE_SHAPE(t)                                                                                  \
+  template <> struct solve_shape<type_##t> {                                                               \
+    static constexpr int warps = WS_SOLVE_WARPS_##t, own_k = WS_SOLVE_OWN_K_##t, ring = WS_SOLVE_RING_##t, \
+                         d_places = WS_SOLVE_D_PLACES_##t;                                                 \
+  };
+WS_SOLVE_SHAPE(s)
+WS_SOLVE_SHAPE(d)
+WS_SOLVE_SHAPE(c)
+WS_SOLVE_SHAPE(z)
+#undef WS_SOLVE_SHAPE
+
+template <class Type> struct solver {
   using config = triangle_config<Type>;
   using element = typename Type::element;
   using real = typename Type::real;
-  static constexpr int part_n = WS_TRIANGLE_PART, pitch = WS_TRIANGLE_PITCH, columns = WS_SOLVE_COLUMNS,
-                       x_pitch = WS_SOLVE_X_PITCH, own_rows = 4, own_columns = 2, n_groups = 2;
+  using shape = solve_shape<Type>;
+  static constexpr int part_n = WS_TRIANGLE_PART, columns = WS_SOLVE_COLUMNS, x_pitch = WS_SOLVE_X_PITCH,
+                       d_pitch = WS_TRIANGLE_PITCH, own_pitch = WS_SOLVE_OWN_PITCH,
+                       own = 4; /* rows and columns of a thread's sums */
+  static constexpr int warps = shape::warps, own_k = shape::own_k, ring = shape::ring, d_places = shape::d_places;
+  static constexpr int n_summing = warps * 32, n_threads = n_summing + 32;
   /* of a part on the diagonal, in registers */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   static constexpr int rows_at_once = sizeof(element) == 16 ? 4 : 16; /* 8 do not fit into registers */
 #else
   static constexpr int rows_at_once = sizeof(element) == 16 ? 8 : 16;
 #endif
-  static_assert(WS_TRIANGLE_THREADS == n_groups * (part_n / own_rows) * (columns / own_columns));
-  static_assert(pitch * sizeof(element) % 16 == 0 && own_columns * x_pitch * sizeof(element) % 16 == 0, "aligned");
+  static_assert(part_n / own * (columns / own) == 32 && part_n % (warps * own_k) == 0);
+  static_assert(own_pitch * sizeof(element) % 16 == 0 && x_pitch * sizeof(element) % 16 == 0, "aligned");
+  /* Beside a row of X there is room for what is known of the row of D. */
+  static constexpr int at_reciprocal = columns, at_shift = columns + 1, at_mark = columns + 3;
+  static_assert(x_pitch > at_mark);
 
   const ws_triangle_args &args;
   const element *from; /* D */
-  element *ring, *x, *sums, *reciprocal;
-  real *shift; /* of each row two factors, by whose product the reciprocal is too small or large */
+  element *places, *sums, *diagonal, *x;
   bool conj, by_rows;
-  bool is_wide; /* columns of D begin where 16 bytes may be read at a time */
+  int n_wide;      /* rows of parts of which 16 bytes of a column may be read at a time */
+  bool is_flipped; /* rows of a part lie in shared memory as in D's, where they are counted from the last one */
 
   __device__ solver(const ws_triangle_args &given, unsigned char *shared)
       : args(given), from(nullptr), conj(given.conj != 0), by_rows(given.of_d.row == 1 || given.of_d.row == -1),
-        is_wide(given.d_vectors && given.of_d.row == 1) {
-    ring = reinterpret_cast<element *>(shared);
-    x = ring + RING * part_n * pitch;
-    sums = x + N * x_pitch;
-    reciprocal = sums + n_groups * part_n * x_pitch;
-    shift = reinterpret_cast<real *>(reciprocal + N);
+        n_wide(given.d_vectors && (given.of_d.row == 1 || (given.of_d.row == -1 && given.n * sizeof(element) % 16 == 0))
+                   ? int(given.n) / part_n
+                   : 0),
+        is_flipped(given.of_d.row == -1) {
+    places = reinterpret_cast<element *>(shared);
+    sums = places + warps * ring * own_k * own_pitch;
+    diagonal = sums + warps * part_n * x_pitch;
+    x = diagonal + d_places * part_n * d_pitch;
   }
 
   static __device__ __forceinline__ int lane() { return int(threadIdx.x) % 32; }
   static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
+  /* Of this thread's sums the first row (as it lies in shared memory) and column. */
+  static __device__ __forceinline__ int own_row() { return lane() / (columns / own) * own; }
+  static __device__ __forceinline__ int own_column() { return lane() % (columns / own) * own; }
 
   /* ---- memory ---- */
 
-  /* Begins to bring part (b, p), and counts as a group even where there is none. */
-  __device__ __forceinline__ void copy_part(int place, int b, int p, int n, bool is_any) const {
-    if (is_any) {
-      const element *const first = from + b * part_n * args.of_d.row + p * part_n * args.of_d.column;
-      element *const to = ring + place * part_n * pitch;
-      const int n_rows = n - b * part_n;
-      if (p < b && n_rows >= part_n && is_wide)
-        copy_wide(first, to);
-      else if (p < b && n_rows >= part_n)
-        copy_whole(first, to);
-      else
-        copy_some(first, to, n_rows, p < b ? part_n : -1);
+  /* What a warp asks for: its columns of all parts left of the diagonal, in the order in which it takes
+   * them. source: this thread's first element of them, where it copies 16 bytes. */
+  struct walk {
+    int place, b, k;
+    const element *of_row, *source;
+  };
+  static constexpr int vec = 16 / int(sizeof(element)), of_column = part_n / vec; /* copies of 16 bytes */
+  __device__ __forceinline__ walk walk_begin() const {
+    const int i = lane() % of_column * vec - (is_flipped ? part_n - 1 : 0), j = warp() * own_k + lane() / of_column;
+    const element *const first = from + part_n * args.of_d.row + i + j * args.of_d.column;
+    return {0, 1, 0, first, first};
+  }
+  /* A place, as what it is from this warp's first; the next one. */
+  static constexpr int place_size = own_k * own_pitch;
+  __device__ __forceinline__ element *own_place(int place) const { return places + warp() * ring * place_size + place; }
+  static __device__ __forceinline__ int after(int place) { return place == (ring - 1) * place_size ? 0 : place + place_size; }
+
+  /* Begins to bring the next ones, and counts as a group even where there are none. */
+  __device__ __forceinline__ void ask(walk &ahead, int n, int n_blocks) const {
+    element *const to = own_place(ahead.place);
+    if (ahead.b < n_wide)
+      copy_wide(ahead.source, to);
+    else if (ahead.b < n_blocks)
+      copy_single(ahead.b, ahead.k, to, n - ahead.b * part_n);
+    cp_async_commit();
+    ahead.place = after(ahead.place);
+    ahead.k += warps * own_k, ahead.source += warps * own_k * args.of_d.column;
+    if (ahead.k < ahead.b * part_n) return;
+    ahead.b++, ahead.k = 0;
+    ahead.of_row += part_n * args.of_d.row, ahead.source = ahead.of_row;
+  }
+  __device__ __forceinline__ void copy_wide(const element *source, element *to) const {
+    element *const target = to + lane() / of_column * own_pitch + lane() % of_column * vec;
+    constexpr int next = 32 / of_column;
+#pragma unroll
+    for (int j = 0; j < own_k; j += next) cp_async_16(shared_address(target + j * own_pitch), source + j * args.of_d.column, 16);
+  }
+  __device__ __forceinline__ void copy_single(int b, int k, element *to, int n_rows) const {
+    const element *const first = from + b * part_n * args.of_d.row + (k + warp() * own_k) * args.of_d.column;
+#pragma unroll 1
+    for (int s = 0; s < own_k; s++) {
+      const int i = by_rows ? lane() : lane() / own_k + s * (32 / own_k), j = by_rows ? s : lane() % own_k;
+      copy_element<Type>(to + j * own_pitch + (is_flipped ? part_n - 1 - i : i), first + i * args.of_d.row + j * args.of_d.column,
+                         from, i < n_rows);
+    }
+  }
+
+  /* All warps that sum: part b on the diagonal without its diagonal. */
+  __device__ __forceinline__ void copy_diagonal(int b, int n) const {
+    const int n_rows = n - b * part_n, across = by_rows ? 1 : 0;
+    const element *const first = from + b * part_n * (args.of_d.row + args.of_d.column);
+    element *const to = diagonal + b % d_places * part_n * d_pitch;
+#pragma unroll 4
+    for (int s = 0; s < part_n; s += warps) {
+      const int i = across ? lane() : warp() + s, j = across ? warp() + s : lane();
+      copy_element<Type>(to + j * d_pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && i > j);
     }
     cp_async_commit();
-  }
-  /* 16 bytes at a time. */
-  __device__ __forceinline__ void copy_wide(const element *first, element *to) const {
-    constexpr int vec = 16 / int(sizeof(element)), lanes = part_n / vec, step = WS_TRIANGLE_THREADS / lanes;
-    const int i = int(threadIdx.x) % lanes * vec, j = int(threadIdx.x) / lanes;
-    const element *source = first + i + j * args.of_d.column;
-    const int64_t next = step * args.of_d.column;
-#pragma unroll
-    for (int s = 0; s < part_n; s += step, source += next) cp_async_16(shared_address(to + (j + s) * pitch + i), source, 16);
-  }
-  static constexpr int across = WS_TRIANGLE_THREADS / 32;
-  __device__ __forceinline__ void copy_whole(const element *first, element *to) const {
-    const int64_t next = across * (by_rows ? args.of_d.column : args.of_d.row);
-    const int i = by_rows ? lane() : warp(), j = by_rows ? warp() : lane(), next_to = by_rows ? across * pitch : across;
-    const element *source = first + i * args.of_d.row + j * args.of_d.column;
-    element *target = to + j * pitch + i;
-#pragma unroll
-    for (int s = 0; s < part_n; s += across, source += next, target += next_to) copy_element<Type>(target, source, source, true);
-  }
-  /* Of its first rows, elements with j - i at most so large. */
-  __device__ __forceinline__ void copy_some(const element *first, element *to, int n_rows, int least) const {
-#pragma unroll
-    for (int s = 0; s < part_n; s += across) {
-      const int i = by_rows ? lane() : warp() + s, j = by_rows ? warp() + s : lane();
-      copy_element<Type>(to + j * pitch + i, first + i * args.of_d.row + j * args.of_d.column, from,
-                         i < n_rows && j - i <= least);
-    }
   }
 
   template <class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
     const int n_rows = int(ws_ceil_div(n, part_n)) * part_n;
     const int64_t n_there = args.n_columns - column;
     const bool along = args.of_x.row == 1 || args.of_x.row == -1;
-    for (int row = 0; row < n_rows; row += part_n)
-#pragma unroll
-      for (int step = 0; step < columns; step += WS_TRIANGLE_THREADS / 32) {
-        const int i = row + (along ? lane() : (warp() * 2 + lane() / columns) + 2 * step),
-                  c = along ? warp() + step : lane() % columns;
-        body(i, c, i < n && c < n_there);
-      }
+    for (int e = int(threadIdx.x); e < n_rows * columns; e += n_threads) {
+      const int of_part = e % (part_n * columns), row = e / (part_n * columns) * part_n;
+      const int i = row + (along ? of_part % part_n : of_part / columns), c = along ? of_part / part_n : of_part % columns;
+      body(i, c, i < n && c < n_there);
+    }
   }
   __device__ __forceinline__ void load_x(const element *b, int n, int64_t column) const {
     for_each_x(n, column, [&](int i, int c, bool is_there) {
@@ -165,95 +205,153 @@ template <class Type, int N, int RING> struct solver {
     });
   }
 
+  /* Two factors, by whose product the reciprocal is too small or large. */
+  __device__ __forceinline__ real *shift_of(int row) const { return reinterpret_cast<real *>(x + row * x_pitch + at_shift); }
+  /* Whether a row of the part has such factors. */
+  __device__ __forceinline__ real *mark_of(int b) const { return reinterpret_cast<real *>(x + b * part_n * x_pitch + at_mark); }
+
   __device__ __forceinline__ void find_reciprocals(int n) const {
     constexpr int most = sizeof(real) == 4 ? 100 : 1000;
-    const int n_rows = int(ws_ceil_div(n, part_n)) * part_n;
-    for (int i = int(threadIdx.x); i < n_rows; i += WS_TRIANGLE_THREADS) {
+    const int n_blocks = int(ws_ceil_div(n, part_n));
+    for (int b = int(threadIdx.x); b < n_blocks; b += n_threads) *mark_of(b) = 0;
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < n_blocks * part_n; i += n_threads) {
       const bool is_one = i >= n || args.structure == WS_UNIT_TRIANGULAR;
-      element diagonal = one_of(element{});
-      if (!is_one) diagonal = load_element<config>(from + i * (args.of_d.row + args.of_d.column));
-      if (conj) diagonal = conjugate_of(diagonal);
-      const int exponent = exponent_of(diagonal), kept = exponent < most && exponent > -most ? exponent : 0;
+      element value = one_of(element{});
+      if (!is_one) value = load_element<config>(from + i * (args.of_d.row + args.of_d.column));
+      if (conj) value = conjugate_of(value);
+      const int exponent = exponent_of(value), kept = exponent < most && exponent > -most ? exponent : 0;
       const int left = kept - exponent, half = left / 2;
-      reciprocal[i] = scaled_by(reciprocal_of(scaled_by(diagonal, -exponent)), -kept);
-      shift[2 * i] = scaled_by(real(1), half), shift[2 * i + 1] = scaled_by(real(1), left - half);
+      x[i * x_pitch + at_reciprocal] = scaled_by(reciprocal_of(scaled_by(value, -exponent)), -kept);
+      shift_of(i)[0] = scaled_by(real(1), half), shift_of(i)[1] = scaled_by(real(1), left - half);
+      if (left != 0) *mark_of(i / part_n) = 1;
     }
   }
 
-  template <int COUNT> static __device__ __forceinline__ void load_neighbours(const element *at, element (&to)[COUNT]) {
-    constexpr int bytes = COUNT * int(sizeof(element)) < 16 ? COUNT * int(sizeof(element)) : 16;
-    struct alignas(bytes) piece {
-      uint32_t word[bytes / 4];
-    };
-    union {
-      piece pieces[COUNT * sizeof(element) / bytes];
-      element elements[COUNT];
-    } all;
+  /* As many as a thread has rows, or columns, 16 bytes at a time. */
+  struct alignas(16) piece {
+    uint32_t word[4];
+  };
+  static constexpr int n_pieces = own * int(sizeof(element)) / 16;
+  union neighbours {
+    piece pieces[n_pieces];
+    element elements[own];
+    __device__ neighbours() {}
+  };
+  static __device__ __forceinline__ void load_neighbours(const element *at, element (&to)[own]) {
+    neighbours all;
 #pragma unroll
-    for (int u = 0; u < COUNT * int(sizeof(element)) / bytes; u++) all.pieces[u] = reinterpret_cast<const piece *>(at)[u];
+    for (int u = 0; u < n_pieces; u++) all.pieces[u] = reinterpret_cast<const piece *>(at)[u];
 #pragma unroll
-    for (int e = 0; e < COUNT; e++) to[e] = all.elements[e];
+    for (int e = 0; e < own; e++) to[e] = all.elements[e];
   }
-  __device__ __forceinline__ void load_d(const element *at, element (&rows)[own_rows]) const {
+  static __device__ __forceinline__ void store_neighbours(element *at, const element (&from)[own]) {
+    neighbours all;
+#pragma unroll
+    for (int e = 0; e < own; e++) all.elements[e] = from[e];
+#pragma unroll
+    for (int u = 0; u < n_pieces; u++) reinterpret_cast<piece *>(at)[u] = all.pieces[u];
+  }
+  __device__ __forceinline__ void load_d(const element *at, element (&rows)[own]) const {
     load_neighbours(at, rows);
     if constexpr (Type::unit == 2)
       if (conj)
 #pragma unroll
-        for (int r = 0; r < own_rows; r++) rows[r] = conjugate_of(rows[r]);
+        for (int r = 0; r < own; r++) rows[r] = conjugate_of(rows[r]);
   }
 
-  /* ---- left of the diagonal ---- */
+  /* ---- left of the diagonal: warps that sum ---- */
 
-  __device__ __forceinline__ void subtract_part(element (&acc)[own_columns][own_rows], int place, int p) const {
-    const int group = warp() / n_groups, own = int(threadIdx.x) % (WS_TRIANGLE_THREADS / n_groups),
-              column = own % (columns / own_columns) * own_columns, row = own / (columns / own_columns) * own_rows;
-    const element *const of_part = ring + place * part_n * pitch + row;
-    const element *const of_x = x + p * part_n * x_pitch + column;
-#pragma unroll 4
-    for (int step = 0; step < part_n / n_groups; step++) {
-      const int j = group * (part_n / n_groups) + step;
-      element rows[own_rows], value[own_columns];
-      load_d(of_part + j * pitch, rows);
+  using own_sums = element[own][own]; /* by rows */
+
+  __device__ __forceinline__ void subtract_columns(own_sums &acc, const element *of_d, const element *of_x) const {
+#pragma unroll
+    for (int j = 0; j < own_k; j++) {
+      element rows[own], value[own];
+      load_d(of_d + j * own_pitch, rows);
       load_neighbours(of_x + j * x_pitch, value);
 #pragma unroll
-      for (int c = 0; c < own_columns; c++)
+      for (int r = 0; r < own; r++)
 #pragma unroll
-        for (int r = 0; r < own_rows; r++) subtract(acc[c][r], rows[r], value[c]);
+        for (int c = 0; c < own; c++) subtract(acc[r][c], rows[r], value[c]);
     }
   }
-  __device__ __forceinline__ void put_sums(const element (&acc)[own_columns][own_rows]) const {
-    const int group = warp() / n_groups, own = int(threadIdx.x) % (WS_TRIANGLE_THREADS / n_groups),
-              column = own % (columns / own_columns) * own_columns, row = own / (columns / own_columns) * own_rows;
+  __device__ __forceinline__ void put_sums(const own_sums &acc) const {
 #pragma unroll
-    for (int c = 0; c < own_columns; c++)
+    for (int r = 0; r < own; r++) {
+      const int row = is_flipped ? part_n - 1 - own_row() - r : own_row() + r;
+      element *const to = sums + (warp() * part_n + row) * x_pitch + own_column();
+      store_neighbours(to, acc[r]);
+    }
+  }
+  /* Row b's right-hand sides, of which the sums have been taken. */
+  __device__ __forceinline__ void add_sums(int b, const scaling<config> &scale) const {
+    for (int e = int(threadIdx.x); e < part_n * columns; e += n_summing) {
+      const int row = e / columns, column = e % columns;
+      element *const to = x + (b * part_n + row) * x_pitch + column;
+      element value = scale(*to, element{});
+      if (b > 0) {
+        element total = sums[row * x_pitch + column];
 #pragma unroll
-      for (int r = 0; r < own_rows; r++) sums[(group * part_n + row + r) * x_pitch + column + c] = acc[c][r];
+        for (int w = 1; w < warps; w++) total = plus<config>(total, sums[(w * part_n + row) * x_pitch + column]);
+        value = plus<config>(value, total);
+      }
+      *to = value;
+    }
+  }
+
+  /* Parts p .. end - 1 of a row, of which the first is in `place`. */
+  __device__ __forceinline__ void subtract_parts(own_sums &acc, int p, int end, int &place, walk &ahead, int n,
+                                                 int n_blocks) const {
+    const element *of_x = x + (p * part_n + warp() * own_k) * x_pitch + own_column();
+    const element *const last = of_x + (end - p) * part_n * x_pitch, *const of_d = own_place(0) + own_row();
+#pragma unroll 1
+    for (; of_x != last; of_x += warps * own_k * x_pitch) {
+      cp_async_wait<ring - 2>();
+      __syncwarp(); /* it has come; the place of the one before is free */
+      ask(ahead, n, n_blocks);
+      subtract_columns(acc, of_d + place, of_x);
+      place = after(place);
+    }
+  }
+
+  __device__ __forceinline__ void sum(int n, int n_blocks, walk &ahead, const scaling<config> &scale) const {
+    constexpr int steps = part_n / (warps * own_k); /* of a part */
+    int place = 0;
+#pragma unroll 1
+    for (int b = 0; b < n_blocks; b++) {
+      own_sums acc = {};
+      if (d_places > 1) copy_diagonal(b, n);
+      if (b > 0) subtract_parts(acc, 0, b - 1, place, ahead, n, n_blocks);
+      if (d_places > 1 && (b - 1) * steps < ring) cp_async_wait<0>(); /* else so many groups have been waited for since */
+      __syncthreads();                                                /* row b - 1 has been solved */
+      if (d_places == 1) copy_diagonal(b, n);
+      if (b > 0) subtract_parts(acc, b - 1, b, place, ahead, n, n_blocks);
+      if (d_places == 1) cp_async_wait<0>();
+      put_sums(acc);
+      __syncthreads();
+      add_sums(b, scale);
+      __syncthreads();
+    }
+    cp_async_wait<0>();
   }
 
   /* ---- on the diagonal: one warp ---- */
 
-  __device__ __forceinline__ void solve_part(int place, int b, const scaling<config> &scale) const {
-    const int column = lane() % columns;
-    element *const of_x = x + b * part_n * x_pitch + column;
-    const element *const of_sums = sums + column, *const of_part = ring + place * part_n * pitch;
-    const real *const factors = shift + 2 * b * part_n;
-    const bool any_shift = __any_sync(~0u, factors[2 * lane()] != 1 || factors[2 * lane() + 1] != 1);
+  template <bool HAS_SHIFTS> __device__ __forceinline__ void solve_part(int b) const {
+    if (lane() >= columns) return;
+    element *const of_x = x + b * part_n * x_pitch + lane();
+    const element *const of_d = diagonal + b % d_places * part_n * d_pitch;
 #pragma unroll 1
     for (int begin = 0; begin < part_n; begin += rows_at_once) {
       element acc[rows_at_once];
 #pragma unroll
-      for (int r = 0; r < rows_at_once; r++) {
-        const int row = begin + r;
-        acc[r] = scale(of_x[row * x_pitch], element{});
-        if (b > 0) acc[r] = plus<config>(acc[r], plus<config>(of_sums[row * x_pitch], of_sums[(part_n + row) * x_pitch]));
-      }
+      for (int r = 0; r < rows_at_once; r++) acc[r] = of_x[(begin + r) * x_pitch];
 #pragma unroll 4
-      for (int j = 0; j < begin; j++) subtract_row<0>(acc, of_part + j * pitch + begin, of_x[j * x_pitch]);
-      solve_rows(acc, of_part + begin * (pitch + 1), b * part_n + begin, any_shift);
+      for (int j = 0; j < begin; j++) subtract_row<0>(acc, of_d + j * d_pitch + begin, of_x[j * x_pitch]);
+      solve_rows<HAS_SHIFTS>(acc, of_d + begin * (d_pitch + 1), b * part_n + begin);
 #pragma unroll
-      for (int r = 0; r < rows_at_once; r++)
-        if (lane() < columns) of_x[(begin + r) * x_pitch] = acc[r];
-      __syncwarp();
+      for (int r = 0; r < rows_at_once; r++) of_x[(begin + r) * x_pitch] = acc[r];
     }
   }
 
@@ -261,77 +359,81 @@ template <class Type, int N, int RING> struct solver {
   template <int FIRST>
   __device__ __forceinline__ void subtract_row(element (&acc)[rows_at_once], const element *column, element value) const {
 #pragma unroll
-    for (int first = FIRST / own_rows * own_rows; first < rows_at_once; first += own_rows) {
-      element rows[own_rows];
+    for (int first = FIRST / own * own; first < rows_at_once; first += own) {
+      element rows[own];
       load_d(column + first, rows);
 #pragma unroll
-      for (int r = 0; r < own_rows; r++)
+      for (int r = 0; r < own; r++)
         if (first + r >= FIRST) subtract(acc[first + r], rows[r], value);
     }
   }
 
-  template <int J = 0>
-  __device__ __forceinline__ void solve_rows(element (&acc)[rows_at_once], const element *corner, int row, bool any_shift) const {
-    acc[J] = times(acc[J], reciprocal[row + J]);
-    if (any_shift) acc[J] = multiplied(multiplied(acc[J], shift[2 * (row + J)]), shift[2 * (row + J) + 1]);
+  template <bool HAS_SHIFTS, int J = 0>
+  __device__ __forceinline__ void solve_rows(element (&acc)[rows_at_once], const element *corner, int row) const {
+    acc[J] = times(acc[J], x[(row + J) * x_pitch + at_reciprocal]);
+    if (HAS_SHIFTS) acc[J] = multiplied(multiplied(acc[J], shift_of(row + J)[0]), shift_of(row + J)[1]);
     if constexpr (J + 1 < rows_at_once) {
-      subtract_row<J + 1>(acc, corner + J * pitch, acc[J]);
-      solve_rows<J + 1>(acc, corner, row, any_shift);
+      subtract_row<J + 1>(acc, corner + J * d_pitch, acc[J]);
+      solve_rows<HAS_SHIFTS, J + 1>(acc, corner, row);
     }
   }
   static __device__ __forceinline__ real multiplied(real a, real by) { return a * by; }
   template <class Pair> static __device__ __forceinline__ Pair multiplied(Pair a, real by) { return {a.x * by, a.y * by}; }
 
-  /* ---- one system ---- */
-
-  __device__ __forceinline__ void run(const element *d, element *b, int64_t column, const scaling<config> &scale) {
-    const int n = int(args.n), n_blocks = int(ws_ceil_div(n, part_n));
-    from = d;
-    load_x(b, n, column);
-    int ahead_b = 0, ahead_p = 0, ahead_place = 0; /* the next part to ask for */
-    const auto ask = [&] {
-      copy_part(ahead_place, ahead_b, ahead_p, n, ahead_b < n_blocks);
-      ahead_place = ahead_place + 1 == RING ? 0 : ahead_place + 1;
-      if (ahead_p++ == ahead_b) ahead_b++, ahead_p = 0;
-    };
+  __device__ __forceinline__ void solve(int n_blocks) const {
 #pragma unroll 1
-    for (int i = 0; i + 1 < RING; i++) ask();
-    find_reciprocals(n);
-    int place = 0;
-#pragma unroll 1
-    for (int block = 0; block < n_blocks; block++) {
-      element acc[own_columns][own_rows] = {};
-#pragma unroll 1
-      for (int p = 0; p <= block; p++) {
-        cp_async_wait<RING - 2>();
-        if (p == block && block > 0) put_sums(acc);
-        __syncthreads(); /* it has come; the place of the one before is free */
-        ask();
-        if (p < block)
-          subtract_part(acc, place, p);
-        else if (warp() == 0)
-          solve_part(place, block, scale);
-        place = place + 1 == RING ? 0 : place + 1;
-      }
+    for (int b = 0; b < n_blocks; b++) {
+      __syncthreads();
+      __syncthreads();
+      __syncthreads(); /* its part of D has come, and its sums are added */
+      if (*mark_of(b) == 0)
+        solve_part<false>(b);
+      else
+        solve_part<true>(b);
     }
-    cp_async_wait<0>();
+  }
+
+  /* ---- right-hand sides of one system ---- */
+
+  static __device__ __forceinline__ uint32_t groups_of(const ws_triangle_args &args) {
+    return uint32_t(ws_ceil_div(args.n_columns, columns));
+  }
+  __device__ __forceinline__ int64_t first_column(uint32_t item) const { return int64_t(item % groups_of(args)) * columns; }
+  __device__ __forceinline__ element *sides_of(uint32_t item) const {
+    return static_cast<element *>(args.x) + int64_t(item / groups_of(args)) * args.of_x.stride;
+  }
+
+  __device__ __forceinline__ void run(uint32_t item, const scaling<config> &scale) {
+    const int n = int(args.n), n_blocks = int(ws_ceil_div(n, part_n));
+    const bool sums_up = warp() < warps;
+    from = static_cast<const element *>(args.d) + int64_t(item / groups_of(args)) * args.of_d.stride;
+    walk ahead = walk_begin();
+    load_x(sides_of(item), n, first_column(item));
+    if (sums_up)
+#pragma unroll 1
+      for (int i = 0; i + 1 < ring; i++) ask(ahead, n, n_blocks);
+    find_reciprocals(n);
+    if (sums_up) {
+      cp_async_wait<ring - 1>(); /* X */
+      __syncthreads();
+      sum(n, n_blocks, ahead, scale);
+    } else {
+      cp_async_wait<0>();
+      __syncthreads();
+      solve(n_blocks);
+    }
     __syncthreads();
-    store_x(b, n, column);
+    store_x(sides_of(item), n, first_column(item));
     __syncthreads();
   }
 };
 
-template <class Type, int N, int RING> __device__ __forceinline__ void solve_systems(const ws_triangle_args &args) {
+template <class Type> __device__ __forceinline__ void solve_systems(const ws_triangle_args &args) {
   extern __shared__ __align__(16) unsigned char shared[];
-  using element = typename Type::element;
-  solver<Type, N, RING> own(args, shared);
+  solver<Type> own(args, shared);
   const scaling<triangle_config<Type>> scale = triangle_scaling<triangle_config<Type>>(args);
-  const int64_t n_groups = ws_ceil_div(args.n_columns, WS_SOLVE_COLUMNS);
-  for (int64_t item = worker_idx(); item < args.n_batch * n_groups; item += n_workers()) {
-    const int64_t batch = item / n_groups, column = item % n_groups * WS_SOLVE_COLUMNS;
-    own.run(static_cast<const element *>(args.d) + batch * args.of_d.stride,
-            static_cast<element *>(args.x) + batch * args.of_x.stride, column, scale);
-  }
+  const uint32_t n_items = uint32_t(args.n_batch) * solver<Type>::groups_of(args);
+  for (uint32_t item = worker_idx(); item < n_items; item += n_workers()) own.run(item, scale);
 }
 
 } // namespace ws

@@ -131,10 +131,10 @@ struct split_state {
   int row, col, product, part;
   int64_t n_k;
 
-  __device__ void set(const ws_gemm_args &args) {
+  template <class Config> __device__ void set(const ws_gemm_args &args) {
     if (item_idx >= args.sched.n_items) return;
     const bool apart = args.split.sums != nullptr;
-    tile = ws_tile_at(&args.grid, item_idx);
+    tile = item_tile_at<Config>(args, item_idx);
     row = int(tile.row), col = int(tile.col);
     product = apart ? int(tile.batch) / args.split.n_splits : int(tile.batch);
     part = apart ? int(tile.batch) % args.split.n_splits : split_idx;
@@ -175,7 +175,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
      * mainloops do not leave. */
     if (threadIdx.x == 0) {
       at.item_idx = sched.first(), at.split_idx = 0;
-      at.set(args);
+      at.template set<Config>(args);
     }
     __syncthreads();
     while (at.item_idx < args.sched.n_items) {
@@ -183,7 +183,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
       if (threadIdx.x == 0) {
         at.split_idx = is_done ? 0 : at.split_idx + 1;
         if (is_done) at.item_idx = sched.after(at.item_idx);
-        at.set(args);
+        at.template set<Config>(args);
       }
       __syncthreads();
     }
@@ -199,7 +199,7 @@ template <class Config, class Product, class Sched> __device__ __forceinline__ v
       for (int split_idx = 0; !is_done; split_idx++) {
         if (threadIdx.x == 0) {
           at.item_idx = uint32_t(item_idx), at.split_idx = split_idx;
-          at.set(args);
+          at.template set<Config>(args);
         }
         __syncthreads();
         is_done = sum_part();

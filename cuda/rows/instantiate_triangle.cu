@@ -16,12 +16,12 @@
 #define WS_SOLVE_BLOCKS(blocks) (blocks)
 #endif
 #define WS_SOLVE(t, blocks)                                                                  \
-  extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS, WS_SOLVE_BLOCKS(blocks)) \
+  extern "C" __global__ void __launch_bounds__(WS_SOLVE_THREADS(t), WS_SOLVE_BLOCKS(blocks)) \
       t##solve(const __grid_constant__ ws_triangle_args args) {                              \
-    ws::solve_systems<ws::type_##t, WS_SOLVE_N_##t, WS_SOLVE_RING_##t>(args);                \
+    ws::solve_systems<ws::type_##t>(args);                                                   \
   }
-WS_SOLVE(s, 3)
-WS_SOLVE(d, 3)
+WS_SOLVE(s, 2)
+WS_SOLVE(d, 2)
 WS_SOLVE(c, 2)
 WS_SOLVE(z, 2)
 #define WS_WRITE_OUT(t)                                             \

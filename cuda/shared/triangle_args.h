@@ -54,25 +54,41 @@ enum {
   WS_TRIANGLE_ADD_N_d = 64,
   WS_TRIANGLE_ADD_N_c = 64,
   WS_TRIANGLE_ADD_N_z = 32,
-  /* systems (solve.cuh): right-hand sides of a block; the largest diagonal block, and places for
-   * parts of it, by type */
+  /* systems (solve.cuh): right-hand sides of a block, all their rows with room for 4 more; rows of a
+   * warp's columns of D */
   WS_SOLVE_COLUMNS = 16,
-  WS_SOLVE_X_PITCH = 18,
-  WS_SOLVE_N_s = 128,
-  WS_SOLVE_N_d = 128,
-  WS_SOLVE_N_c = 128,
-  WS_SOLVE_N_z = 64,
-  WS_SOLVE_RING_s = 4,
-  WS_SOLVE_RING_d = 3,
-  WS_SOLVE_RING_c = 3,
-  WS_SOLVE_RING_z = 2
+  WS_SOLVE_X_PITCH = 20,
+  WS_SOLVE_OWN_PITCH = 40,
+  /* By type: the largest diagonal block (where there is the memory); warps that sum; columns of D
+   * that each has at a time, and places for as many; places for parts on the diagonal. */
+  WS_SOLVE_N_s = 512,
+  WS_SOLVE_N_d = 256,
+  WS_SOLVE_N_c = 256,
+  WS_SOLVE_N_z = 128,
+  WS_SOLVE_WARPS_s = 8,
+  WS_SOLVE_WARPS_d = 4,
+  WS_SOLVE_WARPS_c = 4,
+  WS_SOLVE_WARPS_z = 2,
+  WS_SOLVE_OWN_K_s = 4,
+  WS_SOLVE_OWN_K_d = 4,
+  WS_SOLVE_OWN_K_c = 4,
+  WS_SOLVE_OWN_K_z = 4,
+  WS_SOLVE_RING_s = 8,
+  WS_SOLVE_RING_d = 6,
+  WS_SOLVE_RING_c = 6,
+  WS_SOLVE_RING_z = 6,
+  WS_SOLVE_D_PLACES_s = 2,
+  WS_SOLVE_D_PLACES_d = 2,
+  WS_SOLVE_D_PLACES_c = 2,
+  WS_SOLVE_D_PLACES_z = 1
 };
 
-/* Places for parts, right-hand sides, sums of two groups of warps, and of each row a reciprocal
- * with two factors of at most an element each. */
-#define WS_SOLVE_SHARED_BYTES(bytes, n, ring) \
-  ((bytes) *                                  \
-   ((ring)*WS_TRIANGLE_PART * WS_TRIANGLE_PITCH + (n)*WS_SOLVE_X_PITCH + 2 * WS_TRIANGLE_PART * WS_SOLVE_X_PITCH + 3 * (n)))
+#define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + 1))
+/* Places for columns of D, sums of all warps, parts on the diagonal; and n rows of right-hand sides. */
+#define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                       \
+  ((bytes) * (WS_SOLVE_WARPS_##t * WS_SOLVE_RING_##t * WS_SOLVE_OWN_K_##t * WS_SOLVE_OWN_PITCH + \
+              WS_SOLVE_WARPS_##t * WS_TRIANGLE_PART * WS_SOLVE_X_PITCH +                         \
+              WS_SOLVE_D_PLACES_##t * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH + (n)*WS_SOLVE_X_PITCH))
 
 /* Shared memory: D by parts, those of its lower triangle (ADD: all), and X. */
 #define WS_TRIANGLE_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART + 1) / 2)

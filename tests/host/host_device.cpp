@@ -12,7 +12,7 @@ unsigned char *host_shared;
 
 namespace {
 
-constexpr int most_threads = 128;
+constexpr int most_threads = 288;
 
 struct copy {
   uint32_t to;
@@ -57,6 +57,14 @@ void __syncthreads() {
   const int t = int(threadIdx.x), next = running->next(t);
   own().n_barriers++;
   pool().switch_to(running->is_thread(next) ? next : running->first());
+  threadIdx.x = unsigned(t);
+}
+
+/* Likewise of a warp, whose threads all come to as many before the next barrier of the block. */
+void __syncwarp() {
+  const int t = int(threadIdx.x), next = running->next(t);
+  const bool is_same = running->is_thread(next) && next / 32 == t / 32;
+  pool().switch_to(is_same ? next : running->is_backwards ? t / 32 * 32 + 31 : t / 32 * 32);
   threadIdx.x = unsigned(t);
 }
 

@@ -41,6 +41,7 @@ struct host_dim {
 };
 extern host_dim threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
+void __syncwarp();
 /* Known by name alone: what a warp does together, and atomics. */
 uint32_t __reduce_max_sync(uint32_t, uint32_t);
 template <class T, class U> T atomicAdd(T *, U);

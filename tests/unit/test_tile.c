@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tile.h"
+#include "core/region_items.h"
 
 /* Every tile of the grid is covered by exactly one item, and every item lies inside the grid. */
 static void check_cover(const ws_tile_grid *g) {
@@ -105,6 +105,39 @@ static void grouped_order(void) {
   }
 }
 
+/* On one side of a square's diagonal every item is there once, and none of the other side; groups of
+ * rows follow each other. */
+static void check_region(const ws_tile_grid *g, int region) {
+  const int64_t n = g->n_rows, n_items = ws_region_items(g);
+  unsigned char *covered = calloc((size_t)(g->n_batch * n * n) + 1, 1);
+  REQUIRE(covered != NULL, "memory");
+  int64_t before = 0, n_wrong = n_items != g->n_batch * (n * (n + 1) / 2);
+  for (int64_t item = 0; item < n_items; item++) {
+    const ws_tile t = ws_region_tile_at(g, region, item);
+    const int64_t strip = t.col / g->coarse, group = (region == WS_LOWER ? t.row : strip) / g->swizzle,
+                  place = t.batch * n + group;
+    const bool is_good = t.batch >= 0 && t.batch < g->n_batch && t.row >= 0 && t.row < n && t.col >= 0 && strip < n &&
+                         (region == WS_LOWER ? t.row >= strip : t.row <= strip) && place >= before &&
+                         t.n_col == ws_min(g->coarse, g->n_cols - t.col);
+    n_wrong += !is_good || covered[(t.batch * n + t.row) * n + strip]++ > 0;
+    before = place;
+  }
+  CHECK(n_wrong == 0, "%lld of %lld items of region %d: grid %lld x %lld x %lld coarse %lld group %lld", (long long)n_wrong,
+        (long long)n_items, region, (long long)g->n_batch, (long long)n, (long long)g->n_cols, (long long)g->coarse,
+        (long long)g->swizzle);
+  free(covered);
+}
+
+static void regions(void) {
+  struct check_random random = check_random_from(3);
+  for (int i = 0; i < 3000 / check_scale(); i++) {
+    const int64_t n = check_random_in(&random, 1, i % 10 == 0 ? 150 : 30), coarse = check_random_in(&random, 1, 4);
+    ws_tile_grid g = {.n_batch = check_random_in(&random, 1, 3), .n_rows = n, .coarse = coarse};
+    g.n_cols = n * coarse - check_random_in(&random, 0, coarse - 1), g.swizzle = check_random_in(&random, 1, 12);
+    check_region(&g, i % 2 ? WS_LOWER : WS_UPPER);
+  }
+}
+
 /* The picture at the top of tile.h. */
 static void picture(void) {
   static const int64_t item_of[4][6] = {{0, 0, 2, 2, 4, 4}, {1, 1, 3, 3, 5, 5}, {6, 6, 8, 8, 10, 10}, {7, 7, 9, 9, 11, 11}};
@@ -129,7 +162,7 @@ static void huge_grid(void) {
         (long long)last.n_col);
 }
 
-static const struct check_case cases[] = {{"divisors", divisors},         {"small_grids", small_grids},
-                                          {"random_grids", random_grids}, {"grouped_order", grouped_order},
-                                          {"picture", picture},           {"huge_grid", huge_grid}};
+static const struct check_case cases[] = {
+    {"divisors", divisors}, {"small_grids", small_grids}, {"random_grids", random_grids}, {"grouped_order", grouped_order},
+    {"regions", regions},   {"picture", picture},         {"huge_grid", huge_grid}};
 CHECK_MAIN("tile", cases)
