@@ -34,6 +34,7 @@ unset WSGEMM_BLAS_LIBRARY WSGEMM_BLAS_LOG OMP_NUM_THREADS OPENBLAS_NUM_THREADS G
 # ---- symbols ----
 sed -n 's/^ROUTINE(\([a-z0-9_]*\),.*/\1_ \1_64_ cblas_\1 cblas_\1_64/p' "$source/src/blas/routines.def" | tr ' ' '\n' >wanted
 sed -n 's/^FORWARD(\([a-z0-9_]*\))/\1/p' "$source/src/blas/forward.def" >>wanted
+for letter in s d c z; do printf '%s\n' "${letter}laswp_" "${letter}laswp_64_"; done >>wanted
 cat >>wanted <<'END'
 xerbla_
 xerbla_64_
