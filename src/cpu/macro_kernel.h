@@ -29,4 +29,19 @@ static inline void ws_sweep(const ws_ukr_set *ukr, int64_t bytes, const ws_scale
     }
   }
 }
+
+/* The same with B where it is, its columns ldb apart, each of them contiguous: a strip of columns is
+ * fetched by the first panel of A, and in L1 for the others. */
+static inline void ws_sweep_in_place(const ws_ukr_set *ukr, int64_t bytes, const ws_scale *scale, int64_t kb,
+                                     const char *a_panels, int64_t m, const char *b, int64_t ldb, int64_t n, char *c,
+                                     int64_t ldc) {
+  for (int64_t n_tile, j = 0; j < n; j += n_tile) {
+    n_tile = ws_min(ukr->nr, n - j);
+    for (int64_t i = 0; i < m; i += ukr->mr) {
+      const int64_t m_tile = ws_min(ukr->mr, m - i);
+      ukr->tile[WS_B_COLS][m_tile > ukr->vl][n_tile - 1](kb, a_panels + i * kb * bytes, ukr->mr, b + j * ldb * bytes, ldb,
+                                                         c + (i + j * ldc) * bytes, ldc, scale, m_tile);
+    }
+  }
+}
 #endif
