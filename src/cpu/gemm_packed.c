@@ -140,6 +140,18 @@ static const char *packed_a(packed_run *run, int worker, const block *b, int64_t
   return out;
 }
 
+/* The block of A that is packed next, if it is that of the next rows, in the order of one worker: few
+ * columns leave no time for fetching it later. */
+static ws_asked next_of_a(const packed_run *run, const block *b, int64_t row) {
+  const ws_problem *p = run->p;
+  const bool is_last = row + 1 == run->n_row_tiles;
+  const int64_t i = is_last ? 0 : (row + 1) * run->plan->bm, m = ws_min(run->plan->bm, p->m - i);
+  const int64_t k0 = is_last ? b->k0 + b->kb : b->k0, kb = ws_min(run->plan->kc, p->k - k0);
+  const char *at = ws_operand_at(&p->a, b->batch, i, k0, run->bytes);
+  const int64_t run_length = p->a.trans ? kb : m, n_runs = p->a.trans ? m : kb;
+  return ws_ask_for(at, run_length * run->bytes, p->a.ld * run->bytes, ws_max(0, n_runs));
+}
+
 static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
@@ -160,7 +172,8 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
     ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, a_panels, i, m, b_panels, b.j0 + j, n);
     return;
   }
-  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m, b_panels, n, c, p->c.ld);
+  ws_asked next = next_of_a(run, &b, t.row);
+  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m, b_panels, n, c, p->c.ld, p->n <= WS_FEW_COLUMNS ? &next : NULL);
 }
 
 /* Whether any column of the block gets anything from its k. */

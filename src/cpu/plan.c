@@ -24,8 +24,6 @@ const char *ws_path_name(ws_path path) {
 enum { ITEMS_PER_THREAD = 8 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
-/* Of a packed product. */
-enum { FEW_COLUMNS = 128 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return ws_ceil_div(x, unit) * unit; }
 
@@ -118,7 +116,7 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. Few
    * columns are soon done with a block: a small one is still near when it is read (Sapphire Rapids: 64
    * columns 2 to 5 %). */
-  const int64_t row_bytes = plan->kc * bytes, tenths = p->n <= FEW_COLUMNS ? 1 : 4;
+  const int64_t row_bytes = plan->kc * bytes, tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * tenths / 10 / row_bytes / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;

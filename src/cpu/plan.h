@@ -30,6 +30,9 @@ typedef struct ws_plan {
   ws_tuned tuned;
 } ws_plan;
 
+/* Columns of a packed product that is soon done with a block of A. */
+enum { WS_FEW_COLUMNS = 128 };
+
 /* A product of one panel of rows, small enough that planning it would be felt: straight to the
  * direct path. */
 static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
