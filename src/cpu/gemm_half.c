@@ -117,7 +117,7 @@ static void add_product(const ws_cpu_row *row, int64_t k, const float *a, int64_
                           .beta_zero = !adds,
                           .alpha_real = true,
                           .beta_real = true};
-  ws_sweep(row->ukr, sizeof(float), &scale, k, (const char *)a, m, (const char *)b, n, (char *)sums, ld_sums);
+  ws_sweep(row->ukr, sizeof(float), &scale, k, (const char *)a, m, (const char *)b, n, (char *)sums, ld_sums, NULL);
 }
 
 /* c = alpha sums + beta c, in FP32. */

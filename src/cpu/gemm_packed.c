@@ -13,6 +13,9 @@
  *    | B1 | B3 |
  *    +----+----+               C of block s is complete before step s + 2 begins: k is summed in order, by whichever worker
  *
+ * Of few rows a packed B would be read by hardly more tiles than it takes to pack it: there it is
+ * read where it is, if its columns are contiguous, and steps only multiply.
+ *
  * With a region of C or a triangular operand (cpu/structured.h) a row of tiles has only those items
  * in which there is something to do, and the blocks are taken in the order that lets trmm work in
  * place. */
@@ -137,6 +140,18 @@ static const char *packed_a(packed_run *run, int worker, const block *b, int64_t
   return out;
 }
 
+/* The block of A that is packed next, if it is that of the next rows, in the order of one worker: few
+ * columns leave no time for fetching it later. */
+static ws_asked next_of_a(const packed_run *run, const block *b, int64_t row) {
+  const ws_problem *p = run->p;
+  const bool is_last = row + 1 == run->n_row_tiles;
+  const int64_t i = is_last ? 0 : (row + 1) * run->plan->bm, m = ws_min(run->plan->bm, p->m - i);
+  const int64_t k0 = is_last ? b->k0 + b->kb : b->k0, kb = ws_min(run->plan->kc, p->k - k0);
+  const char *at = ws_operand_at(&p->a, b->batch, i, k0, run->bytes);
+  const int64_t run_length = p->a.trans ? kb : m, n_runs = p->a.trans ? m : kb;
+  return ws_ask_for(at, run_length * run->bytes, p->a.ld * run->bytes, ws_max(0, n_runs));
+}
+
 static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_problem *p = run->p;
   const ws_plan *plan = run->plan;
@@ -144,14 +159,21 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   const ws_tile t = tile_of(run, &b, item_idx);
   const int64_t i = t.row * plan->bm, m = ws_min(plan->bm, p->m - i);
   const int64_t j = t.col * plan->bn, n = ws_min(t.n_col * plan->bn, b.n - j);
-  const char *a_panels = packed_a(run, worker, &b, t.row, m), *b_panels = run->b_packed[s % 2] + j * b.kb * run->bytes;
+  const char *a_panels = packed_a(run, worker, &b, t.row, m);
+  const ws_scale scale = b.k0 == 0 ? ws_scale_first(p) : ws_scale_later(p);
+  char *c = ws_c_at(p, b.batch, i, b.j0 + j, run->bytes);
+  if (plan->b_in_place) {
+    ws_sweep_in_place(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m,
+                      ws_operand_at(&p->b, b.batch, b.k0, b.j0 + j, run->bytes), p->b.ld, n, c, p->c.ld);
+    return;
+  }
+  const char *b_panels = run->b_packed[s % 2] + j * b.kb * run->bytes;
   if (!run->is_plain) {
     ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, a_panels, i, m, b_panels, b.j0 + j, n);
     return;
   }
-  const ws_scale scale = b.k0 == 0 ? ws_scale_first(p) : ws_scale_later(p);
-  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m, b_panels, n, ws_c_at(p, b.batch, i, b.j0 + j, run->bytes),
-           p->c.ld);
+  ws_asked next = next_of_a(run, &b, t.row);
+  ws_sweep(plan->row->ukr, run->bytes, &scale, b.kb, a_panels, m, b_panels, n, c, p->c.ld, p->n <= WS_FEW_COLUMNS ? &next : NULL);
 }
 
 /* Whether any column of the block gets anything from its k. */
@@ -175,7 +197,7 @@ static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
     const ws_tile_grid grid = grid_of(run, &b);
     n_items[WS_ITEM_FIRST] = run->is_plain ? ws_tile_items(&grid) : number_items(run, &b);
   }
-  if (step < n_blocks(run)) {
+  if (step < n_blocks(run) && !run->plan->b_in_place) {
     const block b = block_at(run, step);
     if (has_work(run, &b)) n_items[WS_ITEM_SECOND] = ws_ceil_div(ws_ceil_div(b.n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
   }
@@ -200,7 +222,8 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   run.n_pc = ws_ceil_div(p->k, plan->kc);
   const int64_t mr = plan->row->mr, nr = plan->row->nr;
   run.a_stride_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->bm, p->m), mr) * mr * plan->kc * run.bytes, ALIGN) * ALIGN;
-  const int64_t b_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
+  const int64_t b_bytes =
+      plan->b_in_place ? 0 : ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
   const int n_b = plan->n_threads > 1 && n_blocks(&run) > 1 ? 2 : 1;
   const int64_t first_item_bytes = run.is_plain ? 0 : (run.n_row_tiles + 1) * (int64_t)sizeof *run.first_item;
   ws_workspace *memory = ws_workspace_get((size_t)(n_b * b_bytes + plan->n_threads * run.a_stride_bytes + first_item_bytes));

@@ -113,16 +113,23 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   const int bytes = ws_types[p->a.type].bytes;
   plan->path = WS_PATH_PACKED;
   plan->n_threads = threads_for(call, plan, work / (double)p->batch_count, WS_WORK_PER_THREAD);
-  /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. */
-  const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * 4 / 10 / (plan->kc * bytes) / row->mr * row->mr);
+  /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. Few
+   * columns are soon done with a block: a small one is still near when it is read (Sapphire Rapids: 64
+   * columns 2 to 5 %). */
+  const int64_t row_bytes = plan->kc * bytes, tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
+  const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * tenths / 10 / row_bytes / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
-  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr) n_rows = round_up(n_rows, plan->n_threads);
+  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
+  /* Few rows: all of A's k block stays in L2, while a strip of B, read once, is in L1 (Sapphire Rapids, FP64:
+   * 64 x 2048 x 2048 with A transposed 62 GF/s to 86, 128 x 2048 x 1000 65 to 92, 512 rows still 2 to 6 %). */
+  plan->b_in_place = n_rows == 1 && !p->b.trans && ws_is_plain(p);
+  const bool has_columns = plan->b_in_place && p->n >= plan->n_threads * ITEMS_PER_THREAD * plan->bn;
+  if (plan->n_threads > 1 && p->m >= plan->n_threads * row->mr && !has_columns) n_rows = round_up(n_rows, plan->n_threads);
   plan->bm = round_up(tuning->mc > 0 ? ws_min(tuning->mc, p->m) : ws_ceil_div(p->m, n_rows), row->mr);
   n_rows = ws_ceil_div(p->m, plan->bm);
-  plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
   /* An eighth of L3 holds the packed B: L3 is shared with other cores and guests, and C and A
    * stream through it. */
-  const int64_t most_cols = ws_max(plan->bn, machine->l3_bytes / 8 / (plan->kc * bytes) / plan->bn * plan->bn);
+  const int64_t most_cols = plan->b_in_place ? p->n : ws_max(plan->bn, machine->l3_bytes / 8 / row_bytes / plan->bn * plan->bn);
   plan->nc = round_up(tuning->nc > 0 ? ws_min(tuning->nc, p->n) : ws_ceil_div(p->n, ws_ceil_div(p->n, most_cols)), plan->bn);
   plan->coarse = coarse_for(call, plan, ITEMS_PER_THREAD, n_rows, ws_ceil_div(ws_min(plan->nc, p->n), plan->bn), WS_COARSE_MAX);
 }
@@ -161,15 +168,13 @@ static bool c_streams(const ws_problem *p) {
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
  * pays as long as B stays in L2, the other as long as A is not fetched from far away (measured, Zen
  * 5: squares up to 512 floats; 4096 x 16 x 4096 is a quarter faster packed). A transposed A for one
- * column is packed a panel at a time rather than whole: a third less time. A product of few rows or
- * columns is not worth the steps of packing and their barriers (60 shapes drawn at random, FP32 and
- * FP64, one and two threads, untransposed: 5 to 40 %). */
+ * column is packed a panel at a time rather than whole: a third less time. A product of few columns
+ * is not worth packing A (60 shapes drawn at random, FP32 and FP64, one and two threads,
+ * untransposed: 5 to 40 %); of 96 of them it is (Sapphire Rapids, columns 32 KiB apart: 65 to 74). */
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  const bool few_rows = (double)p->m * bytes <= 512 || (p->m <= 160 && b_bytes <= 8 * l2_bytes);
-  const bool few_columns = p->n <= 96 && a_bytes <= 32 * l2_bytes;
-  const bool is_thin = !p->a.trans && !p->b.trans && (few_rows || few_columns);
+  const bool is_thin = !p->a.trans && !p->b.trans && p->n <= 64 && a_bytes <= 32 * l2_bytes;
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
@@ -219,7 +224,9 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
-  return direct_pays(p) || p->m <= 2 * plan->row->mr || (p->n == 1 && p->a.trans) || p->k < 4;
+  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between */
+  const int64_t few_rows = (p->a.trans && !p->b.trans ? 1 : 2) * plan->row->mr;
+  return direct_pays(p) || p->m <= few_rows || (p->n == 1 && p->a.trans) || p->k < 4;
 }
 
 void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
@@ -237,7 +244,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = false;
+  plan->pack_a = plan->by_columns = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
@@ -309,7 +316,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->transposed = false;
+  plan->pack_a = plan->by_columns = plan->transposed = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

@@ -7,7 +7,7 @@
 typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
-  WS_PATH_PACKED, /* B packed once for all workers, A by the worker of its rows */
+  WS_PATH_PACKED, /* B packed once for all workers, or read in place; A by the worker of its rows */
   /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
   WS_PATH_HALF
 } ws_path;
@@ -23,11 +23,15 @@ typedef struct ws_plan {
   int64_t bm, bn;     /* tile of the queue, in elements of C */
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
   int64_t nc;         /* PACKED: columns of B packed at a time */
+  bool b_in_place;    /* PACKED: B is read where it is */
   int coarse, n_threads;
   int thread_limit; /* of the call; 0: not asked for yet */
   wsgemm_policy policy;
   ws_tuned tuned;
 } ws_plan;
+
+/* Columns of a packed product that is soon done with a block of A. */
+enum { WS_FEW_COLUMNS = 128 };
 
 /* A product of one panel of rows, small enough that planning it would be felt: straight to the
  * direct path. */

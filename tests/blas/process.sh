@@ -35,6 +35,7 @@ unset WSGEMM_BLAS_LIBRARY WSGEMM_BLAS64_LIBRARY WSGEMM_BLAS_LOG OMP_NUM_THREADS 
 sed -n 's/^ROUTINE(\([a-z0-9_]*\),.*/\1_ \1_64_ cblas_\1 cblas_\1_64/p' "$source/src/blas/routines.def" | tr ' ' '\n' >wanted
 sed -n 's/^FORWARD(\([a-z0-9_]*\))/\1 \164_/p; s/^FORWARD_CBLAS(\([a-z0-9_]*\))/\1 \1_64/p' "$source/src/blas/forward.def" |
   tr ' ' '\n' >>wanted
+for letter in s d c z; do printf '%s\n' "${letter}laswp_" "${letter}laswp_64_"; done >>wanted
 cat >>wanted <<'END'
 xerbla_
 xerbla_64_

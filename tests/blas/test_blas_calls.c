@@ -330,6 +330,59 @@ static void copies_edges(void) {
   for (int i = 0; i < 6; i++) CHECK(y[i] == 0, "alpha = 0: element %d is %g", i, y[i]);
 }
 
+/* ---- row interchanges ------------------------------------------------------------------------- */
+
+#define LASWP(name, T)                                                                                                        \
+  void name##_(const int *, T *, const int *, const int *, const int *, const int *, const int *);                            \
+  void name##_64_(const int64_t *, T *, const int64_t *, const int64_t *, const int64_t *, const int64_t *, const int64_t *); \
+  static void call_##name(const int64_t *v, bool wide, const int64_t *pivots, void *a) {                                      \
+    int narrow[6], narrow_pivots[64];                                                                                         \
+    for (int i = 0; i < 6; i++) narrow[i] = (int)v[i];                                                                        \
+    for (int i = 0; i < 64; i++) narrow_pivots[i] = (int)pivots[i];                                                           \
+    if (wide)                                                                                                                 \
+      name##_64_(&v[0], a, &v[1], &v[2], &v[3], pivots, &v[4]);                                                               \
+    else                                                                                                                      \
+      name##_(&narrow[0], a, &narrow[1], &narrow[2], &narrow[3], narrow_pivots, &narrow[4]);                                  \
+  }
+LASWP(slaswp, float)
+LASWP(dlaswp, double)
+LASWP(claswp, float complex)
+LASWP(zlaswp, double complex)
+
+/* LAPACK's definition, an element at a time: pivots from place k1 on, or, going up, to it. */
+static void interchange(const int64_t *v, const int64_t *pivots, char *a, size_t bytes) {
+  const int64_t n = v[0], ld = v[1], k1 = v[2], k2 = v[3], incx = v[4];
+  if (incx == 0) return;
+  int64_t at = incx > 0 ? k1 : k1 + (k1 - k2) * incx;
+  for (int64_t i = incx > 0 ? k1 : k2; incx > 0 ? i <= k2 : i >= k1; i += incx > 0 ? 1 : -1, at += incx)
+    for (int64_t j = 0; j < n; j++) {
+      char kept[16], *x = a + (i - 1 + j * ld) * (int64_t)bytes, *y = a + (pivots[at - 1] - 1 + j * ld) * (int64_t)bytes;
+      memcpy(kept, x, bytes), memcpy(x, y, bytes), memcpy(y, kept, bytes);
+    }
+}
+
+static void interchanges(void) {
+  enum { LD = 31, COLS = 9, ROOM = LD * COLS * 16 };
+  static void (*const calls[])(const int64_t *, bool, const int64_t *, void *) = {call_slaswp, call_dlaswp, call_claswp,
+                                                                                  call_zlaswp};
+  static const size_t bytes[] = {4, 8, 8, 16};
+  static const int64_t shapes[][5] = {{COLS, LD, 1, 20, 1}, {COLS, LD, 4, 17, 1},   {5, LD, 4, 17, -1},  {COLS, LD, 3, 12, 3},
+                                      {7, LD, 2, 11, -2},   {COLS, LD, 30, 31, -1}, {COLS, LD, 5, 5, 1}, {0, LD, 1, 20, 1},
+                                      {COLS, LD, 7, 6, 1},  {COLS, LD, 1, 20, 0},   {1, LD, 1, LD, 1}};
+  struct check_random random = check_random_from(20);
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    for (int type = 0; type < 4; type++)
+      for (int wide = 0; wide < 2; wide++) {
+        char a[ROOM], expected[ROOM];
+        int64_t pivots[64];
+        for (int i = 0; i < ROOM; i++) a[i] = expected[i] = (char)check_random_in(&random, 0, 127);
+        for (int i = 0; i < 64; i++) pivots[i] = check_random_in(&random, 1, LD);
+        interchange(shapes[s], pivots, expected, bytes[type]);
+        calls[type](shapes[s], wide, pivots, a);
+        CHECK(memcmp(a, expected, sizeof a) == 0, "laswp, shape %zu, type %d, 64 bits %d", s, type, wide);
+      }
+}
+
 /* ---- Level 1 and 2, threads -------------------------------------------------------------------- */
 
 double ddot_(const int *, const double *, const int *, const double *, const int *);
@@ -486,6 +539,7 @@ static const struct check_case cases[] = {{"quick", quick},
                                           {"halves", halves},
                                           {"copies", copies},
                                           {"copies_edges", copies_edges},
+                                          {"interchanges", interchanges},
                                           {"level_1_and_2", level_1_and_2},
                                           {"first_calls_of_threads", first_calls_of_threads},
                                           {"threads", threads},

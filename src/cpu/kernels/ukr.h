@@ -35,6 +35,18 @@ typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, in
  * does not see it coming). */
 typedef void ws_full_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale, const void *next);
 
+/* Cache lines that are needed soon, from `at` on: runs of `run` neighbours, `left` of them left of the
+ * first one, and `jump` bytes from the end of a run to the next one. */
+typedef struct ws_lines {
+  const char *at;
+  int64_t left, run, jump;
+} ws_lines;
+
+/* The same with twice as many lines asked for, wherever they lie: 2 for each whole 4 of k, and `next`
+ * moves on. For products that have little to do for each line of an operand. */
+typedef void ws_full_asking_fn(int64_t k, const void *a, const void *b, void *c, int64_t ldc, const ws_scale *scale,
+                               ws_lines *next);
+
 /* ---- triangular systems -----------------------------------------------------------------------
  * T X = Y for many right sides (lanes): a panel is 1 or 2 vectors of right sides wide, unknown p of
  * them all at p * width. A group is nr neighbouring unknowns, or fewer at an end.
@@ -101,6 +113,7 @@ typedef struct ws_matrix_unit {
 typedef struct ws_ukr_set {
   int mr, nr, vl; /* elements; mr = 2 vl */
   ws_full_fn *full;
+  ws_full_asking_fn *full_asking;
   int n_vectors;        /* of the tallest tile */
   int width[WS_MV_MAX]; /* widest tile by vectors - 1 */
   /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */

@@ -112,14 +112,13 @@ WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, in
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
 }
 
-/* The full tile over packed panels. The next lines of A are asked for early: A's panel streams from
- * L2 while B's stays in L1. C is asked for before the k loop, so that it is there at its end. */
-static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc, const ws_scale *scale,
-                          const void *next_lines) {
+/* The full tile over packed panels. The next steps of A are asked for early: A's panel streams from
+ * L2 while B's stays in L1. C is asked for before the k loop, so that it is there at its end. asks:
+ * for lines->run, too; else for what follows lines->at, half as much. */
+WS_INLINE void WS_NAME(whole)(int64_t k, const R *a, const R *b, R *c, int64_t ldc, const ws_scale *scale, ws_lines *lines,
+                              const bool asks) {
   enum { MR = WS_MV * WS_VL, NRR = WS_NR * WS_UNIT, AHEAD = 16 * MR, LINE = 64 };
-  const R *a = a_panel, *b = b_panel;
-  R *c = c_tile;
-  const char *next = next_lines;
+  ws_lines next = *lines;
   const WS_M mask = WS_OP(mask)(WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(clear)(acc, WS_MV, NRR);
@@ -127,20 +126,35 @@ static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, v
     for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(c + j * ldc * WS_UNIT + i, 1);
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
-    __builtin_prefetch(next, 0, 2);
-    next += LINE;
 #pragma GCC unroll 4
     for (int u = 0; u < 4; u++) {
+      if (u == 0 || (asks && u == 2)) {
+        __builtin_prefetch(next.at, 0, 2);
+        next.at += LINE;
+        if (asks && --next.left == 0) next.at += next.jump, next.left = next.run;
+      }
       for (int i = 0; i < MR; i += WS_VL) __builtin_prefetch(a + AHEAD + u * MR + i);
       WS_NAME(step)(acc, a + u * MR, b + u * NRR, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     }
     a += 4 * MR;
     b += 4 * NRR;
   }
+  if (asks) *lines = next;
   for (; p < k; p++) {
     WS_NAME(step)(acc, a, b, 0, mask, WS_MV, NRR, WS_B_ROWS, false);
     a += MR;
     b += NRR;
   }
   WS_NAME(finish_all)(acc, c, ldc * WS_UNIT, scale, mask, WS_MV, NRR, false);
+}
+
+static void WS_NAME(full)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc, const ws_scale *scale,
+                          const void *next) {
+  ws_lines lines = {next, 0, 0, 0};
+  WS_NAME(whole)(k, a_panel, b_panel, c_tile, ldc, scale, &lines, false);
+}
+
+static void WS_NAME(full_asking)(int64_t k, const void *a_panel, const void *b_panel, void *c_tile, int64_t ldc,
+                                 const ws_scale *scale, ws_lines *next) {
+  WS_NAME(whole)(k, a_panel, b_panel, c_tile, ldc, scale, next, true);
 }

@@ -81,6 +81,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .nr = WS_NR,
     .vl = WS_VL / WS_UNIT,
     .full = WS_NAME(full),
+    .full_asking = WS_NAME(full_asking),
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
     .tile = {WS_TILES(rows), WS_TILES(cols)},
