@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "cuda/host/choice_memo.h"
 #include "cuda/host/direct_model.h"
+#include "cuda/host/flat_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
@@ -101,7 +102,7 @@ static double sliced_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
 static double row_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   if (row->kind == WS_ROW_DIRECT) {
     const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-    return ws_direct_us(plan->problem, row, ws_tile_items(&grid), n_sms);
+    return (row->is_flat ? ws_flat_us : ws_direct_us)(plan->problem, row, ws_tile_items(&grid), n_sms);
   }
   return row->kind == WS_ROW_WGMMA    ? ws_wgmma_us(plan->problem, row, n_sms, has_full_store(plan))
          : row->kind == WS_ROW_SLICED ? sliced_us(plan, row, n_sms)
@@ -233,6 +234,19 @@ static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.
 /* ---- what tuning has found ------------------------------------------------------------------- */
 
 /* By the parts of k that a row has; every row's are in the table. */
+static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
+  static const struct {
+    int bk, cluster;
+    ws_numerics numerics;
+  } orders[] = {{64, 1, WS_NUMERICS_FLAT_64},      {64, 2, WS_NUMERICS_FLAT_64_K2},  {64, 4, WS_NUMERICS_FLAT_64_K4},
+                {64, 8, WS_NUMERICS_FLAT_64_K8},   {128, 1, WS_NUMERICS_FLAT_128},   {128, 2, WS_NUMERICS_FLAT_128_K2},
+                {128, 4, WS_NUMERICS_FLAT_128_K4}, {128, 8, WS_NUMERICS_FLAT_128_K8}};
+  const size_t n_orders = sizeof orders / sizeof orders[0];
+  size_t i = 0;
+  while (i < n_orders - 1 && (orders[i].bk != row->bk || orders[i].cluster != row->cluster)) i++;
+  return orders[i].numerics;
+}
+
 static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
   static const struct {
     int k_groups, cluster;
@@ -259,7 +273,7 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_SLICED:
     return of_slices[row->n_slices];
   case WS_ROW_DIRECT:
-    return numerics_of_direct(row);
+    return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
   case WS_ROW_TILED:
     break;
   }
@@ -401,10 +415,9 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
 /* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
  * know of no structure and no region of C. */
 static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p) || ws_gpu_plain_kind(call, p) != WS_ROW_TILED)
-    return false;
+  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
   if (forced) return forced->kind == WS_ROW_DIRECT;
-  if (!ws_may_be_direct(p)) return false;
+  if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED || !ws_may_be_direct(p)) return false;
   return !ws_tma_takes(p) ||
          best_us(call, p, device, WS_ROW_DIRECT) < ws_wgmma_and_copies_us(p, best_us(call, p, device, WS_ROW_WGMMA));
 }

@@ -72,7 +72,22 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    "k" #cluster,                                                                       \
    false,                                                                              \
    false},
+#define WS_CUDA_FLAT_ROW(t, bm, bn, k_groups, steps, blocks, cluster, rate) \
+  {"cuda",                                                                  \
+   "flat",                                                                  \
+   #t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster,    \
+   #t[0],                                                                   \
+   bm,                                                                      \
+   bn,                                                                      \
+   32 * (steps),                                                            \
+   1,                                                                       \
+   1,                                                                       \
+   32 * (k_groups),                                                         \
+   "k" #cluster,                                                            \
+   false,                                                                   \
+   false},
 static const struct line lines[] = {
+#include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
 #include "../../src/cpu/kernels/kernels.def"
 };
@@ -102,7 +117,7 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat ");
   const int n_slices = is_one_of(info->family, " f16x1 ") ? 1 : is_one_of(info->family, " f16x3 ") ? 2 : is_sliced ? 3 : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   CHECK(!info->is_fma == (is_hopper || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name, info->is_fma);
