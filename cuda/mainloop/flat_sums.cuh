@@ -3,7 +3,8 @@
  * at once; other warps' products hide their waiting.
  *
  * The order of summation follows from the row and k alone: blocks in turn to the parts, in each the
- * steps in order, in each step two instructions (flat_load.cuh). */
+ * steps in order; the first halves of these and the second ones have sums of their own, which are
+ * added last (flat_load.cuh). */
 #ifndef WS_CUDA_FLAT_SUMS_CUH
 #define WS_CUDA_FLAT_SUMS_CUH
 #include "cuda/mainloop/flat_load.cuh"
@@ -18,7 +19,9 @@ template <class Config, bool A_K, bool B_K> struct flat_sums {
   using matrix = flat_matrix<Config::x_pieces, matrix_k>;
   using few = flat_few<Config::y_pieces, few_k>;
 
-  float sum[Config::x_pieces][2][Config::y_pieces][4];
+  /* of each half of the steps by itself */
+  static constexpr int n_fragments = matrix::n_fragments;
+  float sum[2][Config::x_pieces][n_fragments][Config::y_pieces][4];
 
   static __device__ __forceinline__ void group_sync() { __syncwarp(); }
 
@@ -29,7 +32,7 @@ template <class Config, bool A_K, bool B_K> struct flat_sums {
                    Config::matrix_is_a ? args.m : args.n);
     const few y(Config::matrix_is_a ? args.b : args.a, batch, Config::matrix_is_a ? n_first : m_first,
                 Config::matrix_is_a ? args.n : args.m);
-    float *all = &sum[0][0][0][0];
+    float *all = &sum[0][0][0][0][0];
 #pragma unroll
     for (int i = 0; i < int(sizeof sum / sizeof *all); i++) all[i] = 0;
     const bool is_wide = x.is_wide && y.is_wide;
@@ -46,13 +49,16 @@ template <class Config, bool A_K, bool B_K> struct flat_sums {
 #pragma unroll
     for (int p = 0; p < Config::x_pieces; p++)
 #pragma unroll
-      for (int h = 0; h < 2; h++)
+      for (int f = 0; f < n_fragments; f++)
 #pragma unroll
         for (int t = 0; t < Config::y_pieces; t++)
 #pragma unroll
           for (int i = 0; i < 4; i++) {
-            const int x = 32 * p + matrix::x_of(h) + i / 2 * matrix::x_apart, y = 8 * t + 2 * flat_q() + i % 2;
-            to[Config::matrix_is_a ? y * Config::sum_pitch + x : x * Config::sum_pitch + y] = sum[p][h][t][i];
+            /* with k contiguous the other half's is the lane's of row g + 1 */
+            const float other = matrix_k ? __shfl_down_sync(~0u, sum[1][p][f][t][i], 4) : sum[1][p][f][t][i];
+            const int x = 32 * p + matrix::x_of(f) + i / 2 * matrix::x_apart, y = 8 * t + 2 * flat_q() + i % 2;
+            if (!matrix_k || flat_g() % 2 == 0)
+              to[Config::matrix_is_a ? y * Config::sum_pitch + x : x * Config::sum_pitch + y] = sum[0][p][f][t][i] + other;
           }
   }
 
@@ -61,26 +67,34 @@ private:
 #pragma unroll
     for (int half = 0; half < 2; half++)
 #pragma unroll
-      for (int p = 0; p < Config::x_pieces; p++)
+      for (int second = 0; second < 2; second++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-          uint32_t a[4];
-          matrix::fragment(a, x[p], half, h);
+        for (int p = 0; p < Config::x_pieces; p++)
 #pragma unroll
-          for (int t = 0; t < Config::y_pieces; t++)
-            mma16<typename Config::type>(sum[p][h][t], a, y[t][2 * half], y[t][2 * half + 1]);
-        }
+          for (int f = 0; f < n_fragments; f++) {
+            uint32_t a[4];
+            matrix::fragment(a, x[p], half, second, f);
+#pragma unroll
+            for (int t = 0; t < Config::y_pieces; t++)
+              mma16<typename Config::type>(sum[half][p][f][t], a, y[half][t][2 * second], y[half][t][2 * second + 1]);
+          }
   }
 
+  /* With x contiguous it is the addresses that would take the registers of a second step. */
+  static constexpr int at_once = matrix_k ? Config::n_steps : 1;
+
   __device__ __forceinline__ void add_block(const matrix &x, const few &y, int64_t k) {
-    typename matrix::registers of_x[Config::n_steps];
-    typename few::registers of_y[Config::n_steps];
+#pragma unroll 1
+    for (int first = 0; first < Config::n_steps; first += at_once) {
+      typename matrix::registers of_x[at_once];
+      typename few::registers of_y[at_once];
 #pragma unroll
-    for (int s = 0; s < Config::n_steps; s++) x.load(of_x[s], k + s * Config::step);
+      for (int s = 0; s < at_once; s++) x.load(of_x[s], k + (first + s) * Config::step);
 #pragma unroll
-    for (int s = 0; s < Config::n_steps; s++) y.load(of_y[s], k + s * Config::step);
+      for (int s = 0; s < at_once; s++) y.load(of_y[s], k + (first + s) * Config::step);
 #pragma unroll
-    for (int s = 0; s < Config::n_steps; s++) multiply(of_x[s], of_y[s]);
+      for (int s = 0; s < at_once; s++) multiply(of_x[s], of_y[s]);
+    }
   }
 
   /* n_k: of the block, at most */

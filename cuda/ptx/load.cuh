@@ -1,6 +1,6 @@
 /* load.cuh - loads of what is read once, and by nobody else of the SM, past the L1 (PTX ISA:
- * ld.global.nc with cache hints). One instruction each. Not volatile: the compiler may move them,
- * as nobody writes there meanwhile. */
+ * ld.global.nc with cache hints). One instruction each. The wide ones are not volatile: the
+ * compiler may move them, as nobody writes there meanwhile. */
 #ifndef WS_CUDA_PTX_LOAD_CUH
 #define WS_CUDA_PTX_LOAD_CUH
 #include <cstdint>
@@ -18,6 +18,13 @@ __device__ __forceinline__ uint4 ld_stream_four(const void *global) {
 __device__ __forceinline__ uint2 ld_stream_two(const void *global) {
   uint2 x;
   asm("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(global));
+  return x;
+}
+
+/* ld.global.nc.b16, made where it is written: many of them, moved, would need as many registers */
+__device__ __forceinline__ uint32_t ld_in_order(const uint16_t *global) {
+  uint16_t x;
+  asm volatile("ld.global.nc.b16 %0, [%1];" : "=h"(x) : "l"(global));
   return x;
 }
 

@@ -8,7 +8,7 @@
 namespace ws {
 
 /* An item is one tile of BM x BN of C. Each of K_GROUPS warps of the CLUSTER blocks that share it
- * sums a part of k of all of it, in blocks of STEPS steps of 32. */
+ * sums a part of k of all of it, in blocks of STEPS steps of 64. */
 template <class Type, int BM, int BN, int K_GROUPS, int STEPS, int CLUSTER> struct flat_config {
   using type = Type;
   using real = typename Type::real;

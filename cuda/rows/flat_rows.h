@@ -2,8 +2,8 @@
 #ifndef WS_CUDA_FLAT_ROWS_H
 #define WS_CUDA_FLAT_ROWS_H
 
-/* k that a lane's registers hold of each operand, at a time: four lanes have 8 each. */
-#define WS_FLAT_STEP 32
+/* k that the registers of a warp hold of each operand, at a time. */
+#define WS_FLAT_STEP 64
 #define WS_FLAT_BK(steps) (WS_FLAT_STEP * (steps))
 #define WS_FLAT_THREADS(k_groups) (32 * (k_groups))
 /* The groups' sums, in columns of BM floats and 8 more. */

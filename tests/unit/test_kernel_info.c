@@ -79,7 +79,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    #t[0],                                                                   \
    bm,                                                                      \
    bn,                                                                      \
-   32 * (steps),                                                            \
+   64 * (steps),                                                            \
    1,                                                                       \
    1,                                                                       \
    32 * (k_groups),                                                         \
