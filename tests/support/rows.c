@@ -43,7 +43,8 @@ int usable_rows(struct kernel_row rows[MAX_ROWS]) {
     rows[n_rows++] = (struct kernel_row){info.name, info.type, info.bm, info.bn * coarse, info};
     n_of_type[info.type]++;
   }
-  for (int type = 0; type < N_TYPES && !wanted; type++) CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
+  for (int type = 0; type < N_TYPES && !wanted; type++)
+    CHECK(n_of_type[type] > 0, "no usable row for type %c", type_letters[type]);
   return n_rows;
 }
 
