@@ -233,20 +233,13 @@ static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.
 
 /* ---- what tuning has found ------------------------------------------------------------------- */
 
-/* By the parts of k that a row has; every row's are in the table. */
+/* By the parts of k that a row has. */
 static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
-  static const struct {
-    int bk, cluster;
-    ws_numerics numerics;
-  } orders[] = {{64, 1, WS_NUMERICS_FLAT_64},      {64, 2, WS_NUMERICS_FLAT_64_K2},  {64, 4, WS_NUMERICS_FLAT_64_K4},
-                {64, 8, WS_NUMERICS_FLAT_64_K8},   {128, 1, WS_NUMERICS_FLAT_128},   {128, 2, WS_NUMERICS_FLAT_128_K2},
-                {128, 4, WS_NUMERICS_FLAT_128_K4}, {128, 8, WS_NUMERICS_FLAT_128_K8}};
-  const size_t n_orders = sizeof orders / sizeof orders[0];
-  size_t i = 0;
-  while (i < n_orders - 1 && (orders[i].bk != row->bk || orders[i].cluster != row->cluster)) i++;
-  return orders[i].numerics;
+  if (row->k_groups == 6) return row->cluster == 1 ? WS_NUMERICS_FLAT_G6 : WS_NUMERICS_FLAT_G6_K2;
+  return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
+/* The same; every row's are in the table. */
 static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
   static const struct {
     int k_groups, cluster;

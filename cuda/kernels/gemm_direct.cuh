@@ -140,9 +140,10 @@ template <class Config, class Sums> struct direct_kernel {
 
   __device__ __forceinline__ void run() const {
     const sched_fixed_of<cluster> sched(args.sched);
-    const ws_tile tile = tile_at(sched.first());
-    sum(tile);
-    finish(tile);
+    uint32_t item_idx = sched.first();
+    sum(tile_at(item_idx));
+    asm volatile("" : "+r"(item_idx)); /* found again: during the sums it would take six registers */
+    finish(tile_at(item_idx));
   }
 
 private:

@@ -28,7 +28,7 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                           direct = {{0, 1, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 127, 129, 255, 257, 1024, 1100},
                                     18,
                                     WSGEMM_MATH_DEFAULT},
-                          flat = {{0, 1, 2, 7, 8, 31, 32, 33, 63, 65, 127, 128, 129, 511, 1024, 1100, 4224, 8500},
+                          flat = {{0, 1, 2, 7, 8, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1000, 1664, 3300},
                                   18,
                                   WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
