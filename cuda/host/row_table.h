@@ -115,7 +115,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    bn,                                                                      \
    WS_FLAT_BK(steps),                                                       \
    1,                                                                       \
-   1,                                                                       \
+   0,                                                                       \
    WS_FLAT_THREADS(k_groups),                                               \
    WS_FLAT_SHARED_BYTES(bm, bn, k_groups),                                  \
    blocks,                                                                  \
