@@ -1,13 +1,15 @@
 /* fit_model.c - what tools/fit_model.py asks of the library's own models (cuda/host/wgmma_model.c,
- * direct_model.c): the times of rows for products under given terms, and how far they are off. */
+ * direct_model.c, flat_model.c): the times of rows for products under given terms, and how far they are off. */
 #include <math.h>
 #include <string.h>
 
 #include "cuda/host/direct_model.h"
+#include "cuda/host/flat_model.h"
 #include "cuda/host/row_table.h"
 #include "cuda/host/wgmma_model.h"
 
-enum { N_SMS = 132, N_WGMMA = sizeof(ws_wgmma_terms) / sizeof(double), MOST_ROWS = 256 };
+enum { N_SMS = 132, N_WGMMA = sizeof(ws_wgmma_terms) / sizeof(double), N_DIRECT = sizeof(ws_direct_terms) / sizeof(double) };
+enum { MOST_ROWS = 256 };
 
 typedef struct fit_product {
   int64_t m, n, k, a_trans, b_trans, n_entries; /* entries: those of one product stand together */
@@ -26,13 +28,15 @@ int fit_row(const char *name) {
 void fit_terms(double *terms) {
   memcpy(terms, &ws_wgmma_terms_h200, sizeof ws_wgmma_terms_h200);
   memcpy(terms + N_WGMMA, &ws_direct_terms_h200, sizeof ws_direct_terms_h200);
+  memcpy(terms + N_WGMMA + N_DIRECT, &ws_flat_terms_h200, sizeof ws_flat_terms_h200);
 }
 
 /* The models' times of a product's entries: as the library weighs them, so 0 for rows of other
- * kinds. */
+ * kinds, and for those that are not made for it. */
 static void times_of(const double *terms, const fit_product *product, const fit_entry *entries, double *us) {
   const ws_wgmma_terms *wgmma = (const ws_wgmma_terms *)terms;
   const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
+  const ws_flat_terms *flat = (const ws_flat_terms *)(terms + N_WGMMA + N_DIRECT);
   ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
   p.a.type = WSGEMM_F16;
   p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
@@ -42,10 +46,12 @@ static void times_of(const double *terms, const fit_product *product, const fit_
   const ws_split split = ws_split_for(&p, N_SMS, false);
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
-    us[e] = row->kind == WS_ROW_WGMMA                ? ws_wgmma_us(wgmma, &look, row) + copies
-            : row->kind == WS_ROW_VECTOR             ? ws_vector_us(direct, &p, &split, N_SMS)
-            : row->kind == WS_ROW_DIRECT && is_small ? ws_direct_us(direct, &p, row, N_SMS)
-                                                     : 0;
+    us[e] = row->kind == WS_ROW_WGMMA                 ? ws_wgmma_us(wgmma, &look, row) + copies
+            : row->kind == WS_ROW_VECTOR              ? ws_vector_us(direct, &p, &split, N_SMS)
+            : row->kind != WS_ROW_DIRECT || !is_small ? 0
+            : row->is_flat                            ? ws_flat_us(flat, &p, row, N_SMS)
+                                                      : ws_direct_us(direct, &p, row, N_SMS);
+    if (isinf(us[e])) us[e] = 0;
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c) to measurements of suite `row_times`.
+"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c) to measurements of suite `row_times`.
 
     tools/fit_model.py FILE.jsonl ... [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
 
@@ -22,7 +22,7 @@ import tempfile
 import row_times
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODELS = ("wgmma_model", "direct_model")
+MODELS = ("wgmma_model", "direct_model", "flat_model")
 FLAGS = ("-std=gnu11", "-I.", "-Iinclude", "-Isrc", "-isystem", "/usr/local/cuda/include")
 # How near times are that the choice takes by turns, and how much the times themselves count (fit_model.c).
 SOFTNESS, WEIGHT = 0.03, 1.0

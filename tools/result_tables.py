@@ -543,6 +543,7 @@ TABLES = {
     "gpu_half_square": gpu_gemm_table,
     "gpu_half_odd": gpu_gemm_table,
     "gpu_half_skinny": gpu_gemm_table,
+    "gpu_half_decode": gpu_gemm_table,
     "gpu_half_best": gpu_gemm_table,
     "gpu_modes": gpu_modes_table,
     "gpu_half_epilogue": gpu_epilogue_table,

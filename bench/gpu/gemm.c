@@ -6,8 +6,8 @@
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
- * in their names. --seed, --count: which shapes suites random and row_times draw, and how many (60);
- * samples of random are 9.
+ * in their names. --seed, --count: which shapes suites random, decode and row_times draw, and how many
+ * (60); samples of random are 9.
  * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
  * class of this name; half precision: multiples of 8). --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
@@ -26,6 +26,7 @@
 #include "breakdown.h"
 #include "calls.h"
 #include "candidates.h"
+#include "decode.h"
 #include "row_times.h"
 
 enum { MAX_GIVEN = 64, RANDOM_LEAST = 16, RANDOM_MOST = 8192, RANDOM_SAMPLES = 9, MAX_RANDOM = 1000 };
@@ -119,6 +120,10 @@ static void run_in_default(const char *suite, wsgemm_type type, shape_list shape
 /* ---- Suites ---------------------------------------------------------------------------------- */
 
 static void run_square(wsgemm_type type) { run_in_default("square", type, is_half(type) ? LIST(half_square) : LIST(square)); }
+static void run_decode(wsgemm_type type) {
+  static shape shapes[DECODE_MOST];
+  run_in_default("decode", type, (shape_list){shapes, decode_shapes(options.seed, options.n_random, shapes)});
+}
 static void run_skinny(wsgemm_type type) { run_in_default("skinny", type, is_half(type) ? LIST(half_skinny) : LIST(skinny)); }
 static void run_odd(wsgemm_type type) { run_in_default("odd", type, LIST(half_odd)); }
 static void run_sliced(wsgemm_type type) { run_in_default("sliced", type, LIST(sliced)); }
@@ -339,6 +344,7 @@ static const struct suite {
     {"square", "sdczhb", "squares and a few other large products", true, run_square},
     {"random", "sdczhb", "shapes drawn at random from 16 to 8192: square, flat, small, ragged", true, run_random},
     {"calls", "sdczhb", "what a call costs its thread: alone, in chains of 1000, with a wait", true, run_calls},
+    {"decode", "hb", "few tokens times weights, and flat shapes drawn at random", true, run_decode},
     {"skinny", "sdczhb", "few rows or few tiles", true, run_skinny},
     {"heat", "sdczhb", "m and n from 16 to 8192 at k = 4096", true, run_heat},
     {"odd", "hb", "nothing begins at whole 16 bytes", true, run_odd},

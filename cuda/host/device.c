@@ -312,7 +312,7 @@ static int image_of(const ws_cuda_row *row) {
   case WS_ROW_SLICED:
     return WS_IMAGE_SLICED;
   case WS_ROW_DIRECT:
-    return WS_IMAGE_DIRECT;
+    return row->is_flat ? WS_IMAGE_FLAT : WS_IMAGE_DIRECT;
   case WS_ROW_TILED:
   case WS_ROW_VECTOR:
     break;

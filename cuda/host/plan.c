@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "cuda/host/choice_memo.h"
 #include "cuda/host/direct_model.h"
+#include "cuda/host/flat_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
@@ -123,7 +124,8 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 static double row_us(const weighing *w, const ws_cuda_row *row) {
   switch (row->kind) {
   case WS_ROW_DIRECT:
-    return ws_direct_us(&ws_direct_terms_h200, w->plan->problem, row, w->n_sms);
+    return row->is_flat ? ws_flat_us(&ws_flat_terms_h200, w->plan->problem, row, w->n_sms)
+                        : ws_direct_us(&ws_direct_terms_h200, w->plan->problem, row, w->n_sms);
   case WS_ROW_WGMMA:
     return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
   case WS_ROW_SLICED:
@@ -258,7 +260,13 @@ static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.
 
 /* ---- what tuning has found ------------------------------------------------------------------- */
 
-/* By the parts of k that a row has; every row's are in the table. */
+/* By the parts of k that a row has. */
+static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
+  if (row->k_groups == 6) return row->cluster == 1 ? WS_NUMERICS_FLAT_G6 : WS_NUMERICS_FLAT_G6_K2;
+  return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
+}
+
+/* The same; every row's are in the table. */
 static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
   static const struct {
     int k_groups, cluster;
@@ -285,7 +293,7 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_SLICED:
     return of_slices[row->n_slices];
   case WS_ROW_DIRECT:
-    return numerics_of_direct(row);
+    return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
   case WS_ROW_TILED:
     break;
   }

@@ -1,8 +1,9 @@
-/* row_table.h - the rows of kernels.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def and flat.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
 #include "cuda/host/device.h"
+#include "cuda/rows/flat_rows.h"
 #include "cuda/rows/rows.h"
 
 static const ws_cuda_row ws_cuda_rows[] = {
@@ -28,6 +29,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                      \
    0,                                                                                      \
    1,                                                                                      \
+   0,                                                                                      \
    0,                                                                                      \
    rate},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                     \
@@ -55,6 +57,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                                                         \
    1,                                                                                                                         \
    WS_WGMMA_ONCE_##cluster,                                                                                                   \
+   0,                                                                                                                         \
    rate},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {#t "gemm_" #product "_" #bm "x" #bn "x" #bk "_c" #coarse "_" #cluster,                    \
@@ -78,6 +81,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                        \
    WS_SLICES_##product,                                                                      \
    1,                                                                                        \
+   0,                                                                                        \
    0,                                                                                        \
    rate},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate) \
@@ -103,12 +107,40 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                  \
    k_groups,                                                                           \
    0,                                                                                  \
+   0,                                                                                  \
    rate},
+#define WS_CUDA_FLAT_ROW(t, bm, bn, k_groups, steps, blocks, cluster, rate) \
+  {#t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster,    \
+   "flat",                                                                  \
+   WS_TYPE_##t,                                                             \
+   bm,                                                                      \
+   bn,                                                                      \
+   WS_FLAT_BK(steps),                                                       \
+   1,                                                                       \
+   0,                                                                       \
+   WS_FLAT_THREADS(k_groups),                                               \
+   WS_FLAT_SHARED_BYTES(bm, bn, k_groups),                                  \
+   blocks,                                                                  \
+   0,                                                                       \
+   WS_ROW_DIRECT,                                                           \
+   0,                                                                       \
+   cluster,                                                                 \
+   0,                                                                       \
+   0,                                                                       \
+   cluster,                                                                 \
+   0,                                                                       \
+   0,                                                                       \
+   k_groups,                                                                \
+   0,                                                                       \
+   1,                                                                       \
+   rate},
+#include "cuda/rows/flat.def"
 #include "cuda/rows/kernels.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
+#undef WS_CUDA_FLAT_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
 _Static_assert((int)WS_N_CUDA_ROWS <= (int)WS_MOST_ROWS, "a forced row fits its bits");

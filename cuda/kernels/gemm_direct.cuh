@@ -27,7 +27,7 @@
 
 namespace ws {
 
-/* A group's sums over its part of k. */
+/* A group's sums over its part of k. A_K, B_K: the operand is contiguous along k. */
 template <class Config, bool A_K, bool B_K> struct direct_sums {
   using operand_a = direct_operand<Config, Config::bm, A_K>;
   using operand_b = direct_operand<Config, Config::bn, B_K>;
@@ -71,7 +71,11 @@ template <class Config, bool A_K, bool B_K> struct direct_sums {
 
   /* part: of Config::n_parts; stages: the group's shared memory. In turn t the copies of block t are
    * begun and block t - (n_stages - 1) is multiplied: once in the code, which comes from memory, too. */
-  __device__ __forceinline__ void run(const operand_a &a, const operand_b &b, int64_t size_k, int part, uint32_t stages) {
+  __device__ __forceinline__ void run(const ws_gemm_args &args, int64_t batch, int64_t m_first, int64_t n_first, int part,
+                                      uint32_t stages) {
+    const operand_a a(args.a, batch, m_first, args.m);
+    const operand_b b(args.b, batch, n_first, args.n);
+    const int64_t size_k = args.k;
     constexpr int n_ahead = Config::n_stages - 1;
     constexpr int64_t step = int64_t(Config::n_parts) * Config::bk;
     float *all = &sum[0][0][0][0];
@@ -128,18 +132,18 @@ private:
   static constexpr uint32_t a_bytes = uint32_t(Config::a_elements * int(sizeof(uint16_t)));
 };
 
-/* A_K, B_K: the operand is contiguous along k. */
-template <class Config, bool A_K, bool B_K> struct direct_kernel {
-  using sums = direct_sums<Config, A_K, B_K>;
+/* Sums: of a group, direct_sums or flat_sums. */
+template <class Config, class Sums> struct direct_kernel {
   static constexpr int cluster = Config::cluster, bm = Config::bm, bn = Config::bn;
   const ws_gemm_args &args;
   unsigned char *shared;
 
   __device__ __forceinline__ void run() const {
     const sched_fixed_of<cluster> sched(args.sched);
-    const ws_tile tile = tile_at(sched.first());
-    sum(tile);
-    finish(tile);
+    uint32_t item_idx = sched.first();
+    sum(tile_at(item_idx));
+    asm volatile("" : "+r"(item_idx)); /* found again: during the sums it would take six registers */
+    finish(tile_at(item_idx));
   }
 
 private:
@@ -157,11 +161,10 @@ private:
 
   __device__ __forceinline__ void sum(const ws_tile &tile) const {
     const int group = int(threadIdx.x / uint32_t(Config::group_threads));
-    const typename sums::operand_a a(args.a, tile.batch, tile.row * bm, args.m);
-    const typename sums::operand_b b(args.b, tile.batch, tile.col * bn, args.n);
-    sums s;
-    s.run(a, b, args.k, rank() * Config::k_groups + group, shared_address(shared) + uint32_t(group * Config::group_bytes));
-    sums::group_sync(); /* nobody of the group reads a stage any more */
+    Sums s;
+    s.run(args, tile.batch, tile.row * bm, tile.col * bn, rank() * Config::k_groups + group,
+          shared_address(shared) + uint32_t(group * Config::group_bytes));
+    Sums::group_sync(); /* nobody of the group reads a stage any more */
     s.store(sums_of(group));
   }
 

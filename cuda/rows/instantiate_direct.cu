@@ -13,7 +13,7 @@
     extern __shared__ __align__(128) unsigned char shared[];                                                \
     using config = ws::direct_config<ws::type_##t, bm, bn, warp_m, warp_n, k_groups, stages, cluster>;      \
     static_assert(blocks * (config::shared_bytes + 1024) <= 228 * 1024, "the blocks fit (cc 9.0)");         \
-    ws::direct_kernel<config, a_k, b_k>{args, shared}.run();                                                \
+    ws::direct_kernel<config, ws::direct_sums<config, a_k, b_k>>{args, shared}.run();                       \
   }
 #define WS_CUDA_DIRECT_NAME(t, bm, bn, k_groups, cluster, ops) t##gemm_direct_##bm##x##bn##x16_g##k_groups##_k##cluster##_##ops
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, warp_m, warp_n, k_groups, stages, blocks, cluster, rate)                                   \

@@ -37,6 +37,10 @@
   X(DIRECT_G4_K8, "direct_g4_k8") /* and by blocks of a cluster */                      \
   X(DIRECT_G8_K4, "direct_g8_k4")                                                       \
   X(DIRECT_G8_K8, "direct_g8_k8")                                                       \
+  X(FLAT_G6, "flat_g6") /* flat rows, likewise */                                       \
+  X(FLAT_G6_K2, "flat_g6_k2")                                                           \
+  X(FLAT_G12, "flat_g12")                                                               \
+  X(FLAT_G12_K2, "flat_g12_k2")                                                         \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

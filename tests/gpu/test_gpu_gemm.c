@@ -28,10 +28,14 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                           direct = {{0, 1, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 127, 129, 255, 257, 1024, 1100},
                                     18,
                                     WSGEMM_MATH_DEFAULT},
+                          flat = {{0, 1, 2, 7, 8, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1000, 1664, 3300},
+                                  18,
+                                  WSGEMM_MATH_DEFAULT},
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
   if (strcmp(row->family, "direct") == 0) return &direct;
+  if (strcmp(row->family, "flat") == 0) return &flat;
   return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
 
@@ -167,31 +171,44 @@ static bool is_sliced(const wsgemm_kernel_info *row) { return row->n_slices > 1;
 /* Rows that sum in the same order: all of a type, but those of slices, and those of multiply-adds
  * beside tensor cores. */
 enum {
-  SUMS_PLAIN,
+  MOST_GROUPS = 16,
+  MOST_BLOCKS = 8,
+  MOST_STEPS = 8,
+  SUMS_PLAIN = 0,
   SUMS_SLICED,
   SUMS_FMA16,
-  SUMS_DIRECT,
-  MOST_GROUPS = 16,
-  SUMS_PARTS = SUMS_DIRECT + MOST_GROUPS * 9,
-  N_SUMS = SUMS_PARTS + 9
+  SUMS_PARTS, /* wgmma rows that share k among so many blocks */
+  SUMS_DIRECT = SUMS_PARTS + MOST_BLOCKS + 1,
+  SUMS_FLAT = SUMS_DIRECT + MOST_GROUPS * (MOST_BLOCKS + 1),
+  N_SUMS = SUMS_FLAT + MOST_STEPS * MOST_GROUPS * (MOST_BLOCKS + 1)
 };
 /* Direct rows by their parts of k: groups of a block, blocks of a cluster ("..._g4_k8"); of one
  * part it is one chain. */
 static int sums_of_direct(const wsgemm_kernel_info *row) {
   int n_groups = 0, n_blocks = 0;
   const char *parts = strstr(row->name, "_g");
-  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= 8, "%s",
-          row->name);
-  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * 9 + n_blocks;
+  REQUIRE(parts && sscanf(parts, "_g%d_k%d", &n_groups, &n_blocks) == 2 && n_groups < MOST_GROUPS && n_blocks <= MOST_BLOCKS,
+          "%s", row->name);
+  return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * (MOST_BLOCKS + 1) + n_blocks;
 }
 /* Blocks of a cluster that share k, of wgmma rows ("..._k4"). */
 static int n_parts_of(const wsgemm_kernel_info *row) {
   int n_parts = 1;
   const char *parts = is_of_family(row, "wgmma") ? strstr(row->name, "_k") : NULL;
-  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_parts) == 1 && n_parts <= 8), "%s", row->name);
+  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_parts) == 1 && n_parts <= MOST_BLOCKS), "%s", row->name);
   return n_parts;
 }
+/* Flat rows by their blocks of k, too ("..._s4_g8_k1"). */
+static int sums_of_flat(const wsgemm_kernel_info *row) {
+  int n_steps = 0, n_groups = 0, n_blocks = 0;
+  const char *parts = strstr(row->name, "_s");
+  REQUIRE(parts && sscanf(parts, "_s%d_g%d_k%d", &n_steps, &n_groups, &n_blocks) == 3 && n_steps < MOST_STEPS &&
+              n_groups < MOST_GROUPS && n_blocks <= MOST_BLOCKS,
+          "%s", row->name);
+  return SUMS_FLAT + (n_steps * MOST_GROUPS + n_groups) * (MOST_BLOCKS + 1) + n_blocks;
+}
 static int sums_of(const wsgemm_kernel_info *row) {
+  if (is_of_family(row, "flat")) return sums_of_flat(row);
   if (is_of_family(row, "direct")) return sums_of_direct(row);
   if (n_parts_of(row) > 1) return SUMS_PARTS + n_parts_of(row);
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
@@ -215,7 +232,7 @@ static void bits(void) {
         const int sums = sums_of(&rows.row[i].info);
         if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct") ? 1 : 3); turn++) { /* no quantum */
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct flat") ? 1 : 3); turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&rng);

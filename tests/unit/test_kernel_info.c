@@ -72,7 +72,22 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    "k" #cluster,                                                                       \
    false,                                                                              \
    false},
+#define WS_CUDA_FLAT_ROW(t, bm, bn, k_groups, steps, blocks, cluster, rate) \
+  {"cuda",                                                                  \
+   "flat",                                                                  \
+   #t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster,    \
+   #t[0],                                                                   \
+   bm,                                                                      \
+   bn,                                                                      \
+   64 * (steps),                                                            \
+   1,                                                                       \
+   0,                                                                       \
+   32 * (k_groups),                                                         \
+   "k" #cluster,                                                            \
+   false,                                                                   \
+   false},
 static const struct line lines[] = {
+#include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
 #include "../../src/cpu/kernels/kernels.def"
 };
@@ -102,7 +117,7 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat ");
   const int n_slices = is_one_of(info->family, " f16x1 ") ? 1 : is_one_of(info->family, " f16x3 ") ? 2 : is_sliced ? 3 : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   CHECK(!info->is_fma == (is_hopper || is_one_of(info->family, " mma16 amx ref ")), "%s: is_fma is %d", info->name, info->is_fma);
@@ -114,7 +129,7 @@ static void check_family(const wsgemm_kernel_info *info) {
         "%s: cc %d .. %d", info->name, info->least_cc, info->most_cc);
 }
 
-/* At least the blocks of A and B of every stage, at most what an SM has for a block (227 KiB of cc
+/* At least the blocks of A and B of every stage (flat rows: a sum of each element), at most what an SM has for a block (227 KiB of cc
  * 9.0). A sliced complex number is for the units a row of reals twice as high and with twice the k:
  * 2 x 2 of A, 1 x 2 of B. */
 static void check_shared(const wsgemm_kernel_info *info) {
@@ -122,7 +137,8 @@ static void check_shared(const wsgemm_kernel_info *info) {
   const bool is_doubled = info->n_slices > 0 && info->type == WSGEMM_C32;
   const int of_a = info->n_slices ? 2 * info->n_slices * (is_doubled ? 4 : 1) : element_bytes[info->type],
             of_b = info->n_slices ? 2 * info->n_slices * (is_doubled ? 2 : 1) : element_bytes[info->type];
-  const long long tiles = (long long)info->n_stages * info->bk * (info->bm * of_a + info->bn * info->coarse_factor * of_b);
+  const long long stages = (long long)info->n_stages * info->bk * (info->bm * of_a + info->bn * info->coarse_factor * of_b);
+  const long long tiles = is_one_of(info->family, " flat ") ? (long long)info->bm * info->bn * 4 : stages;
   CHECK(info->shared_bytes >= tiles && info->shared_bytes <= 227 * 1024 && (tiles > 0 || info->shared_bytes == 0),
         "%s: %d bytes of shared memory, tiles of %lld", info->name, info->shared_bytes, tiles);
 }
