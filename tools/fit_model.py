@@ -26,6 +26,7 @@ MODELS = ("wgmma_model", "direct_model", "flat_model")
 FLAGS = ("-std=gnu11", "-I.", "-Iinclude", "-Isrc", "-isystem", "/usr/local/cuda/include")
 # How near times are that the choice takes by turns, and how much the times themselves count (fit_model.c).
 SOFTNESS, WEIGHT = 0.03, 1.0
+LEAST_GAIN = 2e-6  # so that terms that hardly count stay where they are
 FIELDS = re.compile(r"typedef struct \w+_terms \{(.*?)\} \w+_terms;", re.DOTALL)
 
 
@@ -98,13 +99,13 @@ def search(measured, terms, names, passes, only):
             for factor in (1 + steps[i], 1 / (1 + steps[i])):
                 tried = terms[:i] + [terms[i] * factor] + terms[i + 1:]
                 loss = measured.loss(tried)
-                if loss < best:
+                if loss < best - LEAST_GAIN:
                     best, terms, steps[i] = loss, tried, min(0.3, steps[i] * 1.6)
                     break
             else:
                 steps[i] = max(0.002, steps[i] / 2)
         print(f"pass {turn + 1}: {best:.5f}", flush=True)
-        if before - best < 1e-6:
+        if before - best < LEAST_GAIN:
             break
     return terms
 
