@@ -79,6 +79,34 @@ CHILD_CASE(choice) {
   wsgemm_destroy(h);
 }
 
+/* Of the last launch: unaligned operands may be copied before it. */
+static const ws_cuda_row *last_row(wsgemm_handle *h, const wsgemm_gemm_desc *d) {
+  REQUIRE(watched_gemm(h, d) == WSGEMM_SUCCESS && fake.n_launches > 0, "%s", wsgemm_last_error());
+  return row_of(&fake.launch[fake.n_launches - 1]);
+}
+
+/* Flat rows are for matrices that are read by 16 bytes along k, times few columns or rows; nothing
+ * but sizes and ops decides. */
+CHILD_CASE(flat) {
+  (void)unused;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  wsgemm_handle *h = handle_in(false), *invariant = handle_in(true);
+  for (int64_t few = 2; few <= 9; few++)
+    for (int ops = 0; ops < 4; ops++)
+      for (int turn = 0; turn < 4; turn++) {
+        const int64_t x = 1024 << turn, k = turn == 2 ? 4100 : 4096;
+        const bool is_tall = ops / 2, may_be_flat = few <= 8 && k % 8 == 0;
+        wsgemm_gemm_desc d = half_desc(WSGEMM_F16, ops, is_tall ? x : few, is_tall ? few : x, k);
+        const ws_cuda_row *row = last_row(h, &d);
+        const bool is_along_k = is_tall ? ops / 2 == 1 : ops % 2 == 0;
+        CHECK(!row->is_flat || (may_be_flat && is_along_k && (row->bm > row->bn) == is_tall), "%s", row->name);
+        d.a = (const char *)d.a + 2, d.lda += 3;
+        CHECK(last_row(h, &d) == row, "with another ld %s, not %s", fake.launch[0].kernel, row->name);
+        CHECK(!last_row(invariant, &d)->is_flat, "in invariant mode %s", fake.launch[0].kernel);
+      }
+  wsgemm_destroy(h), wsgemm_destroy(invariant);
+}
+
 /* Large products, invariant mode, PEDANTIC, matrix-vector products with a long k and other devices
  * have other rows. */
 CHILD_CASE(others) {
@@ -115,5 +143,5 @@ CHILD_CASE(other_devices) {
 }
 
 static const struct check_case cases[] = {
-    {"launches", launches}, {"choice", choice}, {"others", others}, {"other_devices", other_devices}};
+    {"launches", launches}, {"choice", choice}, {"flat", flat}, {"others", others}, {"other_devices", other_devices}};
 CHECK_MAIN("backend_direct", cases)
