@@ -5,8 +5,8 @@
  * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
  * r.
  * 16-bit C leaves from shared memory, up to 64 x 64 elements at a time: by TMA where it may write,
- * else by lines, a warp one of its 16 columns after the other (of whole 64 rows). Floats, and what
- * has no boxes, go to C from where they are. */
+ * else by lines, a warp one of its 16 columns after the other (of whole 64 rows, or is_plain). Floats,
+ * and what has no boxes, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include <type_traits>
@@ -85,8 +85,6 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
       else
         store_bare<bf16x2_of>(sums, m, n, batch, bias, places, output);
     } else if constexpr (has_boxes) {
-      if constexpr (Config::is_plain && box_rows != 64)
-        if (!args.c_by_map) return store_singly(sums, m, n, batch);
       if (Config::is_plain || (args.type_c != WS_HALF_C_F32 && (box_rows == 64 || args.c_by_map))) {
         if (!Config::is_plain && !args.is_simple)
           store_fragments(sums, m, n, batch, bias, places, output);
@@ -306,23 +304,6 @@ private:
     cp_async_bulk_commit_group();
   }
 
-  /* What has no registers for more, and no boxes: alpha * sum of 16 bits, one element after the
-   * other. */
-  __device__ __forceinline__ void store_singly(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
-    const int lane = thread() % 32, n_rows = int(args.m) - m;
-    const int column = thread() / 32 * 16 + lane / 4, n_columns = int(args.n) - n - column;
-    uint16_t *c = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (int64_t(n) + column) * args.ldc + m;
-#pragma unroll
-    for (int p = 0; p < n_fragments; p++)
-#pragma unroll
-      for (int u = 0; u < n_sums; u++) {
-        const int i = u / 4 * 8 + lane % 4 * 2 + u % 2, j = p * 64 + u / 2 % 2 * 8;
-        const float x = __fmul_rn(args.alpha, sums[p][u]);
-        const uint32_t bits = args.type_c == WS_HALF_C_F16 ? f16x2_of(x, 0) : bf16x2_of(x, 0);
-        if (i < n_rows && j < n_columns) c[j * args.ldc + i] = uint16_t(bits);
-      }
-  }
-
   /* Of too few rows for a box, as pairs: rows by the eight exist, or do not (args.c_by_map). */
   __device__ __forceinline__ void store_eights(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
     const int lane = thread() % 32, n_rows = int(args.m) - m;
@@ -458,9 +439,9 @@ private:
             cp_async_bulk_tensor_store(&args.c, m + s, n, batch, place + uint32_t(s / box_rows * box_bytes));
         cp_async_bulk_commit_group();
       }
-    } else if constexpr (box_rows == 64 && !Config::is_bare) {
+    } else if constexpr ((box_rows == 64 || Config::is_plain) && !Config::is_bare) {
       __syncwarp();
-      store_lines(place, m, n, batch);
+      store_lines(place, m, n, batch, n_rows);
     }
   }
 
@@ -494,10 +475,11 @@ private:
   }
 
   /* The warp's lines of a fragment, a few at once. */
-  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
-    constexpr int at_once = 4;
+  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch, int most_rows) const {
+    constexpr int at_once = 4, per_line = box_rows / 8;
     const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
-    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, 64));
+    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, ws_min(most_rows, 64)));
+    const uint32_t box = place + lane / 4 / per_line * box_bytes;
     uint16_t *column = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(first)) * args.ldc + m;
 #pragma unroll 1
     for (int c = 0; c < n_columns; c += at_once) {
@@ -505,7 +487,7 @@ private:
 #pragma unroll
       for (int i = 0; i < at_once; i++) {
         const uint32_t line = first + uint32_t(c + i);
-        two[i] = ld_shared_32(eight_at(place, line, lane / 4) + lane % 4 * 4);
+        two[i] = ld_shared_32(eight_at(box, line, lane / 4 % per_line) + lane % 4 * 4);
       }
 #pragma unroll
       for (int i = 0; i < at_once; i++, column += args.ldc)

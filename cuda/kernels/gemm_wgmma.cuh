@@ -3,7 +3,8 @@
  *
  *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of
  *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
- *                           and as many of B as the item has tiles
+ *                           and as many of B as the item has tiles; the first ones as soon as it
+ *                           knows its item, before the block's threads have met
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma
  *                           reads the stages, the sums stay in registers; then they go to C, while
  *                           the producer already fills stages of the next item. This is
