@@ -38,9 +38,10 @@ static void times_of(const double *terms, const fit_product *product, const fit_
   const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
   const ws_flat_terms *flat = (const ws_flat_terms *)(terms + N_WGMMA + N_DIRECT);
   ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
-  p.a.type = WSGEMM_F16;
+  p.a.type = p.c.type = WSGEMM_F16, p.scale.alpha_one = p.scale.beta_zero = true;
   p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
-  const ws_wgmma_product look = ws_wgmma_look_at(wgmma, &p, N_SMS, false);
+  ws_wgmma_product look = ws_wgmma_look_at(wgmma, &p, N_SMS, false);
+  look.is_bare = p.m % 8 == 0 && (p.a.trans ? p.k : p.m) % 8 == 0 && (p.b.trans ? p.n : p.k) % 8 == 0;
   const double copies = ws_wgmma_copies_us(direct, &p);
   const bool is_small = ws_may_be_direct(&p);
   const ws_split split = ws_split_for(&p, N_SMS, false);

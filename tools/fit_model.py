@@ -41,7 +41,7 @@ class Entry(ctypes.Structure):
 def compile_models():
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "fit.so"
-        sources = ["tools/fit_model.c", "src/core/types.c", *(f"cuda/host/{model}.c" for model in MODELS)]
+        sources = ["tools/fit_model.c", "src/core/types.c", "cuda/host/problem_args.c", *(f"cuda/host/{model}.c" for model in MODELS)]
         subprocess.run(["cc", *FLAGS, "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o", str(library), *sources, "-lm"], cwd=ROOT, check=True)
         code = ctypes.CDLL(str(library))
     code.fit_loss.restype = ctypes.c_double

@@ -5,10 +5,14 @@
  * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
  * r.
  * 16-bit C leaves from shared memory, up to 64 x 64 elements at a time: by TMA where it may write,
- * else by lines, a warp one of its 16 columns after the other (of whole 64 rows). Floats, and what
- * has no boxes, go to C from where they are. */
+ * else by lines, a warp one of its 16 columns after the other (of whole 64 rows, or is_plain). Floats,
+ * and what has no boxes, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
+#include <type_traits>
+
+#include <cuda_fp16.h>
+
 #include "cuda/epilogue/activations.cuh"
 #include "cuda/epilogue/half_c.cuh"
 #include "cuda/ptx/tma.cuh"
@@ -75,7 +79,12 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
    * output: which of these is next. */
   __device__ __forceinline__ void operator()(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
                                              uint32_t places, int &output) const {
-    if constexpr (has_boxes) {
+    if constexpr (Config::is_bare) {
+      if constexpr (std::is_same_v<typename Config::element, __half>)
+        store_bare<f16x2_of>(sums, m, n, batch, bias, places, output);
+      else
+        store_bare<bf16x2_of>(sums, m, n, batch, bias, places, output);
+    } else if constexpr (has_boxes) {
       if (Config::is_plain || (args.type_c != WS_HALF_C_F32 && (box_rows == 64 || args.c_by_map))) {
         if (!Config::is_plain && !args.is_simple)
           store_fragments(sums, m, n, batch, bias, places, output);
@@ -103,6 +112,8 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
   }
 
 private:
+  /* Whether TMA stores C. */
+  __device__ __forceinline__ bool by_map() const { return Config::is_bare || args.c_by_map; }
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
   static __device__ __forceinline__ int barrier() {
     return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
@@ -310,6 +321,53 @@ private:
   }
 
   template <uint32_t packed(float, float)>
+  __device__ __forceinline__ void store_bare(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
+                                             uint32_t places, int &output) const {
+    if (args.is_across)
+      store_across<packed>(sums, m, n, batch, places, output);
+    else
+      store_simply<packed>(sums, m, n, batch, bias, places, output);
+  }
+
+  /* Where rows of the item are columns of C: in a place are boxes of so many of these, each a line of
+   * 64 rows of C, of which a warp has 16. */
+  template <uint32_t packed(float, float)>
+  __device__ __forceinline__ void store_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t places,
+                                               int &output) const {
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int s = 0; s < (BM + 63) / 64; s++) {
+        if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
+        const uint32_t place = places + uint32_t(output * Config::output_bytes);
+        output = (output + 1) % Config::n_outputs;
+        if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+        barrier_sync(barrier(), 128);
+#pragma unroll
+        for (int q = 0; q < 4; q++) { /* 16 lines */
+          if (s * 64 + q * 16 >= BM) continue;
+          const float *d = &sums[p][s * 32 + q * 8];
+          float x[8];
+#pragma unroll
+          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, d[u]);
+          const uint32_t two[4] = {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
+          /* of those whose address this lane gives */
+          const uint32_t lane = uint32_t(thread() % 32), line = q * 16 + lane / 16 * 8 + lane % 8;
+          const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
+          stmatrix_x4_trans(place + line * 128 + (eight ^ line % 8) * 16, two);
+        }
+        fence_proxy_async_shared();
+        barrier_sync(barrier(), 128);
+        if (thread() != 0) continue;
+#pragma unroll
+        for (int line = 0; line < 64 && s * 64 + line < BM; line += box_rows)
+          if (m + s * 64 + line < args.m)
+            cp_async_bulk_tensor_store(&args.c, n + p * 64, m + s * 64 + line, batch, place + uint32_t(line * 128));
+        cp_async_bulk_commit_group();
+      }
+  }
+
+  template <uint32_t packed(float, float)>
   __device__ __forceinline__ void store_simply(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t bias,
                                                uint32_t places, int &output) const {
 #pragma unroll
@@ -361,7 +419,7 @@ private:
   __device__ __forceinline__ uint32_t begin_place(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
-    if (args.c_by_map) {
+    if (by_map()) {
       if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
       barrier_sync(barrier(), 128);
     } else {
@@ -371,7 +429,7 @@ private:
   }
 
   __device__ __forceinline__ void end_place(uint32_t place, int m, int n, int batch, int n_rows) const {
-    if (args.c_by_map) {
+    if (by_map()) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
       if (thread() == 0) {
@@ -381,9 +439,9 @@ private:
             cp_async_bulk_tensor_store(&args.c, m + s, n, batch, place + uint32_t(s / box_rows * box_bytes));
         cp_async_bulk_commit_group();
       }
-    } else if constexpr (box_rows == 64) {
+    } else if constexpr ((box_rows == 64 || Config::is_plain) && !Config::is_bare) {
       __syncwarp();
-      store_lines(place, m, n, batch);
+      store_lines(place, m, n, batch, n_rows);
     }
   }
 
@@ -417,10 +475,11 @@ private:
   }
 
   /* The warp's lines of a fragment, a few at once. */
-  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch) const {
-    constexpr int at_once = 4;
+  __device__ __forceinline__ void store_lines(uint32_t place, int m, int n, int batch, int most_rows) const {
+    constexpr int at_once = 4, per_line = box_rows / 8;
     const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
-    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, 64));
+    const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, ws_min(most_rows, 64)));
+    const uint32_t box = place + lane / 4 / per_line * box_bytes;
     uint16_t *column = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(first)) * args.ldc + m;
 #pragma unroll 1
     for (int c = 0; c < n_columns; c += at_once) {
@@ -428,7 +487,7 @@ private:
 #pragma unroll
       for (int i = 0; i < at_once; i++) {
         const uint32_t line = first + uint32_t(c + i);
-        two[i] = ld_shared_32(eight_at(place, line, lane / 4) + lane % 4 * 4);
+        two[i] = ld_shared_32(eight_at(box, line, lane / 4 % per_line) + lane % 4 * 4);
       }
 #pragma unroll
       for (int i = 0; i < at_once; i++, column += args.ldc)

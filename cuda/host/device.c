@@ -321,7 +321,8 @@ static int image_of(const ws_cuda_row *row) {
 }
 
 static CUresult look_up(context_record *r, int row_idx, ws_entry entry) {
-  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc", "nn", "nt", "tn", "tt"};
+  static const char *const suffixes[WS_N_ENTRIES] = {"queue", "clc", "foreach", "split", "split_clc",
+                                                     "nn",    "nt",  "tn",      "tt",    "bare"};
   const ws_cuda_row *row = &ws_cuda_rows[row_idx];
   char name[96];
   snprintf(name, sizeof name, "%s_%s", row->name, suffixes[entry]);

@@ -52,7 +52,7 @@ const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
 /* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
  * split products, and these by Cluster Launch Control where they have no sums; of direct rows one
- * for each pair of ops. */
+ * for each pair of ops; of wgmma rows one for bare products (tma_maps.h). */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,
   WS_ENTRY_CLC,
@@ -63,6 +63,7 @@ typedef enum ws_entry {
   WS_ENTRY_NT,
   WS_ENTRY_TN,
   WS_ENTRY_TT,
+  WS_ENTRY_BARE,
   WS_N_ENTRIES
 } ws_entry;
 

@@ -16,11 +16,13 @@
 #include "cuda/rows/rows.h"
 
 ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits) {
+  const bool is_across = ws_is_across(p, row);
+  const int64_t m = is_across ? p->n : p->m, n = is_across ? p->m : p->n;
   return (ws_tile_grid){.n_batch = p->batch_count * n_splits,
-                        .n_rows = ws_ceil_div(p->m, row->bm),
-                        .n_cols = ws_ceil_div(p->n, row->bn),
+                        .n_rows = ws_ceil_div(m, row->bm),
+                        .n_cols = ws_ceil_div(n, row->bn),
                         .coarse = row->coarse * row->cluster / row->cluster_splits,
-                        .swizzle = row->kind == WS_ROW_DIRECT ? ws_ceil_div(p->m, row->bm) : 8};
+                        .swizzle = row->kind == WS_ROW_DIRECT ? ws_ceil_div(m, row->bm) : 8};
 }
 
 /* The rates of rows are those of an H200. */
@@ -501,6 +503,7 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   ws_entry entry = plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched);
   if (row->kind == WS_ROW_DIRECT) /* a block, or a cluster, for each item, whatever the policy */
     plan->sched = WS_SCHED_STATIC, plan->fixed_work = true, entry = entry_of_ops(plan->problem);
+  if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
   plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);

@@ -51,7 +51,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                                                         \
    WS_WGMMA_BLOCKS_##cluster,                                                                                                 \
    0,                                                                                                                         \
-   WS_WGMMA_IS_PLAIN(consumers),                                                                                              \
+   WS_WGMMA_IS_PLAIN(bm, (bn) * (coarse), consumers, ping_pong),                                                              \
    WS_WGMMA_CLUSTER_SPLITS_##cluster,                                                                                         \
    ping_pong,                                                                                                                 \
    0,                                                                                                                         \

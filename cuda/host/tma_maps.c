@@ -2,6 +2,7 @@
 #include "cuda/host/tma_maps.h"
 
 #include "cuda/host/problem_args.h"
+#include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
 
 enum { BYTES = 2, WHOLE_BYTES = 16, WHOLE = WHOLE_BYTES / BYTES, BOX = 64, ANY_STRIDE = WHOLE_BYTES };
@@ -65,19 +66,20 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* Of an operand of x elements along m or n: how many of them a block loads of a k block, whose item
- * has item_x, and loads them with n_shared - 1 other blocks. No more than there are, where it loads
- * alone: boxes that end beyond the operand are slow, and take up what others could have. */
+/* Of an operand of x elements along m or n: how many of them come to a block for a k block, whose
+ * item has item_x, by boxes of so many lines, of which n_shared blocks load as many each. No more
+ * than there are (along k: where it loads alone): boxes that end beyond the operand are slow, and
+ * take up what others could have. */
 typedef struct loaded {
   int box_lines, n_slabs, n_lines;
 } loaded;
 static loaded loaded_of(bool along_k, int64_t x, int item_x, int n_shared) {
-  const int mine = (int)ws_ceil_div(item_x, BOX) * BOX / n_shared;
-  loaded l = {mine, mine / BOX, mine * n_shared};
-  if (n_shared > 1) return l;
-  l.box_lines = (int)ws_min(item_x, ws_ceil_div(x, WHOLE) * WHOLE);
-  l.n_slabs = (int)ws_min(l.n_slabs, ws_ceil_div(x, BOX));
-  l.n_lines = along_k ? l.box_lines : l.n_slabs * BOX;
+  loaded l = {.n_slabs = (int)ws_min(ws_ceil_div(item_x, BOX), ws_ceil_div(x, BOX))};
+  if (along_k && n_shared == 1)
+    l.box_lines = (int)ws_min(item_x, ws_ceil_div(x, WHOLE) * WHOLE);
+  else
+    l.box_lines = (along_k ? item_x : BOX) / n_shared;
+  l.n_lines = along_k ? l.box_lines * n_shared : l.n_slabs * BOX;
   return l;
 }
 
@@ -93,7 +95,7 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   op->n_slabs = load->n_slabs;
-  return encode(&op->map, type, first, dims, strides, BOX, x->along_k ? load->box_lines : BOX);
+  return encode(&op->map, type, first, dims, strides, BOX, load->box_lines);
 }
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
@@ -102,6 +104,19 @@ static bool c_by_map(const ws_problem *p) {
   const int64_t stride = p->batch_count > 1 ? p->c.stride : 0;
   return ws_is_half(p->c.type) && p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, stride) && p->c.ld < most_stride &&
          stride >= 0 && stride < most_stride;
+}
+
+bool ws_is_bare(const ws_problem *p) {
+  if (p->c.type != p->a.type || !ws_has_plain_store(p) || !c_by_map(p)) return false;
+  const ws_strided a = ws_strided_a(p), b = ws_strided_b(p);
+  return ws_tma_takes_as_is(&a) && ws_tma_takes_as_is(&b);
+}
+
+bool ws_is_across(const ws_problem *p, const ws_cuda_row *row) {
+  enum { RATED_SMS = 132 };
+  if (row->kind != WS_ROW_WGMMA || !ws_is_bare(p)) return false;
+  const ws_wgmma_product product = ws_wgmma_look_at(&ws_wgmma_terms_h200, p, RATED_SMS, false);
+  return ws_wgmma_is_across(&ws_wgmma_terms_h200, &product, row);
 }
 
 /* Of C, or of what is like it; ld and stride in reals. */
@@ -142,13 +157,15 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
   args->is_plain = args->c_by_map && p->c.type == p->a.type && ws_has_plain_store(p);
-  CUresult result = make_operands(p, a, b, row, args);
+  args->is_across = ws_is_across(p, row);
+  if (args->is_across) args->m = p->n, args->n = p->m;
+  CUresult result = args->is_across ? make_operands(p, b, a, row, args) : make_operands(p, a, b, row, args);
   if (!result && args->c_by_map) {
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
-    const int rows = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
-    result = encode(&args->c, p->c.type, p->c.data, dims, strides, WS_WGMMA_BOX_ROWS(rows), BOX);
+    const int rows = WS_WGMMA_BOX_ROWS(WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits));
+    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : rows, args->is_across ? rows : BOX);
   }
   return result;
 }

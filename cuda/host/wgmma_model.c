@@ -8,6 +8,7 @@
 #include "cuda/host/wgmma_model.h"
 
 #include "core/tile.h"
+#include "cuda/host/problem_args.h"
 #include "cuda/rows/rows.h"
 
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
@@ -64,6 +65,12 @@ static double longer(double us, double other_us) {
 
 static int consumers_of(const ws_cuda_row *row) { return row->n_threads / 128 - (row->is_once ? 0 : 1); }
 
+static bool may_be_bare(const ws_problem *p) {
+  enum { WHOLE = TMA_BYTES / 2 };
+  return p->c.type == p->a.type && ws_has_plain_store(p) && p->m % WHOLE == 0 && length_of_a(p) % WHOLE == 0 &&
+         length_of_b(p) % WHOLE == 0;
+}
+
 ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *t, const ws_problem *p, int n_sms, bool is_full) {
   const double batch = (double)p->batch_count, m = (double)p->m, n = (double)p->n, k = (double)p->k;
   const double writes = p->m * 2 % SECTOR_BYTES ? 1 + t->written_within_sector : 1;
@@ -71,6 +78,7 @@ ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *t, const ws_problem *p, 
   ws_wgmma_product product = {.problem = p,
                               .n_sms = n_sms,
                               .is_full = is_full,
+                              .is_bare = may_be_bare(p),
                               .n_k_blocks = ws_ceil_div(p->k, WS_WGMMA_BK),
                               .byte_us = 1 / t->sm_per_us,
                               .byte_of_a_us = cost_of_lines(t, length_of_a(p), p->a.trans) / t->l2_per_us,
@@ -88,14 +96,26 @@ typedef struct rounds {
   double n_items, of_sm, n_k, n_active;
 } rounds;
 
-static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r) {
+/* m and n as the kernel has them, which exchanges them where it computes C transposed; and which
+ * operand is along k. */
+typedef struct sides {
+  int64_t m, n;
+  bool a_along_k, b_along_k;
+  double byte_of_a_us, byte_of_b_us;
+} sides;
+static sides sides_of(const ws_wgmma_product *product, bool is_across) {
   const ws_problem *p = product->problem;
+  return is_across ? (sides){p->n, p->m, !p->b.trans, p->a.trans, product->byte_of_b_us, product->byte_of_a_us}
+                   : (sides){p->m, p->n, p->a.trans, !p->b.trans, product->byte_of_a_us, product->byte_of_b_us};
+}
+
+static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r, const sides *x) {
   const int width = row->bn * row->coarse, n_shared = row->cluster / row->cluster_splits;
-  const double a = loaded_bytes(p->a.trans, p->m, row->bm) / n_shared, b = loaded_bytes(!p->b.trans, p->n, width);
+  const double a = loaded_bytes(x->a_along_k, x->m, row->bm) / n_shared, b = loaded_bytes(x->b_along_k, x->n, width);
   const double n_blocks = row->blocks < r->of_sm ? row->blocks : r->of_sm;
   const double multiplied_us = (double)row->bm * width * product->element_us[consumers_of(row) - 1];
   const double loaded_us = product->latency_us / (row->stages * n_blocks) + (a + b) * product->byte_us +
-                           (a * product->byte_of_a_us + b * product->byte_of_b_us) * r->n_active;
+                           (a * x->byte_of_a_us + b * x->byte_of_b_us) * r->n_active;
   return product->step_us + longer(multiplied_us, loaded_us);
 }
 
@@ -107,23 +127,37 @@ static double store_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_
   return splits > 1 ? us + t->meet_us + elements * (splits - 1) / splits * t->exchange_us : us;
 }
 
-static double launch_us(const ws_wgmma_terms *t, const ws_cuda_row *row) {
-  const double us = t->launch_us[row->is_once ? 1 : row->is_plain ? 2 : 0];
+static double launch_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
+  const double us = t->launch_us[row->is_once ? 1 : row->is_plain || product->is_bare ? 2 : 0];
   return us + (row->cluster > row->cluster_splits ? t->pair_us : 0) + (row->ping_pong ? t->ping_pong_us : 0);
 }
 
-double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const ws_problem *p = product->problem;
+static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
+  const sides x = sides_of(product, is_across);
   const double columns = (double)row->bn * row->coarse * row->cluster / row->cluster_splits;
-  rounds r = {.n_items = (double)p->batch_count * parts_of((double)p->m, row->bm) * parts_of((double)p->n, columns),
+  rounds r = {.n_items = (double)product->problem->batch_count * parts_of((double)x.m, row->bm) * parts_of((double)x.n, columns),
               .n_k = row->cluster_splits > 1 ? parts_of((double)product->n_k_blocks, row->cluster_splits)
                                              : (double)product->n_k_blocks};
   r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));
   r.n_active = r.n_items * row->cluster / r.of_sm;
   const double n_rounds = row->blocks > 1 ? parts_of(r.of_sm, row->blocks) : r.of_sm;
-  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r) + n_rounds * store_us(t, row, product->is_full) +
+  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r, &x) + n_rounds * store_us(t, row, product->is_full) +
                           (row->is_once ? (n_rounds - 1) * t->later_item_us : 0);
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;
-  return launch_us(t, row) + longer(items_us, product->memory_us) + last_us;
+  return launch_us(t, product, row) + longer(items_us, product->memory_us) + last_us;
+}
+
+/* Boxes of C are of whole 16 of the rows that a block stores. */
+static bool may_be_across(const ws_wgmma_product *product, const ws_cuda_row *row) {
+  return product->is_bare && !row->is_once && WS_WGMMA_HAS_BOXES(row->bm, row->cluster_splits);
+}
+
+bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
+  return may_be_across(product, row) && us_of(t, product, row, true) < us_of(t, product, row, false);
+}
+
+double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
+  const double us = us_of(t, product, row, false), across_us = may_be_across(product, row) ? us_of(t, product, row, true) : us;
+  return us < across_us ? us : across_us;
 }

@@ -20,8 +20,8 @@ static inline int ws_most_clusters(int cluster, int n_sms) {
  * it reads their names here. */
 typedef struct ws_wgmma_terms {
   /* Begin and end: of kernels that stay, of those that end with their item (is_once), of those that
-   * stay and only store (is_plain); and how much longer where blocks load for each other, and by
-   * ping-pong. */
+   * stay and only store (is_plain, or bare products); and how much longer where blocks load for
+   * each other, and by ping-pong. */
   double launch_us[3], pair_us, ping_pong_us;
   double later_item_us; /* another item of the SM, of kernels that end with theirs */
   double store_us;      /* an element, by one consumer */
@@ -46,6 +46,9 @@ typedef struct ws_wgmma_product {
   const ws_problem *problem;
   int n_sms;
   bool is_full;
+  /* By sizes and what is stored, whether ws_is_bare (tma_maps.h) may be true, and rows that stay may
+   * compute C transposed: where operands begin, and their lds, decide about no row. */
+  bool is_bare;
   int64_t n_k_blocks;
   double element_us[3]; /* of an item, for a k block, with 1, 2, 3 consumers */
   double byte_us;       /* to one SM; the L2's for all of them, of A and of B: */
@@ -55,6 +58,9 @@ typedef struct ws_wgmma_product {
 
 /* is_full: the store reads C, or goes through steps of an epilogue that take time. */
 ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *terms, const ws_problem *p, int n_sms, bool is_full);
-/* us */
+/* Whether the row computes C transposed, from B and A exchanged, as this is faster; it stores the
+ * same bits. */
+bool ws_wgmma_is_across(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
+/* us, of the faster of both ways */
 double ws_wgmma_us(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
 #endif

@@ -3,7 +3,8 @@
  *
  *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of
  *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
- *                           and as many of B as the item has tiles
+ *                           and as many of B as the item has tiles; the first ones as soon as it
+ *                           knows its item, before the block's threads have met
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma
  *                           reads the stages, the sums stay in registers; then they go to C, while
  *                           the producer already fills stages of the next item. This is
@@ -69,11 +70,12 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
 
+  /* Before the threads of the cluster have met. */
   __device__ __forceinline__ void prepare() const {
     if (threadIdx.x == 32) {
       prefetch_tensormap(&args.a.map);
       prefetch_tensormap(&args.b.map);
-      if (args.c_by_map) prefetch_tensormap(&args.c);
+      if (Config::is_bare || args.c_by_map) prefetch_tensormap(&args.c);
     }
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
@@ -89,7 +91,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       fence_mbarrier_init_release();
       fence_proxy_async_shared();
     }
-    meet();
   }
 
   /* All threads of the cluster. */
@@ -170,12 +171,40 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     return any != 0;
   }
 
-  __device__ __forceinline__ void produce() const {
+  /* The producer's first item, of which n_loaded k blocks are on their way. */
+  struct beginning {
+    uint32_t item_idx;
+    int n_loaded;
+  };
+
+  /* Before the threads of the cluster have met: so no block may write to another one yet. Who has
+   * not drawn the item itself does not know it. */
+  __device__ __forceinline__ beginning begin() const {
+    const Sched<cluster> sched(args.sched);
+    const bool all_know = cluster == 1 || !args.sched.queue;
+    beginning first = {rank() == 0 || all_know ? sched.first() : no_item, 0};
+    if (!all_know) return first;
+    const item at = item_at(first.item_idx);
+    if (at.m < 0) return first;
+    first.n_loaded = int(ws_min(n_k_blocks(), Config::n_stages));
+#pragma unroll 1
+    for (int s = 0; s < first.n_loaded; s++) {
+      const uint32_t to = stage_at(s), full = shared_address(&state().full[s]);
+      mbarrier_arrive_expect_tx(full, args.stage_bytes);
+      load_alone<Config::bm, Config::n_shared_a>(to, args.a, at.m, s * Config::bk, at.batch, full);
+      load_part<Config::item_n>(to + b_at, args.b, column(at.n), s * Config::bk, at.batch, full);
+    }
+    return first;
+  }
+
+  __device__ __forceinline__ void produce(const beginning &first) const {
     const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
     uint32_t n_left = sched.most_items();
-    uint32_t item_idx = rank() == 0 ? sched.first() : no_item;
+    uint32_t item_idx = first.item_idx;
+    int n_loaded = first.n_loaded;
+    stage.advance(n_loaded);
     while (true) {
       uint32_t next = no_item;
       item at;
@@ -195,19 +224,21 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       const int n = column(at.n);
       const k_blocks blocks = k_blocks_of(at);
 #pragma unroll 1
-      for (int k_block = 0; k_block < blocks.count; k_block++) {
+      for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
         wait(state().empty[stage.place], stage.empty_parity());
         const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
         mbarrier_arrive_expect_tx(full, args.stage_bytes);
         const int k = (blocks.first + k_block) * Config::bk;
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
-          load_lines<Config::a_rows, Config::n_shared_a>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full, rank(), s);
-          load_lines<Config::item_n, 1>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
+          load_part<Config::bm, Config::n_shared_a, (cluster > 1)>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
+                                                                   int(rank()), s, (1 << cluster) - 1);
+          load_part<Config::item_n>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
         }
         stage.advance();
       }
       item_idx = next;
+      n_loaded = 0;
     }
     if (rank() == 0) sched.leave();
   }
@@ -385,14 +416,19 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   __device__ __forceinline__ void run() const {
     prepare();
+    beginning first = {no_item, 0};
+    if constexpr (!Config::is_sliced)
+      if (threadIdx.x == 0) first = begin();
+    meet();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
       griddepcontrol_wait(); /* for the slices */
       if (stores_nothing()) return;
+      if (threadIdx.x == 0 && rank() == 0) first.item_idx = Sched<cluster>(args.sched).first();
     }
     if (threadIdx.x < 128) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
-      if (threadIdx.x == 0) produce();
+      if (threadIdx.x == 0) produce(first);
     } else {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();

@@ -9,34 +9,44 @@
 
 namespace ws {
 
-/* One box, into this block or into all blocks of the cluster. */
-template <int BLOCKS>
-__device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, int along, int line, int batch, uint32_t barrier) {
-  if constexpr (BLOCKS == 1)
-    cp_async_bulk_tensor_load(to, map, along, line, batch, barrier);
+/* One box, into this block or (blocks, their bits) into some of the cluster. */
+template <bool IS_MULTICAST>
+__device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, int along, int line, int batch, uint32_t barrier,
+                                         uint32_t blocks) {
+  if constexpr (IS_MULTICAST)
+    cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, uint16_t(blocks));
   else
-    cp_async_bulk_tensor_multicast(to, map, along, line, batch, barrier, (1 << BLOCKS) - 1);
+    cp_async_bulk_tensor_load(to, map, along, line, batch, barrier);
 }
 
-/* X rows of A (or columns of B) from x on, in slabs of 64 x 64, as far as the operand has so many
- * at all: what is not loaded counts for no element of C. The blocks of a cluster load X /
- * BLOCKS each, for all of them. slice: of operands that consist of slices, which the map has as
- * products. */
-template <int X, int BLOCKS>
-__device__ __forceinline__ void load_lines(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
-                                           uint32_t rank, int slice = 0) {
-  constexpr int mine = X / BLOCKS, slab_bytes = wgmma_line * wgmma_line * 2;
+/* One of N_PARTS equal parts of X rows of A (or columns of B) from x on, in slabs of 64 x 64, as far
+ * as the operand has so many at all: what is not loaded counts for no element of C. A part is so
+ * many lines: of X where these are along k, else of the k of each slab. slice: of operands that
+ * consist of slices, which the map has as products. */
+template <int X, int N_PARTS = 1, bool IS_MULTICAST = false>
+__device__ __forceinline__ void load_part(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
+                                          int part = 0, int slice = 0, uint32_t blocks = 0) {
+  constexpr int line_bytes = wgmma_line * 2, slab_lines = wgmma_line / N_PARTS;
   const int product = op.batch_first + batch * op.batch_step + slice;
-  x += int(rank) * mine, to += rank * (mine * wgmma_line * 2);
   if (op.along_k) {
-    load_box<BLOCKS>(to, &op.map, k, x, product, barrier);
+    const int line = part * (X / N_PARTS);
+    load_box<IS_MULTICAST>(to + uint32_t(line * line_bytes), &op.map, k, x + line, product, barrier, blocks);
   } else {
+    const int line = part * slab_lines;
 #pragma unroll
-    for (int s = 0; s < mine / 64; s++)
-      if (s < op.n_slabs) load_box<BLOCKS>(to + s * slab_bytes, &op.map, x + s * 64, k, product, barrier);
+    for (int s = 0; s < (X + 63) / 64; s++)
+      if (s < op.n_slabs)
+        load_box<IS_MULTICAST>(to + uint32_t((s * wgmma_line + line) * line_bytes), &op.map, x + s * 64, k + line, product,
+                               barrier, blocks);
   }
 }
 
+/* All parts, for this block alone. */
+template <int X, int N_PARTS>
+__device__ __forceinline__ void load_alone(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier) {
+#pragma unroll
+  for (int part = 0; part < N_PARTS; part++) load_part<X, N_PARTS>(to, op, x, k, batch, barrier, part);
+}
 /* The same for one k block after the other, of a block that loads X lines alone; what is done for
  * each is a few additions, as one warp asks for all copies, and has 100 ns for a k block. */
 template <int X> struct line_loader {

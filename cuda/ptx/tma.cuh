@@ -190,5 +190,13 @@ __device__ __forceinline__ void stmatrix_x4(uint32_t row, const uint32_t (&x)[4]
                : "memory");
 }
 
+/* stmatrix.x4.trans: the same with each matrix's rows and columns exchanged: the lane holds of matrix
+ * i in x[i] the elements 2 (l % 4) and the next of column l / 4. */
+__device__ __forceinline__ void stmatrix_x4_trans(uint32_t row, const uint32_t (&x)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
 } // namespace ws
 #endif

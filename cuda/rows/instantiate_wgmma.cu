@@ -1,4 +1,5 @@
-/* instantiate_wgmma.cu - the entry points of the wgmma rows of kernels.def: <row's name>_queue.
+/* instantiate_wgmma.cu - the entry points of the wgmma rows of kernels.def: <row's name>_queue, and
+ * <row's name>_bare for products that need no more.
  * Only cc 9.0 has these instructions; other images have none of these entries. */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "cuda/kernels/gemm_wgmma.cuh"
@@ -15,15 +16,23 @@ using wgmma_kernel_of =
 #define WS_CUDA_ROW(...)
 #define WS_CUDA_SLICED_ROW(...)
 #define WS_CUDA_DIRECT_ROW(...)
-#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                             \
-  using t##wgmma_##bm##x##bn##_c##coarse##_##cluster =                                                                \
-      ws::wgmma_config<WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster, \
-                       WS_WGMMA_CLUSTER_SPLITS_##cluster, 0, 1, WS_WGMMA_ONCE_##cluster>;                             \
-  extern "C" __global__ void __launch_bounds__(t##wgmma_##bm##x##bn##_c##coarse##_##cluster::n_threads,               \
-                                               t##wgmma_##bm##x##bn##_c##coarse##_##cluster::n_blocks)                \
-      t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster##_queue(const __grid_constant__ ws_wgmma_args args) {      \
+#define WS_WGMMA_ENTRY(name, entry, ...)                                                                              \
+  using name##_##entry##_config = ws::wgmma_config<__VA_ARGS__>;                                                      \
+  extern "C" __global__ void __launch_bounds__(name##_##entry##_config::n_threads, name##_##entry##_config::n_blocks) \
+      name##_##entry(const __grid_constant__ ws_wgmma_args args) {                                                    \
     extern __shared__ __align__(1024) unsigned char shared[];                                                         \
-    ws::wgmma_kernel_of<t##wgmma_##bm##x##bn##_c##coarse##_##cluster>{args, shared}.run();                            \
+    ws::wgmma_kernel_of<name##_##entry##_config>{args, shared}.run();                                                 \
   }
+/* By WS_WGMMA_ONCE: rows that end with their item have a bare way within (args.is_plain). */
+#define WS_WGMMA_BARE_0(name, ...) WS_WGMMA_ENTRY(name, bare, __VA_ARGS__, true)
+#define WS_WGMMA_BARE_1(name, ...)
+#define WS_JOINED(a, b) a##b
+#define WS_JOIN(a, b) WS_JOINED(a, b)
+#define WS_WGMMA_ENTRIES(name, once, ...)        \
+  WS_WGMMA_ENTRY(name, queue, __VA_ARGS__, once) \
+  WS_JOIN(WS_WGMMA_BARE_, once)(name, __VA_ARGS__, once)
+#define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                       \
+  WS_WGMMA_ENTRIES(t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster, WS_WGMMA_ONCE_##cluster, WS_WGMMA_ELEMENT_##t, bm, bn, \
+                   coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster, 0, 1)
 #include "cuda/rows/kernels.def"
 #endif

@@ -80,10 +80,12 @@
 #define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 32 : 128))
 #define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
-/* Three consumers leave no registers for more than alpha * sum, stored in 16 bits. */
-#define WS_WGMMA_IS_PLAIN(consumers) ((consumers) == 3)
+/* Three consumers, or more than 128 sums a thread, leave no registers for more than alpha * sum,
+ * stored in 16 bits. */
+#define WS_WGMMA_IS_PLAIN(bm, columns, consumers, ping_pong) \
+  ((consumers) == 3 || (bm) * (columns) > 128 * 128 * ((ping_pong) ? 1 : (consumers)))
 /* A bias of an item's rows, or of a consumer's columns. */
-#define WS_WGMMA_BIAS_BYTES(consumers) (WS_WGMMA_IS_PLAIN(consumers) ? 0 : 256 * 4)
+#define WS_WGMMA_BIAS_BYTES(is_plain) ((is_plain) ? 0 : 256 * 4)
 /* What the blocks of a cluster do together, and whether they end with their item. */
 #define WS_WGMMA_BLOCKS_x1 1
 #define WS_WGMMA_BLOCKS_x2 2
@@ -111,6 +113,8 @@
 /* Rows of a box by which TMA stores C, where so many rows leave through shared memory, up to 64 at
  * a time. */
 #define WS_WGMMA_BOX_ROWS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : 16)
+/* Whether what a block stores is whole boxes, by whose lines C may be stored across. */
+#define WS_WGMMA_HAS_BOXES(bm, splits) (WS_WGMMA_SHARE_ROWS(bm, splits) % 16 == 0)
 #define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1
@@ -132,7 +136,7 @@
 #define WS_WGMMA_BYTES_WITHOUT_PARTS(bm, bn, coarse, consumers, ping_pong, stages, once) \
   ((stages) * (WS_WGMMA_A_ROWS(bm) + (bn) * (coarse)) * WS_WGMMA_BK * 2 +                \
    (consumers) * ((once) ? 0 : WS_WGMMA_OUTPUTS(consumers, ping_pong) * 64 * 64 * 2) +   \
-   (consumers)*WS_WGMMA_BIAS_BYTES(consumers) + WS_WGMMA_BARRIER_BYTES)
+   (consumers)*WS_WGMMA_BIAS_BYTES(WS_WGMMA_IS_PLAIN(bm, (bn) * (coarse), consumers, ping_pong)) + WS_WGMMA_BARRIER_BYTES)
 /* Sums of a block's share that come from the other blocks of its cluster: where there is room beside
  * the stages, else where the stages were. */
 #define WS_WGMMA_PARTS_BYTES(bm, item_n, splits) (((splits)-1) * WS_WGMMA_SHARE_ROWS(bm, splits) * (item_n)*4)

@@ -14,9 +14,10 @@ namespace ws {
  * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, of which each adds up
  * its share. ONCE: a block or cluster ends with its item (gemm_wgmma_once.cuh). SLICES of 16 bits
  * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs,
- * parts of complex numbers. */
+ * parts of complex numbers. BARE: C = alpha * A * B, all of one type, stored by TMA; short code, as a
+ * product of few us waits for each line of it. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
-          int SLICES = 0, int UNIT = 1, bool ONCE = false>
+          int SLICES = 0, int UNIT = 1, bool ONCE = false, bool BARE = false>
 struct wgmma_config {
   using element = Element;
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
@@ -39,7 +40,8 @@ struct wgmma_config {
   static constexpr int stage_bytes = n_slices * (a_bytes + b_bytes);
   static constexpr int n_outputs = is_sliced ? 0 : WS_WGMMA_OUTPUTS(CONSUMERS, PING_PONG),
                        output_bytes = slab_bytes; /* of each consumer, on their way to C */
-  static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(CONSUMERS);
+  static constexpr bool is_bare = BARE, is_plain = BARE || WS_WGMMA_IS_PLAIN(BM, BN *COARSE, CONSUMERS, PING_PONG);
+  static constexpr int bias_bytes = is_sliced ? 0 : WS_WGMMA_BIAS_BYTES(is_plain);
   static constexpr int shared_bytes =
       is_sliced ? WS_SLICED_SHARED_BYTES(SLICES, BM, BN, COARSE, STAGES)
                 : WS_WGMMA_SHARED_BYTES(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, CLUSTER_SPLITS, ONCE);
@@ -47,13 +49,12 @@ struct wgmma_config {
   /* Of a thread: the producers need few, and leave theirs to the consumers. 0: all keep what they
    * are launched with. */
   static constexpr int producer_registers = CONSUMERS == 1 ? 0 : CONSUMERS == 2 ? 40 : 32;
-  static constexpr bool is_plain = WS_WGMMA_IS_PLAIN(CONSUMERS);
   static constexpr int consumer_registers = CONSUMERS == 2 ? 232 : 160;
 
   static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in fragments of 64");
   static_assert(BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
-  static_assert(n_shared_a == 1 || (CLUSTER == 2 && BM % (64 * n_shared_a) == 0),
-                "each block of a cluster loads as much of A, in slabs of 64");
+  static_assert(n_shared_a == 1 || (n_shared_a == 2 && BM % (8 * n_shared_a) == 0),
+                "each block that shares A loads as much of it, in whole atoms of 8 lines");
   static_assert(ONCE || CLUSTER_SPLITS == 1, "who shares k ends with the item");
   /* ONCE: C, and what finds no room beside them, is where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;
@@ -64,14 +65,14 @@ struct wgmma_config {
       WS_WGMMA_BYTES_WITHOUT_PARTS(BM, BN, COARSE, CONSUMERS, PING_PONG, STAGES, ONCE) + parts_bytes <=
       WS_WGMMA_MOST_SHARED_BYTES;
   static constexpr int parts_at = parts_apart ? STAGES * stage_bytes : 0, places_at = parts_apart ? 0 : parts_bytes;
-  static_assert(!ONCE || (CLUSTER == CLUSTER_SPLITS && CLUSTER <= 8 && !PING_PONG && SLICES == 0 && BM % share_rows == 0 &&
-                          share_rows % 8 == 0 && places_at + CONSUMERS * n_places * output_bytes <= STAGES * stage_bytes),
+  static_assert(!ONCE || (CLUSTER <= 8 && !PING_PONG && SLICES == 0 && BM % share_rows == 0 && share_rows % 8 == 0 &&
+                          places_at + CONSUMERS * n_places * output_bytes <= STAGES * stage_bytes),
                 "C finds room where the stages were");
   static_assert(SLICES < 2 || n_fragments * BM / 2 <= 64, "three sums of each element leave registers for the rest");
   static_assert(SLICES < 3 || (CLUSTER == 1 && BM % WS_SLICE_GROUP == 0 && item_n % WS_SLICE_GROUP == 0),
                 "its producer passes over items by groups");
   static_assert(SLICES == 0 || (CLUSTER_SPLITS == 1 && !PING_PONG && CONSUMERS < 3), "products of slices have no such rows");
-  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_fragments * BM / 2 <= (CONSUMERS == 3 ? 96 : 128),
+  static_assert(CONSUMERS >= 1 && CONSUMERS <= 3 && n_fragments * BM / 2 <= (CONSUMERS == 3 ? 96 : 192),
                 "the sums leave registers for the rest");
   static_assert(shared_bytes <= WS_WGMMA_MOST_SHARED_BYTES, "the shared memory of a block (cc 9.0)");
 };

@@ -51,6 +51,9 @@ typedef struct ws_wgmma_args {
   int32_t beta_zero;
   int32_t type_c;   /* ws_half_c_type */
   int32_t c_by_map; /* C may be stored by its map */
+  /* m, n, A and B are exchanged: the kernel computes C transposed, and stores it as it is
+   * (c_by_map, alpha * sum) */
+  int32_t is_across;
   /* of C, two rows may be accessed at once, beginning with an even one */
   int32_t c_pairs;
   int32_t residual_pairs; /* of the residual, too */

@@ -46,22 +46,31 @@ static void check_map(const char *what, const CUtensorMap *map, const void *data
 
 static int least_of(int64_t x, int64_t y) { return (int)(x < y ? x : y); }
 
+/* Those of an operand of x elements along m or n: what an item of item_x loads for a k block, which
+ * n_shared blocks load as many lines of each. Returns how many lines come to a block. */
+static int check_operand(const char *what, const ws_wgmma_operand *op, const void *data, bool along_k, int64_t x, int64_t k,
+                         int64_t ld, int item_x, int n_shared) {
+  /* alone a block loads no more than there is, in eights of lines */
+  const int lines = n_shared > 1 ? item_x / n_shared : least_of(item_x, (x + 7) / 8 * 8),
+            slabs = least_of((item_x + 63) / 64, (x + 63) / 64);
+  check_map(what, &op->map, data, along_k ? k : x, along_k ? x : k, ld, 64, along_k ? lines : 64 / n_shared);
+  CHECK(along_k || op->n_slabs == slabs, "%s: %d slabs", what, op->n_slabs);
+  return along_k ? lines * n_shared : 64 * slabs;
+}
+
 static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, const void *a, int64_t lda, const void *b,
                            int64_t ldb) {
   const ws_cuda_row *row = row_of(l);
-  const bool a_k = d->transa != WSGEMM_NO_TRANS, b_k = d->transb == WSGEMM_NO_TRANS;
-  const int n_shared = row->cluster / row->cluster_splits, a_all = (row->bm + 63) / 64 * 64, b_all = row->bn * row->coarse;
-  /* alone a block loads no more than there is, in eights of lines */
-  const int a_lines = n_shared > 1 ? a_all / n_shared : least_of(row->bm, (d->m + 7) / 8 * 8),
-            b_lines = least_of(b_all, (d->n + 7) / 8 * 8);
-  check_map("A", &l->wgmma.a.map, a, a_k ? d->k : d->m, a_k ? d->m : d->k, lda, 64, a_k ? a_lines : 64);
-  check_map("B", &l->wgmma.b.map, b, b_k ? d->k : d->n, b_k ? d->n : d->k, ldb, 64, b_k ? b_lines : 64);
-  const int a_slabs = n_shared > 1 ? a_all / n_shared / 64 : least_of(a_all / 64, (d->m + 63) / 64),
-            b_slabs = least_of(b_all / 64, (d->n + 63) / 64);
-  CHECK((a_k || l->wgmma.a.n_slabs == a_slabs) && (b_k || l->wgmma.b.n_slabs == b_slabs), "%d and %d slabs", l->wgmma.a.n_slabs,
-        l->wgmma.b.n_slabs);
-  CHECK(l->wgmma.stage_bytes == 128 * (n_shared * (a_k ? a_lines : 64 * a_slabs) + (b_k ? b_lines : 64 * b_slabs)),
-        "%d bytes of a k block", l->wgmma.stage_bytes);
+  const bool first_k = d->transa != WSGEMM_NO_TRANS, second_k = d->transb == WSGEMM_NO_TRANS, across = l->wgmma.is_across;
+  const bool a_k = across ? second_k : first_k, b_k = across ? first_k : second_k;
+  const int n_shared = row->cluster / row->cluster_splits;
+  const int a_lines = check_operand("A", &l->wgmma.a, across ? b : a, a_k, across ? d->n : d->m, d->k, across ? ldb : lda,
+                                    row->bm, n_shared),
+            b_lines = check_operand("B", &l->wgmma.b, across ? a : b, b_k, across ? d->m : d->n, d->k, across ? lda : ldb,
+                                    row->bn * row->coarse, 1);
+  CHECK(l->wgmma.m == (across ? d->n : d->m) && l->wgmma.n == (across ? d->m : d->n), "%lld x %lld", (long long)l->wgmma.m,
+        (long long)l->wgmma.n);
+  CHECK(l->wgmma.stage_bytes == 128 * (a_lines + b_lines), "%d bytes of a k block", l->wgmma.stage_bytes);
   CHECK((l->wgmma.a.along_k != 0) == a_k && (l->wgmma.b.along_k != 0) == b_k, "which is contiguous along k");
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
@@ -75,16 +84,32 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
         "whether C is alpha times a sum, of the operands' type, by its map");
 }
 
-/* Rows that a block stores are stored by boxes of 64, 32 or 16. */
+/* Rows that a block stores are stored by boxes of 64, 32 or 16, which are columns of C where the
+ * kernel computes its transposed. */
 static int box_rows(const ws_cuda_row *row) {
   const int rows = row->bm / row->cluster_splits;
   return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : 16;
+}
+
+static void check_c(const fake_launch *l, const wsgemm_gemm_desc *d) {
+  const int rows = box_rows(row_of(l)), across = l->wgmma.is_across;
+  check_map("C", &l->wgmma.c, d->c, d->m, d->n, d->ldc, across ? 64 : rows, across ? rows : 64);
+}
+
+/* The caller's A and B, of which the kernel makes the other where it computes C transposed. */
+static const ws_wgmma_operand *a_of(const fake_launch *l) { return l->wgmma.is_across ? &l->wgmma.b : &l->wgmma.a; }
+static const ws_wgmma_operand *b_of(const fake_launch *l) { return l->wgmma.is_across ? &l->wgmma.a : &l->wgmma.b; }
+
+/* Of items of all wgmma rows: C itself, or its transposed. */
+static int64_t n_items_of(const fake_launch *l, const wsgemm_gemm_desc *d) {
+  return l->wgmma.is_across ? gpu_row_items(row_of(l), d->n, d->m, 1) : gpu_row_items(row_of(l), d->m, d->n, 1);
 }
 
 /* Every row, for operands larger than its item, and for fewer rows and columns than it has. */
 CHILD_CASE(rows) {
   (void)unused;
   static const int64_t sizes[][2] = {{264, 520}, {16, 8}, {40, 136}, {200, 24}};
+  int n_across = 0, n_not_across = 0;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   for (int r = 0; r < n_all_gpu_rows; r++) {
     const ws_cuda_row *row = &gpu_rows[r];
@@ -95,14 +120,18 @@ CHILD_CASE(rows) {
       const fake_launch *l = launch_of(h, &d);
       REQUIRE(row_of(l) == row, "%s for %s", l->kernel, row->name);
       check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
-      check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, box_rows(row), 64);
+      check_c(l, &d);
       /* a cluster for each item, which ends with it */
-      const int64_t n_items = gpu_row_items(row, d.m, d.n, 1);
+      const int64_t n_items = n_items_of(l, &d);
+      n_across += l->wgmma.is_across;
+      n_not_across += !l->wgmma.is_across;
+      CHECK(strcmp(l->entry, row->is_once ? "queue" : "bare") == 0, "%s_%s", row->name, l->entry);
       CHECK(!row->is_once || (l->grid[0] == n_items * row->cluster && !l->wgmma.sched.queue), "%s: %u blocks for %lld items",
             row->name, l->grid[0], (long long)n_items);
     }
     wsgemm_destroy(h);
   }
+  CHECK(n_across > 100 && n_not_across > 100, "%d across, %d not", n_across, n_not_across);
 }
 
 CHILD_CASE(maps) {
@@ -120,7 +149,7 @@ CHILD_CASE(maps) {
         check_operands(l, &d, d.a, d.lda, d.b, d.ldb);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && l->wgmma.type_c == told[c] && l->wgmma.c_pairs && l->wgmma.c_data == d.c,
               "C");
-        if (c < 2) check_map("C", &l->wgmma.c, d.c, d.m, d.n, d.ldc, box_rows(row_of(l)), 64);
+        if (c < 2) check_c(l, &d);
         d.beta.s = 2;
         l = launch_of(of_whole_k(), &d);
         CHECK((l->wgmma.c_by_map != 0) == (c < 2) && !row_of(l)->is_plain, "C that is read: %s", l->kernel);
@@ -143,7 +172,7 @@ CHILD_CASE(promotions) {
       d.lda = d.ldb = d.ldc = 512, *ld[which] = lds[i];
       const fake_launch *l = launch_of(of_whole_k(), &d);
       REQUIRE(is_wgmma(l) && l->wgmma.c_by_map, "kernel %s", l->kernel);
-      const CUtensorMap *const maps[] = {&l->wgmma.a.map, &l->wgmma.b.map, &l->wgmma.c};
+      const CUtensorMap *const maps[] = {&a_of(l)->map, &b_of(l)->map, &l->wgmma.c};
       for (int x = 0; x < 3; x++) {
         const fake_map m = held(maps[x]);
         const bool is_whole = *ld[x] * 2 % 128 == 0;
@@ -174,15 +203,14 @@ CHILD_CASE(batches) {
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 64, 64, 64);
   d.batch_count = 5, d.stride_a = 8192, d.stride_b = 0, d.stride_c = 4096;
   const fake_launch *l = launch_of(of_whole_k(), &d);
-  CHECK(is_wgmma(l) && held(&l->wgmma.a.map).dims[2] == 5 && held(&l->wgmma.a.map).strides[1] == 2 * 8192 &&
-            l->wgmma.a.batch_step == 1 && l->wgmma.a.batch_first == 0,
+  CHECK(is_wgmma(l) && held(&a_of(l)->map).dims[2] == 5 && held(&a_of(l)->map).strides[1] == 2 * 8192 &&
+            a_of(l)->batch_step == 1 && a_of(l)->batch_first == 0,
         "A: 5 products");
-  CHECK(held(&l->wgmma.b.map).dims[2] == 1 && l->wgmma.b.batch_step == 0 && l->wgmma.b.batch_first == 0, "B: one for all");
+  CHECK(held(&b_of(l)->map).dims[2] == 1 && b_of(l)->batch_step == 0 && b_of(l)->batch_first == 0, "B: one for all");
   const char *a = (const char *)d.a;
   d.stride_a = -8192, d.a = a + 4 * 8192 * 2;
   l = launch_of(of_whole_k(), &d);
-  CHECK(held(&l->wgmma.a.map).address == (uintptr_t)a && l->wgmma.a.batch_step == -1 && l->wgmma.a.batch_first == 4,
-        "A backwards");
+  CHECK(held(&a_of(l)->map).address == (uintptr_t)a && a_of(l)->batch_step == -1 && a_of(l)->batch_first == 4, "A backwards");
 }
 
 static void is_copy(const ws_align_copy_operand *op, const fake_map *map, const void *from, int64_t length, int64_t n_lines,

@@ -36,6 +36,10 @@ struct protocol {
   int n_blocks, n_stages, n_k, n_items;
   int n_warps; /* of a consumer: 2, or 1 that stands for them all */
   begun_by begun;
+  /* Each block fills its stages for the first item before its producer hears of it from another, and
+   * for itself alone. */
+  bool begins_early;
+  int n_early() const { return begins_early ? std::min(n_k, n_stages) : 0; }
 };
 
 /* ---- Steps: each waits for something, and then counts some things up ------------------------- */
@@ -96,6 +100,11 @@ template <int N_STAGES> std::vector<step> producer_steps(const protocol &p, int 
   recorder r{p, 0, 0};
   ws::pipeline_stage<N_STAGES> stage;
   ws::pipeline_stage<n_slots> slot;
+  for (int k_block = 0; k_block < p.n_early(); k_block++) {
+    r.wait(wait_for::stage_empty, k_block, stage.empty_parity(), 0);
+    r.count(filled + k_block);
+  }
+  stage.advance(p.n_early());
   /* the last one says that there are no more */
   for (int item = 0; item <= p.n_items; item++, slot.advance()) {
     if (block == 0) {
@@ -105,7 +114,7 @@ template <int N_STAGES> std::vector<step> producer_steps(const protocol &p, int 
       r.wait(wait_for::slot_full, slot.place, slot.full_parity(), item / n_slots);
       r.count(heard + slot.place);
     }
-    for (int k_block = 0; item < p.n_items && k_block < p.n_k; k_block++, stage.advance()) {
+    for (int k_block = item == 0 ? p.n_early() : 0; item < p.n_items && k_block < p.n_k; k_block++, stage.advance()) {
       r.wait(wait_for::stage_empty, stage.place, stage.empty_parity(), (item * p.n_k + k_block) / N_STAGES);
       r.count(filled + stage.place);
     }
@@ -209,6 +218,8 @@ private:
     return sum;
   }
   int n_filled(const state &s, int block, int stage) const { return of_thread(s, block * threads_of_block, filled + stage); }
+  /* How many copies that another block made for itself alone are not to land in a block. */
+  int n_not_sent(int to, int from, int stage) const { return to != from && stage < p.n_early(); }
 
   /* How many rounds of what the thread's step waits for are complete. */
   int n_complete(const state &s, int t, const step &next) const {
@@ -222,7 +233,8 @@ private:
       return sum_of(s, released + next.place) / p.n_blocks;
     case wait_for::stage_full: {
       int n = n_filled(s, block, next.place);
-      for (int from = 0; from < p.n_blocks; from++) n = std::min<int>(n, s.landed[block][from][next.place]);
+      for (int from = 0; from < p.n_blocks; from++)
+        n = std::min<int>(n, s.landed[block][from][next.place] + n_not_sent(block, from, next.place));
       return n;
     }
     case wait_for::consumer_begun:
@@ -270,7 +282,7 @@ private:
     for (int to = 0; to < p.n_blocks; to++)
       for (int from = 0; from < p.n_blocks; from++)
         for (int stage = 0; stage < p.n_stages; stage++) {
-          if (s.landed[to][from][stage] == n_filled(s, from, stage)) continue;
+          if (s.landed[to][from][stage] >= n_filled(s, from, stage) - n_not_sent(to, from, stage)) continue;
           state next = s;
           next.landed[to][from][stage]++;
           reach(next), is_stuck = false;
@@ -287,7 +299,8 @@ void check_protocol(const protocol &p) {
     return walker(other).walk();
   };
   const outcome o = walk_with(begun_by::all_warps);
-  printf("  %d blocks, %d stages, %d k blocks, %d items: %zu states\n", p.n_blocks, p.n_stages, p.n_k, p.n_items, o.n_states);
+  printf("  %d blocks, %d stages, %d k blocks, %d items, %s: %zu states\n", p.n_blocks, p.n_stages, p.n_k, p.n_items,
+         p.begins_early ? "early" : "not early", o.n_states);
   CHECK(o.n_early_reads == 0 && o.n_early_fills == 0 && o.n_stuck == 0 && o.n_ends == 1,
         "%d blocks, %d stages, %d k blocks, %d items: of %zu states %d read and %d fill a stage too early, %d are stuck, %d the "
         "end",
@@ -308,13 +321,19 @@ void check_protocol(const protocol &p) {
 
 void one_block() {
   for (int n_stages = 2; n_stages <= max_stages; n_stages++)
-    for (int n_k = 1; n_k <= 2 * n_stages + 1; n_k++) check_protocol({1, n_stages, n_k, 5, 2, begun_by::all_warps});
+    for (int n_k = 1; n_k <= 2 * n_stages + 1; n_k++) {
+      check_protocol({1, n_stages, n_k, 5, 2, begun_by::all_warps, true});
+      check_protocol({1, n_stages, n_k, 5, 2, begun_by::all_warps, false});
+    }
 }
 
 /* A consumer's warps meet inside their block: one for all of them leaves few enough states. Of 3
  * stages there are millions. */
 void clusters() {
-  for (int n_k = check_scale() > 1 ? 3 : 1; n_k <= 4; n_k++) check_protocol({2, 2, n_k, 3, 1, begun_by::all_warps});
+  for (int n_k = check_scale() > 1 ? 3 : 1; n_k <= 4; n_k++) {
+    check_protocol({2, 2, n_k, 3, 1, begun_by::all_warps, true});
+    check_protocol({2, 2, n_k, 3, 1, begun_by::all_warps, false});
+  }
 }
 
 const check_case cases[] = {{"one_block", one_block}, {"clusters", clusters}};
