@@ -13,8 +13,8 @@ NOT_OF_THE_KEY = ("row=", "policy=", "coarse=", "order=", "quantum=", "path=", "
 
 
 def key(line):
-    quoted, rest = line.split('"', 2)[1:]
-    return (quoted, *(word for word in rest.split() if not word.startswith(NOT_OF_THE_KEY)))
+    routine, quoted, rest = line.split('"', 2)
+    return (quoted, routine.split()[0], *(word for word in rest.split() if not word.startswith(NOT_OF_THE_KEY)))
 
 
 def order(words):

@@ -1,6 +1,10 @@
 """symm, hemm, syrk, herk, syr2k, her2k, gemmtr, trmm, solve_triangular beside plain NumPy, in every memory order, and on GPUs as far
 as no GPU is needed."""
 
+import doctest
+import inspect
+import sys
+
 import numpy as np
 import pytest
 import wsgemm
@@ -352,3 +356,13 @@ def test_mixed_places_are_refused(gpu, torch):  # noqa: F811
     with pytest.raises(TypeError, match="a lies in host memory .* b lies on a GPU"):
         wsgemm.symm(1, a, Tensor(a))
     assert not gpu.level3
+
+
+def test_examples_and_signatures():
+    failures, n_tests = doctest.testmod(sys.modules["wsgemm._level3"])
+    assert failures == 0 and n_tests > 20
+    for routine in ROUTINES:
+        function = getattr(wsgemm, routine)
+        assert function.__name__ == routine and function.__doc__
+        names = list(inspect.signature(function).parameters)
+        assert names[-1] == "handle" and "a" in names and "routine" not in names

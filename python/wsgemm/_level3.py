@@ -8,8 +8,9 @@ copied and the descriptor of the call are _level3_plan.py's.
 from __future__ import annotations
 
 import cmath
+import inspect
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,10 +41,31 @@ def _is_transposed(op: _lib.Op) -> bool:
     return op != _lib.Op.NO_TRANS
 
 
+if TYPE_CHECKING:  # Python 3.10's
+    from collections.abc import Callable
+    from typing import Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+
+
+def _routine(routine: _lib.Routine, body: Callable[Concatenate[_lib.Routine, P], Any], doc: str) -> Callable[P, Any]:
+    """The function of one routine of a family: named after it, with the body's signature but for the routine."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return body(routine, *args, **kwargs)
+
+    signature = inspect.signature(body)
+    call.__name__ = call.__qualname__ = routine.name.lower()
+    call.__doc__ = doc
+    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+    return call
+
+
 # ---- Symmetric and Hermitian matrices --------------------------------------------------------------------------------------
 
 
-def symm(
+def _structured(
+    routine: _lib.Routine,
     alpha: complex,
     a: ArrayLike | Any,
     b: ArrayLike | Any,
@@ -55,69 +77,65 @@ def symm(
     *,
     handle: Handle | None = None,
 ) -> Any:
+    return _run(_Asked(routine, alpha, beta, side=side, lower=lower), a, b, c, overwrite_c, handle)
+
+
+symm = _routine(
+    R.SYMM,
+    _structured,
     """alpha * a @ b + beta * c, or alpha * b @ a + beta * c, for a symmetric matrix a.
 
-    Args:
-        alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 does not read
-            it.
-        a: square, of which only the upper triangle (lower=1: the lower one) is read.
-        b: (m, n), of a's type: float32, float64, complex64 or complex128.
-        c: (m, n), of the same type.
-        side: 0 or "left": a @ b; 1 or "right": b @ a.
-        overwrite_c: write the result to `c`, and return it. Otherwise `c` is left as it is.
-        handle: threads, policy and kernel of this call; None: the process's default handle.
+Args:
+    alpha, beta: numbers, real if the matrices are. beta != 0 needs `c`; beta = 0 does not read
+        it.
+    a: square, of which only the upper triangle (lower=1: the lower one) is read.
+    b: (m, n), of a's type: float32, float64, complex64 or complex128.
+    c: (m, n), of the same type.
+    side: 0 or "left": a @ b; 1 or "right": b @ a.
+    overwrite_c: write the result to `c`, and return it. Otherwise `c` is left as it is.
+    handle: threads, policy and kernel of this call; None: the process's default handle.
 
-    Returns:
-        `c` if it is overwritten, else a new array: Fortran-ordered as SciPy's functions give it, or
-        C-ordered where that spares a copy of an operand.
+Returns:
+    `c` if it is overwritten, else a new array: Fortran-ordered as SciPy's functions give it, or
+    C-ordered where that spares a copy of an operand.
 
-    Raises:
-        TypeError: types are mixed or not among these, or a scalar is complex where it must be real.
-        ValueError: shapes do not fit, c is read-only, or beta without c.
-        OverflowError: alpha or beta is beyond the arrays' type.
-        WsgemmError: the library could not do it.
+Raises:
+    TypeError: types are mixed or not among these, or a scalar is complex where it must be real.
+    ValueError: shapes do not fit, c is read-only, or beta without c.
+    OverflowError: alpha or beta is beyond the arrays' type.
+    WsgemmError: the library could not do it.
 
-    Arrays in GPU memory are taken as by matmul; there a new result is C-ordered, and operands that
-    do not lie as it does are copied by torch, cupy or jax, or else refused.
+Arrays in GPU memory are taken as by matmul; there a new result is C-ordered, and operands that
+do not lie as it does are copied by torch, cupy or jax, or else refused.
 
-    >>> import numpy as np
-    >>> import wsgemm
-    >>> a = np.array([[2.0, 1.0], [np.nan, 3.0]])  # the lower triangle is not read
-    >>> wsgemm.symm(1, a, np.eye(2))
-    array([[2., 1.],
-           [1., 3.]])
-    """
-    return _run(_Asked(R.SYMM, alpha, beta, side=side, lower=lower), a, b, c, overwrite_c, handle)
+>>> import numpy as np
+>>> import wsgemm
+>>> a = np.array([[2.0, 1.0], [np.nan, 3.0]])  # the lower triangle is not read
+>>> wsgemm.symm(1, a, np.eye(2))
+array([[2., 1.],
+       [1., 3.]])
+""",
+)
 
-
-def hemm(
-    alpha: complex,
-    a: ArrayLike | Any,
-    b: ArrayLike | Any,
-    beta: complex = 0,
-    c: Any = None,
-    side: int | str = 0,
-    lower: int = 0,
-    overwrite_c: int = 0,
-    *,
-    handle: Handle | None = None,
-) -> Any:
+hemm = _routine(
+    R.HEMM,
+    _structured,
     """As symm, for a Hermitian matrix a: the imaginary parts of its diagonal count as 0.
 
-    >>> import numpy as np
-    >>> import wsgemm
-    >>> a = np.array([[2, 1j], [0, 3]])
-    >>> wsgemm.hemm(1, a, np.eye(2, dtype=complex))
-    array([[2.+0.j, 0.+1.j],
-           [0.-1.j, 3.+0.j]])
-    """
-    return _run(_Asked(R.HEMM, alpha, beta, side=side, lower=lower), a, b, c, overwrite_c, handle)
-
+>>> import numpy as np
+>>> import wsgemm
+>>> a = np.array([[2, 1j], [0, 3]])
+>>> wsgemm.hemm(1, a, np.eye(2, dtype=complex))
+array([[2.+0.j, 0.+1.j],
+       [0.-1.j, 3.+0.j]])
+""",
+)
 
 # ---- Products of which a triangle is computed ------------------------------------------------------------------------------
 
 
-def syrk(
+def _rank_k(
+    routine: _lib.Routine,
     alpha: complex,
     a: ArrayLike | Any,
     beta: complex = 0,
@@ -128,94 +146,86 @@ def syrk(
     *,
     handle: Handle | None = None,
 ) -> Any:
+    return _run(_Asked(routine, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
+
+
+def _rank_2k(
+    routine: _lib.Routine,
+    alpha: complex,
+    a: ArrayLike | Any,
+    b: ArrayLike | Any,
+    beta: complex = 0,
+    c: Any = None,
+    trans: int | str = 0,
+    lower: int = 0,
+    overwrite_c: int = 0,
+    *,
+    handle: Handle | None = None,
+) -> Any:
+    return _run(_Asked(routine, alpha, beta, lower=lower, trans_a=trans), a, b, c, overwrite_c, handle)
+
+
+syrk = _routine(
+    R.SYRK,
+    _rank_k,
     """The upper triangle (lower=1: the lower one) of alpha * op(a) @ op(a).T + beta * c.
 
-    Args:
-        alpha, beta, overwrite_c, handle: as for symm.
-        a: (n, k), or with trans (k, n).
-        c: (n, n). Its other triangle is neither read nor changed.
-        trans: 0: op(a) = a; 1: a.T; for real matrices also 2.
+Args:
+    alpha, beta, overwrite_c, handle: as for symm.
+    a: (n, k), or with trans (k, n).
+    c: (n, n). Its other triangle is neither read nor changed.
+    trans: 0: op(a) = a; 1: a.T; for real matrices also 2.
 
-    Returns:
-        `c` if it is overwritten; else a new array, whose other triangle is that of `c`, or zero.
-        Errors are symm's.
+Returns:
+    `c` if it is overwritten; else a new array, whose other triangle is that of `c`, or zero.
+    Errors are symm's.
 
-    >>> import numpy as np
-    >>> import wsgemm
-    >>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> wsgemm.syrk(1, a)
-    array([[ 5., 11.],
-           [ 0., 25.]])
-    >>> wsgemm.syrk(1, a, trans=1, lower=1)
-    array([[10.,  0.],
-           [14., 20.]])
-    """
-    return _run(_Asked(R.SYRK, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
+>>> import numpy as np
+>>> import wsgemm
+>>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
+>>> wsgemm.syrk(1, a)
+array([[ 5., 11.],
+       [ 0., 25.]])
+>>> wsgemm.syrk(1, a, trans=1, lower=1)
+array([[10.,  0.],
+       [14., 20.]])
+""",
+)
 
-
-def herk(
-    alpha: float,
-    a: ArrayLike | Any,
-    beta: float = 0,
-    c: Any = None,
-    trans: int | str = 0,
-    lower: int = 0,
-    overwrite_c: int = 0,
-    *,
-    handle: Handle | None = None,
-) -> Any:
+herk = _routine(
+    R.HERK,
+    _rank_k,
     """A triangle of alpha * op(a) @ op(a).conj().T + beta * c: as syrk, but alpha and beta are
-    real, trans is 0 or 2 (op(a) = a.conj().T), and the diagonal of the result is real.
+real, trans is 0 or 2 (op(a) = a.conj().T), and the diagonal of the result is real.
 
-    >>> import numpy as np
-    >>> import wsgemm
-    >>> wsgemm.herk(1, np.array([[1, 1j], [2, 1]]))
-    array([[2.+0.j, 2.+1.j],
-           [0.+0.j, 5.+0.j]])
-    """
-    return _run(_Asked(R.HERK, alpha, beta, lower=lower, trans_a=trans), a, None, c, overwrite_c, handle)
+>>> import numpy as np
+>>> import wsgemm
+>>> wsgemm.herk(1, np.array([[1, 1j], [2, 1]]))
+array([[2.+0.j, 2.+1.j],
+       [0.+0.j, 5.+0.j]])
+""",
+)
 
-
-def syr2k(
-    alpha: complex,
-    a: ArrayLike | Any,
-    b: ArrayLike | Any,
-    beta: complex = 0,
-    c: Any = None,
-    trans: int | str = 0,
-    lower: int = 0,
-    overwrite_c: int = 0,
-    *,
-    handle: Handle | None = None,
-) -> Any:
+syr2k = _routine(
+    R.SYR2K,
+    _rank_2k,
     """A triangle of alpha * op(a) @ op(b).T + alpha * op(b) @ op(a).T + beta * c: else as syrk, b
-    being of a's shape.
+being of a's shape.
 
-    >>> import numpy as np
-    >>> import wsgemm
-    >>> wsgemm.syr2k(1, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
-    array([[ 6., 10.],
-           [ 0., 16.]])
-    """
-    return _run(_Asked(R.SYR2K, alpha, beta, lower=lower, trans_a=trans), a, b, c, overwrite_c, handle)
+>>> import numpy as np
+>>> import wsgemm
+>>> wsgemm.syr2k(1, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
+array([[ 6., 10.],
+       [ 0., 16.]])
+""",
+)
 
-
-def her2k(
-    alpha: complex,
-    a: ArrayLike | Any,
-    b: ArrayLike | Any,
-    beta: float = 0,
-    c: Any = None,
-    trans: int | str = 0,
-    lower: int = 0,
-    overwrite_c: int = 0,
-    *,
-    handle: Handle | None = None,
-) -> Any:
+her2k = _routine(
+    R.HER2K,
+    _rank_2k,
     """A triangle of alpha * op(a) @ op(b).conj().T + its conjugate transpose + beta * c: else as
-    herk, but alpha may be complex."""
-    return _run(_Asked(R.HER2K, alpha, beta, lower=lower, trans_a=trans), a, b, c, overwrite_c, handle)
-
+herk, but alpha may be complex.""",
+)
 
 def gemmtr(
     alpha: complex,

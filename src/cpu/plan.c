@@ -321,7 +321,8 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
-  plan->tuned = tuned_for(call, p, plan, products);
+  const bool may_be_tuned = p->tuning || products * (double)p->batch_count >= WS_TUNE_LEAST_WORK;
+  plan->tuned = may_be_tuned ? tuned_for(call, p, plan, products) : ws_tuned_model();
   plan->kc = structured_k_block(p, plan->row);
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);

@@ -29,12 +29,13 @@ ws_tuning_kind ws_cpu_tuning_kind_of_system(const ws_call *call, const ws_system
   return kind;
 }
 
-static ws_tuned tuned_for(const ws_call *call, const ws_system *s, const ws_solve *v, const ws_cpu_row *row) {
+/* Out of line: a small system has no use for it. */
+__attribute__((noinline)) static ws_tuned tuned_for(const ws_call *call, const ws_system *s, const ws_solve *v,
+                                                    const ws_cpu_row *row) {
   ws_tuned tuned = ws_tuned_model();
-  const double work = (double)v->m * (double)v->m * (double)v->n * (double)v->batch_count;
   if (s->tuning) {
     tuned = (ws_tuned){*s->tuning, WS_TUNED_BY_SEARCH, true};
-  } else if (work >= WS_TUNE_LEAST_WORK && ws_tune_has_table(WS_TUNE_CPU)) {
+  } else if (ws_tune_has_table(WS_TUNE_CPU)) {
     const ws_tuning_kind kind = ws_cpu_tuning_kind_of_system(call, s);
     const ws_tuning_shape shape = {s->m, s->n, v->m, s->batch_count};
     tuned = ws_tune_find(WS_TUNE_CPU, &kind, &shape);
@@ -97,7 +98,9 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   plan->row = ws_row_for(call, s->a.type);
   ws_solve_begin(v, s, plan->row);
   const double work = (double)v->m * (double)v->m * (double)v->n / 2 * ws_float_products(v->type);
-  plan->tuned = tuned_for(call, s, v, plan->row);
+  const double products = (double)v->m * (double)v->m * (double)v->n * (double)v->batch_count;
+  const bool may_be_tuned = s->tuning || products >= WS_TUNE_LEAST_WORK;
+  plan->tuned = may_be_tuned ? tuned_for(call, s, v, plan->row) : ws_tuned_model();
   plan->n_threads = threads_for(call, &plan->tuned, work * (double)v->batch_count);
   plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   plan->n_systems = 1;

@@ -230,3 +230,30 @@ bool run_case(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d, c
                                "%s: %s: A or B was written", who, gemm_describe(d, text));
   return case_judge(stage, d, how, who) && unchanged && raised == 0;
 }
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+bool message_names(const char *message, const char *word) {
+  static const char delimiters[] = " ,;:.()=\"'";
+  const size_t length = strlen(word);
+  if (length == 0) return true;
+  for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
+    const bool begins = at == message || strchr(delimiters, at[-1]);
+    if (begins && (at[length] == '\0' || strchr(delimiters, at[length]))) return true;
+  }
+  return false;
+}
+
+static bool names_argument(const char *message, const char *argument) {
+  return message_names(message, argument) || (strcmp(argument, "trans") == 0 && message_names(message, "transa")) ||
+         (strcmp(argument, "type") == 0 && strstr(message, "type"));
+}
+
+void check_refusal(const char *what, wsgemm_status status, wsgemm_status expected, const char *argument, const char *value,
+                   const char *least) {
+  const char *message = wsgemm_last_error();
+  CHECK(status == expected, "%s: %s, expected %s", what, wsgemm_status_name(status), wsgemm_status_name(expected));
+  CHECK(names_argument(message, argument), "%s: \"%s\" does not name %s", what, message, argument);
+  CHECK(message_names(message, value), "%s: \"%s\" does not give the value %s", what, message, value);
+  CHECK(message_names(message, least), "%s: \"%s\" does not give the least legal value %s", what, message, least);
+}

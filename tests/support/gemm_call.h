@@ -81,4 +81,12 @@ typedef wsgemm_status arenas_caller(const struct arena *arenas, int n_arenas, ws
 bool run_case(struct stage *stage, wsgemm_handle *handle, wsgemm_gemm_desc *d, const struct layout_of_case *layout, bool typed,
               enum judge how, const char *who);
 
+/* Whether the words of the message contain `word` whole: "m" is not found in "must". */
+bool message_names(const char *message, const char *word);
+
+/* That a call was refused with this status, and wsgemm_last_error names the argument (syrk's trans may
+ * be called transa, a type by its member), its value and the least legal one; "": not asked for. */
+void check_refusal(const char *what, wsgemm_status status, wsgemm_status expected, const char *argument, const char *value,
+                   const char *least);
+
 #endif

@@ -168,31 +168,14 @@ static wsgemm_gemm_desc good_call(struct operands *x, wsgemm_type type, wsgemm_l
   return d;
 }
 
-/* Whether the words of the message contain `word` whole: "m" is not found in "must". */
-static bool names(const char *message, const char *word) {
-  static const char delimiters[] = " ,;:.()=\"'";
-  const size_t length = strlen(word);
-  if (length == 0) return true;
-  for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
-    const bool begins = at == message || strchr(delimiters, at[-1]);
-    if (begins && (at[length] == '\0' || strchr(delimiters, at[length]))) return true;
-  }
-  return false;
-}
-
 /* The least ld that the message must name for rows of the table that say "" there: from the spoiled
  * descriptor itself. */
 static void refused(const struct bad_input *row, wsgemm_handle *handle, const wsgemm_gemm_desc *d, struct operands *x,
                     bool typed) {
   const wsgemm_status status = typed ? gemm_typed(handle, d) : wsgemm_gemm(handle, d);
-  const char *message = wsgemm_last_error();
-  const char *how = typed ? "typed" : "descriptor";
-  CHECK(status == row->answer, "%s (%s, layout %d): %s, expected %s", row->what, how, (int)d->layout, wsgemm_status_name(status),
-        wsgemm_status_name(row->answer));
-  CHECK(names(message, row->argument) || (strcmp(row->argument, "type") == 0 && strstr(message, "type")),
-        "%s: \"%s\" does not name %s", row->what, message, row->argument);
-  CHECK(names(message, row->value), "%s: \"%s\" does not give the value %s", row->what, message, row->value);
-  CHECK(names(message, row->least), "%s: \"%s\" does not give the least legal value %s", row->what, message, row->least);
+  char what[DESCRIPTION_BYTES];
+  snprintf(what, sizeof what, "%s (%s, layout %d)", row->what, typed ? "typed" : "descriptor", (int)d->layout);
+  check_refusal(what, status, row->answer, row->argument, row->value, row->least);
   CHECK(memcmp(x->c, x->before, sizeof x->c) == 0, "%s: C was written", row->what);
 }
 
@@ -272,7 +255,7 @@ static void handles(void) {
   static struct operands x;
   memset(&not_a_handle, 0x5a, sizeof not_a_handle);
   fill(&x);
-  CHECK(wsgemm_create(NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "out"), "%s", wsgemm_last_error());
+  CHECK(wsgemm_create(NULL) == WSGEMM_INVALID_POINTER && message_names(wsgemm_last_error(), "out"), "%s", wsgemm_last_error());
   CHECK(wsgemm_destroy(NULL) == WSGEMM_SUCCESS, "destroying NULL");
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && h, "create");
   for (int type = 0; type < N_TYPES; type++) { /* the handle is checked first of all */
@@ -281,7 +264,7 @@ static void handles(void) {
     CHECK(gemm_typed(wrong, &d) == WSGEMM_INVALID_HANDLE && wsgemm_gemm(wrong, &d) == WSGEMM_INVALID_HANDLE, "a wrong handle");
   }
   CHECK(wsgemm_gemm(wrong, NULL) == WSGEMM_INVALID_HANDLE, "a wrong handle and no descriptor");
-  CHECK(wsgemm_gemm(h, NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "desc"), "%s", wsgemm_last_error());
+  CHECK(wsgemm_gemm(h, NULL) == WSGEMM_INVALID_POINTER && message_names(wsgemm_last_error(), "desc"), "%s", wsgemm_last_error());
   CHECK(wsgemm_destroy(wrong) == WSGEMM_INVALID_HANDLE, "destroying what is no handle");
   CHECK(
       wsgemm_set_num_threads(wrong, 1) == WSGEMM_INVALID_HANDLE && wsgemm_get_num_threads(wrong, NULL) == WSGEMM_INVALID_HANDLE &&
@@ -352,7 +335,8 @@ static void settings(void) {
                   value == setting->good[i],
               "%s: set %d, got %d", setting->argument, setting->good[i], value);
         CHECK(setting->set(h, setting->bad[i]) == WSGEMM_INVALID_VALUE, "%s: %d is taken", setting->argument, setting->bad[i]);
-        CHECK(names(wsgemm_last_error(), setting->argument), "\"%s\" does not name %s", wsgemm_last_error(), setting->argument);
+        CHECK(message_names(wsgemm_last_error(), setting->argument), "\"%s\" does not name %s", wsgemm_last_error(),
+              setting->argument);
         CHECK(setting->get(h, &value) == WSGEMM_SUCCESS && value == setting->good[i], "%s: a refused value took effect",
               setting->argument);
         CHECK(setting->get(h, NULL) == WSGEMM_INVALID_POINTER, "%s: NULL is written", setting->argument);
@@ -376,7 +360,7 @@ static void settings(void) {
               wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_SUCCESS && bytes == 0,
           "the workspace of a call on host memory is %zu bytes", bytes);
     d.m = -1;
-    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_INVALID_VALUE && names(wsgemm_last_error(), "m"), "%s",
+    CHECK(wsgemm_get_workspace_size(h, &d, &bytes) == WSGEMM_INVALID_VALUE && message_names(wsgemm_last_error(), "m"), "%s",
           wsgemm_last_error());
     CHECK(wsgemm_set_kernel(h, "sgemm_nonsense_1x1") == WSGEMM_INVALID_VALUE &&
               strstr(wsgemm_last_error(), "sgemm_nonsense_1x1") != NULL,
@@ -418,7 +402,7 @@ static void overlaps(void) {
             CHECK(status == expected, "type %d, C %s %s, %d elements apart: %s", type, c_is_first ? "before" : "behind",
                   other_is_b ? "B" : "A", distance, wsgemm_status_name(status));
             if (status != WSGEMM_SUCCESS)
-              CHECK(names(wsgemm_last_error(), "c") && names(wsgemm_last_error(), other_is_b ? "b" : "a"), "%s",
+              CHECK(message_names(wsgemm_last_error(), "c") && message_names(wsgemm_last_error(), other_is_b ? "b" : "a"), "%s",
                     wsgemm_last_error());
           }
   fill(&x);
@@ -457,7 +441,7 @@ static void logger(void) {
   CHECK(wsgemm_set_logger(h, write_log, &log) == WSGEMM_SUCCESS, "set_logger");
   CHECK(gemm_typed(h, &d) == WSGEMM_INVALID_VALUE, "m = -3");
   CHECK(log.n_calls == 1 && log.status == WSGEMM_INVALID_VALUE && strcmp(log.message, wsgemm_last_error()) == 0 &&
-            strchr(log.message, '\n') == NULL && names(log.message, "-3"),
+            strchr(log.message, '\n') == NULL && message_names(log.message, "-3"),
         "%d calls, the last with \"%s\"", log.n_calls, log.message);
   CHECK(gemm_typed(NULL, &d) == WSGEMM_INVALID_VALUE && log.n_calls == 1, "another handle's failure was logged");
   d.m = M;

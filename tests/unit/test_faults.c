@@ -2,97 +2,24 @@
  * other; what small products ask of the system (nothing); and a fork while another thread holds the
  * lock on the memory for packing.
  *
- * Linked with the library's objects and with --wrap for each function below (CMakeLists.txt), so
- * every call that the library makes by name comes through here. Each fault is tried in a forked
- * child, on a library that has not been used before. */
+ * Each fault (support/faults.h) is tried in a forked child, on a library that has not been used
+ * before. */
 #define _GNU_SOURCE
+#include "support/faults.h"
 #include "support/rows.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cpu/workspace.h"
 
-/* ---- The functions that can fail: X(kind) ---------------------------------------------------- */
-
-#define KINDS(X) X(MALLOC) X(MMAP) X(MUNMAP) X(MADVISE) X(THREAD) X(LOCK) X(DLSYM)
-#define KIND_ENUM(name) KIND_##name,
-enum kind { KINDS(KIND_ENUM) N_KINDS };
-#undef KIND_ENUM
-#define KIND_NAME(name) #name,
-static const char *const kind_names[] = {KINDS(KIND_NAME)};
-#undef KIND_NAME
-
-static atomic_bool is_watching; /* only while the library runs */
-static atomic_int n_calls[N_KINDS];
-static int first_failing[N_KINDS], last_failing[N_KINDS]; /* calls by number, from 1; 0: none */
-
-static bool should_fail(enum kind kind) {
-  if (!atomic_load(&is_watching)) return false;
-  const int number = atomic_fetch_add(&n_calls[kind], 1) + 1;
-  return number >= first_failing[kind] && number <= last_failing[kind];
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
-void *__real_mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset);
-int __real_munmap(void *address, size_t bytes);
-int __real_madvise(void *address, size_t bytes, int advice);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
-int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
-void *__real_dlsym(void *library, const char *name);
-
-void *__wrap_malloc(size_t bytes) { return should_fail(KIND_MALLOC) ? (errno = ENOMEM, NULL) : __real_malloc(bytes); }
-void *__wrap_calloc(size_t n, size_t bytes) {
-  return should_fail(KIND_MALLOC) ? (errno = ENOMEM, NULL) : __real_calloc(n, bytes);
-}
-void *__wrap_realloc(void *old, size_t bytes) {
-  return should_fail(KIND_MALLOC) ? (errno = ENOMEM, NULL) : __real_realloc(old, bytes);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return should_fail(KIND_MALLOC) ? (errno = ENOMEM, NULL) : __real_aligned_alloc(alignment, bytes);
-}
-int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes) {
-  return should_fail(KIND_MALLOC) ? ENOMEM : __real_posix_memalign(out, alignment, bytes);
-}
-void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
-  return should_fail(KIND_MMAP) ? (errno = ENOMEM, MAP_FAILED) : __real_mmap(address, bytes, protection, flags, file, offset);
-}
-int __wrap_munmap(void *address, size_t bytes) {
-  return should_fail(KIND_MUNMAP) ? (errno = ENOMEM, -1) : __real_munmap(address, bytes);
-}
-int __wrap_madvise(void *address, size_t bytes, int advice) {
-  return should_fail(KIND_MADVISE) ? (errno = EINVAL, -1) : __real_madvise(address, bytes, advice);
-}
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
-  return should_fail(KIND_THREAD) ? EAGAIN : __real_pthread_create(thread, attributes, start, argument);
-}
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex) {
-  should_fail(KIND_LOCK); /* counted, never refused */
-  return __real_pthread_mutex_lock(mutex);
-}
-void *__wrap_dlsym(void *library, const char *name) {
-  should_fail(KIND_DLSYM); /* counted: it locks */
-  return __real_dlsym(library, name);
-}
-
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-struct fault {
-  enum kind kind;
-  int first, last; /* which calls fail */
+struct tried_product {
   wsgemm_type type;
   int64_t m, n, k;
   bool own_handle;
-  bool *is_harmless;   /* shared with the parent: the run made fewer than `first` such calls */
   struct stage *stage; /* made by the parent, product and all */
 };
 
@@ -101,18 +28,16 @@ struct fault {
 static int64_t *shared_number;
 static void ask_packed_n(void *type) { CHECK((*shared_number = packed_n(NULL, *(wsgemm_type *)type, 150, 500)) > 0, "packed"); }
 static int64_t packed_n_for(wsgemm_type type) {
-  if (!shared_number)
-    shared_number = __real_mmap(NULL, sizeof *shared_number, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(shared_number != MAP_FAILED, "shared memory");
+  if (!shared_number) shared_number = faults_shared(sizeof *shared_number);
   check_in_child("the shape", ask_packed_n, &type);
   return *shared_number + 3;
 }
 
 static void *watched_create(void) {
   wsgemm_handle *h = NULL;
-  atomic_store(&is_watching, true);
+  faults_watch();
   const wsgemm_status status = wsgemm_create(&h);
-  atomic_store(&is_watching, false);
+  faults_ignore();
   if (status != WSGEMM_SUCCESS)
     CHECK(status == WSGEMM_ALLOC_FAILED && h == NULL, "wsgemm_create: %s", wsgemm_status_name(status));
   return h;
@@ -120,28 +45,28 @@ static void *watched_create(void) {
 
 static void fault_child(void *argument) {
   const struct fault *fault = argument;
-  struct stage *stage = fault->stage;
+  const struct tried_product *p = fault->of;
+  struct stage *stage = p->stage;
   const struct layout_of_case where = layout_tight();
-  wsgemm_gemm_desc d = gemm_desc(fault->type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, fault->m, fault->n, fault->k);
-  d.beta = scalar_make(fault->type, 1, 0);
+  wsgemm_gemm_desc d = gemm_desc(p->type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, p->m, p->n, p->k);
+  d.beta = scalar_make(p->type, 1, 0);
   case_store(stage, &d, &where);
   const unsigned long long before = matrix_digest(&stage->stored[2]);
-  first_failing[fault->kind] = fault->first;
-  last_failing[fault->kind] = fault->last;
-  wsgemm_handle *h = fault->own_handle ? watched_create() : NULL;
+  faults_fail(fault->kind, fault->first, fault->last);
+  wsgemm_handle *h = p->own_handle ? watched_create() : NULL;
   REQUIRE(wsgemm_set_num_threads(h, 4) == WSGEMM_SUCCESS, "threads");
-  atomic_store(&is_watching, true);
+  faults_watch();
   const wsgemm_status status = wsgemm_gemm(h, &d);
-  atomic_store(&is_watching, false);
+  faults_ignore();
   char text[DESCRIPTION_BYTES];
   if (status == WSGEMM_SUCCESS)
-    case_judge(stage, &d, JUDGE_EXACT, kind_names[fault->kind]);
+    case_judge(stage, &d, JUDGE_EXACT, fault_kind_names[fault->kind]);
   else
     CHECK(status == WSGEMM_ALLOC_FAILED && matrix_digest(&stage->stored[2]) == before && case_guards_intact(stage, &d, "fault"),
-          "%s %d..%d: %s: %s, and C must be untouched", kind_names[fault->kind], fault->first, fault->last,
+          "%s %d..%d: %s: %s, and C must be untouched", fault_kind_names[fault->kind], fault->first, fault->last,
           gemm_describe(&d, text), wsgemm_status_name(status));
-  *fault->is_harmless = atomic_load(&n_calls[fault->kind]) < fault->first;
-  first_failing[fault->kind] = last_failing[fault->kind] = 0;
+  *fault->is_harmless = faults_count(fault->kind) < fault->first;
+  faults_fail(fault->kind, 0, 0);
   /* the trouble is over: all is as if it had never been */
   for (int again = 0; again < 2; again++) {
     case_store(stage, &d, &where);
@@ -152,39 +77,21 @@ static void fault_child(void *argument) {
 }
 
 /* Fails the 1st, 2nd, .. call of one kind until a run gets by without it; then all calls. */
-static void each_call_fails(enum kind kind, bool is_used_at_all) {
+static void each_call_fails(enum fault_kind kind, bool is_used_at_all) {
   struct check_random rng = check_random_from(110);
-  bool *is_harmless = mmap(NULL, sizeof *is_harmless, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(is_harmless != MAP_FAILED, "shared memory");
   int n_faults = 0;
   for (int type = 0; type<N_TYPES; type += check_scale()> 1 ? N_TYPES - 1 : 1) {
     const int64_t shapes[][3] = {{150, packed_n_for((wsgemm_type)type), 500}, {9, 700, 100}, {1, 900, 400}};
     for (int shape = 0; shape < (check_scale() > 1 ? 1 : 3); shape++) {
       struct stage stage = stage_new((wsgemm_type)type, shapes[shape][0], shapes[shape][1], shapes[shape][2], FILL_INTEGER, &rng);
       product_whole(&stage.product, &stage.a, &stage.b, shapes[shape][2]);
-      for (int all = 0; all < 2; all++) {
-        struct fault fault = {kind,
-                              1,
-                              all ? 1 << 30 : 1,
-                              (wsgemm_type)type,
-                              shapes[shape][0],
-                              shapes[shape][1],
-                              shapes[shape][2],
-                              type % 2 == 0,
-                              is_harmless,
-                              &stage};
-        do {
-          check_in_child(kind_names[kind], fault_child, &fault);
-          n_faults += !*is_harmless;
-          fault.first++;
-          fault.last += !all;
-        } while (!*is_harmless && !all);
-      }
+      const struct tried_product p = {(wsgemm_type)type, shapes[shape][0], shapes[shape][1],
+                                      shapes[shape][2],  type % 2 == 0,    &stage};
+      for (int all = 0; all < 2; all++) n_faults += faults_try_each(kind, all, fault_child, &p);
       stage_free(&stage);
     }
   }
-  CHECK(n_faults > 0 || !is_used_at_all, "no call of %s was ever made, so none failed", kind_names[kind]);
-  munmap(is_harmless, sizeof *is_harmless);
+  CHECK(n_faults > 0 || !is_used_at_all, "no call of %s was ever made, so none failed", fault_kind_names[kind]);
 }
 
 static void malloc_fails(void) { each_call_fails(KIND_MALLOC, true); }
@@ -209,15 +116,13 @@ static void small_products_child(void *unused) {
                                      check_random_in(&rng, 1, 48), check_random_in(&rng, 0, 48));
       case_store(&stage, &d, &where);
       if (turn == 0) CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "the first call, which reads the environment");
-      for (int kind = 0; kind < N_KINDS; kind++) atomic_store(&n_calls[kind], 0);
-      atomic_store(&is_watching, true);
+      faults_count_anew();
+      faults_watch();
       const wsgemm_status status = turn % 3 ? wsgemm_gemm(NULL, &d) : gemm_typed(NULL, &d);
-      atomic_store(&is_watching, false);
+      faults_ignore();
       char text[DESCRIPTION_BYTES];
       CHECK(status == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-      for (int kind = 0; kind < N_KINDS; kind++)
-        CHECK(atomic_load(&n_calls[kind]) == 0, "%s: %d calls of %s", gemm_describe(&d, text), atomic_load(&n_calls[kind]),
-              kind_names[kind]);
+      faults_expect_none(gemm_describe(&d, text));
     }
     stage_free(&stage);
   }
@@ -235,13 +140,12 @@ static void large_products_are_seen_child(void *unused) {
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 150, n, 500);
   case_store(&stage, &d, &where);
   REQUIRE(wsgemm_set_num_threads(NULL, 3) == WSGEMM_SUCCESS, "threads");
-  atomic_store(&is_watching, true);
+  faults_watch();
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  atomic_store(&is_watching, false);
-  CHECK(atomic_load(&n_calls[KIND_DLSYM]) == 0, "%d calls of dlsym", atomic_load(&n_calls[KIND_DLSYM]));
-  CHECK(atomic_load(&n_calls[KIND_LOCK]) > 0 && atomic_load(&n_calls[KIND_MMAP]) > 0 && atomic_load(&n_calls[KIND_THREAD]) == 2,
-        "%d locks, %d mappings, %d threads made", atomic_load(&n_calls[KIND_LOCK]), atomic_load(&n_calls[KIND_MMAP]),
-        atomic_load(&n_calls[KIND_THREAD]));
+  faults_ignore();
+  CHECK(faults_count(KIND_DLSYM) == 0, "%d calls of dlsym", faults_count(KIND_DLSYM));
+  CHECK(faults_count(KIND_LOCK) > 0 && faults_count(KIND_MMAP) > 0 && faults_count(KIND_THREAD) == 2,
+        "%d locks, %d mappings, %d threads made", faults_count(KIND_LOCK), faults_count(KIND_MMAP), faults_count(KIND_THREAD));
   stage_free(&stage);
 }
 static void large_products_are_seen(void) { check_in_child("large products", large_products_are_seen_child, NULL); }
@@ -256,11 +160,11 @@ static void memory_is_kept_child(void *unused) {
   wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 150, n, 500);
   case_store(&stage, &d, &where);
   CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  atomic_store(&is_watching, true);
+  faults_watch();
   for (int i = 0; i < 5; i++) CHECK(wsgemm_gemm(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  atomic_store(&is_watching, false);
-  CHECK(atomic_load(&n_calls[KIND_MMAP]) == 0 && atomic_load(&n_calls[KIND_MALLOC]) == 0, "%d mappings and %d allocations",
-        atomic_load(&n_calls[KIND_MMAP]), atomic_load(&n_calls[KIND_MALLOC]));
+  faults_ignore();
+  CHECK(faults_count(KIND_MMAP) == 0 && faults_count(KIND_MALLOC) == 0, "%d mappings and %d allocations", faults_count(KIND_MMAP),
+        faults_count(KIND_MALLOC));
   stage_free(&stage);
 }
 static void memory_is_kept(void) { check_in_child("second calls", memory_is_kept_child, NULL); }
@@ -278,9 +182,9 @@ static wsgemm_status add_to_itself(wsgemm_type type, int64_t n, struct matrix *c
   for (int64_t at = 0; at < 2 * n; at++) matrix_set(&ones, at % 2, at / 2, 1, 0), matrix_set(c, at % 2, at / 2, 3, 0);
   wsgemm_gemm_desc d = gemm_desc(type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, 2, n, 1);
   d.a = d.b = ones.elements, d.ldb = n, d.c = c->elements, d.residual = d.c, d.ld_residual = 2;
-  atomic_store(&is_watching, true);
+  faults_watch();
   const wsgemm_status status = wsgemm_gemm(NULL, &d);
-  atomic_store(&is_watching, false);
+  faults_ignore();
   int n_wrong = 0;
   for (int64_t at = 0; at < 2 * n; at++) {
     double re, im;
@@ -301,15 +205,14 @@ static void residuals_child(void *unused) {
   for (int t = 0; t < 4; t++) {
     const bool is_copied = !type_is_half(types[t]);
     CHECK(add_to_itself(types[t], 20, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-    for (int kind = 0; kind < N_KINDS; kind++) atomic_store(&n_calls[kind], 0);
+    faults_count_anew();
     CHECK(add_to_itself(types[t], 400, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-    for (int kind = 0; kind < N_KINDS; kind++)
-      CHECK(atomic_load(&n_calls[kind]) == 0, "%d calls of %s", atomic_load(&n_calls[kind]), kind_names[kind]);
-    first_failing[KIND_MMAP] = 1, last_failing[KIND_MMAP] = 1 << 30;
+    faults_expect_none("C as its own residual");
+    faults_fail(KIND_MMAP, 1, 1 << 30);
     const wsgemm_status status = add_to_itself(types[t], 20000, &c, is_copied ? 3 : 4);
     CHECK(status == (is_copied ? WSGEMM_ALLOC_FAILED : WSGEMM_SUCCESS), "type %c: %s", type_letter(types[t]),
           wsgemm_status_name(status));
-    first_failing[KIND_MMAP] = last_failing[KIND_MMAP] = 0;
+    faults_fail(KIND_MMAP, 0, 0);
   }
   for (int t = 0; t < 4; t++) CHECK(add_to_itself(types[t], 20000, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
 }

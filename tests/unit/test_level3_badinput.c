@@ -215,32 +215,13 @@ static wsgemm_level3_desc good_call(struct operands *x, wsgemm_routine routine, 
   return d;
 }
 
-/* Whether the words of the message contain `word` whole: "m" is not found in "must". */
-static bool names(const char *message, const char *word) {
-  static const char delimiters[] = " ,;:.()=\"'";
-  const size_t length = strlen(word);
-  if (length == 0) return true;
-  for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
-    const bool begins = at == message || strchr(delimiters, at[-1]);
-    if (begins && (at[length] == '\0' || strchr(delimiters, at[length]))) return true;
-  }
-  return false;
-}
-
-static bool names_argument(const char *message, const char *argument) {
-  return names(message, argument) || (strcmp(argument, "trans") == 0 && names(message, "transa"));
-}
-
 static void refused(const struct bad_input *row, wsgemm_handle *handle, const wsgemm_level3_desc *d, struct operands *x,
                     bool typed) {
   const wsgemm_status status = typed ? level3_typed(handle, d) : wsgemm_level3(handle, d);
-  const char *message = wsgemm_last_error();
-  CHECK(status == row->answer, "%s (routine %d, type %d, layout %d, %s): %s, expected %s", row->what, (int)d->routine,
-        (int)d->type, (int)d->layout, typed ? "typed" : "descriptor", wsgemm_status_name(status),
-        wsgemm_status_name(row->answer));
-  CHECK(names_argument(message, row->argument), "%s: \"%s\" does not name %s", row->what, message, row->argument);
-  CHECK(names(message, row->value), "%s: \"%s\" does not give the value %s", row->what, message, row->value);
-  CHECK(names(message, row->least), "%s: \"%s\" does not give the least legal value %s", row->what, message, row->least);
+  char what[DESCRIPTION_BYTES];
+  snprintf(what, sizeof what, "%s (routine %d, type %d, layout %d, %s)", row->what, (int)d->routine, (int)d->type, (int)d->layout,
+           typed ? "typed" : "descriptor");
+  check_refusal(what, status, row->answer, row->argument, row->value, row->least);
   CHECK(memcmp(x->c, x->before_c, sizeof x->c) == 0 && memcmp(x->b, x->before_b, sizeof x->b) == 0, "%s: something was written",
         row->what);
 }
@@ -323,11 +304,12 @@ static void not_a_call(void) {
     wsgemm_level3_explain(wrong, &d, text, sizeof text);
     CHECK(strncmp(text, "error: ", 7) == 0, "explain with a wrong handle: %s", text);
     d = good_call(&x, all_routines[r], WSGEMM_C64, WSGEMM_COL_MAJOR);
-    CHECK(wsgemm_level3_workspace_size(h, &d, NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "bytes"), "%s",
-          wsgemm_last_error());
+    CHECK(wsgemm_level3_workspace_size(h, &d, NULL) == WSGEMM_INVALID_POINTER && message_names(wsgemm_last_error(), "bytes"),
+          "%s", wsgemm_last_error());
   }
   CHECK(wsgemm_level3(wrong, NULL) == WSGEMM_INVALID_HANDLE, "a wrong handle and no descriptor");
-  CHECK(wsgemm_level3(h, NULL) == WSGEMM_INVALID_POINTER && names(wsgemm_last_error(), "desc"), "%s", wsgemm_last_error());
+  CHECK(wsgemm_level3(h, NULL) == WSGEMM_INVALID_POINTER && message_names(wsgemm_last_error(), "desc"), "%s",
+        wsgemm_last_error());
   CHECK(wsgemm_level3_workspace_size(h, NULL, &bytes) == WSGEMM_INVALID_POINTER, "no descriptor");
   wsgemm_level3_explain(h, NULL, text, sizeof text);
   CHECK(strncmp(text, "error: ", 7) == 0, "explain without a descriptor: %s", text);

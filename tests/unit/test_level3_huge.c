@@ -2,31 +2,11 @@
  * Memory is mapped sparsely, or maps one small file over and over, so that little of it exists;
  * where the system refuses such mappings the case is skipped. */
 #define _GNU_SOURCE
+#include "support/huge.h"
 #include "support/level3_call.h"
 #include "support/level3_reference.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
-
-#define BEYOND (INT64_C(1) << 31)
-
-static void *map_sparse(size_t bytes) {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? NULL : p;
-}
-
-static bool is_too_much_here(bool takes_long) {
-#ifdef WSGEMM_TESTS_EMULATED
-  const bool is_emulated = true;
-#else
-  const bool is_emulated = false;
-#endif
-  if (is_emulated)
-    check_skip("not under an emulator");
-  else if (takes_long && check_scale() > 1)
-    check_skip("takes minutes under a sanitizer");
-  return is_emulated || (takes_long && check_scale() > 1);
-}
 
 /* Columns (or rows) more than 2^31 elements apart, in each matrix of each routine. */
 static bool far_columns_of(struct level3_stage *stage, wsgemm_level3_desc *d, int far, enum form form) {
@@ -35,31 +15,21 @@ static bool far_columns_of(struct level3_stage *stage, wsgemm_level3_desc *d, in
   int64_t *const lds[3] = {&d->lda, &d->ldb, &d->ldc};
   level3_store(stage, d, &where, form, JUDGE_EXACT);
   if (!lds[far] || *lds[far] == 0) return true;
-  const struct matrix near = stage->stored[far];
-  struct matrix x = near;
-  x.ld = *lds[far] = BEYOND + 7;
-  const size_t bytes = matrix_extent_bytes(&x);
-  void *memory = map_sparse(bytes + 1);
-  if (!memory) return false;
-  x.elements = memory;
-  for (int64_t i = 0; i < x.rows; i++)
-    for (int64_t j = 0; j < x.cols; j++) {
-      double re, im;
-      matrix_get(&near, i, j, &re, &im);
-      matrix_set(&x, i, j, re, im);
-    }
+  struct matrix x;
+  if (!matrix_far_apart(&stage->stored[far], &x)) return false;
+  *lds[far] = x.ld;
   if (far == 0)
-    d->a = memory;
+    d->a = x.elements;
   else if (far == 1)
-    d->b = memory;
+    d->b = x.elements;
   else
-    d->c = memory;
+    d->c = x.elements;
   CHECK(wsgemm_level3(NULL, d) == WSGEMM_SUCCESS, "%s: %s", level3_describe(d, text), wsgemm_last_error());
   const struct level3_verdict v =
       level3_verdict_of(stage, d, far == stage->out_idx ? &x : &stage->stored[stage->out_idx], JUDGE_EXACT);
   CHECK(v.passed, "%s: wrong at (%lld, %lld): %g, expected %g", level3_describe(d, text), (long long)v.i, (long long)v.j,
         v.got_re, v.expected_re);
-  munmap(memory, bytes + 1);
+  matrix_unmap(&x);
   return true;
 }
 
@@ -137,17 +107,6 @@ static void large_triangle(void) {
 }
 
 /* m beyond 2^31: B and C are each one 2 MiB file mapped over and over. */
-static float *map_over_and_over(int64_t n_floats, size_t piece_bytes) {
-  const size_t bytes = ((size_t)n_floats * sizeof(float) + piece_bytes - 1) / piece_bytes * piece_bytes;
-  const int file = memfd_create("wsgemm-test", MFD_CLOEXEC);
-  unsigned char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  bool good = file >= 0 && base != MAP_FAILED && ftruncate(file, (off_t)piece_bytes) == 0;
-  for (size_t at = 0; good && at < bytes; at += piece_bytes)
-    good = mmap(base + at, piece_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
-  if (file >= 0) close(file);
-  return good ? (float *)(void *)base : NULL;
-}
-
 static void tall(void) {
   const int64_t m = BEYOND + 41;
   const size_t piece = (size_t)2 << 20, n_piece = piece / sizeof(float);
