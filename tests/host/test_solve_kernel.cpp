@@ -25,6 +25,8 @@ struct form {
   int n, n_columns;
   bool by_rows, flipped, conj, unit, sides_by_rows, aligned, backwards;
   int scaling; // rows and columns of D by powers of two up to this exponent
+  int extreme; // rows of D and of the right-hand sides by this power of two, or its reciprocal: those of the
+               // diagonal leave the range
 };
 
 template <class Type> number value_of(const typename Type::element &x) {
@@ -74,16 +76,17 @@ template <class Type> void check_form(const form &f) {
   if (f.flipped) { // as for an upper triangle: right-hand sides are counted from the last row, too
     x.origin += (f.n - 1) * x.row, x.row = -x.row;
   }
+  const auto row_factor = [&](int i) { return std::exp2((long double)(i % 3 == 0 ? f.extreme : i % 3 == 1 ? -f.extreme : 0)); };
   for (int i = 0; i < f.n; i++)
     for (int j = 0; j <= i; j++) {
       number value = i == j ? drawn<Type>() + number(i % 2 ? 2 : -2) : drawn<Type>() * number(4.0L / (f.n + 4));
       value *= std::exp2(std::floor(f.scaling * std::sin(7.0L * i))) * std::exp2(std::floor(f.scaling * std::cos(5.0L * j)));
-      if (i != j || !f.unit) d.at(i, j) = element_of<Type>(value);
+      if (i != j || !f.unit) d.at(i, j) = element_of<Type>(value * row_factor(i));
     }
   std::vector<number> given(size_t(f.n * f.n_columns));
   for (int c = 0; c < f.n_columns; c++)
     for (int i = 0; i < f.n; i++) {
-      given[size_t(c * f.n + i)] = drawn<Type>();
+      given[size_t(c * f.n + i)] = drawn<Type>() * row_factor(i);
       x.at(i, c) = element_of<Type>(given[size_t(c * f.n + i)]);
     }
   ws_triangle_args args = {};
@@ -139,6 +142,7 @@ template <class Type> void check_forms() {
       f.conj = Type::unit == 2 && check_random_in(&rng, 0, 1), f.backwards = check_random_in(&rng, 0, 1);
       f.unit = check_random_in(&rng, 0, 3) == 0;
       if (!f.unit && check_random_in(&rng, 0, 1)) f.scaling = sizeof(typename Type::real) == 4 ? 12 : 60;
+      if (!f.unit && f.scaling == 0) f.extreme = sizeof(typename Type::real) == 4 ? 112 : 1010;
       check_form<Type>(f);
     }
 }
