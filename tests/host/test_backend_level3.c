@@ -99,7 +99,7 @@ CHILD_CASE(systems) {
 CHILD_CASE(long_batch) {
   (void)unused;
   wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRSM, WSGEMM_F64, 1);
-  d.m = d.n = 1, d.stride_a = d.stride_b = 1, d.batch_count = INT64_C(5) << 30;
+  d.c = NULL, d.m = d.n = 1, d.stride_a = d.stride_b = 1, d.batch_count = INT64_C(5) << 30;
   run(&d);
   CHECK(count_of("dsolve") == 3, "%d launches for 5 * 2^30 systems", count_of("dsolve"));
   d.n = 33, d.stride_b = 33, d.batch_count = INT64_C(1) << 30;
