@@ -264,7 +264,7 @@ static double traffic_us_per_k(const listing *l, const ws_cuda_row *row, const w
   const double items = (double)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const double n_rows = (double)ws_min(grid->swizzle, grid->n_rows), columns = ceil(items / n_rows);
   const double of_round = (n_rows * row->bm + ws_min((int64_t)columns * grid->coarse, grid->n_cols) * (double)row->bn) * element;
-  return of_round * ceil((double)ws_tile_items(grid) / items) / memory_bytes_per_us;
+  return of_round * ceil((double)ws_gpu_plan_items(l->plan->problem, row, grid) / items) / memory_bytes_per_us;
 }
 
 /* Time in us: the rows' own, or that of the memory, if that takes longer; what is not built in is
@@ -298,8 +298,9 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
   const ws_tile_grid grid = ws_gpu_plan_grid(l->plan->problem, row, l->plan->split.n_splits);
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
-  const bool order_matters = grid.n_rows > 1 && ws_tile_items(&grid) > n_places / 2;
-  const bool sharing_matters = l->plan->split.n_splits == 1 && ws_tile_items(&grid) > n_places && !row->is_once;
+  const int64_t n_items = ws_gpu_plan_items(l->plan->problem, row, &grid);
+  const bool order_matters = grid.n_rows > 1 && n_items > n_places / 2;
+  const bool sharing_matters = l->plan->split.n_splits == 1 && n_items > n_places && !row->is_once;
   const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO, quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;

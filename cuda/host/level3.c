@@ -52,6 +52,14 @@ typedef struct level3_call {
   int64_t large_n;   /* the size of diagonal blocks by slices, or written out; 0: there are none */
 } level3_call;
 
+static void *without_const(const void *given) {
+  union {
+    const void *given;
+    void *wanted;
+  } data = {given};
+  return data.wanted;
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static int bytes_of(const level3_call *c) { return ws_types[c->a->type].bytes; }
@@ -228,10 +236,6 @@ static wsgemm_status copy_lines(const level3_call *c, int64_t n, const ws_sides 
 static wsgemm_status write_out(const level3_call *c, int64_t at, int64_t n, const ws_matrix *to) {
   const ws_matrix *a = c->a;
   ws_launch_list list = {.n = 0};
-  union {
-    const void *given;
-    void *wanted;
-  } data = {to->data};
   const ws_triangle_args args = {.work = WS_TRIANGLE_ADD,
                                  .structure = a->structure,
                                  .is_lower = a->trans == a->stored_upper,
@@ -239,7 +243,7 @@ static wsgemm_status write_out(const level3_call *c, int64_t at, int64_t n, cons
                                  .n = n,
                                  .n_batch = c->n_batch,
                                  .d = (const char *)a->data + at * (a->ld + 1) * bytes_of(c),
-                                 .y = data.wanted,
+                                 .y = without_const(to->data),
                                  .of_d = {a->trans ? a->ld : 1, a->trans ? 1 : a->ld, a->stride},
                                  .of_y = {1, to->ld, to->stride}};
   const wsgemm_status status = ws_add_write_out(c->x->call->h, a->type, &args, c->x->device, &list);
@@ -313,13 +317,21 @@ static void count_backwards(ws_triangle_args *args, int bytes) {
   args->is_lower = true;
 }
 
+/* A launch counts groups of right-hand sides in 32 bits, so it takes so many products of a batch. */
 static wsgemm_status run_diagonal(const level3_call *c, ws_triangle_work work, int64_t first, int64_t n, const ws_scale *scale) {
-  ws_executor *x = c->x;
-  ws_launch_list list = {.n = 0};
+  const int64_t most = ws_max(1, WS_SCHED_MAX_ITEMS / ws_ceil_div(c->other, WS_SOLVE_COLUMNS)), bytes = bytes_of(c);
   ws_triangle_args args = triangle_args(c, work, first, n, scale);
   if (work != WS_TRIANGLE_ADD && !args.is_lower) count_backwards(&args, bytes_of(c));
-  const wsgemm_status status = ws_add_triangle(x->call->h, c->a->type, &args, block_sizes[c->a->type].add_n, x->device, &list);
-  return status ? status : ws_execute(x, &list);
+  wsgemm_status status = WSGEMM_SUCCESS;
+  for (int64_t done = 0; done < c->n_batch && !status; done += most) {
+    ws_launch_list list = {.n = 0};
+    ws_triangle_args part = args;
+    part.n_batch = ws_min(most, c->n_batch - done), part.d = (const char *)args.d + done * args.of_d.stride * bytes;
+    part.x = (char *)args.x + done * args.of_x.stride * bytes, part.y = (char *)args.y + done * args.of_y.stride * bytes;
+    status = ws_add_triangle(c->x->call->h, c->a->type, &part, block_sizes[c->a->type].add_n, c->x->device, &list);
+    if (!status) status = ws_execute(c->x, &list);
+  }
+  return status;
 }
 
 /* ---- halves ---------------------------------------------------------------------------------- */
@@ -417,16 +429,12 @@ static wsgemm_status add_product(const level3_call *c) {
 static level3_call call_of_product(const ws_problem *p) {
   const bool is_right = p->b.structure != WS_GENERAL;
   const ws_matrix *from = is_right ? &p->a : &p->b;
-  union {
-    const void *given;
-    void *wanted;
-  } data = {from->data};
   return (level3_call){.a = is_right ? &p->b : &p->a,
                        .is_right = is_right,
                        .n = p->k,
                        .other = is_right ? p->m : p->n,
                        .n_batch = p->batch_count,
-                       .from = {data.wanted, from->ld, from->stride},
+                       .from = {without_const(from->data), from->ld, from->stride},
                        .to = {p->c.data, p->c.ld, p->c.stride},
                        .scale = p->scale,
                        .math = p->math,
@@ -462,11 +470,7 @@ static level3_call call_of_system(const ws_system *s, const ws_device *device) {
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
   level3_call c = call_of_system(s, x->device);
   c.x = x;
-  union {
-    const void *given;
-    void *wanted;
-  } data = {s->b.data};
-  const ws_sides given = {data.wanted, s->b.ld, s->b.stride};
+  const ws_sides given = {without_const(s->b.data), s->b.ld, s->b.stride};
   wsgemm_status status = reserve(&c, false);
   if (!status && s->b.data != s->x.data) status = copy_lines(&c, c.n, &given, &c.to);
   return status ? status : solve(&c, 0, c.n, false);

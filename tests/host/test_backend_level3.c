@@ -95,6 +95,21 @@ CHILD_CASE(systems) {
   }
 }
 
-static const struct check_case cases[] = {
-    {"regions", regions}, {"by_slices", by_slices}, {"written_out", written_out}, {"systems", systems}};
+/* A launch counts in 32 bits. */
+CHILD_CASE(long_batch) {
+  (void)unused;
+  wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRSM, WSGEMM_F64, 1);
+  d.c = NULL, d.m = d.n = 1, d.stride_a = d.stride_b = 1, d.batch_count = INT64_C(5) << 30;
+  run(&d);
+  CHECK(count_of("dsolve") == 3, "%d launches for 5 * 2^30 systems", count_of("dsolve"));
+  d.n = 33, d.stride_b = 33, d.batch_count = INT64_C(1) << 30;
+  run(&d);
+  CHECK(count_of("dsolve") == 2, "%d launches for 3 * 2^30 groups of right-hand sides", count_of("dsolve"));
+}
+
+static const struct check_case cases[] = {{"regions", regions},
+                                          {"by_slices", by_slices},
+                                          {"written_out", written_out},
+                                          {"systems", systems},
+                                          {"long_batch", long_batch}};
 CHECK_MAIN("backend_level3", cases)
