@@ -117,6 +117,27 @@ static __attribute__((noinline)) void packed_columns(const direct_run *run) {
   }
 }
 
+static void multiply_block(const direct_run *run) {
+  const ws_problem *p = run->p;
+  if (p->b.structure != WS_GENERAL)
+    packed_columns(run);
+  else if (p->a.structure != WS_GENERAL || p->a.trans)
+    packed_rows(run);
+  else
+    plain_rows(run);
+}
+
+/* Members changed and put back: the smallest products would wait for a copy of what was just stored. */
+static void multiply_second(direct_run *run) {
+  const ws_problem *p = run->p;
+  const ws_scale *first = run->first, *later = run->later;
+  ws_scale conjugated;
+  run->p = p->second, run->first = run->later = &p->second->scale;
+  if (run->p->a.conj || run->p->b.conj) conjugated = ws_scale_first(run->p), run->first = run->later = &conjugated;
+  multiply_block(run);
+  run->p = p, run->first = first, run->later = later;
+}
+
 /* All of k for the part of C. */
 static void multiply(direct_run *run, const ws_plan *plan) {
   const ws_problem *p = run->p;
@@ -124,12 +145,8 @@ static void multiply(direct_run *run, const ws_plan *plan) {
   for (int64_t s = 0; s < n_blocks; s++) {
     run->k0 = (run->descends ? n_blocks - 1 - s : s) * plan->kc;
     run->kb = ws_min(plan->kc, p->k - run->k0);
-    if (p->b.structure != WS_GENERAL)
-      packed_columns(run);
-    else if (p->a.structure != WS_GENERAL || p->a.trans)
-      packed_rows(run);
-    else
-      plain_rows(run);
+    multiply_block(run);
+    if (p->second) multiply_second(run);
   }
 }
 

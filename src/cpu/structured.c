@@ -47,15 +47,28 @@ void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, con
   copy_region(p, &t, tile, true);
 }
 
+/* A register tile; the lines from `next` on are asked for. */
+static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, const ws_scale *scale, const char *next) {
+  char *c = ws_c_at(p, t->batch, t->i, t->j, ws_types[p->c.type].bytes);
+  if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n))
+    ws_tile_in_region(p, ukr, WS_B_ROWS, t, scale);
+  else if (t->m == ukr->mr && t->n == ukr->nr)
+    ukr->full(t->k, t->a, t->b, c, p->c.ld, scale, next);
+  else
+    ukr->tile[WS_B_ROWS][t->m > ukr->vl][t->n - 1](t->k, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale, t->m);
+}
+
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
-                         const char *a_panels, int64_t i_first, int64_t m, const char *b_panels, int64_t j_first, int64_t n) {
+                         const ws_panels *panels, int64_t i_first, int64_t m, int64_t j_first, int64_t n) {
   enum { CACHE_LINE = 64 };
   const int64_t bytes = ws_types[p->a.type].bytes, mr = ukr->mr, nr = ukr->nr;
   const int64_t panel_bytes = nr * k_count * bytes;
   const ws_scale first = ws_scale_first(p), later = ws_scale_later(p);
+  ws_scale of_second = first;
+  if (p->second) of_second = ws_scale_first(p->second);
   for (int64_t j = 0; j < n; j += nr) {
     ws_tile_work t = {.a_ld = mr, .b_ld = nr, .batch = batch, .j = j_first + j, .n = ws_min(nr, n - j)};
-    const char *b = b_panels + j * k_count * bytes;
+    const char *b = panels->b + j * k_count * bytes;
     int64_t ahead = 0; /* bytes of the next panel asked for so far */
     for (int64_t i = 0; i < m; i += mr) {
       t.i = i_first + i, t.m = ws_min(mr, m - i);
@@ -63,18 +76,13 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, t.j, t.n, k_first, k_count);
       if (k.begin >= k.end) continue;
       t.k = k.end - k.begin;
-      t.a = a_panels + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
-      const ws_scale *scale = k.first ? &first : &later;
-      if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
-        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale);
-      } else if (t.m == mr && t.n == nr) {
-        const bool more = j + nr < n && ahead < panel_bytes;
-        ukr->full(t.k, t.a, t.b, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld, scale, more ? b + panel_bytes + ahead : b);
-        ahead += t.k / 4 * CACHE_LINE;
-      } else {
-        ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1](t.k, t.a, mr, t.b, nr, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld,
-                                                     scale, t.m);
-      }
+      t.a = panels->a + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
+      const char *next = j + nr < n && ahead < panel_bytes ? b + panel_bytes + ahead : b;
+      run_tile(p, ukr, &t, k.first ? &first : &later, next);
+      ahead += t.k / 4 * CACHE_LINE;
+      if (!p->second) continue;
+      t.a += panels->a_second, t.b += panels->b_second;
+      run_tile(p->second, ukr, &t, &of_second, next + panels->b_second);
     }
   }
 }

@@ -66,10 +66,15 @@ static inline bool ws_meets_edge(int region, int64_t i, int64_t m, int64_t j, in
   return region == WS_UPPER ? i + m - 1 >= j : region == WS_LOWER && j + n - 1 >= i;
 }
 
+/* Packed operands, and how many bytes further on those of p->second are. */
+typedef struct ws_panels {
+  const char *a, *b;
+  int64_t a_second, b_second;
+} ws_panels;
 /* Packed panels of A, rows i .. i + m - 1, times packed panels of B, columns j .. j + n - 1, over a
- * block of k: see ws_sweep. */
+ * block of k: see ws_sweep. Then the same of p->second, a register tile at a time. */
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
-                         const char *a_panels, int64_t i, int64_t m, const char *b_panels, int64_t j, int64_t n);
+                         const ws_panels *panels, int64_t i, int64_t m, int64_t j, int64_t n);
 
 /* A planned product by the direct path. */
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan);
