@@ -35,7 +35,8 @@ static ws_tile_work trimmed(const ws_problem *p, const ws_ukr_set *ukr, int form
   return t;
 }
 
-void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given, const ws_scale *scale) {
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given, const ws_scale *scale,
+                       const ws_tile_work *second, const ws_scale *scale_of_second) {
   enum { MOST_BYTES = 64 * WS_MV_MAX * WS_NR_MAX };
   _Alignas(64) char tile[MOST_BYTES];
   const ws_tile_work t = trimmed(p, ukr, form, given);
@@ -43,16 +44,19 @@ void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, con
     memset(tile, 0, (size_t)(t.m * t.n * ws_types[p->c.type].bytes));
     copy_region(p, &t, tile, false);
   }
-  ukr->tile[form][(t.m - 1) / ukr->vl][t.n - 1](t.k, t.a, t.a_ld, t.b, t.b_ld, tile, t.m, scale, t.m);
+  ws_ukr_fn *const run = ukr->tile[form][(t.m - 1) / ukr->vl][t.n - 1];
+  run(t.k, t.a, t.a_ld, t.b, t.b_ld, tile, t.m, scale, t.m);
+  if (second) {
+    const ws_tile_work u = trimmed(p, ukr, form, second);
+    run(u.k, u.a, u.a_ld, u.b, u.b_ld, tile, u.m, scale_of_second, u.m);
+  }
   copy_region(p, &t, tile, true);
 }
 
-/* A register tile; the lines from `next` on are asked for. */
+/* A register tile beside the region's edge; the lines from `next` on are asked for. */
 static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, const ws_scale *scale, const char *next) {
   char *c = ws_c_at(p, t->batch, t->i, t->j, ws_types[p->c.type].bytes);
-  if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n))
-    ws_tile_in_region(p, ukr, WS_B_ROWS, t, scale);
-  else if (t->m == ukr->mr && t->n == ukr->nr)
+  if (t->m == ukr->mr && t->n == ukr->nr)
     ukr->full(t->k, t->a, t->b, c, p->c.ld, scale, next);
   else
     ukr->tile[WS_B_ROWS][t->m > ukr->vl][t->n - 1](t->k, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale, t->m);
@@ -78,11 +82,16 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       t.k = k.end - k.begin;
       t.a = panels->a + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
       const char *next = j + nr < n && ahead < panel_bytes ? b + panel_bytes + ahead : b;
-      run_tile(p, ukr, &t, k.first ? &first : &later, next);
+      const ws_scale *scale = k.first ? &first : &later;
+      ws_tile_work u = t;
+      if (p->second) u.a += panels->a_second, u.b += panels->b_second;
+      if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
+        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale, p->second ? &u : NULL, &of_second);
+        continue;
+      }
+      run_tile(p, ukr, &t, scale, next);
       ahead += t.k / 4 * CACHE_LINE;
-      if (!p->second) continue;
-      t.a += panels->a_second, t.b += panels->b_second;
-      run_tile(p->second, ukr, &t, &of_second, next + panels->b_second);
+      if (p->second) run_tile(p, ukr, &u, &of_second, next + panels->b_second);
     }
   }
 }

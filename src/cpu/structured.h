@@ -50,8 +50,9 @@ typedef struct ws_tile_work {
 } ws_tile_work;
 
 /* Of the tile, some of which is in C's region, those elements; others are neither read nor written.
- * form: of B. */
-void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale);
+ * form: of B. second: of p->second, the same tile, or NULL. */
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale,
+                       const ws_tile_work *second, const ws_scale *scale_of_second);
 
 /* The rows of a column within the region, of rows i .. i + m - 1. */
 static inline ws_k_range ws_rows_in_region(int region, int64_t i, int64_t m, int64_t column) {
