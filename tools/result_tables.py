@@ -564,6 +564,7 @@ TABLES = {
     "threads": lambda records: by_routine(cases_of(records)),
     "level3": lambda records: by_routine(cases_of(records)),
     "odd": lambda records: by_shape(cases_of(records)),
+    "lapack": lambda records: by_shape(cases_of(records)),
     "ops": lambda records: by_shape(cases_of(records)),
     "steal": steal_table,
     "policies": policies_table,

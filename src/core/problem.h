@@ -47,6 +47,9 @@ typedef struct ws_problem {
   wsgemm_math math;        /* INHERIT: the handle's */
   const ws_tuning *tuning; /* what the search tries; NULL: looked up */
   bool has_epilogue, has_packed;
+  /* Of one with a region of C: another product that is added to the same C, after it has been, for each
+   * block of k: syr2k on the CPU. Its C and sizes are the same, its beta is 1. NULL: none. */
+  const struct ws_problem *second;
   /* One operand is triangular and C is the other one (same data, ld, stride, no op): trmm. */
   bool in_place;
   ws_epilogue epilogue;  /* if has_epilogue, else never looked at */

@@ -18,19 +18,36 @@ typedef struct direct_run {
   bool descends;
   int64_t i0, i1, j0, j1; /* the part of C that is computed */
   int64_t batch, k0, kb;  /* the block */
-  const ws_scale *first, *later;
+  const ws_scale *first, *later, *of_second;
 } direct_run;
 
 static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
 
+/* The same tile of p->second: of a packed A the panel is behind that of p. */
+static inline ws_tile_work second_of(const direct_run *run, const ws_tile_work *t) {
+  const ws_problem *second = run->p->second;
+  ws_tile_work u = *t;
+  u.b = ws_operand_at(&second->b, t->batch, run->k0, t->j, run->bytes), u.b_ld = second->b.ld;
+  if (second->a.trans)
+    u.a += run->ukr->mr * run->kb * run->bytes;
+  else
+    u.a = ws_operand_at(&second->a, t->batch, t->i, run->k0, run->bytes), u.a_ld = second->a.ld;
+  return u;
+}
+
 /* One tile: whole, or what of it is in the region. */
 static inline void run_tile(const direct_run *run, int form, int64_t vectors, const ws_tile_work *t, const ws_scale *scale) {
   const ws_problem *p = run->p;
-  if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n))
-    ws_tile_in_region(p, run->ukr, form, t, scale);
-  else
-    run->ukr->tile[form][vectors - 1][t->n - 1](t->k, t->a, t->a_ld, t->b, t->b_ld, ws_c_at(p, t->batch, t->i, t->j, run->bytes),
-                                                p->c.ld, scale, t->m);
+  ws_tile_work u;
+  if (p->second) u = second_of(run, t);
+  if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n)) {
+    ws_tile_in_region(p, run->ukr, form, t, scale, p->second ? &u : NULL, run->of_second);
+    return;
+  }
+  ws_ukr_fn *const tile = run->ukr->tile[form][vectors - 1][t->n - 1];
+  char *c = ws_c_at(p, t->batch, t->i, t->j, run->bytes);
+  tile(t->k, t->a, t->a_ld, t->b, t->b_ld, c, p->c.ld, scale, t->m);
+  if (p->second) tile(u.k, u.a, u.a_ld, u.b, u.b_ld, c, p->c.ld, run->of_second, u.m);
 }
 
 /* A panel of rows, t->a at the block's first k, against the columns j0 .. j1 of a B without
@@ -67,12 +84,14 @@ static __attribute__((noinline)) void packed_rows(const direct_run *run) {
   const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->ukr;
   const int64_t mr = ukr->mr, n_panels = ws_ceil_div(run->i1 - run->i0, mr);
-  /* at most 64 KiB */
-  char *panel = __builtin_alloca_with_align((size_t)(mr * run->kb * run->bytes), PANEL_ALIGN_BITS);
+  /* at most 64 KiB for each product */
+  const int64_t panel_bytes = mr * run->kb * run->bytes;
+  char *panel = __builtin_alloca_with_align((size_t)((p->second ? 2 : 1) * panel_bytes), PANEL_ALIGN_BITS);
   for (int64_t s = 0; s < n_panels; s++) {
     const int64_t i = run->i0 + (run->descends ? n_panels - 1 - s : s) * mr, m = ws_min(mr, run->i1 - i);
     const ws_part part = {run->batch, i, m, run->k0, run->kb, false};
     ws_pack_operand(&p->a, &part, ukr->pack, panel, mr);
+    if (p->second) ws_pack_operand(&p->second->a, &part, ukr->pack, panel + panel_bytes, mr);
     const ws_tile_work t = {.a = panel, .a_ld = mr, .batch = run->batch, .i = i, .m = m};
     panel_of_rows(run, &t, vectors_of(m, ukr->vl));
   }
@@ -117,6 +136,16 @@ static __attribute__((noinline)) void packed_columns(const direct_run *run) {
   }
 }
 
+static void multiply_block(const direct_run *run) {
+  const ws_problem *p = run->p;
+  if (p->b.structure != WS_GENERAL)
+    packed_columns(run);
+  else if (p->a.structure != WS_GENERAL || p->a.trans)
+    packed_rows(run);
+  else
+    plain_rows(run);
+}
+
 /* All of k for the part of C. */
 static void multiply(direct_run *run, const ws_plan *plan) {
   const ws_problem *p = run->p;
@@ -124,12 +153,7 @@ static void multiply(direct_run *run, const ws_plan *plan) {
   for (int64_t s = 0; s < n_blocks; s++) {
     run->k0 = (run->descends ? n_blocks - 1 - s : s) * plan->kc;
     run->kb = ws_min(plan->kc, p->k - run->k0);
-    if (p->b.structure != WS_GENERAL)
-      packed_columns(run);
-    else if (p->a.structure != WS_GENERAL || p->a.trans)
-      packed_rows(run);
-    else
-      plain_rows(run);
+    multiply_block(run);
   }
 }
 
@@ -161,7 +185,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 }
 
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
-  ws_scale first, later;
+  ws_scale first, later, of_second;
   direct_job job = {{.p = p,
                      .ukr = plan->row->ukr,
                      .bytes = ws_types[p->a.type].bytes,
@@ -169,11 +193,13 @@ void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
                      .i1 = p->m,
                      .j1 = p->n,
                      .first = &p->scale,
+                     .of_second = &of_second,
                      .later = &later},
                     plan,
                     {p->batch_count, ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), 1, 1}};
   /* copies cost the smallest products more than what they are for */
   if (p->a.conj || p->b.conj) first = ws_scale_first(p), job.run.first = &first;
+  if (p->second) of_second = ws_scale_first(p->second);
   if (p->k > plan->kc) later = ws_scale_later(p);
   if (plan->n_threads == 1) {
     for (job.run.batch = 0; job.run.batch < p->batch_count; job.run.batch++) multiply(&job.run, plan);

@@ -18,7 +18,8 @@
  *
  * With a region of C or a triangular operand (cpu/structured.h) a row of tiles has only those items
  * in which there is something to do, and the blocks are taken in the order that lets trmm work in
- * place. */
+ * place. Of two products with one C (p->second) a step does both: C is read and written once for a
+ * block of k of both. */
 #include "core/tile.h"
 #include "cpu/macro_kernel.h"
 #include "cpu/paths.h"
@@ -33,10 +34,11 @@ typedef struct packed_run {
   const ws_problem *p;
   const ws_plan *plan;
   int bytes;
+  int n_products; /* 2: p and p->second, whose blocks lie behind those of p */
   int64_t n_row_tiles, n_jc, n_pc;
-  char *b_packed[2]; /* blocks of B, by turns; one worker alone needs one */
-  char *a_packed;    /* one block for each worker */
-  int64_t a_stride_bytes;
+  char *b_packed[2];               /* blocks of B, by turns; one worker alone needs one */
+  char *a_packed;                  /* one block for each worker */
+  int64_t a_bytes, b_bytes;        /* of the blocks of one product */
   int64_t a_holds[WS_MAX_WORKERS]; /* which block of A a worker has packed: see a_key; -1: none */
   bool is_plain, descends;
   int64_t *first_item; /* not plain: by row of tiles, of the step's block; after the last: their number */
@@ -116,26 +118,33 @@ static ws_tile tile_of(const packed_run *run, const block *b, int64_t item_idx) 
   return (ws_tile){0, low, col, ws_min(grid.coarse, grid.n_cols - col)};
 }
 
+static const ws_problem *product(const packed_run *run, int64_t idx) { return idx ? run->p->second : run->p; }
+
 static int64_t n_blocks(const packed_run *run) { return run->p->batch_count * run->n_jc * run->n_pc; }
 
-static void pack_b(packed_run *run, int64_t s, int64_t item_idx) {
-  const ws_problem *p = run->p;
+static int64_t items_of_b(const packed_run *run, const block *b) {
+  return ws_ceil_div(ws_ceil_div(b->n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
+}
+
+static void pack_b(packed_run *run, int64_t s, int64_t item_of_all) {
   const ws_ukr_set *ukr = run->plan->row->ukr;
   const block b = block_at(run, s);
-  char *out = run->b_packed[s % 2];
+  const int64_t product_idx = item_of_all / items_of_b(run, &b), item_idx = item_of_all % items_of_b(run, &b);
+  const ws_problem *p = product(run, product_idx);
+  char *out = run->b_packed[s % 2] + product_idx * run->b_bytes;
   const int64_t j = item_idx * PANELS_PER_ITEM * ukr->nr, n = ws_min(PANELS_PER_ITEM * ukr->nr, b.n - j);
   const ws_part part = {b.batch, b.j0 + j, n, b.k0, b.kb, true};
   ws_pack_operand(&p->b, &part, ukr->pack, out + j * b.kb * run->bytes, ukr->nr);
 }
 
 static const char *packed_a(packed_run *run, int worker, const block *b, int64_t row, int64_t m) {
-  const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->plan->row->ukr;
-  char *out = run->a_packed + worker * run->a_stride_bytes;
+  char *out = run->a_packed + worker * run->n_products * run->a_bytes;
   const int64_t key = (b->batch * run->n_pc + b->k0 / run->plan->kc) * run->n_row_tiles + row;
   if (run->a_holds[worker] == key) return out;
   const ws_part part = {b->batch, row * run->plan->bm, m, b->k0, b->kb, false};
-  ws_pack_operand(&p->a, &part, ukr->pack, out, ukr->mr);
+  for (int i = 0; i < run->n_products; i++)
+    ws_pack_operand(&product(run, i)->a, &part, ukr->pack, out + i * run->a_bytes, ukr->mr);
   run->a_holds[worker] = key;
   return out;
 }
@@ -169,7 +178,8 @@ static void multiply(packed_run *run, int worker, int64_t s, int64_t item_idx) {
   }
   const char *b_panels = run->b_packed[s % 2] + j * b.kb * run->bytes;
   if (!run->is_plain) {
-    ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, a_panels, i, m, b_panels, b.j0 + j, n);
+    const ws_panels panels = {a_panels, b_panels, run->a_bytes, run->b_bytes};
+    ws_sweep_structured(p, plan->row->ukr, b.batch, b.k0, b.kb, &panels, i, m, b.j0 + j, n);
     return;
   }
   ws_asked next = next_of_a(run, &b, t.row);
@@ -199,7 +209,7 @@ static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   }
   if (step < n_blocks(run) && !run->plan->b_in_place) {
     const block b = block_at(run, step);
-    if (has_work(run, &b)) n_items[WS_ITEM_SECOND] = ws_ceil_div(ws_ceil_div(b.n, run->plan->row->ukr->nr), PANELS_PER_ITEM);
+    if (has_work(run, &b)) n_items[WS_ITEM_SECOND] = run->n_products * items_of_b(run, &b);
   }
 }
 
@@ -217,19 +227,21 @@ bool ws_packed_run(const ws_problem *p, const ws_plan *plan) {
   run.bytes = ws_types[p->a.type].bytes;
   run.is_plain = ws_is_plain(p);
   run.descends = ws_k_descends(p);
+  run.n_products = !run.is_plain && p->second ? 2 : 1;
   run.n_row_tiles = ws_ceil_div(p->m, plan->bm);
   run.n_jc = ws_ceil_div(p->n, plan->nc);
   run.n_pc = ws_ceil_div(p->k, plan->kc);
   const int64_t mr = plan->row->mr, nr = plan->row->nr;
-  run.a_stride_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->bm, p->m), mr) * mr * plan->kc * run.bytes, ALIGN) * ALIGN;
-  const int64_t b_bytes =
-      plan->b_in_place ? 0 : ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
+  run.a_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->bm, p->m), mr) * mr * plan->kc * run.bytes, ALIGN) * ALIGN;
+  run.b_bytes = ws_ceil_div(ws_ceil_div(ws_min(plan->nc, p->n), nr) * nr * plan->kc * run.bytes, ALIGN) * ALIGN;
+  if (plan->b_in_place) run.b_bytes = 0;
+  const int64_t a_bytes = plan->n_threads * run.n_products * run.a_bytes, b_bytes = run.n_products * run.b_bytes;
   const int n_b = plan->n_threads > 1 && n_blocks(&run) > 1 ? 2 : 1;
   const int64_t first_item_bytes = run.is_plain ? 0 : (run.n_row_tiles + 1) * (int64_t)sizeof *run.first_item;
-  ws_workspace *memory = ws_workspace_get((size_t)(n_b * b_bytes + plan->n_threads * run.a_stride_bytes + first_item_bytes));
+  ws_workspace *memory = ws_workspace_get((size_t)(a_bytes + n_b * b_bytes + first_item_bytes));
   if (!memory) return false;
   run.a_packed = ws_workspace_data(memory);
-  run.b_packed[0] = run.a_packed + plan->n_threads * run.a_stride_bytes;
+  run.b_packed[0] = run.a_packed + a_bytes;
   run.b_packed[1] = run.b_packed[0] + (n_b - 1) * b_bytes;
   run.first_item = (int64_t *)(void *)(run.b_packed[0] + n_b * b_bytes);
   const ws_team_job job = {plan->policy, plan->n_threads, n_blocks(&run) + 1, &run, begin, count, item};

@@ -116,7 +116,8 @@ static void plan_packed(const ws_call *call, const ws_problem *p, double work, w
   /* A block of A fills four tenths of L2; the rest is for B's panels and C on their way through. Few
    * columns are soon done with a block: a small one is still near when it is read (Sapphire Rapids: 64
    * columns 2 to 5 %). */
-  const int64_t row_bytes = plan->kc * bytes, tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
+  const int64_t n_products = !ws_is_plain(p) && p->second ? 2 : 1, row_bytes = n_products * plan->kc * bytes;
+  const int64_t tenths = p->n <= WS_FEW_COLUMNS ? 1 : 4;
   const int64_t most_rows = ws_max(row->mr, machine->l2_bytes * tenths / 10 / row_bytes / row->mr * row->mr);
   int64_t n_rows = ws_ceil_div(p->m, most_rows);
   plan->bn = (int64_t)PANELS_PER_TILE * row->nr;
@@ -312,7 +313,7 @@ static void plan_parts(const ws_problem *p, ws_plan *plan) {
 
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan) {
   const bool has_triangle = p->c.region != WS_ALL || ws_is_triangular((ws_structure)(p->a.structure | p->b.structure));
-  const double products = (double)p->m * (double)p->n * (double)p->k;
+  const double products = (double)p->m * (double)p->n * (double)p->k * (p->second ? 2 : 1);
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;

@@ -35,7 +35,8 @@ static ws_tile_work trimmed(const ws_problem *p, const ws_ukr_set *ukr, int form
   return t;
 }
 
-void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given, const ws_scale *scale) {
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *given, const ws_scale *scale,
+                       const ws_tile_work *second, const ws_scale *scale_of_second) {
   enum { MOST_BYTES = 64 * WS_MV_MAX * WS_NR_MAX };
   _Alignas(64) char tile[MOST_BYTES];
   const ws_tile_work t = trimmed(p, ukr, form, given);
@@ -43,19 +44,35 @@ void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, con
     memset(tile, 0, (size_t)(t.m * t.n * ws_types[p->c.type].bytes));
     copy_region(p, &t, tile, false);
   }
-  ukr->tile[form][(t.m - 1) / ukr->vl][t.n - 1](t.k, t.a, t.a_ld, t.b, t.b_ld, tile, t.m, scale, t.m);
+  ws_ukr_fn *const run = ukr->tile[form][(t.m - 1) / ukr->vl][t.n - 1];
+  run(t.k, t.a, t.a_ld, t.b, t.b_ld, tile, t.m, scale, t.m);
+  if (second) {
+    const ws_tile_work u = trimmed(p, ukr, form, second);
+    run(u.k, u.a, u.a_ld, u.b, u.b_ld, tile, u.m, scale_of_second, u.m);
+  }
   copy_region(p, &t, tile, true);
 }
 
+/* A register tile beside the region's edge; the lines from `next` on are asked for. */
+static void run_tile(const ws_problem *p, const ws_ukr_set *ukr, const ws_tile_work *t, const ws_scale *scale, const char *next) {
+  char *c = ws_c_at(p, t->batch, t->i, t->j, ws_types[p->c.type].bytes);
+  if (t->m == ukr->mr && t->n == ukr->nr)
+    ukr->full(t->k, t->a, t->b, c, p->c.ld, scale, next);
+  else
+    ukr->tile[WS_B_ROWS][t->m > ukr->vl][t->n - 1](t->k, t->a, ukr->mr, t->b, ukr->nr, c, p->c.ld, scale, t->m);
+}
+
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
-                         const char *a_panels, int64_t i_first, int64_t m, const char *b_panels, int64_t j_first, int64_t n) {
+                         const ws_panels *panels, int64_t i_first, int64_t m, int64_t j_first, int64_t n) {
   enum { CACHE_LINE = 64 };
   const int64_t bytes = ws_types[p->a.type].bytes, mr = ukr->mr, nr = ukr->nr;
   const int64_t panel_bytes = nr * k_count * bytes;
   const ws_scale first = ws_scale_first(p), later = ws_scale_later(p);
+  ws_scale of_second = first;
+  if (p->second) of_second = ws_scale_first(p->second);
   for (int64_t j = 0; j < n; j += nr) {
     ws_tile_work t = {.a_ld = mr, .b_ld = nr, .batch = batch, .j = j_first + j, .n = ws_min(nr, n - j)};
-    const char *b = b_panels + j * k_count * bytes;
+    const char *b = panels->b + j * k_count * bytes;
     int64_t ahead = 0; /* bytes of the next panel asked for so far */
     for (int64_t i = 0; i < m; i += mr) {
       t.i = i_first + i, t.m = ws_min(mr, m - i);
@@ -63,18 +80,18 @@ void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t bat
       const ws_tile_k k = ws_tile_k_of(p, t.i, t.m, t.j, t.n, k_first, k_count);
       if (k.begin >= k.end) continue;
       t.k = k.end - k.begin;
-      t.a = a_panels + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
+      t.a = panels->a + (i * k_count + k.begin * mr) * bytes, t.b = b + k.begin * nr * bytes;
+      const char *next = j + nr < n && ahead < panel_bytes ? b + panel_bytes + ahead : b;
       const ws_scale *scale = k.first ? &first : &later;
+      ws_tile_work u = t;
+      if (p->second) u.a += panels->a_second, u.b += panels->b_second;
       if (ws_meets_edge(p->c.region, t.i, t.m, t.j, t.n)) {
-        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale);
-      } else if (t.m == mr && t.n == nr) {
-        const bool more = j + nr < n && ahead < panel_bytes;
-        ukr->full(t.k, t.a, t.b, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld, scale, more ? b + panel_bytes + ahead : b);
-        ahead += t.k / 4 * CACHE_LINE;
-      } else {
-        ukr->tile[WS_B_ROWS][t.m > ukr->vl][t.n - 1](t.k, t.a, mr, t.b, nr, ws_c_at(p, batch, t.i, t.j, (int)bytes), p->c.ld,
-                                                     scale, t.m);
+        ws_tile_in_region(p, ukr, WS_B_ROWS, &t, scale, p->second ? &u : NULL, &of_second);
+        continue;
       }
+      run_tile(p, ukr, &t, scale, next);
+      ahead += t.k / 4 * CACHE_LINE;
+      if (p->second) run_tile(p, ukr, &u, &of_second, next + panels->b_second);
     }
   }
 }

@@ -50,8 +50,9 @@ typedef struct ws_tile_work {
 } ws_tile_work;
 
 /* Of the tile, some of which is in C's region, those elements; others are neither read nor written.
- * form: of B. */
-void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale);
+ * form: of B. second: of p->second, the same tile, or NULL. */
+void ws_tile_in_region(const ws_problem *p, const ws_ukr_set *ukr, int form, const ws_tile_work *t, const ws_scale *scale,
+                       const ws_tile_work *second, const ws_scale *scale_of_second);
 
 /* The rows of a column within the region, of rows i .. i + m - 1. */
 static inline ws_k_range ws_rows_in_region(int region, int64_t i, int64_t m, int64_t column) {
@@ -66,10 +67,15 @@ static inline bool ws_meets_edge(int region, int64_t i, int64_t m, int64_t j, in
   return region == WS_UPPER ? i + m - 1 >= j : region == WS_LOWER && j + n - 1 >= i;
 }
 
+/* Packed operands, and how many bytes further on those of p->second are. */
+typedef struct ws_panels {
+  const char *a, *b;
+  int64_t a_second, b_second;
+} ws_panels;
 /* Packed panels of A, rows i .. i + m - 1, times packed panels of B, columns j .. j + n - 1, over a
- * block of k: see ws_sweep. */
+ * block of k: see ws_sweep. Then the same of p->second, a register tile at a time. */
 void ws_sweep_structured(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t k_first, int64_t k_count,
-                         const char *a_panels, int64_t i, int64_t m, const char *b_panels, int64_t j, int64_t n);
+                         const ws_panels *panels, int64_t i, int64_t m, int64_t j, int64_t n);
 
 /* A planned product by the direct path. */
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan);

@@ -74,6 +74,7 @@ static void begin_product(const wsgemm_level3_desc *d, ws_problem *p) {
   p->math = d->math;
   p->tuning = NULL;
   p->has_epilogue = p->has_packed = p->in_place = false;
+  p->second = NULL;
   set_scale(d, &p->scale);
 }
 
@@ -197,12 +198,31 @@ static wsgemm_status solve(const ws_call *call, const ws_system *s) {
   return backend->solve ? backend->solve(call, s, device) : solve_missing(call, backend);
 }
 
+static wsgemm_status both_beside_devices(const ws_call *call, ws_problem *first, const ws_problem *second) {
+  WS_UNCANCELLED;
+  int device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_backend *backend = ws_backend_of(call, first, &device, &status);
+  if (!backend) return status;
+  if (backend == ws_backends[WS_CPU]) {
+    first->second = second;
+    return backend->gemm(call, first, device);
+  }
+  status = backend->gemm(call, first, device);
+  return status ? status : ws_gemm(call, second);
+}
+
 wsgemm_status ws_level3_run(const ws_call *call, const wsgemm_level3_desc *d) {
   ws_lowered lowered;
   ws_level3_lower(d, &lowered);
   if (lowered.n_products == 0) return solve(call, &lowered.system);
-  const wsgemm_status status = ws_gemm(call, &lowered.product[0]);
-  return status || lowered.n_products == 1 ? status : ws_gemm(call, &lowered.product[1]);
+  ws_problem *const first = &lowered.product[0], *const second = &lowered.product[1];
+  if (lowered.n_products == 1) return ws_gemm(call, first);
+  if (!ws_devices) { /* the CPU does both at once */
+    first->second = second;
+    return ws_gemm(call, first);
+  }
+  return both_beside_devices(call, first, second);
 }
 
 wsgemm_status ws_level3_workspace_bytes(const ws_call *call, const wsgemm_level3_desc *d, size_t *bytes) {
