@@ -224,6 +224,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
   }
 
+  /* ptxas keeps what is written last in front: producer, plain C, and behind them the rest. */
   __device__ __forceinline__ void run() const {
     const int warp = warp_idx();
     if (warp != n_consuming / 32 && !args.is_plain) {
