@@ -336,8 +336,8 @@ static void copies_edges(void) {
   void name##_(const int *, T *, const int *, const int *, const int *, const int *, const int *);                            \
   void name##_64_(const int64_t *, T *, const int64_t *, const int64_t *, const int64_t *, const int64_t *, const int64_t *); \
   static void call_##name(const int64_t *v, bool wide, const int64_t *pivots, void *a) {                                      \
-    int narrow[6], narrow_pivots[64];                                                                                         \
-    for (int i = 0; i < 6; i++) narrow[i] = (int)v[i];                                                                        \
+    int narrow[5], narrow_pivots[64];                                                                                         \
+    for (int i = 0; i < 5; i++) narrow[i] = (int)v[i];                                                                        \
     for (int i = 0; i < 64; i++) narrow_pivots[i] = (int)pivots[i];                                                           \
     if (wide)                                                                                                                 \
       name##_64_(&v[0], a, &v[1], &v[2], &v[3], pivots, &v[4]);                                                               \
