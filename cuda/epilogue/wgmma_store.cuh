@@ -441,7 +441,7 @@ private:
       }
     } else if constexpr ((box_rows == 64 || Config::is_plain) && !Config::is_bare) {
       __syncwarp();
-      store_lines(place, m, n, batch, n_rows);
+      store_lines(place, m, n, batch, box_rows == 64 ? 64 : n_rows);
     }
   }
 
@@ -479,7 +479,7 @@ private:
     constexpr int at_once = 4, per_line = box_rows / 8;
     const uint32_t lane = uint32_t(thread() % 32), first = uint32_t(thread() / 32 * 16);
     const int n_columns = int(ws_min(args.n - n - first, 16)), n_rows = int(ws_min(args.m - m, ws_min(most_rows, 64)));
-    const uint32_t box = place + lane / 4 / per_line * box_bytes;
+    const uint32_t box = box_rows == 64 ? place : place + lane / 4 / per_line * box_bytes;
     uint16_t *column = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(first)) * args.ldc + m;
 #pragma unroll 1
     for (int c = 0; c < n_columns; c += at_once) {

@@ -417,15 +417,16 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ void run() const {
     prepare();
     beginning first = {no_item, 0};
-    if constexpr (!Config::is_sliced)
+    if constexpr (Config::is_bare) /* of the others the code is longer than what this saves */
       if (threadIdx.x == 0) first = begin();
     meet();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
       griddepcontrol_wait(); /* for the slices */
       if (stores_nothing()) return;
-      if (threadIdx.x == 0 && rank() == 0) first.item_idx = Sched<cluster>(args.sched).first();
     }
+    if constexpr (!Config::is_bare)
+      if (threadIdx.x == 0 && rank() == 0) first.item_idx = Sched<cluster>(args.sched).first();
     if (threadIdx.x < 128) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
       if (threadIdx.x == 0) produce(first);
