@@ -134,8 +134,9 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                       \
    1,                                                                       \
    rate},
-#include "cuda/rows/flat.def"
 #include "cuda/rows/kernels.def"
+
+#include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW

@@ -390,7 +390,9 @@ CHILD_CASE(explanations) {
     if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;
     char number[32], tile[32], name[32];
     snprintf(name, sizeof name, "%d Fake GPU %d", device, device);
-    snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, d.m, d.n, 1));
+    char transposed[128];
+    const bool is_across = explained_text(h, &d, "transposed", transposed);
+    snprintf(number, sizeof number, "%lld", (long long)gpu_row_items(row, is_across ? d.n : d.m, is_across ? d.m : d.n, 1));
     snprintf(tile, sizeof tile, "%dx%d", row->bm, row->bn);
     fake_forget();
     CHECK(explained_is(h, &d, "backend", "cuda") && explained_is(h, &d, "device", name) &&
