@@ -153,6 +153,19 @@ def gpu_gemm_table(records):
     return table(heads, rows + [means])
 
 
+def gpu_calls_table(records):
+    """What a call costs the host: one row for each case, three columns for each routine."""
+    routines = sorted(unique(r["routine"] for r in records), key=lambda routine: "sdczhb".index(routine[0]))
+    peer = peer_family(r["peer"] for r in records)
+    rows = []
+    for case in unique(r["case"] for r in records):
+        found = [[r for r in records if (r["case"], r["routine"]) == (case, routine)] for routine in routines]
+        cells = [[f"{r[0]['ours']:.1f}", f"{r[0]['theirs']:.1f}", f"{r[0]['ratio']:.2f}"] if r else ["-"] * 3 for r in found]
+        rows.append([case, *(cell for three in cells for cell in three)])
+    heads = [head for routine in routines for head in (f"{routine}, us", f"{peer}, us", "speedup")]
+    return table(["size, how called", *heads], rows)
+
+
 def gpu_epilogue_table(records):
     """One row for each epilogue, one column for each product: the rate without one, then ratios to it."""
     split = [{**r, "epilogue": r["case"].split()[0], "product": (r["routine"], r["case"].split()[1])} for r in records]
@@ -544,6 +557,7 @@ TABLES = {
     "gpu_half_odd": gpu_gemm_table,
     "gpu_half_skinny": gpu_gemm_table,
     "gpu_half_decode": gpu_gemm_table,
+    "gpu_half_calls": gpu_calls_table,
     "gpu_half_best": gpu_gemm_table,
     "gpu_modes": gpu_modes_table,
     "gpu_half_epilogue": gpu_epilogue_table,
