@@ -15,7 +15,6 @@
 #include "cuda/host/locate.h"
 #include "cuda/host/lower.h"
 #include "cuda/host/products.h"
-#include "cuda/host/tma_maps.h"
 
 bool ws_cuda_start(void) {
   ws_driver_load();
@@ -170,7 +169,7 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
   if (is_split)
     ws_text_add(t, "n_splits: %lld of %lld\nworkspace_bytes: %lld\n", (long long)plan.split.n_splits,
                 (long long)plan.split.k_per_split, (long long)plan.split.bytes);
-  if (ws_is_across(p, row)) ws_text_add(t, "transposed: yes (C as the transposed product, its tiles along n)\n");
+  if (plan.is_across) ws_text_add(t, "transposed: yes (C as the transposed product, its tiles along n)\n");
   if (ws_is_by_map(row->kind))
     ws_text_add(t, "cluster: %d\noperand_copies_bytes: %.0f\n", row->cluster,
                 ws_gpu_operand_bytes(call, p, row->kind, n_slices, device));

@@ -5,28 +5,36 @@
 
 _Static_assert(sizeof(ws_choice_key) == 4 * sizeof(int64_t) + 2 * sizeof(int32_t) + 8, "no padding");
 
-/* Each key has one place. n_sms = 0: it is empty. */
-enum { N_PLACES = 32 };
+/* A key has one of the two places of its set, the one kept last in the first: a call asks for the
+ * same product in two kinds. n_sms = 0: a place is empty. */
+enum { N_SETS = 16, N_WAYS = 2 };
 typedef struct place {
   ws_choice_key key;
   ws_choice choice;
 } place;
-static _Thread_local place places[N_PLACES];
+static _Thread_local place places[N_SETS][N_WAYS];
 
 /* FNV-1a over words, whose upper bits are the better mixed ones. */
-static place *place_of(const ws_choice_key *key) {
+static place *set_of(const ws_choice_key *key) {
   uint64_t words[sizeof *key / sizeof(uint64_t)], hash = 0xcbf29ce484222325;
   memcpy(words, key, sizeof words);
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) hash = (hash ^ words[i]) * 0x100000001b3;
   hash ^= hash >> 32;
-  return &places[(hash * 0x9e3779b97f4a7c15) >> 59];
+  return places[(hash * 0x9e3779b97f4a7c15) >> 60];
 }
 
 bool ws_choice_recall(const ws_choice_key *key, ws_choice *choice) {
-  const place *p = place_of(key);
-  if (memcmp(&p->key, key, sizeof *key) != 0) return false;
-  *choice = p->choice;
-  return true;
+  const place *set = set_of(key);
+  for (int way = 0; way < N_WAYS; way++)
+    if (memcmp(&set[way].key, key, sizeof *key) == 0) {
+      *choice = set[way].choice;
+      return true;
+    }
+  return false;
 }
 
-void ws_choice_keep(const ws_choice_key *key, const ws_choice *choice) { *place_of(key) = (place){*key, *choice}; }
+void ws_choice_keep(const ws_choice_key *key, const ws_choice *choice) {
+  place *set = set_of(key);
+  set[1] = set[0];
+  set[0] = (place){*key, *choice};
+}

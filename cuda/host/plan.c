@@ -15,14 +15,22 @@
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
 
-ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits) {
-  const bool is_across = ws_is_across(p, row);
-  const int64_t m = is_across ? p->n : p->m, n = is_across ? p->m : p->n;
-  return (ws_tile_grid){.n_batch = p->batch_count * n_splits,
+static ws_tile_grid grid_of(int64_t m, int64_t n, int64_t n_batch, const ws_cuda_row *row) {
+  return (ws_tile_grid){.n_batch = n_batch,
                         .n_rows = ws_ceil_div(m, row->bm),
                         .n_cols = ws_ceil_div(n, row->bn),
                         .coarse = row->coarse * row->cluster / row->cluster_splits,
                         .swizzle = row->kind == WS_ROW_DIRECT ? ws_ceil_div(m, row->bm) : 8};
+}
+
+ws_tile_grid ws_gpu_plan_grid(const ws_problem *p, const ws_cuda_row *row, int64_t n_splits) {
+  return grid_of(p->m, p->n, p->batch_count * n_splits, row);
+}
+
+/* Of the planned product, or a chunk of it. */
+static ws_tile_grid grid_of_plan(const ws_gpu_plan *plan, const ws_problem *p) {
+  const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
+  return plan->is_across ? grid_of(p->n, p->m, p->batch_count, row) : ws_gpu_plan_grid(p, row, plan->split.n_splits);
 }
 
 /* The rates of rows are those of an H200. */
@@ -191,9 +199,9 @@ static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
                              .n_sms = n_sms,
                              .coarse = coarse,
                              .type = (uint8_t)p->a.type,
+                             .type_c = (uint8_t)p->c.type,
                              .kind = (uint8_t)plan->kind,
-                             .a_trans = p->a.trans,
-                             .b_trans = p->b.trans,
+                             .ops = (uint8_t)(p->a.trans + 2 * p->b.trans),
                              .is_invariant = plan->is_invariant,
                              .takes_fma = plan->takes_fma,
                              .has_plain_store = ws_has_plain_store(p),
@@ -506,7 +514,8 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
-  plan->grid = ws_gpu_plan_grid(plan->problem, row, plan->split.n_splits);
+  plan->is_across = entry == WS_ENTRY_BARE && ws_is_across(plan->problem, row);
+  plan->grid = grid_of_plan(plan, plan->problem);
   if (tuning->order > 0 && row->kind != WS_ROW_DIRECT) plan->grid.swizzle = tuning->order;
   plan->n_items = ws_gpu_plan_items(plan->problem, row, &plan->grid);
   return result;
@@ -544,7 +553,7 @@ wsgemm_status ws_gpu_plan_make(const ws_call *call, const ws_problem *p, ws_devi
 ws_gpu_plan ws_gpu_plan_of_chunk(const ws_gpu_plan *whole, const ws_problem *chunk) {
   ws_gpu_plan plan = *whole;
   plan.problem = chunk;
-  plan.grid = ws_gpu_plan_grid(chunk, ws_cuda_row_at(plan.row_idx), plan.split.n_splits);
+  plan.grid = grid_of_plan(&plan, chunk);
   plan.grid.swizzle = whole->grid.swizzle;
   plan.n_items = ws_gpu_plan_items(chunk, ws_cuda_row_at(plan.row_idx), &plan.grid);
   return plan;

@@ -22,6 +22,7 @@ typedef struct ws_gpu_plan {
   ws_tuned tuned;
   ws_sched sched;
   bool fixed_work;
+  bool is_across; /* a bare entry that computes C as the transposed product (tma_maps.h) */
   uint32_t quantum;
   ws_tile_grid grid;
   int64_t n_items;

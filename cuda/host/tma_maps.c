@@ -157,7 +157,6 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     args->residual_pairs = are_pairs(p, p->epilogue.residual, p->epilogue.ld_residual, p->epilogue.stride_residual);
   args->c_by_map = c_by_map(p);
   args->is_plain = args->c_by_map && p->c.type == p->a.type && ws_has_plain_store(p);
-  args->is_across = ws_is_across(p, row);
   if (args->is_across) args->m = p->n, args->n = p->m;
   CUresult result = args->is_across ? make_operands(p, b, a, row, args) : make_operands(p, a, b, row, args);
   if (!result && args->c_by_map) {

@@ -26,10 +26,11 @@ bool ws_tma_takes(const ws_problem *p);
 /* Whether it is C = alpha * A * B of one type, of which TMA loads and stores everything as it is. */
 bool ws_is_bare(const ws_problem *p);
 
-/* Whether the row computes C transposed (wgmma_model.h). */
+/* Whether the row's bare entry had better compute C transposed (wgmma_model.h). */
 bool ws_is_across(const ws_problem *p, const ws_cuda_row *row);
 
-/* What of the arguments follows from problem and row, with A and B as they are given here. */
+/* What of the arguments follows from problem and row, with A and B as they are given here; grid and
+ * is_across are there. */
 CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
                             ws_wgmma_args *args);
 #endif

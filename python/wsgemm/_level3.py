@@ -57,6 +57,7 @@ def _routine(routine: _lib.Routine, body: Callable[Concatenate[_lib.Routine, P],
     signature = inspect.signature(body)
     call.__name__ = call.__qualname__ = routine.name.lower()
     call.__doc__ = doc
+    call.__annotations__ = {name: kind for name, kind in body.__annotations__.items() if name != "routine"}
     call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
     return call
 

@@ -151,6 +151,7 @@ static void limit_threads(void *library, int n_threads) {
   void (*set)(int);
   *(void **)&set = dlsym(library, "goto_set_num_threads"); /* as POSIX has it */
   if (!set) *(void **)&set = dlsym(library, "openblas_set_num_threads");
+  if (!set) *(void **)&set = dlsym(library, "openblas_set_num_threads64_");
   if (!set || is_inside) return;
   is_inside = true;
   set(n_threads);
@@ -190,11 +191,16 @@ static const char *suffix_of(const char *name) {
   return end > name && (strcmp(end, "64_") == 0 || strcmp(end, "_64") == 0) ? end : NULL;
 }
 
+/* OpenBLAS puts its suffix behind CBLAS's names, too: cblas_daxpy64_. */
 static void *function64(const char *name, const char *suffix) {
-  char plain[32];
+  char plain[32], with_suffix[32];
   pthread_once(&once64, find_peer64);
+  if (!peer64) return NULL;
   snprintf(plain, sizeof plain, "%.*s", (int)(suffix - name), name);
-  return peer64 ? dlsym(peer64, has_suffix ? name : plain) : NULL;
+  if (!has_suffix) return dlsym(peer64, plain);
+  void *const function = dlsym(peer64, name);
+  snprintf(with_suffix, sizeof with_suffix, "%s64_", plain);
+  return function ? function : dlsym(peer64, with_suffix);
 }
 
 /* RTLD_NEXT is (void *)-1, never NULL. */

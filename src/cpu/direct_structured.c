@@ -13,6 +13,7 @@ enum { PANEL_ALIGN_BITS = 64 * 8 };
 
 typedef struct direct_run {
   const ws_problem *p;
+  const ws_problem *second; /* p->second, if its tiles follow those of p at once; NULL: they do not, or there is none */
   const ws_ukr_set *ukr;
   int bytes;
   bool descends;
@@ -23,15 +24,12 @@ typedef struct direct_run {
 
 static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) / vl; }
 
-/* The same tile of p->second: of a packed A the panel is behind that of p. */
+/* The same tile of the second product, whose operands are read where they are. */
 static inline ws_tile_work second_of(const direct_run *run, const ws_tile_work *t) {
-  const ws_problem *second = run->p->second;
+  const ws_problem *second = run->second;
   ws_tile_work u = *t;
+  u.a = ws_operand_at(&second->a, t->batch, t->i, run->k0, run->bytes), u.a_ld = second->a.ld;
   u.b = ws_operand_at(&second->b, t->batch, run->k0, t->j, run->bytes), u.b_ld = second->b.ld;
-  if (second->a.trans)
-    u.a += run->ukr->mr * run->kb * run->bytes;
-  else
-    u.a = ws_operand_at(&second->a, t->batch, t->i, run->k0, run->bytes), u.a_ld = second->a.ld;
   return u;
 }
 
@@ -39,15 +37,15 @@ static inline ws_tile_work second_of(const direct_run *run, const ws_tile_work *
 static inline void run_tile(const direct_run *run, int form, int64_t vectors, const ws_tile_work *t, const ws_scale *scale) {
   const ws_problem *p = run->p;
   ws_tile_work u;
-  if (p->second) u = second_of(run, t);
+  if (run->second) u = second_of(run, t);
   if (ws_meets_edge(p->c.region, t->i, t->m, t->j, t->n)) {
-    ws_tile_in_region(p, run->ukr, form, t, scale, p->second ? &u : NULL, run->of_second);
+    ws_tile_in_region(p, run->ukr, form, t, scale, run->second ? &u : NULL, run->of_second);
     return;
   }
   ws_ukr_fn *const tile = run->ukr->tile[form][vectors - 1][t->n - 1];
   char *c = ws_c_at(p, t->batch, t->i, t->j, run->bytes);
   tile(t->k, t->a, t->a_ld, t->b, t->b_ld, c, p->c.ld, scale, t->m);
-  if (p->second) tile(u.k, u.a, u.a_ld, u.b, u.b_ld, c, p->c.ld, run->of_second, u.m);
+  if (run->second) tile(u.k, u.a, u.a_ld, u.b, u.b_ld, c, p->c.ld, run->of_second, u.m);
 }
 
 /* A panel of rows, t->a at the block's first k, against the columns j0 .. j1 of a B without
@@ -80,20 +78,25 @@ static void panel_of_rows(const direct_run *run, const ws_tile_work *t, int64_t 
   if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, run->j1);
 }
 
+/* Of two products the panels follow each other in the same memory, which is the caller's stack: at
+ * most 64 KiB. */
 static __attribute__((noinline)) void packed_rows(const direct_run *run) {
   const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->ukr;
   const int64_t mr = ukr->mr, n_panels = ws_ceil_div(run->i1 - run->i0, mr);
-  /* at most 64 KiB for each product */
-  const int64_t panel_bytes = mr * run->kb * run->bytes;
-  char *panel = __builtin_alloca_with_align((size_t)((p->second ? 2 : 1) * panel_bytes), PANEL_ALIGN_BITS);
+  char *panel = __builtin_alloca_with_align((size_t)(mr * run->kb * run->bytes), PANEL_ALIGN_BITS);
+  direct_run alone = *run, second = *run;
+  alone.second = second.second = NULL;
+  second.p = p->second, second.first = second.later = run->of_second;
   for (int64_t s = 0; s < n_panels; s++) {
     const int64_t i = run->i0 + (run->descends ? n_panels - 1 - s : s) * mr, m = ws_min(mr, run->i1 - i);
     const ws_part part = {run->batch, i, m, run->k0, run->kb, false};
     ws_pack_operand(&p->a, &part, ukr->pack, panel, mr);
-    if (p->second) ws_pack_operand(&p->second->a, &part, ukr->pack, panel + panel_bytes, mr);
     const ws_tile_work t = {.a = panel, .a_ld = mr, .batch = run->batch, .i = i, .m = m};
-    panel_of_rows(run, &t, vectors_of(m, ukr->vl));
+    panel_of_rows(&alone, &t, vectors_of(m, ukr->vl));
+    if (!p->second) continue;
+    ws_pack_operand(&p->second->a, &part, ukr->pack, panel, mr);
+    panel_of_rows(&second, &t, vectors_of(m, ukr->vl));
   }
 }
 
@@ -187,6 +190,7 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
 void ws_direct_structured(const ws_problem *p, const ws_plan *plan) {
   ws_scale first, later, of_second;
   direct_job job = {{.p = p,
+                     .second = p->second,
                      .ukr = plan->row->ukr,
                      .bytes = ws_types[p->a.type].bytes,
                      .descends = ws_k_descends(p),

@@ -109,13 +109,14 @@ done
 
 # ---- Level 1 and 2 with 64-bit integers ----
 # Of a BLAS whose names have the suffix, of the other BLAS itself if it has such names, of one whose names have none; and of none.
-"$cc" -shared -fPIC -x c -o libsuffixed.so - <<'END'
+cat >libsuffixed.c <<'END'
 double ddot_64_(const long long *n) { return *n == (1LL << 40) + 2 ? 64 : -1; }
 double cblas_ddot_64(long long n) { return n == (1LL << 40) + 2 ? 640 : -1; }
 double ddot_(const int *n) { return *n == 2 ? 32 : -1; }
 void daxpy_(void) {}
 void daxpy_64_(void) {}
 END
+"$cc" -shared -fPIC -o libsuffixed.so libsuffixed.c
 "$cc" -shared -fPIC -x c -o libplain.so - <<'END'
 double ddot_(const long long *n) { return *n == (1LL << 40) + 2 ? 65 : -1; }
 double cblas_ddot(long long n) { return n == (1LL << 40) + 2 ? 650 : -1; }
@@ -125,11 +126,14 @@ END
 double ddot_(const int *n) { return *n == 2 ? 32 : -1; }
 void daxpy_(void) {}
 END
+sed 's/^double cblas_ddot_64/double cblas_ddot64_/' libsuffixed.c | "$cc" -shared -fPIC -x c -o libopenblas_suffixed.so -
 narrow=$PWD/libnarrow.so
 expect 'ddot 32
 ddot_64 64 640' env WSGEMM_BLAS_LIBRARY="$PWD/libsuffixed.so" WSGEMM_BLAS64_LIBRARY="$PWD/libplain.so" ./linked level1_64
 expect 'ddot 32
 ddot_64 64 640' env WSGEMM_BLAS_LIBRARY="$narrow" WSGEMM_BLAS64_LIBRARY="$PWD/libsuffixed.so" ./linked level1_64
+expect 'ddot 32
+ddot_64 64 640' env WSGEMM_BLAS_LIBRARY="$narrow" WSGEMM_BLAS64_LIBRARY="$PWD/libopenblas_suffixed.so" ./linked level1_64
 expect 'ddot 32
 ddot_64 65 650' env WSGEMM_BLAS_LIBRARY="$narrow" WSGEMM_BLAS64_LIBRARY="$PWD/libplain.so" ./linked level1_64
 for nothing in /nonexistent.so "$PWD/libopenblas_wsgemm.so.0"; do

@@ -363,6 +363,32 @@ CHILD_CASE(odd_strides) {
   CHECK(n_copies > 0, "no copies");
 }
 
+/* Of products whose copies do not fit at once, the last one alone begins where TMA takes it: what the
+ * whole's entry cannot do, none of its chunks asks for. */
+CHILD_CASE(chunks_that_are_bare) {
+  (void)unused;
+  enum { SIDE = 8448, N = 576, BATCH = 3 };
+  static const int64_t strides[] = {(int64_t)SIDE * SIDE + 4, (int64_t)SIDE * SIDE};
+  int n_bare = 0, n_others = 0;
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  for (int t = 0; t < N_HALVES; t++)
+    for (int i = 0; i < 2; i++) {
+      wsgemm_gemm_desc d = half_desc(halves[t], WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, SIDE, N, SIDE);
+      d.a = fake_alloc(FAKE_DEVICE, 0, (size_t)BATCH * (SIDE * (size_t)SIDE + 4) * 2);
+      d.batch_count = BATCH, d.stride_a = strides[i], d.stride_b = d.stride_c = (int64_t)SIDE * N;
+      REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      for (int l = 0; l < fake.n_launches && l < FAKE_N_LAUNCHES; l++) {
+        const fake_launch *launch = &fake.launch[l];
+        if (!is_wgmma(launch)) continue;
+        const bool is_bare = strcmp(launch->entry, "bare") == 0;
+        CHECK(is_bare || !launch->wgmma.is_across, "stride %lld: %s_%s computes C transposed", (long long)d.stride_a,
+              launch->kernel, launch->entry);
+        n_bare += is_bare, n_others += !is_bare;
+      }
+    }
+  CHECK(n_bare > 0 && n_others > 2, "%d bare launches, %d others", n_bare, n_others);
+}
+
 CHILD_CASE(other_devices) {
   (void)unused;
   static const int ccs[FAKE_N_DEVICES] = {80, 90, 120};
@@ -465,6 +491,7 @@ CHILD_CASE(lines_of_neighbours) {
 }
 
 static const struct check_case cases[] = {{"rows_by_store", rows_by_store},
+                                          {"chunks_that_are_bare", chunks_that_are_bare},
                                           {"lines_of_neighbours", lines_of_neighbours},
                                           {"maps", maps},
                                           {"rows", rows},
