@@ -259,6 +259,13 @@ static void explain_system(const ws_call *call, const ws_system *s, ws_text *t) 
   backend->explain_solve(call, s, device, t);
 }
 
+static bool is_on_cpu(const ws_call *call, const ws_problem *p) {
+  WS_UNCANCELLED;
+  int device;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  return ws_backend_of(call, p, &device, &status) == ws_backends[WS_CPU];
+}
+
 void ws_level3_explain(const ws_call *call, const wsgemm_level3_desc *d, ws_text *t) {
   ws_lowered lowered;
   ws_level3_lower(d, &lowered);
@@ -266,6 +273,11 @@ void ws_level3_explain(const ws_call *call, const wsgemm_level3_desc *d, ws_text
     explain_system(call, &lowered.system, t);
     return;
   }
-  if (lowered.n_products == 2) ws_text_add(t, "products: 2, the second one added to the first; each of them:\n");
-  ws_gemm_explain(call, &lowered.product[0], t);
+  ws_problem *const first = &lowered.product[0];
+  if (lowered.n_products == 2) {
+    if (is_on_cpu(call, first)) first->second = &lowered.product[1];
+    ws_text_add(t, first->second ? "products: 2, by turns for each block of k; both:\n"
+                                 : "products: 2, the second one added to the first; each of them:\n");
+  }
+  ws_gemm_explain(call, first, t);
 }
