@@ -124,8 +124,8 @@ static ws_problem product_of(const level3_call *c, int64_t to, int64_t n_to, int
 /* Whether rows (on the right: columns) depend on those before them. */
 static bool is_forward(const level3_call *c) { return (ws_triangle_of(c->a) == WS_LOWER) != c->is_right; }
 
-/* false: there is none. */
-static bool find_largest(const level3_call *c, ws_problem *largest) {
+/* No product of the call needs more memory than this one. false: there is none. */
+static bool find_bound(const level3_call *c, ws_problem *largest) {
   const ws_scale scale = scale_of(c->a->type, NULL, 1, NULL, 1);
   const int64_t half = upper_half(c->n, c->block);
   if (half < c->n && is_forward(c)) *largest = product_of(c, half, half, 0, half, &scale);
@@ -198,7 +198,7 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
     bytes = by_slices > 0 ? by_slices : bytes_written(c, size);
     if (size <= (by_slices > 0 ? SLICED_MOST : WRITTEN_MOST) && bytes <= most) c->large_n = size;
   }
-  if (c->large_n < c->n && find_largest(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
+  if (c->large_n < c->n && find_bound(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
   if (c->large_n > 0) need->whole = ws_max(need->whole, (int64_t)bytes), need->least = ws_max(need->least, (int64_t)bytes);
   return need->whole > 0;
 }
@@ -214,7 +214,7 @@ static wsgemm_status reserve(level3_call *c, bool is_product) {
   int64_t bytes;
   c->lacks_slices = x->device->cc != WS_BY_MAP_CC || !ws_device_plain_kernel(x->device, WS_KERNEL_STRUCTURED_MAXIMA, &result);
   const bool has_need = is_product ? find_memory(c, x->call, x->device, most, &need)
-                                   : find_largest(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
+                                   : find_bound(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
   return has_need ? ws_executor_copies(x, &need, &memory, &bytes) : WSGEMM_SUCCESS;
 }
 
@@ -344,6 +344,20 @@ typedef struct two_parts {
 static two_parts halves_of(const level3_call *c, int64_t at, int64_t n) {
   const int64_t half = upper_half(n, c->block);
   return is_forward(c) ? (two_parts){at, half, at + half, n - half} : (two_parts){at + half, n - half, at, half};
+}
+
+/* The largest product of the halves, and of halves of the upper one, which is no smaller than the
+ * other. false: there is none. */
+static bool find_largest(const level3_call *c, ws_problem *largest) {
+  const ws_scale scale = scale_of(c->a->type, NULL, 1, NULL, 1);
+  int64_t most = 0;
+  for (int64_t n = c->n; n > c->block; n = upper_half(n, c->block)) {
+    const two_parts t = halves_of(c, 0, n);
+    if (t.n_first * t.n_second <= most) continue;
+    most = t.n_first * t.n_second;
+    *largest = product_of(c, t.second, t.n_second, t.first, t.n_first, &scale);
+  }
+  return most > 0;
 }
 
 /* is_scaled: these rows have been multiplied by alpha. */

@@ -86,6 +86,10 @@ CHILD_CASE(tuned_system) {
   enum { N = 64 * WS_SOLVE_N_d };
   const wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRSM, WSGEMM_F64, N);
   put_line(&d, (ws_tuning_kind){.numerics = WS_NUMERICS_CHAIN}, N / 2, N, N / 2);
+  /* halves that are not alike: two blocks of unknowns get what comes of one */
+  enum { BLOCK = WS_SOLVE_N_d, ODD = 3 * BLOCK };
+  const wsgemm_level3_desc odd = level3_device_desc(WSGEMM_TRSM, WSGEMM_F64, ODD);
+  put_line(&odd, (ws_tuning_kind){.numerics = WS_NUMERICS_CHAIN}, 2 * BLOCK, ODD, BLOCK);
 }
 
 static const struct check_case cases[] = {
