@@ -72,6 +72,8 @@ int main(int argc, char **argv) {
   int code = dispatch(argc, argv);
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {
+    /* it was an earlier write that failed: another one fails for the same reason */
+    if (errno == 0 && fputc('\n', stdout) != EOF) fflush(stdout);
     int failed = ws_cli_fail("cannot write to standard output: %s", strerror(errno ? errno : EIO));
     if (code == WS_EXIT_OK) code = failed;
   }

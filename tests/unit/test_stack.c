@@ -179,7 +179,8 @@ static void *make_level3(void *argument) {
 static void level3_child(void *argument) { on_stack_of(PROMISED_BYTES, make_level3, argument); }
 
 static void level3(void) {
-  static const int64_t sizes[][2] = {{16, 16}, {60, 60}, {150, 150}, {300, 300}, {700, 7}, {5, 700}, {700, 700}, {64, 384}, {384, 64}};
+  static const int64_t sizes[][2] = {{16, 16}, {60, 60},   {150, 150}, {300, 300}, {700, 7},
+                                     {5, 700}, {700, 700}, {64, 384},  {384, 64}};
   struct check_random rng = check_random_from(120);
   if (!is_measurable()) return;
   for (int r = 0; r < N_ROUTINES; r++)
