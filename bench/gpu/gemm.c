@@ -155,15 +155,8 @@ static void run_random(wsgemm_type type) {
   if (n_samples > RANDOM_SAMPLES) bench.samples = RANDOM_SAMPLES;
   for (int i = 0; i < options.n_random; i++) {
     const ws_random_shape drawn = drawn_shape(i, type);
-    const char ops[] = {"NT"[drawn.transposed_a], "NT"[drawn.transposed_b], 0};
-    const shape s = {.ops = ops,
-                     .m = drawn.m,
-                     .n = drawn.n,
-                     .k = drawn.k,
-                     .more_a = drawn.more_a,
-                     .more_b = drawn.more_b,
-                     .more_c = drawn.more_c,
-                     .drawn = &drawn};
+    char ops[3];
+    const shape s = shape_of_drawn(&drawn, ops);
     const outcome o = beside_cublas("random", type, &s, candidates, 2);
     if (!(o.speedup > 0)) continue;
     ws_bench_mean_add(&means[drawn.shape_class], o.speedup);

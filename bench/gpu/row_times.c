@@ -139,15 +139,8 @@ void run_row_times(wsgemm_type type, const row_times_options *options) {
   for (int idx = 0; idx < options->n_shapes; idx++) {
     const ws_random_shape drawn = options->draw(idx, type);
     if (is_too_long(&drawn, idx)) continue;
-    const char ops[] = {"NT"[drawn.transposed_a], "NT"[drawn.transposed_b], 0};
-    const shape s = {.ops = ops,
-                     .m = drawn.m,
-                     .n = drawn.n,
-                     .k = drawn.k,
-                     .more_a = drawn.more_a,
-                     .more_b = drawn.more_b,
-                     .more_c = drawn.more_c,
-                     .drawn = &drawn};
+    char ops[3];
+    const shape s = shape_of_drawn(&drawn, ops);
     times of[MAX_CANDIDATES];
     int used[MAX_CANDIDATES], n_used = 0;
     char case_name[WS_RANDOM_CASE_BYTES];

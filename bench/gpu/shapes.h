@@ -17,6 +17,19 @@ typedef struct shape {
   const ws_random_shape *drawn;   /* what it was drawn as, or NULL */
 } shape;
 
+/* Points to the drawn one, and to its ops. */
+static inline shape shape_of_drawn(const ws_random_shape *drawn, char ops[3]) {
+  ops[0] = "NT"[drawn->transposed_a], ops[1] = "NT"[drawn->transposed_b], ops[2] = 0;
+  return (shape){.ops = ops,
+                 .m = drawn->m,
+                 .n = drawn->n,
+                 .k = drawn->k,
+                 .more_a = drawn->more_a,
+                 .more_b = drawn->more_b,
+                 .more_c = drawn->more_c,
+                 .drawn = drawn};
+}
+
 /* ops, m, n, k, and what else there is */
 #define SHAPE(shape_ops, shape_m, shape_n, ...) \
   { .ops = shape_ops, .m = shape_m, .n = shape_n, .k = __VA_ARGS__ }

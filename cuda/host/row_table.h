@@ -84,56 +84,19 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                        \
    0,                                                                                        \
    rate},
-#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate) \
-  {#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster,                      \
-   "direct",                                                                           \
-   WS_TYPE_##t,                                                                        \
-   bm,                                                                                 \
-   bn,                                                                                 \
-   WS_DIRECT_BK,                                                                       \
-   1,                                                                                  \
-   stages,                                                                             \
-   WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups),                                        \
-   WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages),                                   \
-   blocks,                                                                             \
-   0,                                                                                  \
-   WS_ROW_DIRECT,                                                                      \
-   0,                                                                                  \
-   cluster,                                                                            \
-   0,                                                                                  \
-   0,                                                                                  \
-   cluster,                                                                            \
-   0,                                                                                  \
-   0,                                                                                  \
-   k_groups,                                                                           \
-   0,                                                                                  \
-   0,                                                                                  \
-   rate},
-#define WS_CUDA_FLAT_ROW(t, bm, bn, k_groups, steps, blocks, cluster, rate) \
-  {#t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster,    \
-   "flat",                                                                  \
-   WS_TYPE_##t,                                                             \
-   bm,                                                                      \
-   bn,                                                                      \
-   WS_FLAT_BK(steps),                                                       \
-   1,                                                                       \
-   0,                                                                       \
-   WS_FLAT_THREADS(k_groups),                                               \
-   WS_FLAT_SHARED_BYTES(bm, bn, k_groups),                                  \
-   blocks,                                                                  \
-   0,                                                                       \
-   WS_ROW_DIRECT,                                                           \
-   0,                                                                       \
-   cluster,                                                                 \
-   0,                                                                       \
-   0,                                                                       \
-   cluster,                                                                 \
-   0,                                                                       \
-   0,                                                                       \
-   k_groups,                                                                \
-   0,                                                                       \
-   1,                                                                       \
-   rate},
+/* Of gemm_direct.cuh: direct and flat ones. */
+#define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
+                             rate)                                                                                           \
+  {name, family,  WS_TYPE_##t, bm, bn,      bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT,                \
+   0,    cluster, 0,           0,  cluster, 0,  0, k_groups, 0,       is_flat,      rate},
+#define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
+  WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
+                       WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \
+                       blocks, cluster, 0, rate)
+#define WS_CUDA_FLAT_ROW(t, bm, bn, k_groups, steps, blocks, cluster, rate)                                               \
+  WS_CUDA_MMA_SYNC_ROW(#t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster, "flat", t, bm, bn,           \
+                       WS_FLAT_BK(steps), 0, WS_FLAT_THREADS(k_groups), WS_FLAT_SHARED_BYTES(bm, bn, k_groups), k_groups, \
+                       blocks, cluster, 1, rate)
 #include "cuda/rows/kernels.def"
 
 #include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
@@ -142,6 +105,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
 #undef WS_CUDA_FLAT_ROW
+#undef WS_CUDA_MMA_SYNC_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
 _Static_assert((int)WS_N_CUDA_ROWS <= (int)WS_MOST_ROWS, "a forced row fits its bits");

@@ -73,6 +73,15 @@ bool file_is(const char *path, const void *bytes, size_t n_bytes) {
   return is;
 }
 
+void check_with_tuning_file(char folder[PATH_BYTES], char user_file[PATH_BYTES], const char *what, void (*body)(void *),
+                            void *argument) {
+  folder_make(folder);
+  folder_path(user_file, folder, "tuning");
+  setenv("WSGEMM_TUNE", user_file, 1);
+  check_in_child(what, body, argument);
+  folder_remove(folder);
+}
+
 bool process_become_ordinary(void) {
   enum { NOBODY = 65534 };
   if (geteuid() != 0) return true;

@@ -29,6 +29,10 @@ char *file_read(const char *path, size_t *n_bytes);
 /* Whether the file holds just these bytes. */
 bool file_is(const char *path, const void *bytes, size_t n_bytes);
 
+/* In a child, with a folder that is empty at first; user_file, a path in it, is what WSGEMM_TUNE says. */
+void check_with_tuning_file(char folder[PATH_BYTES], char user_file[PATH_BYTES], const char *what, void (*body)(void *),
+                            void *argument);
+
 /* Makes this process one that permissions apply to, for good; false if it stays root. */
 bool process_become_ordinary(void);
 

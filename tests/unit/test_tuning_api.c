@@ -24,13 +24,8 @@
 
 static char folder[PATH_BYTES], user_file[PATH_BYTES];
 
-/* In a child, with a folder that is empty at first; user_file is what WSGEMM_TUNE says. */
 static void in_child(const char *what, void (*body)(void *), void *argument) {
-  folder_make(folder);
-  folder_path(user_file, folder, "tuning");
-  setenv("WSGEMM_TUNE", user_file, 1);
-  check_in_child(what, body, argument);
-  folder_remove(folder);
+  check_with_tuning_file(folder, user_file, what, body, argument);
 }
 
 static wsgemm_gemm_desc product(wsgemm_type type, int64_t m) {
