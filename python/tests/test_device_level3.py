@@ -55,6 +55,15 @@ def test_overwriting(mutable, routine, dtype, rng):
         np.testing.assert_array_equal(np.asarray(library.get(result)), case.expected)
 
 
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_stacks(library, routine, rng):
+    case = drawn_case(routine, "complex128", rng)
+    b = right_side(case)
+    a, c = library.put(np.stack([case.a] * 3)), None if case.c is None else library.put(np.stack([case.c] * 3))
+    got = np.asarray(library.get(case.call(a, None if b is None else library.put(b), c, False)))  # b is broadcast
+    np.testing.assert_array_equal(got, np.stack([case.expected] * 3))
+
+
 @pytest.mark.parametrize("routine", ["symm", "syrk", "syr2k", "trmm", "solve_triangular"])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_large_enough_for_slices(library, routine, dtype, rng):

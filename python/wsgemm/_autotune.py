@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 from . import _lib
 from ._arrays import dtype_of
 from ._handle import MATHS, Handle, pointer_of
-from ._level3_plan import HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, is_on_the_right
+from ._level3_plan import TRAITS, is_on_the_right
 
 Shape = tuple[int, int, int]
 
@@ -268,7 +268,7 @@ def _routine_codes(routine: Any) -> tuple[_lib.Type, _lib.Routine | None]:
         if letter in _TYPES:
             return _TYPES[letter], None
         level3 = _LEVEL3.get(routine[1:])
-        if level3 is not None and routine[0] in ("cz" if level3 in HERMITIAN else "sdcz"):
+        if level3 is not None and routine[0] in ("cz" if TRAITS[level3].of_reals else "sdcz"):
             return _TYPES[routine[0]], level3
     return _type_code(routine), None
 
@@ -351,25 +351,26 @@ def _level3_desc(
     routine: _lib.Routine, code: _lib.Type, ops: tuple[int, int], math: int, beta: float, shape: Shape, is_right: bool, lower: bool
 ) -> bytes:
     m, n, k = shape
+    traits = TRAITS[routine]
     (trans, trans_b), no = ops, _lib.Op.NO_TRANS
-    if routine in WRITES_TRIANGLE:
-        if routine != _lib.Routine.GEMMTR and trans != no:  # of rank updates there is but one transposition
-            trans = _lib.Op.CONJ_TRANS if routine in HERMITIAN else _lib.Op.TRANS
+    if traits.is_triangle:
+        if traits.is_rank_update and trans != no:  # of these there is but one transposition
+            trans = _lib.Op.CONJ_TRANS if traits.of_reals else _lib.Op.TRANS
         m = 0
         lda = k if trans == no else n
-        ldb = lda if routine != _lib.Routine.GEMMTR else n if trans_b == no else k
+        ldb = lda if traits.is_rank_update else n if trans_b == no else k
     else:
         k = 0
         lda, ldb = n if is_right else m, n
-        trans = no if routine in (_lib.Routine.SYMM, _lib.Routine.HEMM) else trans
-    if routine in TRIANGULAR:
+        trans = trans if "a" in traits.has_op else no
+    if traits.is_in_place:
         beta = 0.0
-    if routine != _lib.Routine.GEMMTR:
+    if "b" not in traits.has_op:
         trans_b = no
     return _lib.LEVEL3_FORMAT[code].pack(
         _lib.LEVEL3_DESC_BYTES, routine, _lib.Layout.ROW_MAJOR, _lib.Side.RIGHT if is_right else _lib.Side.LEFT,
         _lib.Uplo.LOWER if lower else _lib.Uplo.UPPER, trans, trans_b, _lib.Diag.NON_UNIT, code, math, m, n, k, 1.0, 0.0, beta, 0.0,
-        0, max(1, lda), 0, max(1, ldb), 0, 0 if routine in TRIANGULAR else max(1, n), 1, 0, 0, 0,
+        0, max(1, lda), 0, max(1, ldb), 0, 0 if traits.is_in_place else max(1, n), 1, 0, 0, 0,
     )  # fmt: skip
 
 

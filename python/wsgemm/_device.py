@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _dlpack
-from ._layout import leading
+from ._layout import broadcast_strides, leading
 from ._producers import Producer, producer_of
 from ._streams import LEGACY
 
@@ -65,8 +65,7 @@ class View(NamedTuple):
         if self.shape[:n_own] == stack:
             return self
         assert self.strides is not None
-        steps = [0 if size == 1 else stride for size, stride in zip(self.shape[:n_own], self.strides)]
-        strides = (*(0,) * (len(stack) - n_own), *steps, *self.strides[n_own:])
+        strides = broadcast_strides(self.shape, self.strides, stack, n_axes)
         return self._replace(shape=(*stack, *self.shape[n_own:]), strides=strides)
 
     @property

@@ -33,6 +33,12 @@ def may_overlap_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
+def broadcast_strides(shape: Sequence[int], strides: Sequence[int], stack: Sequence[int], n_axes: int = 2) -> tuple[int, ...]:
+    """Those of a stack of this shape, of what the last dimensions are."""
+    steps = [0 if size == 1 else stride for size, stride in zip(shape[: len(shape) - n_axes], strides)]
+    return (*(0,) * (len(stack) - len(steps)), *steps, *strides[len(steps) :])
+
+
 Loop = tuple[int, ...]  # how often, and the step of each array: A, B, C, ...
 OwnLoops = tuple[Optional[tuple[int, int]], Optional[tuple[int, int]]]  # of A, of B: see inside_and_outside
 
@@ -77,6 +83,25 @@ def loops_of(sizes: Sequence[int], *strides: Sequence[int], is_free: bool) -> tu
     return loops, begins
 
 
+def _take_in(loops: list[Loop], loop: Loop) -> None:
+    # One more loop round the others, joined to the last of them where each array goes on by the same step.
+    if loops and loop[1:] == tuple(loops[-1][0] * step for step in loops[-1][1:]):
+        loops[-1] = (loops[-1][0] * loop[0], *loops[-1][1:])
+    else:
+        loops.append(loop)
+
+
+def stack_calls(sizes: Sequence[int], *strides: Sequence[int]) -> tuple[Loop, Iterable[tuple[int, ...]]]:
+    """A stack of calls on matrices that stay as they are: what BatchPlan.calls() gives. strides: of A, B and C (longer lists will
+    do), which lie in memory in C's order."""
+    found, begins = loops_of(sizes, *strides, is_free=True)
+    loops: list[Loop] = []
+    for loop in found:
+        _take_in(loops, loop)
+    inside, outside = inside_and_outside(loops, _ONCE, (None, None))
+    return inside, _offsets(outside, begins)
+
+
 class BatchPlan:
     """C_i = A_i B_i for every i of a stack: sizes, strides and the loops round them.
 
@@ -112,12 +137,7 @@ class BatchPlan:
                 continue
             if own_b is None and self._fold_cols(count, step_a, step_b, step_c):
                 continue
-            if self.loops:
-                inner, inner_a, inner_b, inner_c = self.loops[-1]
-                if (step_a, step_b, step_c) == (inner * inner_a, inner * inner_b, inner * inner_c):
-                    self.loops[-1] = (inner * count, inner_a, inner_b, inner_c)
-                    continue
-            self.loops.append((count, step_a, step_b, step_c))
+            _take_in(self.loops, (count, step_a, step_b, step_c))
 
     def _fold_rows(self, count: int, step_a: int, step_b: int, step_c: int) -> bool:
         # A stack of A's against one B is one taller A, if A's and C's next matrix begins where the next row would.

@@ -16,20 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _device_product, _lib
-from ._arrays import Kind, as_array, check_out, kind_of, scalars_of
+from ._arrays import Kind, as_array, check_out, check_shape, kind_of, scalars_of
 from ._device import check_shape_fits
 from ._handle import Handle
 from ._level3_plan import (
-    HERMITIAN, TRIANGULAR, WRITES_TRIANGLE, Call, Host, OnDevice, R, choice, device_operands, is_on_the_right, run,
+    TRAITS, Call, Host, OnDevice, R, Traits, choice, device_operands, is_on_the_right, run,
 )  # fmt: skip
+from ._product import common_stack, gemm_shape
 
 _OPS = {
     **dict.fromkeys((0, "N"), _lib.Op.NO_TRANS),
     **dict.fromkeys((1, "T"), _lib.Op.TRANS),
     **dict.fromkeys((2, "C"), _lib.Op.CONJ_TRANS),
 }
-# A Hermitian matrix of real numbers is a symmetric one.
-_OF_REALS = {R.HEMM: R.SYMM, R.HERK: R.SYRK, R.HER2K: R.SYR2K}
 
 
 def _op(trans: Any, name: str) -> _lib.Op:
@@ -91,20 +90,23 @@ Args:
         it.
     a: square, of which only the upper triangle (lower=1: the lower one) is read.
     b: (m, n), of a's type: float32, float64, complex64 or complex128.
-    c: (m, n), of the same type.
+    c: (m, n), of the same type. Each of the three may be a stack of matrices (below).
     side: 0 or "left": a @ b; 1 or "right": b @ a.
     overwrite_c: write the result to `c`, and return it. Otherwise `c` is left as it is.
     handle: threads, policy and kernel of this call; None: the process's default handle.
 
 Returns:
     `c` if it is overwritten, else a new array: Fortran-ordered as SciPy's functions give it, or
-    C-ordered where that spares a copy of an operand.
+    C-ordered where that spares a copy of an operand, or for a stack.
 
 Raises:
     TypeError: types are mixed or not among these, or a scalar is complex where it must be real.
     ValueError: shapes do not fit, c is read-only, or beta without c.
     OverflowError: alpha or beta is beyond the arrays' type.
     WsgemmError: the library could not do it.
+
+Of stacks, arrays of three dimensions or more, the leading dimensions are broadcast as by matmul;
+`c`, and what is overwritten, has all of them. A stack that lies at equal steps is one call.
 
 Arrays in GPU memory are taken as by matmul; there a new result is C-ordered, and operands that
 do not lie as it does are copied by torch, cupy or jax, or else refused.
@@ -310,7 +312,8 @@ def solve_triangular(
 
     Args:
         a: square, of which only the upper triangle (lower=True: the lower one) is read.
-        b: (m, n), or for the left side (m,), of a's type.
+        b: (m, n), or for the left side (m,), of a's type. Stacks are taken as by symm; an array of
+            one dimension is one right side for all of them.
         trans: 0 or "N": op(a) = a; 1 or "T": a.T; 2 or "C": a.conj().T.
         unit_diagonal: a's diagonal is not read, and counts as ones.
         overwrite_b: write x to `b`, and return it.
@@ -347,6 +350,10 @@ class _Asked(NamedTuple):
     unit_diagonal: Any = 0
 
     @property
+    def traits(self) -> Traits:
+        return TRAITS[self.routine]
+
+    @property
     def name(self) -> str:
         return "solve_triangular" if self.routine == R.TRSM else self.routine.name.lower()
 
@@ -357,54 +364,64 @@ def _real(x: Any, name: str, routine: str) -> None:
 
 
 def _checked(asked: _Asked, kind: Kind, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None) -> Call:
-    """The call for operands of these shapes, of two dimensions each."""
-    routine, name = asked.routine, asked.name
+    """The call for operands of these shapes, of two dimensions each or more."""
+    routine, traits, name = asked.routine, asked.traits, asked.name
     if kind.is_half:
         raise TypeError(f"a is {kind.name}, but {name} takes float32, float64, complex64 or complex128")
     given = {"a": shape_a} if shape_b is None else {"a": shape_a, "b": shape_b}
-    if any(len(shape) != 2 for shape in given.values()):
-        raise ValueError(" and ".join(f"{x} has shape {shape}" for x, shape in given.items()) + f", but {name} takes matrices")
+    if any(len(shape) < 2 for shape in given.values()):
+        shapes = " and ".join(f"{x} has shape {shape}" for x, shape in given.items())
+        raise ValueError(f"{shapes}, but {name} takes matrices, or stacks of them")
     is_right = is_on_the_right(asked.side)
-    rank_update = routine in WRITES_TRIANGLE and routine != R.GEMMTR
     trans_name = "trans_a" if routine == R.GEMMTR else "trans"
     op_a, op_b = _op(asked.trans_a, trans_name), _op(asked.trans_b, "trans_b")
-    wrong = _lib.Op.TRANS if routine in HERMITIAN else _lib.Op.CONJ_TRANS
-    if rank_update and kind.is_complex and op_a == wrong:
-        right, other = (2, "syrk") if routine in HERMITIAN else (1, "herk")
+    wrong = _lib.Op.TRANS if traits.of_reals else _lib.Op.CONJ_TRANS
+    if traits.is_rank_update and kind.is_complex and op_a == wrong:
+        right, other = (2, "syrk") if traits.of_reals else (1, "herk")
         raise ValueError(f"trans is {asked.trans_a!r}, but for complex matrices {name} takes 0 or {right}; see {other}")
-    if routine == R.HERK:
-        _real(asked.alpha, "alpha", name)
-    if routine in (R.HERK, R.HER2K):
-        _real(asked.beta, "beta", name)
+    for scalar in traits.real:
+        _real(getattr(asked, scalar), scalar, name)
     scalars = scalars_of(kind, asked.alpha, asked.beta)
     if not kind.is_complex:
-        routine = _OF_REALS.get(routine, routine)
+        routine = traits.of_reals or routine
         op_a, op_b = (_lib.Op.TRANS if _is_transposed(op) else op for op in (op_a, op_b))
-    if routine in WRITES_TRIANGLE:
-        m, n, k = _triangle_sizes(routine, name, shape_a, shape_b, op_a, op_b)
-    else:
-        assert shape_b is not None
-        m, n, k = *shape_b, 0
-        if shape_a != (shape_b[is_right],) * 2:
-            raise ValueError(
-                f"a has shape {shape_a}, but on the {'right' if is_right else 'left'} of b, which has shape {shape_b}, it must "
-                f"have shape {(shape_b[is_right],) * 2}"
-            )
-    return Call(routine, kind, scalars, m, n, k, is_right, bool(asked.lower), op_a, op_b, bool(asked.unit_diagonal))
+    stack = common_stack(shape_a, shape_a if shape_b is None else shape_b)
+    sizes = (_triangle_sizes if traits.is_triangle else _sizes_beside)(asked, shape_a, shape_b, op_a, op_b)
+    return Call(routine, kind, scalars, *sizes, is_right, bool(asked.lower), op_a, op_b, bool(asked.unit_diagonal), stack)
+
+
+_Sizes = tuple[int, int, int]  # m, n, k
+
+
+def _sizes_beside(
+    asked: _Asked, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None, op_a: _lib.Op, op_b: _lib.Op
+) -> _Sizes:
+    """Of a square a beside b."""
+    assert shape_b is not None
+    is_right = is_on_the_right(asked.side)
+    m, n = shape_b[-2:]
+    wanted = (n, n) if is_right else (m, m)
+    if shape_a[-2:] != wanted:
+        raise ValueError(
+            f"a has shape {shape_a}, but on the {'right' if is_right else 'left'} of b, which has shape {shape_b}, it must "
+            f"have shape {wanted}"
+        )
+    return m, n, 0
 
 
 def _triangle_sizes(
-    routine: _lib.Routine, name: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None, op_a: _lib.Op, op_b: _lib.Op
-) -> tuple[int, int, int]:
-    n, k = shape_a[::-1] if _is_transposed(op_a) else shape_a
-    if shape_b is None:
-        return 0, n, k
-    if routine == R.GEMMTR:
-        shape = _device_product.gemm_shape(shape_a, shape_b, int(_is_transposed(op_a)), int(_is_transposed(op_b)))
+    asked: _Asked, shape_a: tuple[int, ...], shape_b: tuple[int, ...] | None, op_a: _lib.Op, op_b: _lib.Op
+) -> _Sizes:
+    """Of products that give a square matrix."""
+    a = shape_a[-2:]
+    b = a if shape_b is None else shape_b[-2:]
+    n, k = a[::-1] if _is_transposed(op_a) else a
+    if not asked.traits.is_rank_update:
+        shape = gemm_shape(a, b, int(_is_transposed(op_a)), int(_is_transposed(op_b)))
         if shape[0] != shape[1]:
-            raise ValueError(f"op(a) @ op(b) has shape {shape}, but {name} takes those that give a square matrix")
-    elif shape_a != shape_b:
-        raise ValueError(f"a has shape {shape_a} and b has shape {shape_b}, but {name} takes two of one shape")
+            raise ValueError(f"op(a) @ op(b) has shape {shape}, but {asked.name} takes those that give a square matrix")
+    elif a != b:
+        raise ValueError(f"a has shape {shape_a} and b has shape {shape_b}, but {asked.name} takes two of one shape")
     return 0, n, k
 
 
@@ -414,17 +431,17 @@ def _needs_c(asked: _Asked, c: Any) -> None:
 
 
 def _run(asked: _Asked, a: Any, b: Any, c: Any, overwrite: Any, handle: Handle | None) -> Any:
-    triangular = asked.routine in TRIANGULAR
+    in_place = asked.traits.is_in_place
     _needs_c(asked, c)
     with ExitStack() as closing:
         given = {name: x for name, x in (("a", a), ("b", b), ("c", c)) if name == "a" or x is not None}
-        written = ("b" if triangular else "c") if overwrite else None
+        written = ("b" if in_place else "c") if overwrite else None
         ops = device_operands(closing, given, written)
         if ops is not None:
             return _run_on_device(asked, ops, b is not None, bool(overwrite), handle)
     a = as_array(a, "a")
     kind = kind_of(a, a)
-    if overwrite and triangular and (type(b) is not np.ndarray or not b.flags.writeable):
+    if overwrite and in_place and (type(b) is not np.ndarray or not b.flags.writeable):
         check_out(b, kind_of(a, b) if isinstance(b, np.ndarray) else kind, a, np.shape(b), "b")
     b = None if b is None else as_array(b, "b")
     if b is not None:
@@ -434,14 +451,20 @@ def _run(asked: _Asked, a: Any, b: Any, c: Any, overwrite: Any, handle: Handle |
     call = _checked(asked, kind, a.shape, None if full_b is None else full_b.shape)
     if c is not None:
         check_out(c, kind, a, call.shape, "c", "the result", is_written=bool(overwrite))
+    if in_place and overwrite:
+        check_shape(b, _visible(call, is_vector), "b", "the result")
     result = run(Host(handle), call, a, full_b, c, bool(overwrite))
-    if triangular and overwrite:
+    if in_place and overwrite:
         return b
-    return result[:, 0] if is_vector else result
+    return result[..., 0] if is_vector else result
+
+
+def _visible(call: Call, is_vector: bool) -> tuple[int, ...]:
+    # The shape of the result as it is returned.
+    return call.shape[:-1] if is_vector else call.shape
 
 
 def _run_on_device(asked: _Asked, ops: _device_product.Operands, has_b: bool, overwrite: bool, handle: Handle | None) -> Any:
-    triangular = asked.routine in TRIANGULAR
     a = ops.view(ops.a)
     b = ops.view(ops.b) if has_b else None
     kind = kind_of(a, a if b is None else b)
@@ -451,12 +474,11 @@ def _run_on_device(asked: _Asked, ops: _device_product.Operands, has_b: bool, ov
     c = None if ops.out is None else ops.view(ops.out)
     if ops.out is not None and c is not None:
         _device_product.check_device_out(ops.out, c, kind, a, call.shape, "the result", overwrite)
-    elif triangular and overwrite and b is not None:
-        _device_product.check_device_out(ops.b, b, kind, a, b.shape, "itself")
+    elif asked.traits.is_in_place and overwrite and b is not None:
+        _device_product.check_device_out(ops.b, b, kind, a, _visible(call, is_vector), "the result")
     check_shape_fits("the result", call.shape, a.dtype)
     memory = OnDevice(ops, handle, is_vector)
     operand_b = None if full_b is None else (ops.b, full_b)
     operand_c = None if ops.out is None or c is None else (ops.out, c)
     result, _ = run(memory, call, (ops.a, a), operand_b, operand_c, overwrite)
     return result.given
-

@@ -1,12 +1,13 @@
 """Level 3 calls: from arrays to descriptors of the C library, in host memory and on GPUs.
 
 Decides the memory order that a call works in, which operands are read where they lie and which are copied, and where the
-result goes. What the arguments of each routine mean is _level3.py's, what a descriptor does is the library's.
+result goes; a stack of matrices is as few calls as its steps allow. TRAITS says what tells the routines apart. What the
+arguments of each routine mean is _level3.py's, what a descriptor does is the library's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ from ._arrays import Array, Kind, Scalars, address, element_strides, may_share
 from ._device import Argument, View
 from ._device_product import Operands
 from ._handle import Handle, pointer_of
+from ._layout import broadcast_strides, may_overlap_itself, stack_calls
+from ._product import call as call_gemm
+from ._product import once
 
 _level3 = _lib.library.wsgemm_level3
 R = _lib.Routine
@@ -32,9 +36,31 @@ _CONJUGATED = {
     _lib.Op.TRANS: _lib.Op.CONJ_TRANS,
     _lib.Op.CONJ_TRANS: _lib.Op.TRANS,
 }
-TRIANGULAR = (R.TRMM, R.TRSM)
-HERMITIAN = (R.HEMM, R.HERK, R.HER2K)
-WRITES_TRIANGLE = (R.SYRK, R.HERK, R.SYR2K, R.HER2K, R.GEMMTR)
+
+
+class Traits(NamedTuple):
+    """What tells a routine from the others, for matrices of any type."""
+
+    of_reals: _lib.Routine | None = None  # of a Hermitian one: what it is for real numbers
+    is_in_place: bool = False  # the result takes b's place
+    is_triangle: bool = False  # a triangle of the result is written
+    is_rank_update: bool = False  # one op for both operands
+    real: tuple[str, ...] = ()  # scalars that are
+    has_op: str = ""  # operands that may be transposed and conjugated
+    lies_as_result: str = ""  # operands that are in the result's memory order: no op or triangle stands for the other
+
+
+TRAITS = {
+    R.SYMM: Traits(lies_as_result="b"),
+    R.HEMM: Traits(R.SYMM, lies_as_result="ab"),
+    R.SYRK: Traits(is_triangle=True, is_rank_update=True),
+    R.HERK: Traits(R.SYRK, is_triangle=True, is_rank_update=True, real=("alpha", "beta"), lies_as_result="a"),
+    R.SYR2K: Traits(is_triangle=True, is_rank_update=True),
+    R.HER2K: Traits(R.SYR2K, is_triangle=True, is_rank_update=True, real=("beta",), lies_as_result="ab"),
+    R.GEMMTR: Traits(is_triangle=True, has_op="ab"),
+    R.TRMM: Traits(is_in_place=True, has_op="a", lies_as_result="b"),
+    R.TRSM: Traits(is_in_place=True, has_op="a", lies_as_result="b"),
+}
 
 
 def choice(table: dict[Any, Any], value: Any, name: str, meaning: str) -> Any:
@@ -52,7 +78,7 @@ def is_on_the_right(side: Any) -> bool:
 
 
 class Call(NamedTuple):
-    """What is asked for, of matrices of one kind; m, n, k as in the C interface."""
+    """What is asked for, of matrices of one kind; m, n, k as in the C interface. stack: how many of them, in each dimension."""
 
     routine: _lib.Routine
     kind: Kind
@@ -65,11 +91,16 @@ class Call(NamedTuple):
     op_a: _lib.Op = _lib.Op.NO_TRANS
     op_b: _lib.Op = _lib.Op.NO_TRANS
     is_unit: bool = False
+    stack: tuple[int, ...] = ()
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def traits(self) -> Traits:
+        return TRAITS[self.routine]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
         """Of the result."""
-        return (self.n, self.n) if self.routine in WRITES_TRIANGLE else (self.m, self.n)
+        return (*self.stack, self.n if self.traits.is_triangle else self.m, self.n)
 
     @property
     def has_beta(self) -> bool:
@@ -77,20 +108,26 @@ class Call(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A matrix where it lies, in the order of the call unless it is flipped."""
+    """A matrix, or a stack of them, where it lies, in the order of the call unless it is flipped."""
 
-    ld: int
-    address: int
-    is_flipped: bool
+    ld: int = 0
+    address: int = 0
+    is_flipped: bool = False
+    strides: Sequence[int] = ()  # from one of the stack to the next, in each dimension
+
+    def at(self, offset: int) -> int:
+        """The address so many bytes further on, if there is one."""
+        return self.address + offset if self.address else 0
 
 
 def ld_as(shape: Sequence[int], strides: Sequence[int] | None, is_row: bool) -> int:
-    """The leading dimension of a matrix as a row-major (column-major) one; 0: it is none."""
+    """The leading dimension of a matrix (of each of a stack) as a row-major (column-major) one; 0: it is none."""
+    lines, length = shape[-2:] if is_row else shape[:-3:-1]
+    if 0 in shape:
+        return max(length, 1)
     if strides is None:
         return 0
-    (lines, length), (step, unit) = (shape, strides) if is_row else (shape[::-1], strides[::-1])
-    if lines == 0 or length == 0:
-        return max(length, 1)
+    step, unit = strides[-2:] if is_row else strides[:-3:-1]
     if (unit != 1 and length > 1) or (step < length and lines > 1):
         return 0
     return step if lines > 1 else length
@@ -101,8 +138,6 @@ def ld_as(shape: Sequence[int], strides: Sequence[int] | None, is_row: bool) -> 
 
 class Host:
     """NumPy arrays."""
-
-    fresh_orders = (False, True)  # of a new result: column-major first, as SciPy's functions return it
 
     def __init__(self, handle: Handle | None) -> None:
         self.pointer = pointer_of(handle)
@@ -120,32 +155,48 @@ class Host:
     def may_share(self, x: Array, y: Array) -> bool:
         return bool(x.size and y.size and may_share(x, y))
 
+    def fresh_orders(self, call: Call) -> tuple[bool, ...]:
+        """Of a new result: column-major first, as SciPy's functions return it; of stacks C-ordered first, as matmul does."""
+        return (True, False) if call.stack else (False, True)
+
     def copy(self, x: Array, is_row: bool) -> Array:
-        return np.array(x, order="C" if is_row else "F", copy=True)
+        return _flipped(np.array(_flipped(x, is_row), order="C", copy=True), is_row)
 
-    def empty(self, like: Array, shape: tuple[int, int], is_row: bool) -> Array:
-        return np.empty(shape, like.dtype, order="C" if is_row else "F")
+    def to_read(self, x: Array, is_row: bool) -> Array:
+        """A copy, which need not be of x's shape where x is broadcast."""
+        return self.copy(once(x), is_row)
 
-    def cleared(self, like: Array, shape: tuple[int, int], is_row: bool) -> Array:
-        return np.zeros(shape, like.dtype, order="C" if is_row else "F")
+    def empty(self, like: Array, shape: tuple[int, ...], is_row: bool) -> Array:
+        return np.empty(shape, like.dtype) if is_row else _flipped(np.empty(_turned(shape), like.dtype), is_row)
+
+    def cleared(self, like: Array, shape: tuple[int, ...], is_row: bool) -> Array:
+        return np.zeros(shape, like.dtype) if is_row else _flipped(np.zeros(_turned(shape), like.dtype), is_row)
 
     def stand_in(self, x: Array) -> Array:
         """For an array to be written that BLAS cannot express: copied back at the end."""
         self.later.append((self.copy(x, False), x))
         return self.later[-1][0]
 
-    def run(self, desc: bytes, used: dict[str, Array], result: Array) -> None:
-        status = _level3(self.pointer, desc)
-        if status:
-            _lib.check(status)
+    def run(self, descs: list[bytes], used: dict[str, Array], result: Array) -> None:
+        for desc in descs:
+            status = _level3(self.pointer, desc)
+            if status:
+                _lib.check(status)
         for source, target in self.later:
             np.copyto(target, source)
 
 
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+def _flipped(x: Array, is_row: bool) -> Array:
+    # The matrices of a stack as columns of memory have them: a view.
+    return x if is_row else x.swapaxes(-1, -2)
+
+
 class OnDevice:
     """Device arrays, each an Argument and its View."""
-
-    fresh_orders = (True,)
 
     def __init__(self, ops: Operands, handle: Handle | None, is_vector: bool) -> None:
         """is_vector: b has one dimension, and so has the result."""
@@ -167,6 +218,9 @@ class OnDevice:
     def may_share(self, x: tuple[Argument, View], y: tuple[Argument, View]) -> bool:
         return _device_product.may_share(x[1], y[1])
 
+    def fresh_orders(self, call: Call) -> tuple[bool, ...]:
+        return (True,)
+
     def copy(self, x: tuple[Argument, View], is_row: bool) -> tuple[Argument, View]:
         given, view = x
         if not is_row or not given.producer.is_known:
@@ -178,12 +232,14 @@ class OnDevice:
         copied = self.ops.view(made)
         return made, copied if copied.shape == view.shape else copied.insert(1)  # of a vector
 
-    def empty(self, like: tuple[Argument, View], shape: tuple[int, int], is_row: bool) -> tuple[Argument, View]:
-        made = self.ops.empty(shape[:1] if self.is_vector else shape)
-        view = self.ops.view(made)
-        return made, view.insert(1) if self.is_vector else view
+    to_read = copy
 
-    def cleared(self, like: tuple[Argument, View], shape: tuple[int, int], is_row: bool) -> tuple[Argument, View]:
+    def empty(self, like: tuple[Argument, View], shape: tuple[int, ...], is_row: bool) -> tuple[Argument, View]:
+        made = self.ops.empty(shape[:-1] if self.is_vector else shape)
+        view = self.ops.view(made)
+        return made, view.insert(len(shape) - 1) if self.is_vector else view
+
+    def cleared(self, like: tuple[Argument, View], shape: tuple[int, ...], is_row: bool) -> tuple[Argument, View]:
         made = self.empty(like, shape, is_row)
         if not made[1].is_empty:
             self.zeros += _device_product.zeros(made[1])
@@ -194,14 +250,15 @@ class OnDevice:
             f"{x[0].name} has shape {x[1].shape} and strides {x[1].strides}, which BLAS cannot write; pass a contiguous array"
         )
 
-    def run(self, desc: bytes, used: dict[str, tuple[Argument, View]], result: tuple[Argument, View]) -> None:
+    def run(self, descs: list[bytes], used: dict[str, tuple[Argument, View]], result: tuple[Argument, View]) -> None:
         def work(pointer: int | None) -> None:
             if self.zeros:
-                _device_product.call(self.zeros, pointer)
-            _lib.check(_level3(pointer, desc))
+                call_gemm(self.zeros, pointer)
+            for desc in descs:
+                _lib.check(_level3(pointer, desc))
 
         views = {name: view for name, (_, view) in used.items() if not view.is_empty}
-        if views:
+        if views and descs:
             self.ops.run(views, self.handle, work, [result[0]])
 
 
@@ -225,88 +282,109 @@ def device_operands(closing: ExitStack, given: dict[str, Any], written: str | No
 
 def run(memory: Any, call: Call, a: Any, b: Any, c: Any, overwrite: bool) -> Any:
     """The routine, and what it is written to. overwrite: c, or for trmm and trsm b, is that."""
-    triangular = call.routine in TRIANGULAR
-    written = (b if triangular else c) if overwrite else None
-    if call.routine in (R.HEMM, R.HERK, R.HER2K):
-        rigid = [x for x in (a, b) if x is not None]
-    else:
-        rigid = [b] if triangular or call.routine == R.SYMM else []
+    traits = call.traits
+    written = (b if traits.is_in_place else c) if overwrite else None
     target = written
-    if written is not None and not any(_ld(memory, written, is_row) for is_row in (False, True)):
+    if written is not None and not _can_be_written(memory, written):
         target = memory.stand_in(written)
-    orders = [x for x in (False, True) if _ld(memory, target, x)] if target is not None else list(memory.fresh_orders)
+    orders = [x for x in (False, True) if _ld(memory, target, x)] if target is not None else list(memory.fresh_orders(call))
+    rigid = [a if name == "a" else b for name in traits.lies_as_result]
     is_row = next((x for x in orders if all(_ld(memory, operand, x) for operand in rigid)), orders[0])
     source = b
-    if target is None and triangular:
-        if _ld(memory, b, is_row) and not memory.is_conjugated(b):
-            target = memory.empty(b, call.shape, is_row)
-        else:
-            target = source = memory.copy(b, is_row)
-    elif triangular:
-        source = target
-    elif target is None and c is not None and (call.has_beta or call.routine in WRITES_TRIANGLE):
+    if target is not None:
+        source = target if traits.is_in_place else b
+    elif traits.is_in_place:
+        if not _ld(memory, b, is_row) or memory.is_conjugated(b):
+            source = memory.copy(b, is_row)
+        is_whole = tuple(memory.layout(b)[0]) == call.shape
+        target = source if source is not b and is_whole else memory.empty(b, call.shape, is_row)
+    elif c is not None and (call.has_beta or traits.is_triangle):
         target = memory.copy(c, is_row)
-    elif target is None:
-        make = memory.cleared if call.routine in WRITES_TRIANGLE else memory.empty
-        target = make(a, call.shape, is_row)
+    else:
+        target = (memory.cleared if traits.is_triangle else memory.empty)(a, call.shape, is_row)
     avoid = None if written is None else target
-    desc, used = _described(memory, call, a, source, target, is_row, avoid)
-    memory.run(desc, used, target)
+    descs, used = _described(memory, call, a, source, target, is_row, avoid)
+    memory.run(descs, used, target)
     return target if written is None else written
 
 
 def _ld(memory: Any, x: Any, is_row: bool) -> int:
-    return ld_as(*memory.layout(x), is_row)
+    shape, strides = memory.layout(x)
+    return ld_as(shape, strides, is_row)
 
 
-def _placed(memory: Any, x: Any, is_row: bool, may_flip: bool, avoid: Any) -> tuple[Any, Place]:
+def _can_be_written(memory: Any, x: Any) -> bool:
+    shape, strides = memory.layout(x)
+    if not ld_as(shape, strides, False) and not ld_as(shape, strides, True):
+        return False
+    return len(shape) == 2 or 0 in shape or not may_overlap_itself(shape, strides or ())
+
+
+def _placed(memory: Any, x: Any, stack: tuple[int, ...], is_row: bool, may_flip: bool, avoid: Any) -> tuple[Any, Place]:
     """(x, or a copy that can be read in this order and shares no memory with avoid; its place)"""
     ld = _ld(memory, x, is_row)
     flipped = 0 if ld or not may_flip else _ld(memory, x, not is_row)
     if not (ld or flipped) or (avoid is not None and memory.may_share(x, avoid)):
-        x = memory.copy(x, is_row)
+        x = memory.to_read(x, is_row)
         ld, flipped = _ld(memory, x, is_row), 0
-    return x, Place(ld or flipped, memory.address(x), bool(flipped))
+    return x, Place(ld or flipped, memory.address(x), flipped != 0, _stack_strides(memory, x, stack) if stack else ())
+
+
+def _stack_strides(memory: Any, x: Any, stack: tuple[int, ...]) -> Sequence[int]:
+    shape, strides = memory.layout(x)
+    return broadcast_strides(shape, strides or (0,) * len(shape), stack)
 
 
 def _described(
     memory: Any, call: Call, a: Any, b: Any, target: Any, is_row: bool, avoid: Any
-) -> tuple[bytes, dict[str, Any]]:
-    routine, op_a, op_b, is_lower = call.routine, call.op_a, call.op_b, call.is_lower
-    triangular = routine in TRIANGULAR
-    used = {"out": target}
-    place_b = Place(0, 0, False)
-    a, place_a = _placed(memory, a, is_row, routine not in HERMITIAN, avoid)
-    used["a"] = a
+) -> tuple[list[bytes], dict[str, Any]]:
+    """(the descriptors of the calls, what they read and write)"""
+    traits, stack = call.traits, call.stack
+    op_a, op_b, is_lower = call.op_a, call.op_b, call.is_lower
+    steps = _stack_strides(memory, target, stack) if stack else ()
+    place_b, place_c = Place(strides=(0,) * len(stack)), Place(_ld(memory, target, is_row), memory.address(target), False, steps)
+    a, place_a = _placed(memory, a, stack, is_row, "a" not in traits.lies_as_result, avoid)
+    used = {"out": target, "a": a}
     if place_a.is_flipped:  # what lies there is the transpose
         op_a = _FLIPPED[op_a]
-        is_lower = is_lower != (routine not in WRITES_TRIANGLE)
-    if b is not None and not (triangular and b is target):
-        order_b = is_row != place_a.is_flipped if routine == R.SYR2K else is_row
-        b, place_b = _placed(memory, b, order_b, routine == R.GEMMTR, None if triangular else avoid)
+        is_lower = is_lower == traits.is_triangle
+    if traits.is_in_place and b is target:
+        place_b, place_c = place_c, Place(strides=steps)
+    elif b is not None:
+        order_b = is_row != place_a.is_flipped if traits.is_rank_update else is_row  # a rank update has one op for both
+        b, place_b = _placed(memory, b, stack, order_b, "b" in traits.has_op, None if traits.is_in_place else avoid)
         used["b"] = b
         if place_b.is_flipped:
             op_b = _FLIPPED[op_b]
-    if memory.is_conjugated(a) and (triangular or routine == R.GEMMTR):
+    if memory.is_conjugated(a):
+        _check_op(call, "a")
         op_a = _CONJUGATED[op_a]
-    elif memory.is_conjugated(a) or (b is not None and routine != R.GEMMTR and memory.is_conjugated(b)):
-        raise TypeError(f"{routine.name.lower()} cannot read a conjugated view; pass what resolve_conj() gives")
-    if routine == R.GEMMTR and memory.is_conjugated(b):
+    if b is not None and memory.is_conjugated(b):
+        _check_op(call, "b")
         op_b = _CONJUGATED[op_b]
-    ld, at = _ld(memory, target, is_row), memory.address(target)
-    if triangular:
-        in_place = b is target
-        place_b = Place(ld, at, False) if in_place else place_b
-        place_c = Place(0, 0, False) if in_place else Place(ld, at, False)
-    else:
-        place_c = Place(ld, at, False)
-    alpha, alpha_im, beta, beta_im = call.scalars
-    desc = _lib.LEVEL3_FORMAT[_lib.Type(call.kind.code)].pack(
-        _lib.LEVEL3_DESC_BYTES, routine, _lib.Layout.ROW_MAJOR if is_row else _lib.Layout.COL_MAJOR,
-        _lib.Side.RIGHT if call.is_right else _lib.Side.LEFT, _lib.Uplo.LOWER if is_lower else _lib.Uplo.UPPER,
-        op_a, op_b, _lib.Diag.UNIT if call.is_unit else _lib.Diag.NON_UNIT, call.kind.code, _lib.Math.MATH_INHERIT,
-        0 if routine in WRITES_TRIANGLE else call.m, call.n, call.k, alpha, alpha_im, beta, beta_im,
-        place_a.address, place_a.ld, place_b.address, place_b.ld, place_c.address, place_c.ld, 1, 0, 0, 0,
-    )  # fmt: skip
-    return desc, used
+    layout = _lib.Layout.ROW_MAJOR if is_row else _lib.Layout.COL_MAJOR
+    return list(_packed(call, (layout, op_a, op_b, is_lower), place_a, place_b, place_c)), used
 
+
+def _check_op(call: Call, name: str) -> None:
+    if name not in call.traits.has_op:
+        raise TypeError(f"{call.routine.name.lower()} cannot read a conjugated view; pass what resolve_conj() gives")
+
+
+_ALONE: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] = (1, 0, 0, 0), ((0, 0, 0),)
+
+
+def _packed(call: Call, form: tuple[_lib.Layout, _lib.Op, _lib.Op, bool], a: Place, b: Place, c: Place) -> Iterator[bytes]:
+    if 0 in call.shape:
+        return
+    layout, op_a, op_b, is_lower = form
+    itemsize = call.kind.itemsize
+    batch, offsets = stack_calls(call.stack, a.strides, b.strides, c.strides) if call.stack else _ALONE
+    for in_a, in_b, in_c in offsets:
+        yield _lib.LEVEL3_FORMAT[call.kind.code].pack(
+            _lib.LEVEL3_DESC_BYTES, call.routine, layout, _lib.Side.RIGHT if call.is_right else _lib.Side.LEFT,
+            _lib.Uplo.LOWER if is_lower else _lib.Uplo.UPPER, op_a, op_b,
+            _lib.Diag.UNIT if call.is_unit else _lib.Diag.NON_UNIT, call.kind.code, _lib.Math.MATH_INHERIT,
+            0 if call.traits.is_triangle else call.m, call.n, call.k, *call.scalars,
+            a.at(in_a * itemsize), a.ld, b.at(in_b * itemsize), b.ld, c.at(in_c * itemsize), c.ld, *batch,
+        )  # fmt: skip

@@ -227,7 +227,7 @@ class Level3Desc(ctypes.Structure):
 
 LEVEL3_DESC_BYTES = ctypes.sizeof(Level3Desc)
 # As DESC_FORMAT: four types only.
-LEVEL3_FORMAT = {
+LEVEL3_FORMAT: dict[int, struct.Struct] = {
     kind: struct.Struct(f"=Q9i4x3q{scalar}{scalar}QqQqQq4q") for kind, scalar in zip(Type, ("ff8x", "dd", "ff8x", "dd"))
 }
 

@@ -7,7 +7,7 @@ _layout.py, arrays in GPU memory to _device_product.py (which uses describe() an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from ._arrays import (
     locate,
     may_share,
 )
-from ._layout import BatchPlan, leading, may_overlap_itself
+from ._layout import BatchPlan, broadcast_strides, leading, may_overlap_itself
 
 # Plain ints: quicker to pack than enum members.
 ROW_MAJOR, COL_MAJOR = int(_lib.Layout.ROW_MAJOR), int(_lib.Layout.COL_MAJOR)
@@ -129,7 +129,8 @@ def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options:
         target = temporary = np.array(out, order="C", copy=True) if options.has_beta else _empty(out.shape, out.dtype)
         strides_c = _packed_strides(target)
     if k == 0:  # C = beta C: a and b have no elements, and any strides will do
-        strides_a = strides_b = [0] * len(stack) + [1, 1]
+        strides_a: Sequence[int] = (*(0,) * len(stack), 1, 1)
+        strides_b = strides_a
         address_a = address_b = 0
     else:
         avoid = None if is_fresh or temporary is not None else out
@@ -144,7 +145,7 @@ def prepare(kind: Kind, a: Array, b: Array, out: Array, is_fresh: bool, options:
     return Prepared(descs, tuple(copies), (a, b, target), out, temporary)
 
 
-def operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Array, list[int], bool]:
+def operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Array, Sequence[int], bool]:
     """(x, or a copy that BLAS can express and that shares no memory with avoid; its strides, broadcast to the stack; whether it
     is a copy)"""
     strides = element_strides(x)
@@ -154,14 +155,14 @@ def operand(x: Array, stack: tuple[int, ...], avoid: Array | None) -> tuple[Arra
         or (avoid is not None and may_share(x, avoid))
     )
     if strides is None or is_copy:
-        # A broadcast dimension (stride 0) of the stack is copied once, and broadcast again below.
-        once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides[:-2])
-        x = np.array(x[once], order="C", copy=True)
+        x = np.array(once(x), order="C", copy=True)
         strides = _packed_strides(x)
-    if stack:
-        steps = [0 if size == 1 else stride for size, stride in zip(x.shape[:-2], strides)]
-        strides = [0] * (len(stack) - len(steps)) + steps + strides[-2:]
-    return x, strides, is_copy
+    return x, broadcast_strides(x.shape, strides, stack) if stack else strides, is_copy
+
+
+def once(x: Array) -> Array:
+    """x with one matrix in each dimension of its stack that is broadcast (of stride 0): what need be copied of it."""
+    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides[:-2])]
 
 
 def _packed_strides(x: Array) -> list[int]:
@@ -215,6 +216,19 @@ class Shapes(NamedTuple):
     out: tuple[int, ...]  # as NumPy returns it
 
 
+def common_stack(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> tuple[int, ...]:
+    """What the stacks of two operands are broadcast to."""
+    stack_a, stack_b = shape_a[:-2], shape_b[:-2]
+    if stack_a == stack_b:
+        return stack_a
+    try:
+        return np.broadcast_shapes(stack_a, stack_b)
+    except ValueError:
+        raise ValueError(
+            f"a has shape {shape_a} and b has shape {shape_b}, whose stacks {stack_a} and {stack_b} do not broadcast"
+        ) from None
+
+
 def product_shapes(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> Shapes:
     """numpy.matmul's shape rules."""
     if not shape_a or not shape_b:
@@ -226,15 +240,7 @@ def product_shapes(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> Shapes
         raise ValueError(
             f"a has shape {shape_a} and b has shape {shape_b}, which do not fit: {n_cols} columns of a, {n_rows} rows of b"
         )
-    stack_a, stack_b = full_a[:-2], full_b[:-2]
-    stack = stack_a
-    if stack_a != stack_b:
-        try:
-            stack = np.broadcast_shapes(stack_a, stack_b)
-        except ValueError:
-            raise ValueError(
-                f"a has shape {shape_a} and b has shape {shape_b}, whose stacks {stack_a} and {stack_b} do not broadcast"
-            ) from None
+    stack = common_stack(shape_a, shape_b)
     matrix = (full_a[-2], full_b[-1])
     visible = (matrix[:1] if len(shape_a) > 1 else ()) + (matrix[1:] if len(shape_b) > 1 else ())
     return Shapes(full_a, full_b, stack + matrix, stack + visible)
