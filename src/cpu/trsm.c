@@ -210,7 +210,9 @@ static void small_count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]
   n_items[1] = 0;
 }
 
-static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n) {
+/* Out of line: its stack is large. */
+__attribute__((noinline)) static void solve_packed(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r,
+                                                   int64_t n) {
   _Alignas(ALIGN) char packed[WS_SOLVE_STACK_BYTES];
   const ws_block b = ws_block_at(v, batch, 0);
   char *y = packed + ws_packed_diagonal_bytes(v, &b);
@@ -222,6 +224,10 @@ static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t ba
     ws_solve_diagonal(v, &b, packed, y, n_panels);
     ws_unpack_unknowns(v, &b, r + i, n_panels, y);
   }
+}
+
+static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n) {
+  if (!ws_solve_in_place(v, batch, r, n)) solve_packed(v, plan, batch, r, n);
 }
 
 static void small_item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {

@@ -84,6 +84,12 @@ void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed,
 void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group, int64_t n_groups, char *y,
                     int64_t n);
 
+/* All unknowns of right sides r .. r + n - 1 with T where it is, and nothing packed. Value: whether it
+ * was done; it is for a T of one group, with a diagonal that is inverted without factors, and few
+ * right sides. */
+bool ws_fits_place(const ws_solve *v, int64_t n); /* all of that but the diagonal */
+bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n);
+
 /* All of it by the calling thread, without memory: trsm_direct.c. */
 void ws_solve_directly(const ws_solve *v);
 #endif

@@ -130,15 +130,49 @@ static int reciprocal(const double d[2], bool is_complex, bool is_single, double
   return e;
 }
 
-/* Elements of R, `unit` of them a number: the negated triangle, columns far apart, inverse diagonal
- * and factors. step: from a row of T to the next, and from a column, in reals. Value: whether there
- * are factors. */
-#define PACK_DIAGONAL(name, R, unit)                                                                            \
-  static bool name(const ws_solve *v, const R *t, int64_t row_step, int64_t column_step, int64_t w, R *out) {   \
+/* Elements of R, `unit` of them a number. step: to the next diagonal element of T, in reals; the
+ * inverse of each goes to out, which is out_step from the one before, two factors to `factors`.
+ * Value: whether they are needed. */
+#define INVERT_DIAGONAL(name, R, unit)                                                                          \
+  static bool name(const R *t, int64_t step, bool conj, int64_t w, R *out, int64_t out_step, R *factors) {      \
+    bool is_scaled = false;                                                                                     \
+    for (int64_t j = 0; j < w; j++, t += step, out += out_step) {                                               \
+      const double d[2] = {(double)t[0], (unit) == 2 ? (double)(conj ? -t[(unit)-1] : t[(unit)-1]) : 0};        \
+      double r[2];                                                                                              \
+      const int e = reciprocal(d, (unit) == 2, sizeof(R) == sizeof(float), r);                                  \
+      out[0] = (R)r[0];                                                                                         \
+      if ((unit) == 2) out[(unit)-1] = (R)r[1];                                                                 \
+      factors[2 * j] = e == 0 ? 1 : (R)ldexp(1, -(e / 2));                                                      \
+      factors[2 * j + 1] = e == 0 ? 1 : (R)ldexp(1, -(e - e / 2));                                              \
+      is_scaled |= e != 0;                                                                                      \
+    }                                                                                                           \
+    return is_scaled;                                                                                           \
+  }
+INVERT_DIAGONAL(invert_diagonal_s, float, 1)
+INVERT_DIAGONAL(invert_diagonal_d, double, 1)
+INVERT_DIAGONAL(invert_diagonal_c, float, 2)
+INVERT_DIAGONAL(invert_diagonal_z, double, 2)
+
+static bool invert_diagonal(const ws_solve *v, const void *t, int64_t w, void *out, int64_t out_step, void *factors) {
+  const int64_t unit = ws_types[v->type].n_real, step = (v->t->ld + 1) * unit;
+  switch (v->type) {
+  case WSGEMM_F32:
+    return invert_diagonal_s(t, step, v->t->conj, w, out, out_step * unit, factors);
+  case WSGEMM_F64:
+    return invert_diagonal_d(t, step, v->t->conj, w, out, out_step * unit, factors);
+  case WSGEMM_C32:
+    return invert_diagonal_c(t, step, v->t->conj, w, out, out_step * unit, factors);
+  default:
+    return invert_diagonal_z(t, step, v->t->conj, w, out, out_step * unit, factors);
+  }
+}
+
+/* The negated triangle beside the diagonal. step: from a row of T to the next, and from a column, in
+ * reals. */
+#define PACK_TRIANGLE(name, R, unit)                                                                            \
+  static void name(const ws_solve *v, const R *t, int64_t row_step, int64_t column_step, int64_t w, R *out) {   \
     const int64_t nr = v->ukr->nr;                                                                              \
     const R sign = v->t->conj ? 1 : -1; /* of the imaginary parts */                                            \
-    R *factors = out + nr * nr * (unit);                                                                        \
-    bool is_scaled = false;                                                                                     \
     for (int64_t j = 0; j < w; j++) {                                                                           \
       const R *column = t + j * column_step;                                                                    \
       R *out_column = out + j * nr * (unit);                                                                    \
@@ -147,45 +181,34 @@ static int reciprocal(const double d[2], bool is_complex, bool is_single, double
         out_column[l * (unit)] = -column[l * row_step];                                                         \
         if ((unit) == 2) out_column[l * (unit) + (unit)-1] = sign * column[l * row_step + (unit)-1];            \
       }                                                                                                         \
-      if (v->is_unit) continue;                                                                                 \
-      const R *at = column + j * row_step;                                                                      \
-      const double d[2] = {(double)at[0], (unit) == 2 ? (double)(-sign * at[(unit)-1]) : 0};                    \
-      double r[2];                                                                                              \
-      const int e = reciprocal(d, (unit) == 2, sizeof(R) == sizeof(float), r);                                  \
-      out_column[j * (unit)] = (R)r[0];                                                                         \
-      if ((unit) == 2) out_column[j * (unit) + (unit)-1] = (R)r[1];                                             \
-      factors[2 * j] = e == 0 ? 1 : (R)ldexp(1, -(e / 2));                                                      \
-      factors[2 * j + 1] = e == 0 ? 1 : (R)ldexp(1, -(e - e / 2));                                              \
-      is_scaled |= e != 0;                                                                                      \
     }                                                                                                           \
-    return is_scaled;                                                                                           \
   }
-PACK_DIAGONAL(pack_diagonal_s, float, 1)
-PACK_DIAGONAL(pack_diagonal_d, double, 1)
-PACK_DIAGONAL(pack_diagonal_c, float, 2)
-PACK_DIAGONAL(pack_diagonal_z, double, 2)
+PACK_TRIANGLE(pack_triangle_s, float, 1)
+PACK_TRIANGLE(pack_triangle_d, double, 1)
+PACK_TRIANGLE(pack_triangle_c, float, 2)
+PACK_TRIANGLE(pack_triangle_z, double, 2)
 
 void ws_pack_diagonal(const ws_solve *v, const ws_block *b, const ws_group *g, char *out) {
   const int64_t nr = v->ukr->nr, unit = ws_types[v->type].n_real, real_bytes = v->bytes / unit;
   const int64_t row_step = unit * (v->t_rows_contiguous ? 1 : v->t->ld),
                 column_step = unit * (v->t_rows_contiguous ? v->t->ld : 1);
   const void *t = ws_t_at(v, b->batch, g->g0, g->g0);
-  bool is_scaled = false;
   switch (v->type) {
   case WSGEMM_F32:
-    is_scaled = pack_diagonal_s(v, t, row_step, column_step, g->w, (void *)out);
+    pack_triangle_s(v, t, row_step, column_step, g->w, (void *)out);
     break;
   case WSGEMM_F64:
-    is_scaled = pack_diagonal_d(v, t, row_step, column_step, g->w, (void *)out);
+    pack_triangle_d(v, t, row_step, column_step, g->w, (void *)out);
     break;
   case WSGEMM_C32:
-    is_scaled = pack_diagonal_c(v, t, row_step, column_step, g->w, (void *)out);
+    pack_triangle_c(v, t, row_step, column_step, g->w, (void *)out);
     break;
   default:
-    is_scaled = pack_diagonal_z(v, t, row_step, column_step, g->w, (void *)out);
+    pack_triangle_z(v, t, row_step, column_step, g->w, (void *)out);
     break;
   }
-  out[nr * nr * v->bytes + 2 * nr * real_bytes] = is_scaled;
+  char *factors = out + nr * nr * v->bytes;
+  factors[2 * nr * real_bytes] = !v->is_unit && invert_diagonal(v, t, g->w, out, nr + 1, factors);
 }
 
 bool ws_diagonal_is_scaled(const ws_solve *v, const char *diagonal) {
@@ -333,4 +356,45 @@ void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, in
       }
     }
   }
+}
+
+/* ---- a small triangle ------------------------------------------------------------------------ */
+
+enum { FEW = 2 }; /* right sides that are quicker one by one than by way of a panel */
+
+/* More right sides pay for packing T. */
+bool ws_fits_place(const ws_solve *v, int64_t n) { return v->m <= v->ukr->nr && n <= v->ukr->mr; }
+
+/* A vector of right sides: where it is, or, if its lanes lie apart, by way of a panel. */
+static void substitute_lanes(const ws_solve *v, const ws_small_triangle *s, int64_t batch, int64_t r) {
+  _Alignas(LINE) char panel[WS_NR_MAX * LINE];
+  const ws_ukr_set *ukr = v->ukr;
+  const char *b = (const char *)v->b->data + offset_of(v, batch, v->b->stride, v->b->ld, r, 0);
+  char *x = (char *)v->x->data + offset_of(v, batch, v->x->stride, v->x->ld, r, 0);
+  if (v->lanes_contiguous) {
+    ukr->substitute_small(s, b, v->b->ld, x, v->x->ld);
+  } else if (s->n_lanes == 1) {
+    ukr->substitute_small(s, b, 1, x, 1);
+  } else {
+    ukr->pack(s->n_lanes, v->m, b, v->b->ld, true, panel, ukr->vl);
+    ukr->substitute_small(s, panel, ukr->vl, panel, ukr->vl);
+    ukr->transpose(s->n_lanes, v->m, panel, ukr->vl, x, v->x->ld);
+  }
+}
+
+bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n) {
+  if (!ws_fits_place(v, n)) return false;
+  double inverse[2 * WS_NR_MAX], factors[2 * WS_NR_MAX];
+  ws_small_triangle s;
+  s.t = ws_t_at(v, batch, 0, 0), s.inverse = inverse, s.n = v->m;
+  s.row_step = v->t_rows_contiguous ? 1 : v->t->ld, s.column_step = v->t_rows_contiguous ? v->t->ld : 1;
+  s.scale = &v->first;
+  s.is_unit = v->is_unit, s.conj = v->t->conj, s.direction = v->direction;
+  if (!v->is_unit && invert_diagonal(v, s.t, v->m, inverse, 1, factors)) return false;
+  const int64_t most = v->lanes_contiguous || n > FEW ? v->ukr->vl : 1;
+  for (int64_t done = 0; done < n; done += s.n_lanes) {
+    s.n_lanes = ws_min(most, n - done);
+    substitute_lanes(v, &s, batch, r + done);
+  }
+  return true;
 }

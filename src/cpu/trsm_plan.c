@@ -91,12 +91,27 @@ static bool is_narrow(const ws_solve *v, int n_threads) {
  * 0.27 ms to 0.35, order 4096 10.4 to 7.0). */
 static bool direct_pays(const ws_solve *v) {
   const double t_bytes = (double)v->m * (double)v->m * v->bytes;
-  return v->n <= v->ukr->vl && (!v->t_rows_contiguous || t_bytes <= 6 * (double)ws_machine_get()->l2_bytes);
+  return v->n <= v->ukr->vl && v->m > v->ukr->nr && (!v->t_rows_contiguous || t_bytes <= 6 * (double)ws_machine_get()->l2_bytes);
+}
+
+/* Without a second look: a small triangle takes less time than a plan. */
+static void plan_in_place(const ws_call *call, const ws_solve *v, ws_solve_plan *plan) {
+  plan->path = WS_SOLVE_SMALL;
+  plan->policy = ws_cpu_policy(call, &ws_tuning_of_model);
+  plan->tuned.by = WS_TUNED_BY_MODEL;
+  plan->n_threads = 1;
+  plan->n_systems = 1, plan->groups_n = GROUPS_PER_ITEM;
+  plan->chunk = plan->item_n = v->n, plan->panels_n = v->ukr->mr;
+  plan->packs_late = true;
 }
 
 void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws_solve_plan *plan) {
   plan->row = ws_row_for(call, s->a.type);
   ws_solve_begin(v, s, plan->row);
+  if (s->batch_count == 1 && !s->tuning && ws_fits_place(v, v->n)) {
+    plan_in_place(call, v, plan);
+    return;
+  }
   const double work = (double)v->m * (double)v->m * (double)v->n / 2 * ws_float_products(v->type);
   const double products = (double)v->m * (double)v->m * (double)v->n * (double)v->batch_count;
   const bool may_be_tuned = s->tuning || products >= WS_TUNE_LEAST_WORK;

@@ -188,7 +188,8 @@ static wsgemm_status solve_missing(const ws_call *call, const ws_backend *backen
   return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "trsm: the backend %s solves no triangular systems", backend->name);
 }
 
-static wsgemm_status solve(const ws_call *call, const ws_system *s) {
+/* As gemm_beside_devices in gemm.c. */
+__attribute__((noinline)) static wsgemm_status solve_beside_devices(const ws_call *call, const ws_system *s) {
   WS_UNCANCELLED;
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
@@ -196,6 +197,10 @@ static wsgemm_status solve(const ws_call *call, const ws_system *s) {
   const ws_backend *backend = ws_backend_of(call, &like, &device, &status);
   if (!backend) return status;
   return backend->solve ? backend->solve(call, s, device) : solve_missing(call, backend);
+}
+
+static wsgemm_status solve(const ws_call *call, const ws_system *s) {
+  return ws_devices ? solve_beside_devices(call, s) : ws_backends[WS_CPU]->solve(call, s, 0);
 }
 
 static wsgemm_status both_beside_devices(const ws_call *call, ws_problem *first, const ws_problem *second) {

@@ -64,6 +64,19 @@ typedef void ws_solve_fn(int64_t k, const void *y, const void *t, const void *di
 /* Substitution alone, for a group of n unknowns: the same bits. */
 typedef void ws_substitute_fn(int64_t n, const void *diagonal, bool is_unit, bool is_scaled, int direction, void *x);
 
+/* Substitution with a triangle where it is, for n unknowns of a few right sides (one vector of them
+ * at most): the same bits. Element (l, j) of it is at l * row_step + j * column_step, unknown p of
+ * the right sides at p * step; x may be b. Beforehand b is multiplied by scale->beta. */
+typedef struct ws_small_triangle {
+  int64_t n, n_lanes;
+  const void *t, *inverse; /* 1 / T(j, j), if not is_unit */
+  int64_t row_step, column_step;
+  const ws_scale *scale;
+  bool is_unit, conj;
+  int direction;
+} ws_small_triangle;
+typedef void ws_substitute_small_fn(const ws_small_triangle *s, const void *b, int64_t step_b, void *x, int64_t step_x);
+
 /* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is
  * at a + i + p * lda, or at a + p + i * lda if a_trans; x and y have strides incx and incy.
  * scale->conj_a is a's, conj_b x's. */
@@ -120,6 +133,7 @@ typedef struct ws_ukr_set {
   ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX];
   ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
+  ws_substitute_small_fn *substitute_small;
   ws_gemv_fn *gemv;
   ws_pack_fn *pack;
   ws_transpose_fn *transpose;

@@ -140,3 +140,24 @@ static void WS_NAME(substitute_1)(int64_t n, const void *diagonal, bool is_unit,
 static void WS_NAME(substitute_2)(int64_t n, const void *diagonal, bool is_unit, bool is_scaled, int direction, void *x) {
   WS_NAME(substitute)(n, diagonal, is_unit, is_scaled, direction, x, 2);
 }
+
+static void WS_NAME(substitute_small)(const ws_small_triangle *s, const void *b, int64_t step_b, void *out, int64_t step_out) {
+  const int64_t n = s->n, row_step = s->row_step * WS_UNIT, column_step = s->column_step * WS_UNIT;
+  const WS_M mask = WS_OP(mask)(s->n_lanes * WS_UNIT);
+  const R *t = s->t, *inverse = s->inverse;
+  WS_V x[WS_NR];
+  for (int64_t p = 0; p < n; p++)
+    x[p] = WS_NAME(result)((const R *)b + p * step_b * WS_UNIT, WS_OP(zero)(), WS_OP(zero)(), s->scale, mask, true);
+  const int64_t by = s->direction == WS_SOLVE_DOWN ? 1 : -1;
+  int64_t j = s->direction == WS_SOLVE_DOWN ? 0 : n - 1;
+  for (int64_t n_later = n - 1; n_later >= 0; n_later--, j += by) {
+    if (!s->is_unit) x[j] = WS_NAME(product)(inverse + j * WS_UNIT, x[j]);
+    /* in place of T, what it is multiplied with is negated */
+    const WS_V negated = WS_OP(xor)(x[j], WS_OP(sign)());
+    const WS_V turned = WS_NAME(turned)(s->conj ? x[j] : negated);
+    const R *at = t + j * column_step + (j + by) * row_step;
+    for (int64_t later = 0, l = j + by; later < n_later; later++, l += by, at += by * row_step)
+      x[l] = WS_NAME(add_product)(at, negated, turned, x[l]);
+  }
+  for (int64_t p = 0; p < n; p++) WS_OP(store_m)((R *)out + p * step_out * WS_UNIT, x[p], mask);
+}

@@ -87,6 +87,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .tile = {WS_TILES(rows), WS_TILES(cols)},
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
+    .substitute_small = WS_NAME(substitute_small),
     .gemv = WS_NAME(gemv),
     .pack = WS_PACK,
     .transpose = WS_TRANSPOSE,
