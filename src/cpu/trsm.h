@@ -84,6 +84,9 @@ void ws_solve_diagonal(const ws_solve *v, const ws_block *b, const char *packed,
 void ws_update_left(const ws_solve *v, const ws_block *b, const char *packed, int64_t group, int64_t n_groups, char *y,
                     int64_t n);
 
+/* Unknowns i .. i + n - 1 of T where it is, but for lanes and scale; inverse: 2 * nr numbers. Value:
+ * whether the diagonal is inverted without factors. */
+bool ws_small_triangle_at(const ws_solve *v, int64_t batch, int64_t i, int64_t n, ws_small_triangle *s, double *inverse);
 /* All unknowns of right sides r .. r + n - 1 with T where it is, and nothing packed. Value: whether it
  * was done; it is for a T of one group, with a diagonal that is inverted without factors, and few
  * right sides. */

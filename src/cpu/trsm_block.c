@@ -382,15 +382,19 @@ static void substitute_lanes(const ws_solve *v, const ws_small_triangle *s, int6
   }
 }
 
+bool ws_small_triangle_at(const ws_solve *v, int64_t batch, int64_t i, int64_t n, ws_small_triangle *s, double *inverse) {
+  double factors[2 * WS_NR_MAX];
+  s->t = ws_t_at(v, batch, i, i), s->inverse = inverse, s->n = n;
+  s->row_step = v->t_rows_contiguous ? 1 : v->t->ld, s->column_step = v->t_rows_contiguous ? v->t->ld : 1;
+  s->is_unit = v->is_unit, s->conj = v->t->conj, s->direction = v->direction;
+  return v->is_unit || !invert_diagonal(v, s->t, n, inverse, 1, factors);
+}
+
 bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n) {
-  if (!ws_fits_place(v, n)) return false;
-  double inverse[2 * WS_NR_MAX], factors[2 * WS_NR_MAX];
+  double inverse[2 * WS_NR_MAX];
   ws_small_triangle s;
-  s.t = ws_t_at(v, batch, 0, 0), s.inverse = inverse, s.n = v->m;
-  s.row_step = v->t_rows_contiguous ? 1 : v->t->ld, s.column_step = v->t_rows_contiguous ? v->t->ld : 1;
   s.scale = &v->first;
-  s.is_unit = v->is_unit, s.conj = v->t->conj, s.direction = v->direction;
-  if (!v->is_unit && invert_diagonal(v, s.t, v->m, inverse, 1, factors)) return false;
+  if (!ws_fits_place(v, n) || !ws_small_triangle_at(v, batch, 0, v->m, &s, inverse)) return false;
   const int64_t most = v->lanes_contiguous || n > FEW ? v->ukr->vl : 1;
   for (int64_t done = 0; done < n; done += s.n_lanes) {
     s.n_lanes = ws_min(most, n - done);

@@ -15,17 +15,29 @@ static void multiply(const ws_solve *v, const ws_block *b, int64_t i, int64_t w,
                                                                     ukr->vl, b->is_first ? &v->first : &v->later, ukr->vl);
 }
 
+/* Its triangle is packed only if the diagonal needs factors. */
+static void substitute(const ws_solve *v, const ws_block *b, const ws_group *g, char *x) {
+  double inverse[2 * WS_NR_MAX];
+  const ws_ukr_set *ukr = v->ukr;
+  ws_small_triangle s;
+  s.n_lanes = ukr->vl, s.scale = &v->later;
+  if (ws_small_triangle_at(v, b->batch, g->g0, g->w, &s, inverse)) {
+    ukr->substitute_small(&s, x, ukr->vl, x, ukr->vl);
+    return;
+  }
+  _Alignas(ALIGN) char diagonal[GROUP_BYTES];
+  ws_pack_diagonal(v, b, g, diagonal);
+  ukr->substitute[0](g->w, diagonal, v->is_unit, ws_diagonal_is_scaled(v, diagonal), v->direction, x);
+}
+
 /* y: the block's unknowns. */
 static void solve_block(const ws_solve *v, const ws_block *b, char *y) {
-  _Alignas(ALIGN) char diagonal[GROUP_BYTES];
-  const ws_ukr_set *ukr = v->ukr;
-  const int64_t n_groups = ws_diagonal_groups(v, b), line = ukr->vl * v->bytes;
+  const int64_t n_groups = ws_diagonal_groups(v, b), line = v->ukr->vl * v->bytes;
   for (int64_t step = 0; step < n_groups; step++) {
     const ws_group g = ws_group_at(v, b, v->direction == WS_SOLVE_DOWN ? step : n_groups - 1 - step);
     char *x = y + (g.g0 - b->k0) * line;
-    ws_pack_diagonal(v, b, &g, diagonal);
     multiply(v, b, g.g0, g.w, g.p0, g.k, y + (g.p0 - b->k0) * line, x);
-    ukr->substitute[0](g.w, diagonal, v->is_unit, ws_diagonal_is_scaled(v, diagonal), v->direction, x);
+    substitute(v, b, &g, x);
   }
 }
 

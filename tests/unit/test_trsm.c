@@ -346,31 +346,52 @@ static void batches(void) {
   REQUIRE(wsgemm_set_num_threads(NULL, 0) == WSGEMM_SUCCESS, "threads");
 }
 
-/* Some right sides again, each as a system of its own. */
-static void each_right_side_alone(const struct system *s, wsgemm_handle *h) {
+/* Right sides r .. r + count - 1 again, as a system of their own. */
+static void some_right_sides(const struct system *s, wsgemm_handle *h, int64_t r, int64_t count) {
   const ws_call call = ws_call_of(ws_handle(h));
   const struct shape *shape = &s->shape;
+  const bool is_right = shape->is_right;
   const size_t bytes = type_bytes(shape->type);
-  char *x = calloc((size_t)s->k, bytes), text[200];
-  for (int64_t r = 0, n = shape->is_right ? shape->m : shape->n; r < n; r += 1 + n / 5) {
-    ws_system alone = ws_system_of(s);
-    const int64_t by = (shape->is_right ? 1 : alone.b.ld) * (int64_t)bytes * r;
-    const char *expected = (const char *)alone.x.data + (shape->is_right ? 1 : alone.x.ld) * (int64_t)bytes * r;
-    alone.b.data = (const char *)alone.b.data + by;
-    alone.x.data = x, alone.x.ld = shape->is_right ? 1 : s->k;
-    if (shape->is_right)
-      alone.m = 1;
-    else
-      alone.n = 1;
-    ws_cpu_solve(&call, &alone, 0);
-    int64_t n_wrong = 0;
-    for (int64_t p = 0; p < s->k; p++)
-      n_wrong +=
-          memcmp(x + (size_t)p * bytes, expected + p * (shape->is_right ? s->stored_x.ld : 1) * (int64_t)bytes, bytes) != 0;
-    CHECK(n_wrong == 0, "%s: right side %lld alone: %lld elements differ", describe(shape, text), (long long)r,
-          (long long)n_wrong);
-  }
+  char *x = calloc((size_t)(s->k * count), bytes), text[200];
+  ws_system some = ws_system_of(s);
+  const char *expected = (const char *)some.x.data + (is_right ? 1 : some.x.ld) * (int64_t)bytes * r;
+  some.b.data = (const char *)some.b.data + (is_right ? 1 : some.b.ld) * (int64_t)bytes * r;
+  some.x.data = x, some.x.ld = is_right ? count : s->k;
+  *(is_right ? &some.m : &some.n) = count;
+  ws_cpu_solve(&call, &some, 0);
+  const int64_t lines = is_right ? s->k : count, length = is_right ? count : s->k;
+  int64_t n_wrong = 0;
+  for (int64_t j = 0; j < lines; j++)
+    n_wrong += memcmp(x + (size_t)(j * length) * bytes, expected + (size_t)(j * s->stored_x.ld) * bytes, (size_t)length * bytes) != 0;
+  CHECK(n_wrong == 0, "%s: right sides %lld to %lld by themselves: %lld lines differ", describe(shape, text), (long long)r,
+        (long long)(r + count - 1), (long long)n_wrong);
   free(x);
+}
+
+static int64_t n_right_sides(const struct system *s) { return s->shape.is_right ? s->shape.m : s->shape.n; }
+
+/* Small orders, each with many right sides, then with few of them; for every row. */
+static void bits_of_few(void) {
+  rng = check_random_from(208);
+  for (int t = 0; t < 4; t++) {
+    struct rows_of_type rows;
+    rows_open(&rows, types[t]);
+    for (int i = 0; i < rows.n_rows; i++)
+      for (int64_t k = 1; k <= 2 * rows.row[i].nr + 1; k++)
+        for (int is_right = 0; is_right < 2; is_right++) {
+          if (check_scale() > 1 && drawn(0, check_scale() - 1)) continue;
+          const int64_t n = 4 * rows.row[i].mr + 1;
+          struct shape shape = shape_drawn(types[t], is_right ? n : k, is_right ? k : n);
+          shape.is_right = is_right, shape.in_place = false;
+          struct system s;
+          system_make(&s, &shape, drawn(0, 3) ? KIND_TAME : KIND_EXTREME);
+          solve(&s, rows.handle[i]);
+          for (int64_t count = 1; count <= rows.row[i].mr + 1; count += 1 + count / 4)
+            some_right_sides(&s, rows.handle[i], drawn(0, n - count), count);
+          system_free(&s);
+        }
+    rows_close(&rows);
+  }
 }
 
 /* The same bits for 1 to 8 threads and every policy; a right side has those that it has alone. */
@@ -398,7 +419,7 @@ static void bits(void) {
           solve(&s, h);
           CHECK(matrix_digest(&s.stored_x) == expected, "%s: %d threads, policy %d", describe(&shape, text), n_threads, policy);
         }
-      each_right_side_alone(&s, h);
+      for (int64_t r = 0, n = n_right_sides(&s); r < n; r += 1 + n / 5) some_right_sides(&s, h, r, 1);
       wsgemm_destroy(h);
       system_free(&s);
     }
@@ -614,6 +635,7 @@ static const struct check_case cases[] = {{"combinations", combinations},
                                           {"scalings", scalings},
                                           {"batches", batches},
                                           {"bits", bits},
+                                          {"bits_of_few", bits_of_few},
                                           {"no_memory", no_memory},
                                           {"forked", forked},
                                           {"stack", stack},

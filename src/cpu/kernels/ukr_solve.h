@@ -150,14 +150,20 @@ static void WS_NAME(substitute_small)(const ws_small_triangle *s, const void *b,
     x[p] = WS_NAME(result)((const R *)b + p * step_b * WS_UNIT, WS_OP(zero)(), WS_OP(zero)(), s->scale, mask, true);
   const int64_t by = s->direction == WS_SOLVE_DOWN ? 1 : -1;
   int64_t j = s->direction == WS_SOLVE_DOWN ? 0 : n - 1;
+  WS_V next = x[j]; /* stays in a register: it is what all wait for */
   for (int64_t n_later = n - 1; n_later >= 0; n_later--, j += by) {
-    if (!s->is_unit) x[j] = WS_NAME(product)(inverse + j * WS_UNIT, x[j]);
+    const WS_V solved = s->is_unit ? next : WS_NAME(product)(inverse + j * WS_UNIT, next);
+    x[j] = solved;
+    if (n_later == 0) break;
     /* in place of T, what it is multiplied with is negated */
-    const WS_V negated = WS_OP(xor)(x[j], WS_OP(sign)());
-    const WS_V turned = WS_NAME(turned)(s->conj ? x[j] : negated);
+    const WS_V negated = WS_OP(xor)(solved, WS_OP(sign)());
+    const WS_V turned = WS_NAME(turned)(s->conj ? solved : negated);
     const R *at = t + j * column_step + (j + by) * row_step;
-    for (int64_t later = 0, l = j + by; later < n_later; later++, l += by, at += by * row_step)
+    next = WS_NAME(add_product)(at, negated, turned, x[j + by]);
+    for (int64_t later = 1, l = j + 2 * by; later < n_later; later++, l += by) {
+      at += by * row_step;
       x[l] = WS_NAME(add_product)(at, negated, turned, x[l]);
+    }
   }
   for (int64_t p = 0; p < n; p++) WS_OP(store_m)((R *)out + p * step_out * WS_UNIT, x[p], mask);
 }
