@@ -50,6 +50,7 @@ void ws_vector_run(const ws_problem *p, const ws_plan *plan) {
     run.scale.conj_a = p->b.conj, run.scale.conj_b = p->a.conj;
     run.incx = p->a.trans ? 1 : p->a.ld, run.incy = p->c.ld;
   }
+  if (run.m == 1 && run.matrix.ld == 1) run.matrix.trans = true; /* one row without gaps is a column as well: read in vectors */
   const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
   ws_team_run(&job);
 }

@@ -51,6 +51,9 @@ WS_INLINE void set_result(ws_result *c, const wsgemm_level3_desc *d, ws_region r
 
 static ws_region region_of(const wsgemm_level3_desc *d) { return d->uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER; }
 
+/* Of one product alone: the triangle of one element is all of it, and a plain product is quicker. */
+static ws_region region_of_one(const wsgemm_level3_desc *d) { return d->n == 1 ? WS_ALL : region_of(d); }
+
 static void set_scale(const wsgemm_level3_desc *d, ws_scale *s) {
   switch (d->type) {
   case WSGEMM_F64:
@@ -94,12 +97,12 @@ static void lower_trmm(const wsgemm_level3_desc *d, ws_problem *p) {
 
 /* op(X) op(Y)^T, or ^H. */
 static void lower_outer(const wsgemm_level3_desc *d, const void *x, int64_t ldx, int64_t stride_x, const void *y, int64_t ldy,
-                        int64_t stride_y, bool is_hermitian, ws_problem *p) {
+                        int64_t stride_y, bool is_hermitian, ws_region region, ws_problem *p) {
   const bool trans = d->transa != WSGEMM_NO_TRANS;
   p->m = p->n = d->n, p->k = d->k;
   set_matrix(&p->a, d, x, ldx, stride_x, trans, trans && is_hermitian);
   set_matrix(&p->b, d, y, ldy, stride_y, !trans, !trans && is_hermitian);
-  set_result(&p->c, d, region_of(d), is_hermitian);
+  set_result(&p->c, d, region, is_hermitian);
 }
 
 /* It is added to the first one; of her2k, alpha is conjugated. */
@@ -114,13 +117,13 @@ static void lower_two(const wsgemm_level3_desc *d, bool is_hermitian, ws_lowered
   ws_problem *first = &lowered->product[0], *second = &lowered->product[1];
   lowered->n_products = 2;
   begin_product(d, first);
-  lower_outer(d, d->a, d->lda, d->stride_a, d->b, d->ldb, d->stride_b, is_hermitian, first);
+  lower_outer(d, d->a, d->lda, d->stride_a, d->b, d->ldb, d->stride_b, is_hermitian, region_of(d), first);
   if (ws_product_is_zero(first)) {
     lowered->n_products = 1;
     return;
   }
   begin_product(d, second);
-  lower_outer(d, d->b, d->ldb, d->stride_b, d->a, d->lda, d->stride_a, is_hermitian, second);
+  lower_outer(d, d->b, d->ldb, d->stride_b, d->a, d->lda, d->stride_a, is_hermitian, region_of(d), second);
   set_scale_of_second(d, is_hermitian, &second->scale);
 }
 
@@ -128,7 +131,7 @@ static void lower_gemmtr(const wsgemm_level3_desc *d, ws_problem *p) {
   p->m = p->n = d->n, p->k = d->k;
   set_with_op(&p->a, d, d->a, d->lda, d->stride_a, d->transa);
   set_with_op(&p->b, d, d->b, d->ldb, d->stride_b, d->transb);
-  set_result(&p->c, d, region_of(d), false);
+  set_result(&p->c, d, region_of_one(d), false);
 }
 
 static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
@@ -169,7 +172,7 @@ void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   } else if (d->routine == WSGEMM_GEMMTR) {
     lower_gemmtr(d, p);
   } else {
-    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, p);
+    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, region_of_one(d), p);
   }
 }
 

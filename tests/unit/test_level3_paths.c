@@ -160,5 +160,29 @@ static void every_row(void) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {{"every_row", every_row}};
+/* A triangle of one element: a plain product, whose row or column without gaps is read in vectors. */
+static void of_one(void) {
+  enum { K = 5000 };
+  rng = check_random_from(21);
+  float *const x = (float *)(void *)a_memory, c = NAN;
+  double expected = 0;
+  for (int p = 0; p < K; p++) x[p] = (float)drawn(-9, 9), expected += (double)x[p] * (double)x[p];
+  for (int trans = 0; trans < 2; trans++) {
+    wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
+    d.n = 1, d.k = K, d.transa = trans ? WSGEMM_TRANS : WSGEMM_NO_TRANS, d.lda = trans ? K : 1, d.ldc = 1;
+    d.alpha.s = 1, d.a = x, d.c = &c;
+    char text[2000];
+    wsgemm_level3_explain(NULL, &d, text, sizeof text);
+    CHECK(strstr(text, "path: vector"), "%s", text);
+    CHECK(wsgemm_level3(NULL, &d) == WSGEMM_SUCCESS && (double)c == expected, "trans %d: %g, not %g", trans, (double)c, expected);
+  }
+  for (int ops = 0; ops < 4; ops++) {
+    const wsgemm_op of_a = ops & 1 ? WSGEMM_TRANS : WSGEMM_NO_TRANS, of_b = ops & 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+    CHECK(wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, of_a, of_b, 1, 1, K, 1, x, ops & 1 ? K : 1, x, ops & 2 ? 1 : K, 0, &c, 1) ==
+                  WSGEMM_SUCCESS && (double)c == expected,
+          "ops %d: %g, not %g", ops, (double)c, expected);
+  }
+}
+
+static const struct check_case cases[] = {{"every_row", every_row}, {"of_one", of_one}};
 CHECK_MAIN("level3_paths", cases)
