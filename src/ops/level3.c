@@ -51,8 +51,11 @@ WS_INLINE void set_result(ws_result *c, const wsgemm_level3_desc *d, ws_region r
 
 static ws_region region_of(const wsgemm_level3_desc *d) { return d->uplo == WSGEMM_UPPER ? WS_UPPER : WS_LOWER; }
 
-/* Of one product alone: the triangle of one element is all of it, and a plain product is quicker. */
-static ws_region region_of_one(const wsgemm_level3_desc *d) { return d->n == 1 ? WS_ALL : region_of(d); }
+/* Of one product alone: the triangle of one element is all of it, and a plain product, which has no
+ * real diagonal, is quicker. */
+static ws_region region_of_one(const wsgemm_level3_desc *d, bool is_hermitian) {
+  return d->n == 1 && !is_hermitian ? WS_ALL : region_of(d);
+}
 
 static void set_scale(const wsgemm_level3_desc *d, ws_scale *s) {
   switch (d->type) {
@@ -131,7 +134,7 @@ static void lower_gemmtr(const wsgemm_level3_desc *d, ws_problem *p) {
   p->m = p->n = d->n, p->k = d->k;
   set_with_op(&p->a, d, d->a, d->lda, d->stride_a, d->transa);
   set_with_op(&p->b, d, d->b, d->ldb, d->stride_b, d->transb);
-  set_result(&p->c, d, region_of_one(d), false);
+  set_result(&p->c, d, region_of_one(d, false), false);
 }
 
 static void lower_trsm(const wsgemm_level3_desc *d, ws_lowered *lowered) {
@@ -172,7 +175,7 @@ void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   } else if (d->routine == WSGEMM_GEMMTR) {
     lower_gemmtr(d, p);
   } else {
-    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, region_of_one(d), p);
+    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, region_of_one(d, d->routine == WSGEMM_HERK), p);
   }
 }
 

@@ -1,9 +1,9 @@
 /* test_gpu_half.c - what is of 16-bit types alone on the GPU: every bit pattern is read as the
  * number that it stands for, in each layout and alignment; every sum is rounded once to C's type,
  * to nearest even; batches with lds and strides that are odd, zero or negative, at every alignment
- * of the pointers; the same bits by every way of copying, and from caches that hold nothing. Edges,
- * bounds and special values are tested where those of the other types are. Under PEDANTIC sums keep
- * the bound where tensor cores lose it. */
+ * of the pointers; the same bits by every way of copying, from caches that hold
+ * nothing, and by every non-persistent row. Edges, bounds and special values are tested where those
+ * of the other types are. Under PEDANTIC sums keep the bound where tensor cores lose it. */
 #include "gpu.h"
 
 #include <math.h>
@@ -256,6 +256,64 @@ static void few_k_blocks_from_memory(void) {
   free(host);
 }
 
+/* ---- non-persistent rows --------------------------------------------------------------------- */
+
+/* A block ends with its item: rows of wgmma whose names end in k1, k2, .. */
+static bool is_non_persistent(const struct kernel_row *row) {
+  return is_of_family(&row->info, "wgmma") && strrchr(row->name, '_')[1] == 'k';
+}
+
+static unsigned long long digest_by(int row_idx, struct stage *stage, wsgemm_gemm_desc *d, const struct layout_of_case *where) {
+  case_store(stage, d, where);
+  CHECK(call_on_device(stage, rows.handle[row_idx], d, true) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  (void)case_guards_intact(stage, d, rows.row[row_idx].name);
+  return matrix_digest(&stage->stored[2]);
+}
+
+/* One call by all of them, and by mma16. Exact values have one sum in any order; other values where a
+ * sum is one chain, which invariant mode makes of mma16's. */
+static int beside_mma16(int mma16_idx, struct stage *stage, wsgemm_gemm_desc *d, bool is_exact) {
+  const struct layout_of_case where = layout_drawn(&rng);
+  REQUIRE(wsgemm_set_invariant(rows.handle[mma16_idx], !is_exact) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  const unsigned long long expected = digest_by(mma16_idx, stage, d, &where);
+  int n_rows = 0;
+  for (int i = 0; i < rows.n_rows; i++) {
+    if (!is_non_persistent(&rows.row[i]) || !explained_is(rows.handle[i], d, "kernel", rows.row[i].name)) continue;
+    if (!is_exact && rows.row[i].info.cluster_splits > 1) continue;
+    char text[DESCRIPTION_BYTES];
+    CHECK(digest_by(i, stage, d, &where) == expected, "%s: %s: other bits than %s", rows.row[i].name, gemm_describe(d, text),
+          rows.row[mma16_idx].name);
+    n_rows++;
+  }
+  return n_rows;
+}
+
+/* Shapes of a few items and of parts of one, k of whole blocks and with tails, all ops. */
+static void non_persistent(void) {
+  enum { M = 530, N = 600, K = 900 };
+  rng = check_random_from(165);
+  for (int t = 0; t < 2; t++) {
+    rows_open(&rows, halves[t]);
+    int mma16_idx = -1, n_rows = 0;
+    for (int i = 0; i < rows.n_rows && mma16_idx < 0; i++)
+      if (is_of_family(&rows.row[i].info, "mma16")) mma16_idx = i;
+    REQUIRE(mma16_idx >= 0, "no row of mma16");
+    for (int turn = 0; turn < 24 / check_scale() + 8; turn++) {
+      const bool is_exact = turn % 2;
+      const int64_t m = check_random_in(&rng, 2, turn % 4 < 2 ? 140 : M), n = check_random_in(&rng, 2, turn % 3 ? 140 : N),
+                    k = turn % 5 ? check_random_in(&rng, 1, turn % 5 == 1 ? 70 : K) : 64 * check_random_in(&rng, 1, 8);
+      struct stage stage = stage_new(halves[t], m, n, k, is_exact ? FILL_INTEGER : FILL_UNIFORM, &rng);
+      wsgemm_gemm_desc d = gemm_desc(halves[t], draw_layout(&rng), draw_op(halves[t], &rng), draw_op(halves[t], &rng), m, n, k);
+      d.type_c = types_c[turn % 3];
+      d.alpha.s = turn % 7 ? 1 : -2, d.beta.s = turn % 4 == 3 ? 1 : 0;
+      n_rows += beside_mma16(mma16_idx, &stage, &d, is_exact);
+      stage_free(&stage);
+    }
+    CHECK(n_rows >= 100, "only %d calls", n_rows);
+    rows_close(&rows);
+  }
+}
+
 /* ---- subnormal numbers beside large partners ------------------------------------------------- */
 
 /* Elements of one k: of A, and of B; a subnormal number times a large one is not large, but tensor
@@ -331,6 +389,7 @@ int main(int argc, char **argv) {
                                             {"batches", batches},
                                             {"ways_of_copying", ways_of_copying},
                                             {"few_k_blocks_from_memory", few_k_blocks_from_memory},
+                                            {"non_persistent", non_persistent},
                                             {"pedantic", pedantic}};
   gpu_open();
   return check_main("gpu_half", cases, sizeof cases / sizeof cases[0], argc, argv);
