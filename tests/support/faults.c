@@ -104,3 +104,14 @@ int faults_try_each(enum fault_kind kind, bool all, void (*child)(void *fault), 
   __real_munmap(fault.is_harmless, sizeof(bool));
   return n_faults;
 }
+
+void faults_expect_some(enum fault_kind kind, int n_faults, bool is_used_at_all) {
+  CHECK(n_faults > 0 || !is_used_at_all, "no call of %s was ever made, so none failed", fault_kind_names[kind]);
+}
+
+bool fault_is_survived(const struct fault *fault, wsgemm_status status, bool is_untouched, const char *what) {
+  if (status == WSGEMM_SUCCESS) return true;
+  CHECK(status == WSGEMM_ALLOC_FAILED && is_untouched, "%s %d..%d: %s: %s, and the result must be untouched",
+        fault_kind_names[fault->kind], fault->first, fault->last, what, wsgemm_status_name(status));
+  return false;
+}

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "wsgemm.h"
+
 /* X(kind): MALLOC is all of its kin. LOCK and DLSYM, which takes the loader's lock, are counted, never
  * refused. */
 #define FAULT_KINDS(X) X(MALLOC) X(MMAP) X(MUNMAP) X(MADVISE) X(THREAD) X(LOCK) X(DLSYM)
@@ -41,5 +43,11 @@ struct fault {
 /* Fails the 1st, 2nd, .. call of a kind until a run gets by without it; or (all) all calls at once.
  * Returns how many faults there were. */
 int faults_try_each(enum fault_kind kind, bool all, void (*child)(void *fault), const void *of);
+/* Fails the suite if no call of a kind that is used was ever made, so that none failed. */
+void faults_expect_some(enum fault_kind kind, int n_faults, bool is_used_at_all);
+
+/* What a call may answer under a fault: SUCCESS, whose result is then to be judged (true), or
+ * ALLOC_FAILED with everything untouched. */
+bool fault_is_survived(const struct fault *fault, wsgemm_status status, bool is_untouched, const char *what);
 
 #endif

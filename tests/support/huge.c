@@ -34,6 +34,46 @@ float *map_over_and_over(int64_t n_floats, size_t piece_bytes) {
   return good ? (float *)(void *)base : NULL;
 }
 
+void check_long_sum(long_sum_call *call) {
+  const int64_t k = BEYOND + 1029;
+  if (is_too_much_here(true)) return;
+  float *x = map_sparse((size_t)k * sizeof *x);
+  if (!x) {
+    check_skip("the system maps no %lld bytes", (long long)k * 4);
+    return;
+  }
+  x[0] = 3, x[BEYOND - 1] = 5, x[BEYOND + 1] = 7, x[k - 1] = 11;
+  float c = -1;
+  CHECK(call(k, x, &c) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  CHECK(c == 9 + 25 + 49 + 121 - 1, "%g", (double)c);
+  munmap(x, (size_t)k * sizeof *x);
+}
+
+enum { TALL_PIECE = 2 << 20, N_TALL_PIECE = TALL_PIECE / sizeof(float) };
+
+bool tall_map(struct tall *t) {
+  if (is_too_much_here(true)) return false;
+  t->m = BEYOND + 41;
+  t->in = map_over_and_over(t->m, TALL_PIECE), t->out = map_over_and_over(t->m, TALL_PIECE);
+  if (!t->in || !t->out) check_skip("the system does not map 2 MiB 4097 times");
+  return t->in && t->out;
+}
+
+void tall_unmap(const struct tall *t) {
+  munmap(t->in, (size_t)t->m * sizeof *t->in);
+  munmap(t->out, (size_t)t->m * sizeof *t->out);
+}
+
+void tall_fill(const struct tall *t, float in) {
+  for (int i = 0; i < N_TALL_PIECE; i++) t->in[i] = in, t->out[i] = 0;
+}
+
+void check_tall(const struct tall *t, float expected, const char *what) {
+  int64_t n_wrong = 0;
+  for (int i = 0; i < N_TALL_PIECE; i++) n_wrong += t->out[i] != expected;
+  CHECK(n_wrong == 0, "%s: %lld elements are not %g", what, (long long)n_wrong, (double)expected);
+}
+
 bool matrix_far_apart(const struct matrix *near, struct matrix *far) {
   *far = *near;
   far->ld = BEYOND + 7;

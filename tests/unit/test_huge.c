@@ -5,8 +5,6 @@
 #include "support/gemm_call.h"
 #include "support/huge.h"
 
-#include <sys/mman.h>
-
 /* Columns (or rows) that stand more than 2^31 elements apart, for each operand, op and layout. */
 static void far_columns(void) {
   if (is_too_much_here(false)) return;
@@ -46,44 +44,21 @@ static void far_columns(void) {
   }
 }
 
-/* k beyond 2^31: all terms zero but four, one of them behind 2^31, one at the end. */
-static void long_sum(void) {
-  const int64_t k = BEYOND + 1029;
-  if (is_too_much_here(true)) return;
-  float *x = map_sparse((size_t)k * sizeof *x);
-  if (!x) {
-    check_skip("the system maps no %lld bytes", (long long)k * 4);
-    return;
-  }
-  x[0] = 3, x[BEYOND - 1] = 5, x[BEYOND + 1] = 7, x[k - 1] = 11;
-  float c = -1;
-  CHECK(wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 1, k, 1, x, k, x, k, 1, &c, 1) == WSGEMM_SUCCESS,
-        "%s", wsgemm_last_error());
-  CHECK(c == 9 + 25 + 49 + 121 - 1, "%g", (double)c);
-  munmap(x, (size_t)k * sizeof *x);
+static wsgemm_status add_squares(int64_t k, const float *x, float *c) {
+  return wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 1, k, 1, x, k, x, k, 1, c, 1);
 }
+static void long_sum(void) { check_long_sum(add_squares); }
 
-/* m beyond 2^31: A and C are each one 2 MiB file mapped over and over, so every element of C must
- * come out the same. */
 static void tall_c(void) {
-  const int64_t m = BEYOND + 41;
-  const size_t piece = (size_t)2 << 20, n_piece = piece / sizeof(float);
-  if (is_too_much_here(true)) return;
-  float *a = map_over_and_over(m, piece), *c = map_over_and_over(m, piece);
-  if (!a || !c) {
-    check_skip("the system does not map 2 MiB 4097 times");
-    return;
-  }
-  for (size_t i = 0; i < n_piece; i++) a[i] = 3, c[i] = 0;
+  struct tall t;
+  if (!tall_map(&t)) return;
+  tall_fill(&t, 3);
   const float b = 2;
-  CHECK(wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, m, 1, 1, 1, a, m, &b, 1, 0, c, m) ==
+  CHECK(wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, t.m, 1, 1, 1, t.in, t.m, &b, 1, 0, t.out, t.m) ==
             WSGEMM_SUCCESS,
         "%s", wsgemm_last_error());
-  int64_t n_wrong = 0;
-  for (size_t i = 0; i < n_piece; i++) n_wrong += c[i] != 6;
-  CHECK(n_wrong == 0, "%lld elements of C are not 6", (long long)n_wrong);
-  munmap(a, (size_t)m * sizeof *a);
-  munmap(c, (size_t)m * sizeof *c);
+  check_tall(&t, 6, "C");
+  tall_unmap(&t);
 }
 
 static const struct check_case cases[] = {{"far_columns", far_columns}, {"long_sum", long_sum}, {"tall_c", tall_c}};

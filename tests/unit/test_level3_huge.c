@@ -58,22 +58,10 @@ static void far_columns(void) {
     }
 }
 
-/* k beyond 2^31: all terms zero but four, one of them behind 2^31, one at the end. */
-static void long_sum(void) {
-  const int64_t k = BEYOND + 1029;
-  if (is_too_much_here(true)) return;
-  float *x = map_sparse((size_t)k * sizeof *x);
-  if (!x) {
-    check_skip("the system maps no %lld bytes", (long long)k * 4);
-    return;
-  }
-  x[0] = 3, x[BEYOND - 1] = 5, x[BEYOND + 1] = 7, x[k - 1] = 11;
-  float c = -1;
-  CHECK(wsgemm_ssyrk(NULL, WSGEMM_COL_MAJOR, WSGEMM_UPPER, WSGEMM_TRANS, 1, k, 1, x, k, 1, &c, 1) == WSGEMM_SUCCESS, "%s",
-        wsgemm_last_error());
-  CHECK(c == 9 + 25 + 49 + 121 - 1, "%g", (double)c);
-  munmap(x, (size_t)k * sizeof *x);
+static wsgemm_status add_squares(int64_t k, const float *x, float *c) {
+  return wsgemm_ssyrk(NULL, WSGEMM_COL_MAJOR, WSGEMM_UPPER, WSGEMM_TRANS, 1, k, 1, x, k, 1, c, 1);
 }
+static void long_sum(void) { check_long_sum(add_squares); }
 
 /* A triangle of more than 2^31 elements, all zero but some near its corners and its diagonal. */
 static void large_triangle(void) {
@@ -106,31 +94,24 @@ static void large_triangle(void) {
   munmap(b, 2 * (size_t)n * sizeof *b);
 }
 
-/* m beyond 2^31: B and C are each one 2 MiB file mapped over and over. */
 static void tall(void) {
-  const int64_t m = BEYOND + 41;
-  const size_t piece = (size_t)2 << 20, n_piece = piece / sizeof(float);
-  if (is_too_much_here(true)) return;
-  float *b = map_over_and_over(m, piece), *c = map_over_and_over(m, piece);
-  if (!b || !c) {
-    check_skip("the system does not map 2 MiB 4097 times");
-    return;
-  }
-  static const wsgemm_routine routines[] = {WSGEMM_SYMM, WSGEMM_TRMM, WSGEMM_TRSM};
-  static const float expected[] = {12, 12, 3};
+  static const struct {
+    wsgemm_routine routine;
+    const char *name;
+    float expected;
+  } calls[] = {{WSGEMM_SYMM, "symm", 12}, {WSGEMM_TRMM, "trmm", 12}, {WSGEMM_TRSM, "trsm", 3}};
+  struct tall t;
+  if (!tall_map(&t)) return;
   const float a = 2;
   for (int r = 0; r < 3; r++) {
-    for (size_t i = 0; i < n_piece; i++) b[i] = 6, c[i] = 0;
+    tall_fill(&t, 6);
     wsgemm_level3_desc d = WSGEMM_LEVEL3_DESC_INIT;
-    d.routine = routines[r], d.side = WSGEMM_RIGHT, d.m = m, d.n = 1, d.alpha.s = 1;
-    d.a = &a, d.lda = 1, d.b = b, d.ldb = m, d.c = c, d.ldc = m;
+    d.routine = calls[r].routine, d.side = WSGEMM_RIGHT, d.m = t.m, d.n = 1, d.alpha.s = 1;
+    d.a = &a, d.lda = 1, d.b = t.in, d.ldb = t.m, d.c = t.out, d.ldc = t.m;
     CHECK(wsgemm_level3(NULL, &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-    int64_t n_wrong = 0;
-    for (size_t i = 0; i < n_piece; i++) n_wrong += c[i] != expected[r];
-    CHECK(n_wrong == 0, "routine %d: %lld elements are not %g", (int)routines[r], (long long)n_wrong, (double)expected[r]);
+    check_tall(&t, calls[r].expected, calls[r].name);
   }
-  munmap(b, (size_t)m * sizeof *b);
-  munmap(c, (size_t)m * sizeof *c);
+  tall_unmap(&t);
 }
 
 static const struct check_case cases[] = {
