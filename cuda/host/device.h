@@ -42,7 +42,7 @@ typedef struct ws_cuda_row {
   bool ping_pong;     /* items are stored while others are multiplied */
   int n_slices;       /* of an operand */
   int k_groups;       /* parts of k that groups of a block's warps sum */
-  bool is_once;       /* a block, or cluster, for each item, which ends with it */
+  bool is_once;       /* non-persistent: a block, or cluster, for each item, which ends with it */
   bool is_flat;       /* direct: of flat.def */
   double rate;        /* relative speed on large products: see kernels.def */
 } ws_cuda_row;

@@ -133,20 +133,20 @@ static int reciprocal(const double d[2], bool is_complex, bool is_single, double
 /* Elements of R, `unit` of them a number. step: to the next diagonal element of T, in reals; the
  * inverse of each goes to out, which is out_step from the one before, two factors to `factors`.
  * Value: whether they are needed. */
-#define INVERT_DIAGONAL(name, R, unit)                                                                          \
-  static bool name(const R *t, int64_t step, bool conj, int64_t w, R *out, int64_t out_step, R *factors) {      \
-    bool is_scaled = false;                                                                                     \
-    for (int64_t j = 0; j < w; j++, t += step, out += out_step) {                                               \
-      const double d[2] = {(double)t[0], (unit) == 2 ? (double)(conj ? -t[(unit)-1] : t[(unit)-1]) : 0};        \
-      double r[2];                                                                                              \
-      const int e = reciprocal(d, (unit) == 2, sizeof(R) == sizeof(float), r);                                  \
-      out[0] = (R)r[0];                                                                                         \
-      if ((unit) == 2) out[(unit)-1] = (R)r[1];                                                                 \
-      factors[2 * j] = e == 0 ? 1 : (R)ldexp(1, -(e / 2));                                                      \
-      factors[2 * j + 1] = e == 0 ? 1 : (R)ldexp(1, -(e - e / 2));                                              \
-      is_scaled |= e != 0;                                                                                      \
-    }                                                                                                           \
-    return is_scaled;                                                                                           \
+#define INVERT_DIAGONAL(name, R, unit)                                                                     \
+  static bool name(const R *t, int64_t step, bool conj, int64_t w, R *out, int64_t out_step, R *factors) { \
+    bool is_scaled = false;                                                                                \
+    for (int64_t j = 0; j < w; j++, t += step, out += out_step) {                                          \
+      const double d[2] = {(double)t[0], (unit) == 2 ? (double)(conj ? -t[(unit)-1] : t[(unit)-1]) : 0};   \
+      double r[2];                                                                                         \
+      const int e = reciprocal(d, (unit) == 2, sizeof(R) == sizeof(float), r);                             \
+      out[0] = (R)r[0];                                                                                    \
+      if ((unit) == 2) out[(unit)-1] = (R)r[1];                                                            \
+      factors[2 * j] = e == 0 ? 1 : (R)ldexp(1, -(e / 2));                                                 \
+      factors[2 * j + 1] = e == 0 ? 1 : (R)ldexp(1, -(e - e / 2));                                         \
+      is_scaled |= e != 0;                                                                                 \
+    }                                                                                                      \
+    return is_scaled;                                                                                      \
   }
 INVERT_DIAGONAL(invert_diagonal_s, float, 1)
 INVERT_DIAGONAL(invert_diagonal_d, double, 1)

@@ -175,7 +175,8 @@ void ws_level3_lower(const wsgemm_level3_desc *d, ws_lowered *lowered) {
   } else if (d->routine == WSGEMM_GEMMTR) {
     lower_gemmtr(d, p);
   } else {
-    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK, region_of_one(d, d->routine == WSGEMM_HERK), p);
+    lower_outer(d, d->a, d->lda, d->stride_a, d->a, d->lda, d->stride_a, d->routine == WSGEMM_HERK,
+                region_of_one(d, d->routine == WSGEMM_HERK), p);
   }
 }
 

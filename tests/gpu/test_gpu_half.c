@@ -258,7 +258,7 @@ static void few_k_blocks_from_memory(void) {
 
 /* ---- non-persistent rows --------------------------------------------------------------------- */
 
-/* A block ends with its item: rows of wgmma whose names end in k1, k2, .. */
+/* Rows of wgmma whose names end in k1, k2, .. */
 static bool is_non_persistent(const struct kernel_row *row) {
   return is_of_family(&row->info, "wgmma") && strrchr(row->name, '_')[1] == 'k';
 }

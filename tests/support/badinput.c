@@ -17,11 +17,9 @@ bool operands_are_as_filled(const struct operands *x) {
 }
 
 wsgemm_handle *no_handle(void) {
-  static struct {
-    _Alignas(16) unsigned char bytes[512];
-  } memory;
-  memset(&memory, 0x5a, sizeof memory);
-  return (wsgemm_handle *)(void *)&memory;
+  static _Alignas(16) unsigned char memory[512];
+  memset(memory, 0x5a, sizeof memory);
+  return (wsgemm_handle *)(void *)memory;
 }
 
 void check_refused(const char *what, wsgemm_status status, const struct refusal *refusal, const struct operands *x) {

@@ -222,8 +222,8 @@ static void run_row(const struct bad_input *row, const wsgemm_level3_desc *good,
   wsgemm_level3_explain(NULL, &d, text, sizeof text);
   if (row->refusal.answer == WSGEMM_INVALID_POINTER) return;
   check_explains_error(row->what, text);
-  CHECK(wsgemm_level3_workspace_size(NULL, &d, &bytes) == row->refusal.answer && bytes == 12345, "%s: the workspace's size is told",
-        row->what);
+  CHECK(wsgemm_level3_workspace_size(NULL, &d, &bytes) == row->refusal.answer && bytes == 12345,
+        "%s: the workspace's size is told", row->what);
 }
 
 static void whole_table(void) {

@@ -179,7 +179,8 @@ static void of_one(void) {
   for (int ops = 0; ops < 4; ops++) {
     const wsgemm_op of_a = ops & 1 ? WSGEMM_TRANS : WSGEMM_NO_TRANS, of_b = ops & 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
     CHECK(wsgemm_sgemm(NULL, WSGEMM_COL_MAJOR, of_a, of_b, 1, 1, K, 1, x, ops & 1 ? K : 1, x, ops & 2 ? 1 : K, 0, &c, 1) ==
-                  WSGEMM_SUCCESS && (double)c == expected,
+                  WSGEMM_SUCCESS &&
+              (double)c == expected,
           "ops %d: %g, not %g", ops, (double)c, expected);
   }
 }

@@ -362,7 +362,8 @@ static void some_right_sides(const struct system *s, wsgemm_handle *h, int64_t r
   const int64_t lines = is_right ? s->k : count, length = is_right ? count : s->k;
   int64_t n_wrong = 0;
   for (int64_t j = 0; j < lines; j++)
-    n_wrong += memcmp(x + (size_t)(j * length) * bytes, expected + (size_t)(j * s->stored_x.ld) * bytes, (size_t)length * bytes) != 0;
+    n_wrong +=
+        memcmp(x + (size_t)(j * length) * bytes, expected + (size_t)(j * s->stored_x.ld) * bytes, (size_t)length * bytes) != 0;
   CHECK(n_wrong == 0, "%s: right sides %lld to %lld by themselves: %lld lines differ", describe(shape, text), (long long)r,
         (long long)(r + count - 1), (long long)n_wrong);
   free(x);
@@ -630,16 +631,9 @@ static void zeros_and_flags(void) {
     }
 }
 
-static const struct check_case cases[] = {{"combinations", combinations},
-                                          {"edges", edges},
-                                          {"scalings", scalings},
-                                          {"batches", batches},
-                                          {"bits", bits},
-                                          {"bits_of_few", bits_of_few},
-                                          {"no_memory", no_memory},
-                                          {"forked", forked},
-                                          {"stack", stack},
-                                          {"small_fits", small_fits},
-                                          {"paths", paths},
-                                          {"zeros_and_flags", zeros_and_flags}};
+static const struct check_case cases[] = {
+    {"combinations", combinations}, {"edges", edges},   {"scalings", scalings},
+    {"batches", batches},           {"bits", bits},     {"bits_of_few", bits_of_few},
+    {"no_memory", no_memory},       {"forked", forked}, {"stack", stack},
+    {"small_fits", small_fits},     {"paths", paths},   {"zeros_and_flags", zeros_and_flags}};
 CHECK_MAIN("trsm", cases)
