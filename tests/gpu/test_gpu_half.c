@@ -272,13 +272,15 @@ static unsigned long long digest_by(int row_idx, struct stage *stage, wsgemm_gem
 
 /* One call by all of them, and by mma16. Exact values have one sum in any order; other values where a
  * sum is one chain, which invariant mode makes of mma16's. */
-static int beside_mma16(int mma16_idx, struct stage *stage, wsgemm_gemm_desc *d, bool is_exact) {
+static int beside_mma16(int mma16_idx, struct stage *stage, wsgemm_gemm_desc *d, bool is_exact, void *device) {
   const struct layout_of_case where = layout_drawn(&rng);
   REQUIRE(wsgemm_set_invariant(rows.handle[mma16_idx], !is_exact) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   const unsigned long long expected = digest_by(mma16_idx, stage, d, &where);
+  wsgemm_gemm_desc there = *d; /* d is of host memory, of which a mirror is on the device */
+  there.a = there.b = there.c = device;
   int n_rows = 0;
   for (int i = 0; i < rows.n_rows; i++) {
-    if (!is_non_persistent(&rows.row[i]) || !explained_is(rows.handle[i], d, "kernel", rows.row[i].name)) continue;
+    if (!is_non_persistent(&rows.row[i]) || !explained_is(rows.handle[i], &there, "kernel", rows.row[i].name)) continue;
     if (!is_exact && rows.row[i].info.cluster_splits > 1) continue;
     char text[DESCRIPTION_BYTES];
     CHECK(digest_by(i, stage, d, &where) == expected, "%s: %s: other bits than %s", rows.row[i].name, gemm_describe(d, text),
@@ -292,6 +294,7 @@ static int beside_mma16(int mma16_idx, struct stage *stage, wsgemm_gemm_desc *d,
 static void non_persistent(void) {
   enum { M = 530, N = 600, K = 900 };
   rng = check_random_from(165);
+  void *device = gpu_alloc(1);
   for (int t = 0; t < 2; t++) {
     rows_open(&rows, halves[t]);
     int mma16_idx = -1, n_rows = 0;
@@ -306,12 +309,13 @@ static void non_persistent(void) {
       wsgemm_gemm_desc d = gemm_desc(halves[t], draw_layout(&rng), draw_op(halves[t], &rng), draw_op(halves[t], &rng), m, n, k);
       d.type_c = types_c[turn % 3];
       d.alpha.s = turn % 7 ? 1 : -2, d.beta.s = turn % 4 == 3 ? 1 : 0;
-      n_rows += beside_mma16(mma16_idx, &stage, &d, is_exact);
+      n_rows += beside_mma16(mma16_idx, &stage, &d, is_exact, device);
       stage_free(&stage);
     }
     CHECK(n_rows >= 100, "only %d calls", n_rows);
     rows_close(&rows);
   }
+  gpu_free(device);
 }
 
 /* ---- subnormal numbers beside large partners ------------------------------------------------- */
