@@ -247,6 +247,42 @@ static inline __attribute__((always_inline)) void repeat(char *panel, int64_t k,
     for (int64_t lane = n_lanes; lane < width; lane++) memcpy(panel + lane * bytes, panel, (size_t)bytes);
 }
 
+/* The same from one lane, where it is: each element to a whole line of the panel. */
+static inline __attribute__((always_inline)) void spread(const char *lane, int64_t step, int64_t k, char *panel, int64_t line,
+                                                         const int64_t bytes) {
+  enum { PART = 16 };
+  for (int64_t p = 0; p < k; p++, panel += line) {
+    char part[PART];
+    for (int64_t i = 0; i < PART; i += bytes) memcpy(part + i, lane + p * step, (size_t)bytes);
+    for (int64_t i = 0; i < line; i += PART) memcpy(panel + i, part, PART);
+  }
+}
+
+static inline __attribute__((always_inline)) void gather(const char *panel, int64_t line, int64_t k, char *lane, int64_t step,
+                                                         const int64_t bytes) {
+  for (int64_t p = 0; p < k; p++) memcpy(lane + p * step, panel + p * line, (size_t)bytes);
+}
+
+static void spread_lane(const ws_solve *v, const char *lane, int64_t ld, int64_t k, char *panel, int64_t width) {
+  const int64_t step = (v->lanes_contiguous ? ld : 1) * v->bytes, line = width * v->bytes;
+  if (v->bytes == 4)
+    spread(lane, step, k, panel, line, 4);
+  else if (v->bytes == 8)
+    spread(lane, step, k, panel, line, 8);
+  else
+    spread(lane, step, k, panel, line, 16);
+}
+
+static void gather_lane(const ws_solve *v, const char *panel, int64_t width, int64_t k, char *lane) {
+  const int64_t step = (v->lanes_contiguous ? v->x->ld : 1) * v->bytes, line = width * v->bytes;
+  if (v->bytes == 4)
+    gather(panel, line, k, lane, step, 4);
+  else if (v->bytes == 8)
+    gather(panel, line, k, lane, step, 8);
+  else
+    gather(panel, line, k, lane, step, 16);
+}
+
 static void pack_lanes(const ws_solve *v, const ws_matrix *from, int64_t batch, int64_t r, int64_t n, int64_t p, int64_t k,
                        char *panels, int64_t width) {
   const char *b = (const char *)from->data + offset_of(v, batch, from->stride, from->ld, r, p);
@@ -255,6 +291,11 @@ static void pack_lanes(const ws_solve *v, const ws_matrix *from, int64_t batch, 
 
 void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k,
                    char *panel) {
+  if (lanes->n == 1) {
+    spread_lane(v, (const char *)from->data + offset_of(v, batch, from->stride, from->ld, lanes->r, p), from->ld, k, panel,
+                lanes->width);
+    return;
+  }
   pack_lanes(v, from, batch, lanes->r, lanes->n, p, k, panel, lanes->width);
   if (lanes->n == lanes->width) return;
   /* lanes without a right side raise no flag of their own */
@@ -268,6 +309,10 @@ void ws_pack_panel(const ws_solve *v, const ws_matrix *from, int64_t batch, cons
 
 void ws_unpack_panel(const ws_solve *v, int64_t batch, const ws_lanes *lanes, int64_t p, int64_t k, const char *panel) {
   char *x = (char *)v->x->data + offset_of(v, batch, v->x->stride, v->x->ld, lanes->r, p);
+  if (lanes->n == 1) {
+    gather_lane(v, panel, lanes->width, k, x);
+    return;
+  }
   if (!v->lanes_contiguous) {
     v->ukr->transpose(lanes->n, k, panel, lanes->width, x, v->x->ld);
     return;
