@@ -79,8 +79,8 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 
 /* As the kernel numbers them (item_tile_at). */
 int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
-  const bool only_wanted =
-      (row->kind == WS_ROW_TILED || row->kind == WS_ROW_DMMA) && ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
+  const bool only_wanted = (row->kind == WS_ROW_TILED || row->kind == WS_ROW_DMMA) &&
+                           ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
   return only_wanted ? ws_region_items(grid) : ws_tile_items(grid);
 }
 
@@ -134,10 +134,7 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 
 static double dmma_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  const ws_dmma_product product = {.n_items = wanted_items(plan->problem, &grid, row->bm, row->bn),
-                                   .mode_a = plan->mode_a,
-                                   .mode_b = plan->mode_b};
-  return ws_dmma_us(&ws_dmma_terms_h200, plan->problem, &product, row, n_sms);
+  return ws_dmma_us(&ws_dmma_terms_h200, plan->problem, wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
 }
 
 static double row_us(const weighing *w, const ws_cuda_row *row) {
@@ -204,7 +201,8 @@ static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
 /* The same, remembered for the kinds of which there are many rows. */
 static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
   const ws_problem *p = plan->problem;
-  if ((plan->kind != WS_ROW_WGMMA && plan->kind != WS_ROW_DIRECT) || !ws_is_plain(p)) return weigh_rows(plan, coarse, n_sms);
+  if ((plan->kind != WS_ROW_WGMMA && !ws_has_entry_for_ops(plan->kind)) || !ws_is_plain(p))
+    return weigh_rows(plan, coarse, n_sms);
   const ws_choice_key key = {.m = p->m,
                              .n = p->n,
                              .k = p->k,
@@ -289,7 +287,7 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
-/* The same; every row's are in the table. */
+/* The same of dmma rows; every row's are in the table. */
 static ws_numerics numerics_of_dmma(const ws_cuda_row *row) {
   static const struct {
     int k_groups, cluster;

@@ -1,7 +1,7 @@
 /* gemm_dmma.cuh - products of double precision on cc 9.0, real and complex: a block, or a cluster of
  * them, for each item, which ends with it.
  *
- *   producers (4 warps)   bring k blocks to a ring of stages by cp.async (dmma_load.cuh), operands of
+ *   producers (4 warps)   bring k blocks to a pipeline of stages by cp.async (dmma_load.cuh), operands of
  *                         any alignment; have few registers
  *   consumers             multiply (dmma_sums.cuh); have the registers that producers leave
  *
@@ -72,9 +72,9 @@ template <class Config> struct dmma_kernel {
   __device__ __forceinline__ void produce() const {
     const ws_operand &op_p = is_swapped ? args.b : args.a, &op_q = is_swapped ? args.a : args.b;
     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, at.batch, is_swapped ? at.n : at.m,
-                                                                      is_swapped ? args.n : args.m, at.k_first);
+                                                                       is_swapped ? args.n : args.m, at.k_first);
     dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, at.batch, is_swapped ? at.m : at.n,
-                                                                is_swapped ? args.m : args.n, at.k_first);
+                                                                 is_swapped ? args.m : args.n, at.k_first);
     pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
     for (int left = at.n_k; left > 0;) {

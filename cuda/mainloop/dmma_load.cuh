@@ -54,8 +54,8 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
     by_pairs = moves_pairs && (op.mode == WS_COPY_VECTORS_MN || op.mode == WS_COPY_VECTORS_K);
     n_x = int(ws_min(X, size - x_first));
     step_line = unit * (K ? op.step_mn : op.step_k), step_block = K ? n_along : n_lines * step_line;
-    const double *const first = static_cast<const double *>(op.data) +
-                                unit * (batch * op.stride + x_first * op.step_mn + k_first * op.step_k);
+    const double *const first =
+        static_cast<const double *>(op.data) + unit * (batch * op.stride + x_first * op.step_mn + k_first * op.step_k);
     if (by_pairs)
       start<2>(first);
     else

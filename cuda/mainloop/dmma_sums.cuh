@@ -73,7 +73,9 @@ template <class Config> struct dmma_sums {
   static __device__ __forceinline__ int group() { return warp() / Config::group_warps; }
   static __device__ __forceinline__ int p_first() { return warp() % Config::group_warps % warps_p * Config::wp; }
   static __device__ __forceinline__ int q_first() { return warp() % Config::group_warps / warps_p * Config::wq; }
-  static __device__ __forceinline__ uint32_t p_at() { return uint32_t(group() * Config::group_bytes + p_first() * Config::line_bytes); }
+  static __device__ __forceinline__ uint32_t p_at() {
+    return uint32_t(group() * Config::group_bytes + p_first() * Config::line_bytes);
+  }
   static __device__ __forceinline__ uint32_t q_at() {
     return uint32_t(group() * Config::group_bytes + Config::operand_p_bytes + q_first() * Config::line_bytes);
   }
@@ -146,7 +148,7 @@ template <class Config> struct dmma_sums {
       for (int n = 0; n < n_p * half_q; n++) {
         multiply(step & 1, phase & 1, n % n_p, half * half_q + n / n_p);
         if (n == 0 && next == 0) wait();
-        /* the reads of the next phase, spread over the first products of this one */
+          /* the reads of the next phase, spread over the first products of this one */
 #pragma unroll
         for (int r = 0; r < n_reads; r++) {
           if (r * (n_p * half_q) / (n_reads + 1) != n) continue;

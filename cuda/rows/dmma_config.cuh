@@ -18,7 +18,8 @@ struct dmma_config {
   using element = typename Type::element;
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
-  static constexpr int bm = BM, bn = BN, item_n = BN, bk = WS_DMMA_BK(unit), n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER;
+  static constexpr int bm = BM, bn = BN, item_n = BN, bk = WS_DMMA_BK(unit), n_stages = STAGES, k_groups = K_GROUPS,
+                       cluster = CLUSTER;
   static constexpr dmma_ops ops = OPS;
   static constexpr bool is_swapped = OPS == dmma_ops::tt;
   static constexpr int bp = is_swapped ? BN : BM, bq = is_swapped ? BM : BN;
@@ -37,7 +38,8 @@ struct dmma_config {
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 40;
-  static constexpr int left_registers = (first_registers * n_threads - producer_registers * WS_DMMA_PRODUCERS) / n_consuming / 8 * 8;
+  static constexpr int left_registers =
+      (first_registers * n_threads - producer_registers * WS_DMMA_PRODUCERS) / n_consuming / 8 * 8;
   static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
 
   static_assert(bp % wp == 0 && bq % wq == 0 && wp % 16 == 0 && wq % 16 == 0, "a warp's part is whole pieces, Q's in pairs");
