@@ -8,19 +8,35 @@
 #include "core/tile.h"
 #include "cuda/rows/dmma_rows.h"
 
-const ws_dmma_terms ws_dmma_terms_h200 = {
-    .launch_us = 3.9,
-    .item_us = 1.8,
-    .mma_per_us = 213e3,
-    .alone = 0.54,
-    .pair_bytes = 51e3,
-    .word_bytes = 45e3,
-    .pipeline_us = 2.3,
-    .part_us = 2.1,
-    .sum_us = 0.12,
-    .cluster_places = 0.95,
-    .memory_per_us = 1.45e6,
-    .store_per_us = 25e3,
+const ws_dmma_terms ws_dmma_terms_h200[2] = {
+    {
+        .launch_us = 4.59,
+        .item_us = 1.71,
+        .mma_per_us = 192e3,
+        .alone = 0.844,
+        .pair_bytes = 68.3e3,
+        .word_bytes = 46.5e3,
+        .pipeline_us = 1.49,
+        .part_us = 1.79,
+        .sum_us = 0.217,
+        .cluster_places = 0.936,
+        .memory_per_us = 8.11e6,
+        .store_per_us = 24.6e3,
+    },
+    {
+        .launch_us = 4.89,
+        .item_us = 2.86,
+        .mma_per_us = 194e3,
+        .alone = 0.915,
+        .pair_bytes = 54.8e3,
+        .word_bytes = 21.2e3,
+        .pipeline_us = 1.5,
+        .part_us = 1.6,
+        .sum_us = 0.125,
+        .cluster_places = 0.904,
+        .memory_per_us = 3.92e6,
+        .store_per_us = 40.6e3,
+    },
 };
 
 /* Four warps keep an SM as busy as this. */

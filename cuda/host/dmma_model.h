@@ -17,7 +17,8 @@ typedef struct ws_dmma_terms {
   double memory_per_us;          /* bytes of A, B and C */
   double store_per_us;           /* bytes of C that an SM stores */
 } ws_dmma_terms;
-extern const ws_dmma_terms ws_dmma_terms_h200;
+/* Of real products, of complex ones. */
+extern const ws_dmma_terms ws_dmma_terms_h200[2];
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

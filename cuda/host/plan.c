@@ -134,7 +134,8 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 
 static double dmma_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  return ws_dmma_us(&ws_dmma_terms_h200, plan->problem, wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
+  return ws_dmma_us(&ws_dmma_terms_h200[plan->problem->a.type == WSGEMM_C64], plan->problem,
+                    wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
 }
 
 static double row_us(const weighing *w, const ws_cuda_row *row) {

@@ -143,38 +143,61 @@ template <class Config> struct dmma_kernel {
     }
   }
 
-  /* This block's columns: 16 bytes to a thread at a time, or an element. */
-  template <bool BY_VECTORS> __device__ __forceinline__ void finish_columns() const {
-    constexpr int n_e = BY_VECTORS ? sum_vector<Config>::length : 1, width = n_e * unit;
-    constexpr int along = Config::bm / n_e, step = Config::n_consuming / along, columns = Config::bn / cluster;
+  /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
+   * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
+  template <int N_E> __device__ __forceinline__ void finish_plain() const {
+    using number = typename Config::sum;
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, columns = Config::bn / cluster;
     static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
     const scaling<Config> scale(args);
-    const int i = int(threadIdx.x) % along * n_e, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    if (at.m + i >= args.m) return;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
+    const int64_t step_c = step * args.ldc;
+    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + i) * 8 * unit);
+#pragma unroll(n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
+    for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 8 * unit) {
+      double x[N_E * unit];
+      add_parts<N_E * unit>(from, x);
+      const number *sum = reinterpret_cast<const number *>(x);
+      if constexpr (N_E * unit == 2) {
+        if (unit == 1 || args.c_vectors) {
+          sum_vector<Config> y, old{};
+          if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll
+          for (int e = 0; e < N_E; e++) y.e[e] = scale(sum[e], old.e[e]);
+          store_vector<Config>(c, y);
+          continue;
+        }
+      }
+      store_element<Config>(c, scale(sum[0], scale.beta_zero ? number{} : load_element<Config>(c)));
+    }
+  }
+
+  /* The same of any item. */
+  __device__ __forceinline__ void finish_any() const {
+    constexpr int step = Config::n_consuming / Config::bm, columns = Config::bn / cluster;
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = int(rank()) * columns, end = min(n_j, first + columns);
     if (at.m + i >= args.m) return;
-#pragma unroll(n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
-    for (int j = first + int(threadIdx.x) / along; j < end; j += step) {
-      double x[width];
-      add_parts<width>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
-      if constexpr (BY_VECTORS) {
-        typename Config::sum *const c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j) * args.ldc + at.m + i;
-        sum_vector<Config> y = *reinterpret_cast<sum_vector<Config> *>(x), old{};
-        if (!scale.beta_zero) old = load_vector<Config>(c);
-#pragma unroll
-        for (int e = 0; e < n_e; e++) y.e[e] = scale(y.e[e], old.e[e]);
-        store_vector<Config>(c, y);
-      } else {
-        finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, *reinterpret_cast<typename Config::sum *>(x));
-      }
+#pragma unroll 1
+    for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+      double x[unit];
+      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, *reinterpret_cast<typename Config::sum *>(x));
     }
   }
 
   __device__ __forceinline__ void finish() const {
-    const bool is_whole = at.m + Config::bm <= args.m && ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
-    if (is_whole && args.c_vectors)
-      finish_columns<true>();
+    const bool is_plain = ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
+    if (!is_plain)
+      finish_any();
+    else if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<2 / unit>();
     else
-      finish_columns<false>();
+      finish_plain<1>();
   }
 
   /* What is read of others has come, as it is in C; a block stays until all have come so far. */

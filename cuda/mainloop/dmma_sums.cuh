@@ -59,7 +59,7 @@ template <int UNIT, bool KEEPS> struct dmma_place {
 template <class Config> struct dmma_sums {
   static constexpr int unit = Config::unit, n_p = Config::wp / 16, n_q = Config::wq / 8;
   static constexpr int half_q = n_q >= 4 ? n_q / 2 : n_q, n_halves = n_q / half_q, n_phases = 2 * n_halves;
-  static constexpr int warps_p = Config::bp / Config::wp, n_reads = half_q + n_p;
+  static constexpr int warps_p = Config::bp / Config::wp, n_reads = half_q + n_p, n_products = n_p * half_q * unit;
   static constexpr bool is_complex = unit == 2;
   using p_place = dmma_place<unit, Config::keeps_p_k>;
   using q_place = dmma_place<unit, Config::q_k>;
@@ -116,14 +116,19 @@ template <class Config> struct dmma_sums {
     }
   }
 
-  __device__ __forceinline__ void multiply(int p_set, int q_set, int i, int j) {
+  /* z: turn 0 with real parts of P, turn 1 with imaginary ones, which comes as many products later as an
+   * instruction waits for the one before it. */
+  __device__ __forceinline__ void multiply(int turn, int p_set, int q_set, int i, int j) {
     const auto &a = p[p_set][i];
     const auto &b = q[q_set][j % half_q];
     if constexpr (is_complex) {
-      mma_f64_k4(sum[0][i][j], a[0], a[2], b[0]);
-      mma_f64_k4(sum[1][i][j], a[0], a[2], b[1]);
-      mma_f64_k4(sum[0][i][j], turned(a[1], turn_re), turned(a[3], turn_re), b[1]);
-      mma_f64_k4(sum[1][i][j], turned(a[1], turn_im), turned(a[3], turn_im), b[0]);
+      if (turn == 0) {
+        mma_f64_k4(sum[0][i][j], a[0], a[2], b[0]);
+        mma_f64_k4(sum[1][i][j], a[0], a[2], b[1]);
+      } else {
+        mma_f64_k4(sum[0][i][j], turned(a[1], turn_re), turned(a[3], turn_re), b[1]);
+        mma_f64_k4(sum[1][i][j], turned(a[1], turn_im), turned(a[3], turn_im), b[0]);
+      }
     } else {
       mma_f64(sum[0][i][j], a, b);
     }
@@ -145,13 +150,14 @@ template <class Config> struct dmma_sums {
       const int next = (phase + 1) % n_phases, next_step = next / n_halves, next_half = next % n_halves;
       const uint32_t from = next == 0 ? next_stage : stage;
 #pragma unroll
-      for (int n = 0; n < n_p * half_q; n++) {
-        multiply(step & 1, phase & 1, n % n_p, half * half_q + n / n_p);
+      for (int n = 0; n < n_products; n++) {
+        const int in_turn = n % (n_p * half_q);
+        multiply(n / (n_p * half_q), step & 1, phase & 1, in_turn % n_p, half * half_q + in_turn / n_p);
         if (n == 0 && next == 0) wait();
           /* the reads of the next phase, spread over the first products of this one */
 #pragma unroll
         for (int r = 0; r < n_reads; r++) {
-          if (r * (n_p * half_q) / (n_reads + 1) != n) continue;
+          if (r * n_products / (n_reads + 1) != n) continue;
           if (r < half_q)
             read_q(phase & 1 ^ 1, from, next_step, next_half * half_q + r);
           else if (next_half == 0)
