@@ -506,14 +506,13 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
-/* Every product of double precision but by vectors: no row knows better, but in invariant mode those
- * of any GPU, and those whose COARSE_FACTOR or scheduler is asked for. Indices of elements are of 32 bits. */
+/* Every product of double precision but by vectors, whatever the policy and COARSE_FACTOR, which may
+ * change no bits; in invariant mode those of any GPU. Indices of elements are of 32 bits. */
 static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
-  const bool asks = call->settings.coarse > 1 || call->settings.policy != WSGEMM_POLICY_AUTO;
   if (!is_double || call->settings.invariant || ws_max(ws_max(p->m, p->n), p->k) > INT32_MAX / 2) return false;
   if (forced) return forced->kind == WS_ROW_DMMA;
-  return !asks && ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
+  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
