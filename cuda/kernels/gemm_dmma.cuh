@@ -143,6 +143,13 @@ template <class Config> struct dmma_kernel {
     }
   }
 
+  static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
+    if constexpr (unit == 2)
+      return {x[0], x[1]};
+    else
+      return x[0];
+  }
+
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
    * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
   template <int N_E> __device__ __forceinline__ void finish_plain() const {
@@ -160,18 +167,17 @@ template <class Config> struct dmma_kernel {
     for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 8 * unit) {
       double x[N_E * unit];
       add_parts<N_E * unit>(from, x);
-      const number *sum = reinterpret_cast<const number *>(x);
       if constexpr (N_E * unit == 2) {
         if (unit == 1 || args.c_vectors) {
           sum_vector<Config> y, old{};
           if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
-          for (int e = 0; e < N_E; e++) y.e[e] = scale(sum[e], old.e[e]);
+          for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + e * unit), old.e[e]);
           store_vector<Config>(c, y);
           continue;
         }
       }
-      store_element<Config>(c, scale(sum[0], scale.beta_zero ? number{} : load_element<Config>(c)));
+      store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
     }
   }
 
@@ -186,7 +192,7 @@ template <class Config> struct dmma_kernel {
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
       double x[unit];
       add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
-      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, *reinterpret_cast<typename Config::sum *>(x));
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
     }
   }
 
