@@ -15,14 +15,17 @@ typedef enum ws_row_kind {
   WS_ROW_VECTOR, /* the same, for m = 1 (bm = 1) or n = 1 (bn = 1) only */
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
   WS_ROW_SLICED, /* the same of floats split into slices of 16 bits */
-  WS_ROW_DIRECT  /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
+  WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
+  WS_ROW_DMMA    /* gemm_dmma.cuh: double precision on cc 9.0 */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
+/* Whether the rows have an entry point for each pair of ops, and a block, or a cluster, for each item. */
+static inline bool ws_has_entry_for_ops(ws_row_kind kind) { return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA; }
 /* Whether they are compiled for one compute capability alone (10 * major + minor), the others from
  * the least one on. */
-static inline bool ws_is_of_hopper(ws_row_kind kind) { return ws_is_by_map(kind) || kind == WS_ROW_DIRECT; }
+static inline bool ws_is_of_hopper(ws_row_kind kind) { return ws_is_by_map(kind) || ws_has_entry_for_ops(kind); }
 enum { WS_LEAST_CC = 80, WS_BY_MAP_CC = 90 };
 
 typedef struct ws_cuda_row {
@@ -51,8 +54,8 @@ int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
 /* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
- * split products, and these by Cluster Launch Control where they have no sums; of direct rows one
- * for each pair of ops; of wgmma rows one for bare products (tma_maps.h). */
+ * split products, and these by Cluster Launch Control where they have no sums; of direct and dmma
+ * rows one for each pair of ops; of wgmma rows one for bare products (tma_maps.h). */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,
   WS_ENTRY_CLC,

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "cuda/host/choice_memo.h"
 #include "cuda/host/direct_model.h"
+#include "cuda/host/dmma_model.h"
 #include "cuda/host/flat_model.h"
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
@@ -78,8 +79,8 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 
 /* As the kernel numbers them (item_tile_at). */
 int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
-  const bool only_wanted =
-      row->kind == WS_ROW_TILED && ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
+  const bool only_wanted = (row->kind == WS_ROW_TILED || row->kind == WS_ROW_DMMA) &&
+                           ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
   return only_wanted ? ws_region_items(grid) : ws_tile_items(grid);
 }
 
@@ -131,11 +132,19 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
   return w;
 }
 
+static double dmma_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+  const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
+  return ws_dmma_us(&ws_dmma_terms_h200[plan->problem->a.type == WSGEMM_C64], plan->problem,
+                    wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
+}
+
 static double row_us(const weighing *w, const ws_cuda_row *row) {
   switch (row->kind) {
   case WS_ROW_DIRECT:
     return row->is_flat ? ws_flat_us(&ws_flat_terms_h200, w->plan->problem, row, w->n_sms)
                         : ws_direct_us(&ws_direct_terms_h200, w->plan->problem, row, w->n_sms);
+  case WS_ROW_DMMA:
+    return dmma_us(w->plan, row, w->n_sms);
   case WS_ROW_WGMMA:
     return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
   case WS_ROW_SLICED:
@@ -158,6 +167,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return plan->kind == WS_ROW_SLICED && row->n_slices == plan->n_slices;
   case WS_ROW_DIRECT:
     return plan->kind == WS_ROW_DIRECT && !plan->is_invariant && ws_is_plain(p);
+  case WS_ROW_DMMA:
+    return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
   default:
     return true;
   }
@@ -191,7 +202,8 @@ static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
 /* The same, remembered for the kinds of which there are many rows. */
 static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
   const ws_problem *p = plan->problem;
-  if ((plan->kind != WS_ROW_WGMMA && plan->kind != WS_ROW_DIRECT) || !ws_is_plain(p)) return weigh_rows(plan, coarse, n_sms);
+  if ((plan->kind != WS_ROW_WGMMA && !ws_has_entry_for_ops(plan->kind)) || !ws_is_plain(p))
+    return weigh_rows(plan, coarse, n_sms);
   const ws_choice_key key = {.m = p->m,
                              .n = p->n,
                              .k = p->k,
@@ -260,7 +272,7 @@ static ws_entry entry_of(ws_sched sched) {
   return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
 }
 
-/* Of direct rows. */
+/* Of direct and dmma rows. */
 static ws_entry entry_of_ops(const ws_problem *p) {
   return p->a.trans ? (p->b.trans ? WS_ENTRY_TT : WS_ENTRY_TN) : p->b.trans ? WS_ENTRY_NT : WS_ENTRY_NN;
 }
@@ -274,6 +286,21 @@ static bool is_single(ws_operand op) { return op.mode == WS_COPY_ALONG_MN || op.
 static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   if (row->k_groups == 6) return row->cluster == 1 ? WS_NUMERICS_FLAT_G6 : WS_NUMERICS_FLAT_G6_K2;
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
+}
+
+/* The same of dmma rows; every row's are in the table. */
+static ws_numerics numerics_of_dmma(const ws_cuda_row *row) {
+  static const struct {
+    int k_groups, cluster;
+    ws_numerics numerics;
+  } orders[] = {{1, 1, WS_NUMERICS_DMMA_G1},    {1, 2, WS_NUMERICS_DMMA_G1_K2}, {1, 4, WS_NUMERICS_DMMA_G1_K4},
+                {1, 8, WS_NUMERICS_DMMA_G1_K8}, {2, 1, WS_NUMERICS_DMMA_G2},    {2, 4, WS_NUMERICS_DMMA_G2_K4},
+                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 4, WS_NUMERICS_DMMA_G4_K4},
+                {4, 8, WS_NUMERICS_DMMA_G4_K8}};
+  const size_t n_orders = sizeof orders / sizeof orders[0];
+  size_t i = 0;
+  while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
+  return orders[i].numerics;
 }
 
 /* The same; every row's are in the table. */
@@ -304,6 +331,8 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
     return of_slices[row->n_slices];
   case WS_ROW_DIRECT:
     return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
+  case WS_ROW_DMMA:
+    return numerics_of_dmma(row);
   case WS_ROW_TILED:
     break;
   }
@@ -477,6 +506,15 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
+/* Every product of double precision but by vectors, whatever the policy and COARSE_FACTOR, which may
+ * change no bits; in invariant mode those of any GPU. Indices of elements are of 32 bits. */
+static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
+  const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
+  if (!is_double || call->settings.invariant || ws_max(ws_max(p->m, p->n), p->k) > INT32_MAX / 2) return false;
+  if (forced) return forced->kind == WS_ROW_DMMA;
+  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
+}
+
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
   return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
@@ -488,6 +526,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   *n_slices = 0;
   if (device->cc != WS_BY_MAP_CC) return plain;
   if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
+  if (wants_dmma(call, p, forced)) return WS_ROW_DMMA;
   const int wanted = ws_n_slices(call, p);
   if (wants_slices(call, p, wanted, device, forced)) {
     *n_slices = wanted;
@@ -509,7 +548,7 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   plan->sched = row->is_once ? WS_SCHED_STATIC : sched_for(policy, device);
   plan->fixed_work = row->is_once || policy == WSGEMM_POLICY_FIXED_WORK;
   ws_entry entry = plan->split.n_splits > 1 ? WS_ENTRY_SPLIT : entry_of(plan->sched);
-  if (row->kind == WS_ROW_DIRECT) /* a block, or a cluster, for each item, whatever the policy */
+  if (ws_has_entry_for_ops(row->kind)) /* a block, or a cluster, for each item, whatever the policy */
     plan->sched = WS_SCHED_STATIC, plan->fixed_work = true, entry = entry_of_ops(plan->problem);
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;

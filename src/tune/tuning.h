@@ -41,6 +41,16 @@
   X(FLAT_G6_K2, "flat_g6_k2")                                                           \
   X(FLAT_G12, "flat_g12")                                                               \
   X(FLAT_G12_K2, "flat_g12_k2")                                                         \
+  X(DMMA_G1, "dmma_g1") /* dmma rows, likewise */                                       \
+  X(DMMA_G1_K2, "dmma_g1_k2")                                                           \
+  X(DMMA_G1_K4, "dmma_g1_k4")                                                           \
+  X(DMMA_G1_K8, "dmma_g1_k8")                                                           \
+  X(DMMA_G2, "dmma_g2")                                                                 \
+  X(DMMA_G2_K4, "dmma_g2_k4")                                                           \
+  X(DMMA_G2_K8, "dmma_g2_k8")                                                           \
+  X(DMMA_G4, "dmma_g4")                                                                 \
+  X(DMMA_G4_K4, "dmma_g4_k4")                                                           \
+  X(DMMA_G4_K8, "dmma_g4_k8")                                                           \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

@@ -384,7 +384,7 @@ CHILD_CASE(explanations) {
     if (row->n_slices == 3) continue; /* never the first choice: test_backend_slices.c */
     wsgemm_handle *h = handle_of_row(row);
     const bool is_sliced = row->kind == WS_ROW_SLICED;
-    const bool is_direct = row->kind == WS_ROW_DIRECT;
+    const bool is_direct = ws_has_entry_for_ops(row->kind);
     const int device = row->kind == WS_ROW_WGMMA || is_sliced || is_direct ? 2 : 1;
     wsgemm_gemm_desc d = row_desc(row, 304, 500, row->cluster_splits > 1 ? 2048 : is_sliced ? 128 : 24, device);
     if (row->n_slices == 1) d.math = WSGEMM_MATH_TF32;

@@ -1,0 +1,89 @@
+/* dmma_model.c - see dmma_model.h: an SM's blocks beside each other, round by round, each bound by its
+ * products, by its copies, or by what the stages of its pipeline have on the way. Fitted to the times of all
+ * rows for random products (bench_gpu_gemm --suite row_times, H200; bench/NOTES.md). */
+#include "cuda/host/dmma_model.h"
+
+#include <math.h>
+
+#include "core/tile.h"
+#include "cuda/rows/dmma_rows.h"
+
+const ws_dmma_terms ws_dmma_terms_h200[2] = {
+    {
+        .launch_us = 4.59,
+        .item_us = 1.71,
+        .mma_per_us = 192e3,
+        .alone = 0.844,
+        .pair_bytes = 68.3e3,
+        .word_bytes = 46.5e3,
+        .pipeline_us = 1.49,
+        .part_us = 1.79,
+        .sum_us = 0.217,
+        .cluster_places = 0.936,
+        .memory_per_us = 8.11e6,
+        .store_per_us = 24.6e3,
+    },
+    {
+        .launch_us = 4.89,
+        .item_us = 2.86,
+        .mma_per_us = 194e3,
+        .alone = 0.915,
+        .pair_bytes = 54.8e3,
+        .word_bytes = 21.2e3,
+        .pipeline_us = 1.5,
+        .part_us = 1.6,
+        .sum_us = 0.125,
+        .cluster_places = 0.904,
+        .memory_per_us = 3.92e6,
+        .store_per_us = 40.6e3,
+    },
+};
+
+/* Four warps keep an SM as busy as this. */
+enum { WARPS_ALONE = 4 };
+
+typedef struct item_times {
+  double n_stages, products_us, copies_us, pipeline_us, end_us;
+} item_times;
+
+/* Whether an operand comes by 16 bytes. */
+static bool is_by_pairs(const ws_problem *p, bool trans, int64_t along, int64_t k) {
+  return p->a.type == WSGEMM_C64 || (trans ? k : along) % 2 == 0;
+}
+
+static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws_cuda_row *row) {
+  const bool is_complex = p->a.type == WSGEMM_C64;
+  const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
+  /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
+  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (is_complex || !p->a.trans || p->b.trans),
+             b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
+  const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;
+  return (item_times){.n_stages = ceil(ceil((double)p->k / stage_k) / row->cluster),
+                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us,
+                      .copies_us = line_bytes * (row->bm / (a_pairs ? t->pair_bytes : t->word_bytes) +
+                                                 row->bn / (b_pairs ? t->pair_bytes : t->word_bytes)),
+                      .pipeline_us = t->pipeline_us / (row->stages - 1),
+                      .end_us = area * ws_types[p->a.type].bytes / row->cluster / t->store_per_us};
+}
+
+/* Of `each` blocks beside each other on an SM. */
+static double round_us(const ws_dmma_terms *t, const item_times *item, const ws_cuda_row *row, double each) {
+  const double warps = each * (row->n_threads - WS_DMMA_PRODUCERS) / 32, speed = warps > WARPS_ALONE ? 1 : t->alone;
+  const double stage_us = fmax(fmax(each * item->products_us / speed, each * item->copies_us), item->pipeline_us);
+  return each == 0 ? 0 : item->n_stages * stage_us + each * item->end_us + t->item_us;
+}
+
+double ws_dmma_us(const ws_dmma_terms *t, const ws_problem *p, int64_t n_items, const ws_cuda_row *row, int n_sms) {
+  const item_times item = times_of(t, p, row);
+  /* not every group of SMs is a multiple of a large cluster */
+  const double places = fmax(1, floor((row->cluster > 2 ? t->cluster_places : 1) * n_sms * row->blocks / row->cluster));
+  const double rounds = floor((double)n_items / places), left = (double)n_items - rounds * places;
+  const double each = fmin(row->blocks, ceil(left * row->cluster / n_sms));
+  const double element = ws_types[p->a.type].bytes, doubles = (double)row->bm * row->bn * element / 8;
+  const double sums_us = t->sum_us * doubles * row->k_groups * 1e-3;
+  const double parts_us = row->cluster > 1 ? t->part_us + sums_us : row->k_groups > 1 ? sums_us / 4 : 0;
+  const double bytes = element * ((double)p->m * (double)p->k + (double)p->k * (double)p->n + (double)p->m * (double)p->n) *
+                       (double)p->batch_count;
+  const double work_us = rounds * round_us(t, &item, row, row->blocks) + round_us(t, &item, row, each) + parts_us;
+  return t->launch_us + fmax(work_us, bytes / t->memory_per_us);
+}

@@ -1,0 +1,242 @@
+/* gemm_dmma.cuh - products of double precision on cc 9.0, real and complex: a block, or a cluster of
+ * them, for each item, which ends with it.
+ *
+ *   producers (4 warps)   bring k blocks to a pipeline of stages by cp.async (dmma_load.cuh), operands of
+ *                         any alignment; have few registers
+ *   consumers             multiply (dmma_sums.cuh); have the registers that producers leave
+ *
+ * A stage has two barriers: `full` counts the producers' threads, whose copies arrive by themselves;
+ * `empty` counts the consumers' warps. With k_groups groups of warps a stage has a k block for each
+ * of them in turn; of a cluster each block has consecutive stages. At the end the groups' sums stand
+ * where the stages were, and are added in their order, block by block, each block of the cluster
+ * doing its columns; C is stored along its columns. So the order of summation follows from the row
+ * and k alone. */
+#ifndef WS_CUDA_GEMM_DMMA_CUH
+#define WS_CUDA_GEMM_DMMA_CUH
+#include "cuda/epilogue/epilogue.cuh"
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/mainloop/dmma_load.cuh"
+#include "cuda/mainloop/dmma_sums.cuh"
+#include "cuda/mainloop/pipeline.cuh"
+#include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/sched/fixed.cuh"
+
+namespace ws {
+
+template <class Config> struct dmma_kernel {
+  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int stage_k = Config::bk * k_groups, unit = Config::unit;
+  static constexpr bool is_swapped = Config::is_swapped;
+
+  /* The item, and this block's k. */
+  struct place {
+    int batch, m, n, k_first, n_k, is_wanted;
+  };
+
+  const ws_gemm_args &args;
+  unsigned char *shared;
+  place &at;
+
+  static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  __device__ __forceinline__ uint32_t full(int stage) const {
+    return shared_address(shared) + uint32_t(Config::body_bytes + 8 * stage);
+  }
+  __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const {
+    return shared_address(shared) + uint32_t(stage * Config::stage_bytes);
+  }
+
+  /* What stages do not share evenly is for the first blocks of the cluster. */
+  __device__ __forceinline__ void find_place() const {
+    const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
+    const ws_tile tile =
+        args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
+    const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
+    const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
+    const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
+    at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
+    at.k_first = int(k.begin) + first * stage_k;
+    at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
+    at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+  }
+
+  __device__ __forceinline__ void prepare() const {
+    for (int s = 0; s < Config::n_stages; s++) {
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_DMMA_PRODUCERS);
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
+    }
+    find_place();
+  }
+
+  __device__ __forceinline__ void produce() const {
+    const ws_operand &op_p = is_swapped ? args.b : args.a, &op_q = is_swapped ? args.a : args.b;
+    dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, at.batch, is_swapped ? at.n : at.m,
+                                                                       is_swapped ? args.n : args.m, at.k_first);
+    dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, at.batch, is_swapped ? at.m : at.n,
+                                                                 is_swapped ? args.m : args.n, at.k_first);
+    pipeline_stage<Config::n_stages> stage;
+#pragma unroll 1
+    for (int left = at.n_k; left > 0;) {
+      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+      uint32_t to = stage_at(stage.place);
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
+        p.copy(to, left), q.copy(to + Config::operand_p_bytes, left);
+        p.advance(), q.advance();
+      }
+      cp_async_mbarrier_arrive(full(stage.place));
+      stage.advance();
+    }
+  }
+
+  __device__ __forceinline__ void consume() const {
+    using sums = dmma_sums<Config>;
+    const conjugation conj = {(is_swapped ? args.b : args.a).conj != 0, (is_swapped ? args.a : args.b).conj != 0};
+    sums s(conj.a != conj.b);
+    int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
+    uint32_t round = 0;
+    if (n_left > 0) {
+      mbarrier_wait<barrier_scope::cta>(full(0), 0);
+      s.read_first(stage_at(0));
+    }
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      const bool wraps = place + 1 == Config::n_stages;
+      const int next = wraps ? 0 : place + 1;
+      const uint32_t next_round = wraps ? round ^ 1 : round;
+      s.advance(stage_at(place), stage_at(next), [&] {
+        if (n_left > 1) mbarrier_wait<barrier_scope::cta>(full(next), next_round);
+      });
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(place));
+      place = next, round = next_round;
+    }
+    barrier_sync(1, Config::n_consuming); /* all have read their last stage */
+    s.store(sums_of(sums::group()), conj.b);
+  }
+
+  __device__ __forceinline__ uint32_t sums_of(int group) const {
+    return shared_address(shared) + uint32_t(group * Config::bn * Config::sum_pitch * 8 * unit);
+  }
+
+  /* The sums of WIDTH doubles, of an element or of neighbours in a column. */
+  template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, double (&x)[WIDTH]) const {
+    double part[n_parts][WIDTH];
+#pragma unroll
+    for (int i = 0; i < n_parts; i++) {
+      const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
+      if constexpr (cluster > 1 && WIDTH == 2)
+        ld_shared_cluster_f64(part[i][0], part[i][1], there, uint32_t(i / k_groups));
+      else if constexpr (cluster > 1)
+        ld_shared_cluster_f64(part[i][0], there, uint32_t(i / k_groups));
+      else if constexpr (WIDTH == 2)
+        ld_shared_f64(part[i][0], part[i][1], there);
+      else
+        ld_shared_f64(part[i][0], there);
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++) {
+      x[e] = part[0][e];
+#pragma unroll
+      for (int i = 1; i < n_parts; i++) x[e] += part[i][e];
+    }
+  }
+
+  static __device__ __forceinline__ typename Config::sum number_at(const double *x) {
+    if constexpr (unit == 2)
+      return {x[0], x[1]};
+    else
+      return x[0];
+  }
+
+  /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
+   * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
+  template <int N_E> __device__ __forceinline__ void finish_plain() const {
+    using number = typename Config::sum;
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, columns = Config::bn / cluster;
+    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    if (at.m + i >= args.m) return;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
+    const int64_t step_c = step * args.ldc;
+    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + i) * 8 * unit);
+#pragma unroll(n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
+    for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 8 * unit) {
+      double x[N_E * unit];
+      add_parts<N_E * unit>(from, x);
+      if constexpr (N_E * unit == 2) {
+        if (unit == 1 || args.c_vectors) {
+          sum_vector<Config> y, old{};
+          if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll
+          for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + e * unit), old.e[e]);
+          store_vector<Config>(c, y);
+          continue;
+        }
+      }
+      store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
+    }
+  }
+
+  /* The same of any item. */
+  __device__ __forceinline__ void finish_any() const {
+    constexpr int step = Config::n_consuming / Config::bm, columns = Config::bn / cluster;
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(rank()) * columns, end = min(n_j, first + columns);
+    if (at.m + i >= args.m) return;
+#pragma unroll 1
+    for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+      double x[unit];
+      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
+    }
+  }
+
+  __device__ __forceinline__ void finish() const {
+    const bool is_plain = ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
+    if (!is_plain)
+      finish_any();
+    else if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<2 / unit>();
+    else
+      finish_plain<1>();
+  }
+
+  /* What is read of others has come, as it is in C; a block stays until all have come so far. */
+  static __device__ __forceinline__ void leave() {
+    if constexpr (cluster > 1) {
+      barrier_cluster_arrive_relaxed();
+      barrier_cluster_wait();
+    }
+  }
+
+  /* The two kinds of warps share no code behind their register counts, which would have to do with
+   * the smaller one. */
+  __device__ __forceinline__ void run() const {
+    if (threadIdx.x == 0) prepare();
+    __syncthreads();
+    if (!at.is_wanted) return;
+    if (threadIdx.x < Config::n_consuming) {
+      setmaxnreg_inc<Config::consumer_registers>();
+      consume();
+      if constexpr (cluster > 1)
+        cluster_sync();
+      else
+        barrier_sync(1, Config::n_consuming);
+      finish();
+      leave();
+    } else {
+      setmaxnreg_dec<Config::producer_registers>();
+      produce();
+      if constexpr (cluster > 1) cluster_sync();
+      leave();
+    }
+  }
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,108 @@
+/* dmma_load.cuh - the producers' half of gemm_dmma.cuh: one operand's k blocks to shared memory,
+ * whatever its layout, alignment and edges.
+ *
+ * A k block of X rows is X lines of 128 bytes, in chunks of 16 bytes:
+ *
+ *   k contiguous   line x, chunk c: at x * 128, chunk c ^ x % 8
+ *   else           slabs of a line's length along x: line k of a slab, chunk c: at k * 128, chunk c ^ k % 8
+ *
+ * so that the reads of dmma_sums.cuh find different banks. From memory a block comes in words of
+ * 16 bytes, or in doubles where lines are not aligned, or are not to stay as they lie. Beyond the
+ * last k there are zeros; beyond the operand's edge there is anything, which becomes sums that
+ * nobody stores. */
+#ifndef WS_CUDA_DMMA_LOAD_CUH
+#define WS_CUDA_DMMA_LOAD_CUH
+#include "cuda/ptx/copy.cuh"
+#include "cuda/rows/dmma_config.cuh"
+#include "cuda/shared/kernel_args.h"
+
+namespace ws {
+
+/* K: contiguous in memory. KEEPS: and in shared memory. Along a line go doubles, of which an element
+ * has UNIT. */
+template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
+  static constexpr int unit = Config::unit, bk = Config::bk, line = Config::line_bytes;
+  static constexpr int n_along = (K ? bk : X) * unit, n_lines = K ? X : bk;
+  static constexpr bool moves_pairs = !K || KEEPS;
+  template <int WIDTH> static constexpr int threads_along = n_along / WIDTH;
+  template <int WIDTH> static constexpr int step = WS_DMMA_PRODUCERS / threads_along<WIDTH>; /* lines of a pass */
+  template <int WIDTH> static constexpr int n_passes = (n_lines + step<WIDTH> - 1) / step<WIDTH>;
+
+  const double *from; /* this thread's first of the next k block */
+  int64_t step_line, step_block;
+  uint32_t target;
+  int n_x; /* that exist, of X */
+  bool by_pairs;
+
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % WS_DMMA_PRODUCERS; }
+  template <int WIDTH> static __device__ __forceinline__ int along() { return thread() % threads_along<WIDTH> * WIDTH; }
+  template <int WIDTH> static __device__ __forceinline__ int first_line() { return thread() / threads_along<WIDTH>; }
+
+  /* Of a double of element x (or of doubles along x) and k. */
+  static __device__ __forceinline__ uint32_t place(int x, int k) {
+    if (KEEPS) return uint32_t(x * line + ((k >> 1 ^ (x & 7)) << 4) + (k & 1) * 8);
+    return uint32_t((x >> 4) * (bk * line) + k * line + (((x >> 1 & 7) ^ (k & 7)) << 4) + (x & 1) * 8);
+  }
+
+  template <int WIDTH> __device__ __forceinline__ void start(const double *first) {
+    const int c = along<WIDTH>(), l = first_line<WIDTH>();
+    from = first + l * step_line + c;
+    target = K ? place(l, c) : place(c, l);
+  }
+
+  __device__ __forceinline__ dmma_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first) {
+    by_pairs = moves_pairs && (op.mode == WS_COPY_VECTORS_MN || op.mode == WS_COPY_VECTORS_K);
+    n_x = int(ws_min(X, size - x_first));
+    step_line = unit * (K ? op.step_mn : op.step_k), step_block = K ? n_along : n_lines * step_line;
+    const double *const first =
+        static_cast<const double *>(op.data) + unit * (batch * op.stride + x_first * op.step_mn + k_first * op.step_k);
+    if (by_pairs)
+      start<2>(first);
+    else
+      start<1>(first);
+  }
+
+  /* Of pass i. */
+  template <int WIDTH> static __device__ __forceinline__ uint32_t target_of(uint32_t to, int i) {
+    const int l = i * step<WIDTH>;
+    if (K && !KEEPS) return (to ^ uint32_t((l >> 1 & 7) << 4)) + uint32_t((l >> 4) * (bk * line));
+    return (to ^ uint32_t((l & 7) << 4)) + uint32_t(l * line);
+  }
+
+  /* PARTIAL: of the lines, or of each line, some part does not exist. n_k: that do. */
+  template <int WIDTH, bool PARTIAL> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
+    constexpr int bytes = WIDTH * 8;
+    const double *at = from;
+    const uint32_t to = stage + target;
+    const int end_along = unit * (K ? n_k : n_x), in_line = max(0, min(WIDTH, end_along - along<WIDTH>())) * 8;
+    const int own_lines = K ? n_x - first_line<WIDTH>() : n_k - first_line<WIDTH>();
+#pragma unroll
+    for (int i = 0; i < n_passes<WIDTH>; i++, at += step<WIDTH> * step_line) {
+      if (n_lines % step<WIDTH> != 0 && first_line<WIDTH>() + i * step<WIDTH> >= n_lines) break;
+      const uint32_t there = target_of<WIDTH>(to, i);
+      /* a copy of no bytes writes zeros and reads nothing */
+      const int existing = PARTIAL ? (i * step<WIDTH> < own_lines ? in_line : 0) : bytes;
+      if constexpr (WIDTH == 2)
+        cp_async_16(there, at, existing);
+      else
+        cp_async<bytes>(there, at, existing);
+    }
+  }
+
+  /* The next k block, of which n_k exist. */
+  __device__ __forceinline__ void copy(uint32_t stage, int n_k) const {
+    const bool is_whole = n_k >= bk && n_x == X;
+    if (by_pairs && is_whole)
+      copy_as<2, false>(stage, n_k);
+    else if (by_pairs)
+      copy_as<2, true>(stage, n_k);
+    else if (is_whole)
+      copy_as<1, false>(stage, n_k);
+    else
+      copy_as<1, true>(stage, n_k);
+  }
+  __device__ __forceinline__ void advance() { from += step_block; }
+};
+
+} // namespace ws
+#endif
