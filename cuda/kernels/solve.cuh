@@ -3,12 +3,12 @@
  *
  * A block of threads has 16 right-hand sides, all their rows in shared memory, and goes down D by
  * rows of parts, 32 x 32. Warps that sum have some columns of every part each, which they bring
- * for themselves, asynchronously, some parts ahead; one more warp solves:
+ * for themselves, asynchronously, some parts ahead; four more warps solve:
  *
  *        p = 0  1  2      left of the diagonal  D x, all warps that sum; of row b + 1 all but the
  *   b=0 [d]                                     last part while row b is being solved
- *   b=1 [.][d]            on the diagonal       a lane for each right-hand side; some rows at a
- *   b=2 [.][.][d]                               time in registers
+ *   b=1 [.][d]            on the diagonal       8 lanes for each right-hand side, 4 rows each, which
+ *   b=2 [.][.][d]                               hand on what they have solved
  *
  * Substitution is stable for every triangle, whatever its scaling: |b - D x| <= gamma_{n+1} |D|
  * |x|. Every element has one order of summation (each warp's own sum, then these in their order), so
@@ -16,6 +16,7 @@
 #ifndef WS_CUDA_SOLVE_CUH
 #define WS_CUDA_SOLVE_CUH
 #include "cuda/kernels/triangle.cuh"
+#include "cuda/ptx/barrier.cuh"
 
 namespace ws {
 
@@ -51,6 +52,11 @@ template <class Pair> __device__ __forceinline__ void subtract_pair(Pair &x, Pai
 __device__ __forceinline__ void subtract(float2 &x, float2 d, float2 y) { subtract_pair(x, d, y); }
 __device__ __forceinline__ void subtract(double2 &x, double2 d, double2 y) { subtract_pair(x, d, y); }
 
+__device__ __forceinline__ float from_lane(float x, int lane) { return __shfl_sync(~0u, x, lane); }
+__device__ __forceinline__ double from_lane(double x, int lane) { return __shfl_sync(~0u, x, lane); }
+__device__ __forceinline__ float2 from_lane(float2 x, int lane) { return {from_lane(x.x, lane), from_lane(x.y, lane)}; }
+__device__ __forceinline__ double2 from_lane(double2 x, int lane) { return {from_lane(x.x, lane), from_lane(x.y, lane)}; }
+
 /* Of its larger part; of 0, Inf and NaN 0. */
 template <class Real> __device__ __forceinline__ int exponent_of(Real x) { return x == 0 || !isfinite(x) ? 0 : ilogb(x); }
 __device__ __forceinline__ int exponent_of(float2 x) { return exponent_of(fmaxf(fabsf(x.x), fabsf(x.y))); }
@@ -83,13 +89,11 @@ template <class Type> struct solver {
                        d_pitch = WS_TRIANGLE_PITCH, own_pitch = WS_SOLVE_OWN_PITCH,
                        own = 4; /* rows and columns of a thread's sums */
   static constexpr int warps = shape::warps, own_k = shape::own_k, ring = shape::ring, d_places = shape::d_places;
-  static constexpr int n_summing = warps * 32, n_threads = n_summing + 32;
-  /* of a part on the diagonal, in registers */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-  static constexpr int rows_at_once = sizeof(element) == 16 ? 4 : 16; /* 8 do not fit into registers */
-#else
-  static constexpr int rows_at_once = sizeof(element) == 16 ? 8 : 16;
-#endif
+  static constexpr int n_summing = warps * 32, n_solving = WS_SOLVE_SOLVERS * 32, n_threads = n_summing + n_solving;
+  static constexpr int groups = part_n / own, sides = columns / WS_SOLVE_SOLVERS; /* of lanes that solve; right-hand sides of theirs */
+  /* Barriers: a row of parts has been solved; its sums are there; of those that solve. */
+  static constexpr int solved = 1, summed = 2, among_solvers = 3;
+  static_assert(groups * sides == 32 && WS_SOLVE_SOLVERS * sides == columns);
   static_assert(part_n / own * (columns / own) == 32 && part_n % (warps * own_k) == 0);
   static_assert(own_pitch * sizeof(element) % 16 == 0 && x_pitch * sizeof(element) % 16 == 0, "aligned");
   /* Beside a row of X there is room for what is known of the row of D. */
@@ -170,23 +174,35 @@ template <class Type> struct solver {
     }
   }
 
-  /* All warps that sum: part b on the diagonal without its diagonal. */
-  __device__ __forceinline__ void copy_diagonal(int b, int n) const {
-    const int n_rows = n - b * part_n, across = by_rows ? 1 : 0;
-    const element *const first = from + b * part_n * (args.of_d.row + args.of_d.column);
-    element *const to = diagonal + b % d_places * part_n * d_pitch;
-#pragma unroll 4
-    for (int s = 0; s < part_n; s += warps) {
-      const int i = across ? lane() : warp() + s, j = across ? warp() + s : lane();
-      copy_element<Type>(to + j * d_pitch + i, first + i * args.of_d.row + j * args.of_d.column, from, i < n_rows && i > j);
+  /* Warps that solve: their elements of parts on the diagonal, without the diagonal, one part after the other. */
+  struct corner_walk {
+    int b, i, j;
+    const element *source;
+  };
+  __device__ __forceinline__ corner_walk corner_begin() const {
+    const int across = warp() - warps, i = by_rows ? lane() : across, j = by_rows ? across : lane();
+    return {0, i, j, from + i * args.of_d.row + j * args.of_d.column};
+  }
+  __device__ __forceinline__ void copy_diagonal(corner_walk &ahead, int n) const {
+    constexpr int step = WS_SOLVE_SOLVERS;
+    const int n_rows = n - ahead.b * part_n, i_step = by_rows ? 0 : step, j_step = step - i_step;
+    const int64_t source_step = step * (by_rows ? args.of_d.column : args.of_d.row);
+    const element *source = ahead.source;
+    element *const to = diagonal + (ahead.b % d_places * part_n + ahead.j) * d_pitch + ahead.i;
+#pragma unroll
+    for (int s = 0; s < part_n / step; s++, source += source_step) {
+      const int i = ahead.i + s * i_step;
+      copy_element<Type>(to + s * (j_step * d_pitch + i_step), source, from, i < n_rows && i > ahead.j + s * j_step);
     }
     cp_async_commit();
+    ahead.b++, ahead.source += part_n * (args.of_d.row + args.of_d.column);
   }
 
   template <class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
     const int n_rows = int(ws_ceil_div(n, part_n)) * part_n;
     const int64_t n_there = args.n_columns - column;
     const bool along = args.of_x.row == 1 || args.of_x.row == -1;
+#pragma unroll 1
     for (int e = int(threadIdx.x); e < n_rows * columns; e += n_threads) {
       const int of_part = e % (part_n * columns), row = e / (part_n * columns) * part_n;
       const int i = row + (along ? of_part % part_n : of_part / columns), c = along ? of_part / part_n : of_part % columns;
@@ -284,22 +300,6 @@ template <class Type> struct solver {
       store_neighbours(to, acc[r]);
     }
   }
-  /* Row b's right-hand sides, of which the sums have been taken. */
-  __device__ __forceinline__ void add_sums(int b, const scaling<config> &scale) const {
-    for (int e = int(threadIdx.x); e < part_n * columns; e += n_summing) {
-      const int row = e / columns, column = e % columns;
-      element *const to = x + (b * part_n + row) * x_pitch + column;
-      element value = scale(*to, element{});
-      if (b > 0) {
-        element total = sums[row * x_pitch + column];
-#pragma unroll
-        for (int w = 1; w < warps; w++) total = plus<config>(total, sums[(w * part_n + row) * x_pitch + column]);
-        value = plus<config>(value, total);
-      }
-      *to = value;
-    }
-  }
-
   /* Parts p .. end - 1 of a row, of which the first is in `place`. */
   __device__ __forceinline__ void subtract_parts(own_sums &acc, int p, int end, int &place, walk &ahead, int n,
                                                  int n_blocks) const {
@@ -315,82 +315,109 @@ template <class Type> struct solver {
     }
   }
 
-  __device__ __forceinline__ void sum(int n, int n_blocks, walk &ahead, const scaling<config> &scale) const {
-    constexpr int steps = part_n / (warps * own_k); /* of a part */
+  __device__ __forceinline__ void sum(int n, int n_blocks, walk &ahead) const {
     int place = 0;
 #pragma unroll 1
-    for (int b = 0; b < n_blocks; b++) {
+    for (int b = 1; b < n_blocks; b++) {
       own_sums acc = {};
-      if (d_places > 1) copy_diagonal(b, n);
-      if (b > 0) subtract_parts(acc, 0, b - 1, place, ahead, n, n_blocks);
-      if (d_places > 1 && (b - 1) * steps < ring) cp_async_wait<0>(); /* else so many groups have been waited for since */
-      __syncthreads();                                                /* row b - 1 has been solved */
-      if (d_places == 1) copy_diagonal(b, n);
-      if (b > 0) subtract_parts(acc, b - 1, b, place, ahead, n, n_blocks);
-      if (d_places == 1) cp_async_wait<0>();
+      subtract_parts(acc, 0, b - 1, place, ahead, n, n_blocks);
+      barrier_sync<solved>(n_threads); /* row b - 1; and sums of it are not needed any more */
+      subtract_parts(acc, b - 1, b, place, ahead, n, n_blocks);
       put_sums(acc);
-      __syncthreads();
-      add_sums(b, scale);
-      __syncthreads();
+      barrier_arrive<summed>(n_threads);
     }
     cp_async_wait<0>();
   }
 
-  /* ---- on the diagonal: one warp ---- */
+  /* ---- on the diagonal: warps that solve ---- */
 
-  template <bool HAS_SHIFTS> __device__ __forceinline__ void solve_part(int b) const {
-    if (lane() >= columns) return;
-    element *const of_x = x + b * part_n * x_pitch + lane();
-    const element *const of_d = diagonal + b % d_places * part_n * d_pitch;
-#pragma unroll 1
-    for (int begin = 0; begin < part_n; begin += rows_at_once) {
-      element acc[rows_at_once];
+  static __device__ __forceinline__ int group() { return lane() / sides; }
+  static __device__ __forceinline__ int own_side() { return (warp() - warps) * sides + lane() % sides; }
+
+  /* Row b's right-hand sides, less their sums. */
+  __device__ __forceinline__ void load_sides(element (&acc)[own], int b, const scaling<config> &scale) const {
+    const element *const of_x = x + (b * part_n + group() * own) * x_pitch + own_side(),
+                         *const of_sums = sums + group() * own * x_pitch + own_side();
 #pragma unroll
-      for (int r = 0; r < rows_at_once; r++) acc[r] = of_x[(begin + r) * x_pitch];
-#pragma unroll 4
-      for (int j = 0; j < begin; j++) subtract_row<0>(acc, of_d + j * d_pitch + begin, of_x[j * x_pitch]);
-      solve_rows<HAS_SHIFTS>(acc, of_d + begin * (d_pitch + 1), b * part_n + begin);
+    for (int r = 0; r < own; r++) acc[r] = scale(of_x[r * x_pitch], element{});
+    if (b == 0) return;
 #pragma unroll
-      for (int r = 0; r < rows_at_once; r++) of_x[(begin + r) * x_pitch] = acc[r];
+    for (int r = 0; r < own; r++) {
+      element total = of_sums[r * x_pitch];
+#pragma unroll
+      for (int w = 1; w < warps; w++) total = plus<config>(total, of_sums[(w * part_n + r) * x_pitch]);
+      acc[r] = plus<config>(acc[r], total);
     }
   }
 
-  /* Rows from FIRST on. */
-  template <int FIRST>
-  __device__ __forceinline__ void subtract_row(element (&acc)[rows_at_once], const element *column, element value) const {
+  /* This group's rows, if those before them have been subtracted. row: their first. */
+  template <bool HAS_SHIFTS>
+  __device__ __forceinline__ void solve_own(element (&value)[own], const element (&corner)[own][own],
+                                            const element (&reciprocals)[own], int row) const {
 #pragma unroll
-    for (int first = FIRST / own * own; first < rows_at_once; first += own) {
-      element rows[own];
-      load_d(column + first, rows);
+    for (int j = 0; j < own; j++) {
+      value[j] = times(value[j], reciprocals[j]);
+      if (HAS_SHIFTS) value[j] = multiplied(multiplied(value[j], shift_of(row + j)[0]), shift_of(row + j)[1]);
 #pragma unroll
-      for (int r = 0; r < own; r++)
-        if (first + r >= FIRST) subtract(acc[first + r], rows[r], value);
-    }
-  }
-
-  template <bool HAS_SHIFTS, int J = 0>
-  __device__ __forceinline__ void solve_rows(element (&acc)[rows_at_once], const element *corner, int row) const {
-    acc[J] = times(acc[J], x[(row + J) * x_pitch + at_reciprocal]);
-    if (HAS_SHIFTS) acc[J] = multiplied(multiplied(acc[J], shift_of(row + J)[0]), shift_of(row + J)[1]);
-    if constexpr (J + 1 < rows_at_once) {
-      subtract_row<J + 1>(acc, corner + J * d_pitch, acc[J]);
-      solve_rows<HAS_SHIFTS, J + 1>(acc, corner, row);
+      for (int r = j + 1; r < own; r++) subtract(value[r], corner[j][r], value[j]);
     }
   }
   static __device__ __forceinline__ real multiplied(real a, real by) { return a * by; }
   template <class Pair> static __device__ __forceinline__ Pair multiplied(Pair a, real by) { return {a.x * by, a.y * by}; }
 
-  __device__ __forceinline__ void solve(int n_blocks) const {
+  /* Every group does what one of them has to do: what it has solved is kept apart, what comes of it later is of no use. */
+  template <bool HAS_SHIFTS> __device__ __forceinline__ void solve_part(element (&acc)[own], int b) const {
+    const int row = b * part_n + group() * own;
+    const element *const of_d = diagonal + b % d_places * part_n * d_pitch + group() * own;
+    element corner[own][own], reciprocals[own], result[own];
+#pragma unroll
+    for (int r = 0; r < own; r++) {
+      load_d(of_d + (group() * own + r) * d_pitch, corner[r]);
+      reciprocals[r] = x[(row + r) * x_pitch + at_reciprocal];
+    }
+    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : sizeof(real) == 8 ? 2 : groups; /* as there are registers for */
+#pragma unroll at_once
+    for (int g = 0; g < groups; g++) {
+      element value[own];
+#pragma unroll
+      for (int r = 0; r < own; r++) value[r] = acc[r];
+      solve_own<HAS_SHIFTS>(value, corner, reciprocals, row);
+#pragma unroll
+      for (int r = 0; r < own; r++)
+        if (group() == g) result[r] = value[r];
+      if (g + 1 == groups) break;
+#pragma unroll
+      for (int j = 0; j < own; j++) {
+        element rows[own];
+        load_d(of_d + (g * own + j) * d_pitch, rows);
+        const element of_group = from_lane(value[j], g * sides + lane() % sides);
+#pragma unroll
+        for (int r = 0; r < own; r++) subtract(acc[r], rows[r], of_group);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < own; r++) x[(row + r) * x_pitch + own_side()] = result[r];
+  }
+
+  __device__ __forceinline__ void solve(int n, int n_blocks, corner_walk &ahead, const scaling<config> &scale) const {
 #pragma unroll 1
     for (int b = 0; b < n_blocks; b++) {
-      __syncthreads();
-      __syncthreads();
-      __syncthreads(); /* its part of D has come, and its sums are added */
+      element acc[own];
+      cp_async_wait<d_places - 1>();
+      if (b > 0) barrier_sync<summed>(n_threads); /* and its part of D has come */
+      load_sides(acc, b, scale);
       if (*mark_of(b) == 0)
-        solve_part<false>(b);
+        solve_part<false>(acc, b);
       else
-        solve_part<true>(b);
+        solve_part<true>(acc, b);
+      if (b + 1 < n_blocks) barrier_arrive<solved>(n_threads);
+      barrier_sync<among_solvers>(n_solving); /* the place of its part of D is free */
+      if (ahead.b < n_blocks)
+        copy_diagonal(ahead, n);
+      else
+        cp_async_commit();
     }
+    cp_async_wait<0>();
   }
 
   /* ---- right-hand sides of one system ---- */
@@ -407,21 +434,23 @@ template <class Type> struct solver {
     const int n = int(args.n), n_blocks = int(ws_ceil_div(n, part_n));
     const bool sums_up = warp() < warps;
     from = static_cast<const element *>(args.d) + int64_t(item / groups_of(args)) * args.of_d.stride;
-    walk ahead = walk_begin();
     load_x(sides_of(item), n, first_column(item));
-    if (sums_up)
+    walk ahead = walk_begin();
+    corner_walk corners = corner_begin();
 #pragma unroll 1
-      for (int i = 0; i + 1 < ring; i++) ask(ahead, n, n_blocks);
+    for (int i = 0; i + 1 < ring && sums_up; i++) ask(ahead, n, n_blocks);
+#pragma unroll 1
+    for (int i = 0; i < d_places && !sums_up; i++) copy_diagonal(corners, n);
     find_reciprocals(n);
-    if (sums_up) {
+    if (sums_up)
       cp_async_wait<ring - 1>(); /* X */
-      __syncthreads();
-      sum(n, n_blocks, ahead, scale);
-    } else {
+    else
       cp_async_wait<0>();
-      __syncthreads();
-      solve(n_blocks);
-    }
+    __syncthreads();
+    if (sums_up)
+      sum(n, n_blocks, ahead);
+    else
+      solve(n, n_blocks, corners, scale);
     __syncthreads();
     store_x(sides_of(item), n, first_column(item));
     __syncthreads();

@@ -58,6 +58,7 @@ enum {
    * warp's columns of D */
   WS_SOLVE_COLUMNS = 16,
   WS_SOLVE_X_PITCH = 20,
+  WS_SOLVE_SOLVERS = 4, /* warps beside those that sum */
   WS_SOLVE_OWN_PITCH = 40,
   /* By type: the largest diagonal block (where there is the memory); warps that sum; columns of D
    * that each has at a time, and places for as many; places for parts on the diagonal. */
@@ -83,7 +84,7 @@ enum {
   WS_SOLVE_D_PLACES_z = 1
 };
 
-#define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + 1))
+#define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + WS_SOLVE_SOLVERS))
 /* Places for columns of D, sums of all warps, parts on the diagonal; and n rows of right-hand sides. */
 #define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                       \
   ((bytes) * (WS_SOLVE_WARPS_##t * WS_SOLVE_RING_##t * WS_SOLVE_OWN_K_##t * WS_SOLVE_OWN_PITCH + \
