@@ -44,6 +44,11 @@ void __syncthreads();
 void __syncwarp();
 double host_from_lane(double x, int lane);
 template <class Real> Real __shfl_sync(uint32_t, Real x, int lane) { return Real(host_from_lane(double(x), lane)); }
+inline int __any_sync(uint32_t, int is_so) {
+  double any = 0;
+  for (int lane = 0; lane < 32; lane++) any += host_from_lane(is_so != 0, lane);
+  return any != 0;
+}
 /* Known by name alone: what a warp does together, and atomics. */
 uint32_t __reduce_max_sync(uint32_t, uint32_t);
 template <class T, class U> T atomicAdd(T *, U);
