@@ -91,7 +91,8 @@ template <class Type> struct solver {
                        sum_pitch = WS_SOLVE_SUM_PITCH(halves), d_size = WS_SOLVE_D_SIZE(halves);
   static constexpr int warps = shape::warps, own_k = shape::own_k, ring = shape::ring, d_places = shape::d_places;
   static constexpr int n_summing = warps * 32, n_solving = WS_SOLVE_SOLVERS * 32, n_threads = n_summing + n_solving;
-  static constexpr int groups = part_n / own, sides = columns / WS_SOLVE_SOLVERS; /* of lanes that solve; right-hand sides of theirs */
+  static constexpr int groups = part_n / own,
+                       sides = columns / WS_SOLVE_SOLVERS; /* of lanes that solve; right-hand sides of theirs */
   /* Barriers: a part on the diagonal has been solved, of the first half or of the second; sums of a row are there; of
    * those that solve. */
   static constexpr int first_solved = 1, second_solved = 2, summed = 3, among_solvers = 4;
@@ -173,8 +174,7 @@ template <class Type> struct solver {
     if (by_rows) {
 #pragma unroll 1
       for (int h = 0; h < halves; h++)
-        for (int s = 0; s < own_k; s++)
-          copy(i + h * part_n, s, source + h * part_n * args.of_d.row + s * args.of_d.column);
+        for (int s = 0; s < own_k; s++) copy(i + h * part_n, s, source + h * part_n * args.of_d.row + s * args.of_d.column);
     } else {
 #pragma unroll 4
       for (int s = 0; s < own_k * halves; s++) copy(i + s * at_once, j, source + s * at_once * args.of_d.row);
@@ -217,7 +217,8 @@ template <class Type> struct solver {
 
   /* Lanes are 8 rows of 4 columns, or 2 rows of 16: no bank of shared memory is met twice, or few are. */
   template <class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
-    const int n_units = int(ws_ceil_div(n, rows_n)) * rows_n * columns / 32, n_there = int(ws_min(columns, args.n_columns - column));
+    const int n_units = int(ws_ceil_div(n, rows_n)) * rows_n * columns / 32,
+              n_there = int(ws_min(columns, args.n_columns - column));
     const bool along = args.of_x.row == 1 || args.of_x.row == -1;
 #pragma unroll 2
     for (int u = warp(); u < n_units; u += n_threads / 32) {
@@ -433,12 +434,16 @@ template <class Type> struct solver {
    * what it has solved is kept apart, what comes of it later is of no use. */
   template <bool HAS_SHIFTS, int H>
   __device__ __forceinline__ void solve_part(own_sides &acc, const reciprocals &of, int b) const {
-    const element *const of_d = diagonal_of(b) + part_idx(H, H) * part_size + group() * own,
-                         *const of_next = diagonal_of(b) + part_idx(1, 0) * part_size + group() * own;
+    const element *const of_d = diagonal_of(b) + part_idx(H, H) * part_size + group() * own, *const of_next =
+                                                                                                 diagonal_of(b) +
+                                                                                                 part_idx(1, 0) * part_size +
+                                                                                                 group() * own;
     element corner[own][own], result[own] = {};
 #pragma unroll
     for (int r = 0; r < own; r++) load_d(of_d + (group() * own + r) * d_pitch, corner[r]);
-    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : sizeof(real) == 8 ? 2 : groups; /* as there are registers for */
+    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1
+                                             : sizeof(real) == 8   ? 2
+                                                                   : groups; /* as there are registers for */
 #pragma unroll at_once
     for (int g = 0; g < groups; g++) {
       element value[own];

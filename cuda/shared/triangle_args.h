@@ -94,9 +94,9 @@ enum {
 #define WS_SOLVE_SUM_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 4)
 #define WS_SOLVE_D_SIZE(halves) ((halves) * ((halves) + 1) / 2 * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH)
 /* Places for columns of D, sums of all warps, parts on the diagonal; and n rows of right-hand sides. */
-#define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                                           \
+#define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                                            \
   ((bytes) * (WS_SOLVE_WARPS_##t * WS_SOLVE_RING_##t * WS_SOLVE_OWN_K_##t * WS_SOLVE_OWN_PITCH(WS_SOLVE_HALVES_##t) + \
-              WS_SOLVE_WARPS_##t * WS_SOLVE_COLUMNS * WS_SOLVE_SUM_PITCH(WS_SOLVE_HALVES_##t) +                      \
+              WS_SOLVE_WARPS_##t * WS_SOLVE_COLUMNS * WS_SOLVE_SUM_PITCH(WS_SOLVE_HALVES_##t) +                       \
               WS_SOLVE_D_PLACES_##t * WS_SOLVE_D_SIZE(WS_SOLVE_HALVES_##t) + (n)*WS_SOLVE_X_PITCH))
 
 /* Shared memory: D by parts, those of its lower triangle (ADD: all), and X. */
