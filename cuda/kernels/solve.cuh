@@ -62,6 +62,14 @@ template <class Real> __device__ __forceinline__ int exponent_of(Real x) { retur
 __device__ __forceinline__ int exponent_of(float2 x) { return exponent_of(fmaxf(fabsf(x.x), fabsf(x.y))); }
 __device__ __forceinline__ int exponent_of(double2 x) { return exponent_of(fmax(fabs(x.x), fabs(x.y))); }
 
+/* Whether a reciprocal needs no scaling, and has the same bits without. */
+__device__ __forceinline__ bool has_plain_reciprocal(float x) { return fabsf(x) > 0x1p-100f && fabsf(x) < 0x1p100f; }
+__device__ __forceinline__ bool has_plain_reciprocal(double x) { return fabs(x) > 0x1p-100 && fabs(x) < 0x1p100; }
+template <class Pair> __device__ __forceinline__ bool has_plain_reciprocal(Pair x) {
+  const double most = fmax(fabs(double(x.x)), fabs(double(x.y)));
+  return most > 0x1p-50 && most < 0x1p50;
+}
+
 __device__ __forceinline__ float scaled_by(float x, int exponent) { return scalbnf(x, exponent); }
 __device__ __forceinline__ double scaled_by(double x, int exponent) { return scalbn(x, exponent); }
 __device__ __forceinline__ float2 scaled_by(float2 x, int exponent) { return {scalbnf(x.x, exponent), scalbnf(x.y, exponent)}; }
@@ -194,6 +202,15 @@ template <class Type> struct solver {
     const int across = warp() - warps, i = by_rows ? lane() : across, j = by_rows ? across : lane();
     return {0, i, j, from + i * args.of_d.row + j * args.of_d.column};
   }
+  /* The one between two such, where 16 bytes may be read at a time. */
+  __device__ __forceinline__ void copy_between(int b) const {
+    constexpr int of_part = part_n / vec, next = 32 / of_part, own_columns = part_n / WS_SOLVE_SOLVERS;
+    const int i = lane() % of_part * vec, j = (warp() - warps) * own_columns + lane() / of_part;
+    const element *const source = from + b * rows_n * (args.of_d.row + args.of_d.column) + part_n + i + j * args.of_d.column;
+    element *const to = diagonal_of(b) + part_idx(1, 0) * part_size + j * d_pitch + i;
+#pragma unroll
+    for (int s = 0; s < own_columns; s += next) cp_async_16(shared_address(to + s * d_pitch), source + s * args.of_d.column, 16);
+  }
   __device__ __forceinline__ void copy_corner(corner_walk &ahead, int n) const {
     constexpr int step = WS_SOLVE_SOLVERS;
     const int i_step = by_rows ? 0 : step, j_step = step - i_step, of_diagonal = args.structure == WS_UNIT_TRIANGULAR ? 1 : 0;
@@ -203,6 +220,10 @@ template <class Type> struct solver {
 #pragma unroll
       for (int p = 0; p <= h; p++) {
         const int n_rows = n - ahead.b * rows_n - h * part_n, least = p < h ? -part_n : of_diagonal;
+        if (p < h && ahead.b < n_wide && !is_flipped) {
+          copy_between(ahead.b);
+          continue;
+        }
         const element *source = ahead.source + h * part_n * args.of_d.row + p * part_n * args.of_d.column;
         element *const to = diagonal_of(ahead.b) + part_idx(h, p) * part_size + ahead.j * d_pitch + ahead.i;
 #pragma unroll
@@ -215,25 +236,27 @@ template <class Type> struct solver {
     ahead.b++, ahead.source += rows_n * (args.of_d.row + args.of_d.column);
   }
 
-  /* Lanes are 8 rows of 4 columns, or 2 rows of 16: no bank of shared memory is met twice, or few are. */
-  template <class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
+  /* As many at a time as a warp has lanes: units of `rows` rows, where those are neighbours in memory. */
+  template <int ROWS, class Body> __device__ __forceinline__ void for_each_x(int n, int64_t column, Body body) const {
     const int n_units = int(ws_ceil_div(n, rows_n)) * rows_n * columns / 32,
               n_there = int(ws_min(columns, args.n_columns - column));
-    const bool along = args.of_x.row == 1 || args.of_x.row == -1;
-#pragma unroll 2
+    const int rows = args.of_x.row == 1 || args.of_x.row == -1 ? ROWS : 2, across = 32 / rows, in_row = columns / across;
+#pragma unroll 1
     for (int u = warp(); u < n_units; u += n_threads / 32) {
-      const int i = along ? u / 4 * 8 + lane() % 8 : u * 2 + lane() / 16, c = along ? u % 4 * 4 + lane() / 8 : lane() % 16;
+      const int i = u / in_row * rows + lane() % rows, c = u % in_row * across + lane() / rows;
       body(i, c, i < n && c < n_there);
     }
   }
+  /* No bank of shared memory is met twice. */
   __device__ __forceinline__ void load_x(const element *b, int n, int64_t column) const {
-    for_each_x(n, column, [&](int i, int c, bool is_there) {
+    for_each_x<8>(n, column, [&](int i, int c, bool is_there) {
       copy_element<Type>(x + i * x_pitch + c, b + i * args.of_x.row + (column + c) * args.of_x.column, b, is_there);
     });
     cp_async_commit();
   }
+  /* Whole lines of memory are written. */
   __device__ __forceinline__ void store_x(element *to, int n, int64_t column) const {
-    for_each_x(n, column, [&](int i, int c, bool is_there) {
+    for_each_x<32>(n, column, [&](int i, int c, bool is_there) {
       if (is_there) store_element<config>(to + i * args.of_x.row + (column + c) * args.of_x.column, x[i * x_pitch + c]);
     });
   }
@@ -253,9 +276,15 @@ template <class Type> struct solver {
       element value = diagonal_of(b)[part_idx(h, h) * part_size + lane() * (d_pitch + 1)];
       if (is_one) value = one_of(element{});
       if (conj) value = conjugate_of(value);
-      const int exponent = exponent_of(value), kept = exponent < most && exponent > -most ? exponent : 0;
-      const int left = kept - exponent, half = left / 2;
-      value = scaled_by(reciprocal_of(scaled_by(value, -exponent)), -kept);
+      int left = 0;
+      if (__any_sync(~0u, !has_plain_reciprocal(value))) {
+        const int exponent = exponent_of(value), kept = exponent < most && exponent > -most ? exponent : 0;
+        left = kept - exponent;
+        value = scaled_by(reciprocal_of(scaled_by(value, -exponent)), -kept);
+      } else {
+        value = reciprocal_of(value);
+      }
+      const int half = left / 2;
       const bool is_shifted = __any_sync(~0u, left != 0) != 0;
       of.has_shifts = of.has_shifts || is_shifted;
 #pragma unroll
@@ -321,18 +350,20 @@ template <class Type> struct solver {
       }
     }
   }
-  /* By columns. */
+  /* By columns, which lie so that neither side meets a bank twice: the first ones of all quads before the second ones. */
+  static __device__ __forceinline__ int sum_column(int column) { return column % own * own + column / own; }
   __device__ __forceinline__ void put_sums(const own_sums &acc) const {
 #pragma unroll
     for (int h = 0; h < halves; h++) {
       const int row = h * part_n + own_row();
-      element *const to = sums + (warp() * columns + own_column()) * sum_pitch + (is_flipped ? rows_n - own - row : row);
+      element *const to =
+          sums + (warp() * columns + sum_column(own_column())) * sum_pitch + (is_flipped ? rows_n - own - row : row);
 #pragma unroll
       for (int c = 0; c < own; c++) {
         element rows[own];
 #pragma unroll
         for (int r = 0; r < own; r++) rows[r] = is_flipped ? acc[h][own - 1 - r][c] : acc[h][r][c];
-        store_neighbours(to + c * sum_pitch, rows);
+        store_neighbours(to + c * own * sum_pitch, rows);
       }
     }
   }
@@ -386,8 +417,8 @@ template <class Type> struct solver {
 
   /* ---- on the diagonal: warps that solve ---- */
 
-  static __device__ __forceinline__ int group() { return lane() % groups; }
-  static __device__ __forceinline__ int own_side() { return (warp() - warps) * sides + lane() / groups; }
+  static __device__ __forceinline__ int group() { return lane() / sides; }
+  static __device__ __forceinline__ int own_side() { return lane() % sides * WS_SOLVE_SOLVERS + warp() - warps; }
 
   using own_sides = element[halves][own];
   __device__ __forceinline__ element *sides_at(int b, int h) const {
@@ -398,7 +429,7 @@ template <class Type> struct solver {
   __device__ __forceinline__ void load_sides(own_sides &acc, int b, const scaling<config> &scale) const {
 #pragma unroll
     for (int h = 0; h < halves; h++) {
-      const element *const of_sums = sums + own_side() * sum_pitch + h * part_n + group() * own;
+      const element *const of_sums = sums + sum_column(own_side()) * sum_pitch + h * part_n + group() * own;
       element total[own], next[own];
       if (b > 0) load_neighbours(of_sums, total);
 #pragma unroll
@@ -455,7 +486,7 @@ template <class Type> struct solver {
         if (group() == g) result[r] = value[r];
 #pragma unroll
       for (int j = 0; j < own; j++) {
-        const element of_group = from_lane(value[j], lane() / groups * groups + g);
+        const element of_group = from_lane(value[j], g * sides + lane() % sides);
         element rows[own];
         load_d(of_d + (g * own + j) * d_pitch, rows);
 #pragma unroll

@@ -21,8 +21,8 @@
     ws::solve_systems<ws::type_##t>(args);                                                   \
   }
 WS_SOLVE(s, 1)
-WS_SOLVE(d, 1)
-WS_SOLVE(c, 1)
+WS_SOLVE(d, 2)
+WS_SOLVE(c, 2)
 WS_SOLVE(z, 2)
 #define WS_WRITE_OUT(t)                                             \
   extern "C" __global__ void __launch_bounds__(WS_TRIANGLE_THREADS) \

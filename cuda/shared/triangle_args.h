@@ -73,16 +73,16 @@ enum {
   WS_SOLVE_OWN_K_c = 4,
   WS_SOLVE_OWN_K_z = 4,
   WS_SOLVE_RING_s = 3,
-  WS_SOLVE_RING_d = 3,
-  WS_SOLVE_RING_c = 3,
+  WS_SOLVE_RING_d = 6,
+  WS_SOLVE_RING_c = 6,
   WS_SOLVE_RING_z = 6,
   WS_SOLVE_D_PLACES_s = 2,
-  WS_SOLVE_D_PLACES_d = 1,
-  WS_SOLVE_D_PLACES_c = 1,
+  WS_SOLVE_D_PLACES_d = 2,
+  WS_SOLVE_D_PLACES_c = 2,
   WS_SOLVE_D_PLACES_z = 1,
   WS_SOLVE_HALVES_s = 2,
-  WS_SOLVE_HALVES_d = 2,
-  WS_SOLVE_HALVES_c = 2,
+  WS_SOLVE_HALVES_d = 1,
+  WS_SOLVE_HALVES_c = 1,
   WS_SOLVE_HALVES_z = 1
 };
 
@@ -91,7 +91,7 @@ enum {
  * between two such. */
 #define WS_SOLVE_ROWS(t) (WS_SOLVE_HALVES_##t * WS_TRIANGLE_PART)
 #define WS_SOLVE_OWN_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 8)
-#define WS_SOLVE_SUM_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 4)
+#define WS_SOLVE_SUM_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 8)
 #define WS_SOLVE_D_SIZE(halves) ((halves) * ((halves) + 1) / 2 * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH)
 /* Places for columns of D, sums of all warps, parts on the diagonal; and n rows of right-hand sides. */
 #define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                                            \
