@@ -376,7 +376,7 @@ int ws_triangle_shared_bytes(wsgemm_type type) {
 }
 
 int ws_solve_shared_bytes(wsgemm_type type, int64_t n) {
-#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(t, WS_ROW_ELEMENT_BYTES_##t, ws_ceil_div(n, WS_TRIANGLE_PART) * WS_TRIANGLE_PART)
+#define WS_SOLVE(t) WS_SOLVE_SHARED_BYTES(t, WS_ROW_ELEMENT_BYTES_##t, ws_ceil_div(n, WS_SOLVE_ROWS(t)) * WS_SOLVE_ROWS(t))
   const int64_t bytes[] = {WS_SOLVE(s), WS_SOLVE(d), WS_SOLVE(c), WS_SOLVE(z)};
 #undef WS_SOLVE
   return (int)bytes[type];

@@ -20,7 +20,7 @@
       t##solve(const __grid_constant__ ws_triangle_args args) {                              \
     ws::solve_systems<ws::type_##t>(args);                                                   \
   }
-WS_SOLVE(s, 2)
+WS_SOLVE(s, 1)
 WS_SOLVE(d, 2)
 WS_SOLVE(c, 2)
 WS_SOLVE(z, 2)

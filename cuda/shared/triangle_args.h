@@ -54,13 +54,12 @@ enum {
   WS_TRIANGLE_ADD_N_d = 64,
   WS_TRIANGLE_ADD_N_c = 64,
   WS_TRIANGLE_ADD_N_z = 32,
-  /* systems (solve.cuh): right-hand sides of a block, all their rows with room for 4 more; rows of a
-   * warp's columns of D */
+  /* systems (solve.cuh): right-hand sides of a block, all their rows with room for 4 more */
   WS_SOLVE_COLUMNS = 16,
   WS_SOLVE_X_PITCH = 20,
-  WS_SOLVE_OWN_PITCH = 40,
+  WS_SOLVE_SOLVERS = 4, /* warps beside those that sum */
   /* By type: the largest diagonal block (where there is the memory); warps that sum; columns of D
-   * that each has at a time, and places for as many; places for parts on the diagonal. */
+   * that each has at a time, and places for as many; places for rows' parts on the diagonal; rows of parts at a time. */
   WS_SOLVE_N_s = 512,
   WS_SOLVE_N_d = 256,
   WS_SOLVE_N_c = 256,
@@ -73,22 +72,32 @@ enum {
   WS_SOLVE_OWN_K_d = 4,
   WS_SOLVE_OWN_K_c = 4,
   WS_SOLVE_OWN_K_z = 4,
-  WS_SOLVE_RING_s = 8,
+  WS_SOLVE_RING_s = 3,
   WS_SOLVE_RING_d = 6,
   WS_SOLVE_RING_c = 6,
   WS_SOLVE_RING_z = 6,
   WS_SOLVE_D_PLACES_s = 2,
   WS_SOLVE_D_PLACES_d = 2,
   WS_SOLVE_D_PLACES_c = 2,
-  WS_SOLVE_D_PLACES_z = 1
+  WS_SOLVE_D_PLACES_z = 1,
+  WS_SOLVE_HALVES_s = 2,
+  WS_SOLVE_HALVES_d = 1,
+  WS_SOLVE_HALVES_c = 1,
+  WS_SOLVE_HALVES_z = 1
 };
 
-#define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + 1))
+#define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + WS_SOLVE_SOLVERS))
+/* Rows of a block of threads at a time; their columns of D, and of sums, in shared memory; parts of D on the diagonal and
+ * between two such. */
+#define WS_SOLVE_ROWS(t) (WS_SOLVE_HALVES_##t * WS_TRIANGLE_PART)
+#define WS_SOLVE_OWN_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 8)
+#define WS_SOLVE_SUM_PITCH(halves) ((halves)*WS_TRIANGLE_PART + 8)
+#define WS_SOLVE_D_SIZE(halves) ((halves) * ((halves) + 1) / 2 * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH)
 /* Places for columns of D, sums of all warps, parts on the diagonal; and n rows of right-hand sides. */
-#define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                       \
-  ((bytes) * (WS_SOLVE_WARPS_##t * WS_SOLVE_RING_##t * WS_SOLVE_OWN_K_##t * WS_SOLVE_OWN_PITCH + \
-              WS_SOLVE_WARPS_##t * WS_TRIANGLE_PART * WS_SOLVE_X_PITCH +                         \
-              WS_SOLVE_D_PLACES_##t * WS_TRIANGLE_PART * WS_TRIANGLE_PITCH + (n)*WS_SOLVE_X_PITCH))
+#define WS_SOLVE_SHARED_BYTES(t, bytes, n)                                                                            \
+  ((bytes) * (WS_SOLVE_WARPS_##t * WS_SOLVE_RING_##t * WS_SOLVE_OWN_K_##t * WS_SOLVE_OWN_PITCH(WS_SOLVE_HALVES_##t) + \
+              WS_SOLVE_WARPS_##t * WS_SOLVE_COLUMNS * WS_SOLVE_SUM_PITCH(WS_SOLVE_HALVES_##t) +                       \
+              WS_SOLVE_D_PLACES_##t * WS_SOLVE_D_SIZE(WS_SOLVE_HALVES_##t) + (n)*WS_SOLVE_X_PITCH))
 
 /* Shared memory: D by parts, those of its lower triangle (ADD: all), and X. */
 #define WS_TRIANGLE_PARTS(n) ((n) / WS_TRIANGLE_PART * ((n) / WS_TRIANGLE_PART + 1) / 2)

@@ -12,7 +12,7 @@ unsigned char *host_shared;
 
 namespace {
 
-constexpr int most_threads = 288;
+constexpr int most_threads = 384, most_barriers = 16;
 
 struct copy {
   uint32_t to;
@@ -20,10 +20,17 @@ struct copy {
   int n_bytes, n_bytes_to;
 };
 
+struct barrier {
+  int n_arrived, phase;
+};
+
 struct thread_state {
   std::vector<std::vector<copy>> groups; /* complete ones, the oldest first */
   std::vector<copy> open;
   int n_barriers;
+  const barrier *waits_for; /* until its phase is another one */
+  int phase;
+  bool has_ended;
 };
 
 struct block {
@@ -31,9 +38,21 @@ struct block {
   bool is_backwards;
   uint32_t shared_bytes;
   thread_state thread[most_threads];
-  int next(int t) const { return is_backwards ? t - 1 : t + 1; }
+  barrier named[most_barriers], of_warp[most_threads / 32];
+  double handed_on[most_threads]; /* what a thread shows to its warp */
   int first() const { return is_backwards ? n_threads - 1 : 0; }
-  bool is_thread(int t) const { return t >= 0 && t < n_threads; }
+  bool can_go_on(const thread_state &t) const { return !t.has_ended && (!t.waits_for || t.waits_for->phase != t.phase); }
+  /* The next one that can go on, in the order of the threads, round and round. */
+  int next(int t) const {
+    bool all_ended = true;
+    for (int step = 1; step <= n_threads; step++) {
+      const int other = (t + (is_backwards ? n_threads - step : step)) % n_threads;
+      if (can_go_on(thread[other])) return other;
+      all_ended = all_ended && thread[other].has_ended;
+    }
+    if (!all_ended) check_abandon(__FILE__, __LINE__, "all_ended", "all threads wait at barriers");
+    return fibers::caller;
+  }
 };
 block *running;
 
@@ -49,24 +68,40 @@ void make(const copy &c) {
   memset(host_shared + c.to + c.n_bytes, 0, size_t(c.n_bytes_to - c.n_bytes));
 }
 
+void arrive(barrier &b, int n_threads) {
+  if (++b.n_arrived == n_threads) b.n_arrived = 0, b.phase++;
+}
+
+/* The thread after the last one to come is the first to go on. */
+void arrive_and_wait(barrier &b, int n_threads) {
+  const int t = int(threadIdx.x);
+  own().waits_for = &b, own().phase = b.phase;
+  arrive(b, n_threads);
+  const int next = running->next(t);
+  if (next != t) pool().switch_to(next);
+  threadIdx.x = unsigned(t);
+  own().waits_for = nullptr;
+}
+
 } // namespace
 
-/* All threads come to as many barriers, so that the one after the last to come is the first to go
- * on. */
 void __syncthreads() {
-  const int t = int(threadIdx.x), next = running->next(t);
   own().n_barriers++;
-  pool().switch_to(running->is_thread(next) ? next : running->first());
-  threadIdx.x = unsigned(t);
+  arrive_and_wait(running->named[0], running->n_threads);
+}
+void __syncwarp() { arrive_and_wait(running->of_warp[threadIdx.x / 32], 32); }
+double host_from_lane(double x, int lane) {
+  running->handed_on[threadIdx.x] = x;
+  __syncwarp();
+  const double other = running->handed_on[threadIdx.x / 32 * 32 + unsigned(lane)];
+  __syncwarp();
+  return other;
 }
 
-/* Likewise of a warp, whose threads all come to as many before the next barrier of the block. */
-void __syncwarp() {
-  const int t = int(threadIdx.x), next = running->next(t);
-  const bool is_same = running->is_thread(next) && next / 32 == t / 32;
-  pool().switch_to(is_same ? next : running->is_backwards ? t / 32 * 32 + 31 : t / 32 * 32);
-  threadIdx.x = unsigned(t);
-}
+namespace ws {
+void host_barrier_sync(int which, int n_threads) { arrive_and_wait(running->named[which], n_threads); }
+void host_barrier_arrive(int which, int n_threads) { arrive(running->named[which], n_threads); }
+} // namespace ws
 
 void host_copy_later(uint32_t to, const void *from, int n_bytes, int n_bytes_to) {
   const bool is_good = n_bytes >= 0 && n_bytes <= n_bytes_to && to % uint32_t(n_bytes_to) == 0 &&
@@ -92,21 +127,23 @@ void host_copies_wait(int n_newest) {
 
 bool host_run_block(int n_threads, int shared_bytes, bool is_backwards, const std::function<void()> &program) {
   static block b;
-  REQUIRE(n_threads <= most_threads, "%d threads", n_threads);
+  REQUIRE(n_threads <= most_threads && n_threads % 32 == 0, "%d threads", n_threads);
   std::vector<unsigned char> memory(size_t(shared_bytes) + 128, 0xff);
+  b = {};
   b.n_threads = n_threads, b.is_backwards = is_backwards, b.shared_bytes = uint32_t(shared_bytes);
-  for (thread_state &t : b.thread) t = {};
   host_shared = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128) % 128;
   running = &b;
   pool().live = [&](int t) {
     threadIdx.x = unsigned(t);
     program();
-    const int next = b.next(t);
-    return b.is_thread(next) ? next : fibers::caller;
+    b.thread[t].has_ended = true;
+    return b.next(t);
   };
   pool().switch_to(b.first());
   for (int t = 1; t < n_threads; t++)
     if (b.thread[t].n_barriers != b.thread[0].n_barriers) return false;
+  for (const barrier &named : b.named)
+    if (named.n_arrived != 0) return false;
   return true;
 }
 

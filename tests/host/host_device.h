@@ -42,6 +42,13 @@ struct host_dim {
 extern host_dim threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
 void __syncwarp();
+double host_from_lane(double x, int lane);
+template <class Real> Real __shfl_sync(uint32_t, Real x, int lane) { return Real(host_from_lane(double(x), lane)); }
+inline int __any_sync(uint32_t, int is_so) {
+  double any = 0;
+  for (int lane = 0; lane < 32; lane++) any += host_from_lane(is_so != 0, lane);
+  return any != 0;
+}
 /* Known by name alone: what a warp does together, and atomics. */
 uint32_t __reduce_max_sync(uint32_t, uint32_t);
 template <class T, class U> T atomicAdd(T *, U);
@@ -90,6 +97,16 @@ inline void cp_async_commit() { host_copies_group(); }
 template <int N> void cp_async_wait() { host_copies_wait(N); }
 } // namespace ws
 
+/* ---- ptx/barrier.cuh --------------------------------------------------------------------------- */
+
+#define WS_CUDA_PTX_BARRIER_CUH
+namespace ws {
+void host_barrier_sync(int which, int n_threads);
+void host_barrier_arrive(int which, int n_threads);
+template <int BARRIER> void barrier_sync(int n_threads) { host_barrier_sync(BARRIER, n_threads); }
+template <int BARRIER> void barrier_arrive(int n_threads) { host_barrier_arrive(BARRIER, n_threads); }
+} // namespace ws
+
 /* ---- ptx/convert.cuh, ptx/math.cuh ----------------------------------------------------------- */
 
 #define WS_CUDA_PTX_CONVERT_CUH
@@ -109,7 +126,8 @@ inline float rcp_approx(float x) { return 1 / x; }
 
 /* Runs program() as every thread of a block with so much shared memory, filled with bytes that are
  * no number. is_backwards: from the last thread to the first. false: not all came to the same
- * number of barriers. */
+ * number of __syncthreads, or somebody came to a barrier that was never complete. Ends the test
+ * where all threads wait. */
 bool host_run_block(int n_threads, int shared_bytes, bool is_backwards, const std::function<void()> &program);
 
 #endif

@@ -100,10 +100,10 @@ template <class Type> void check_form(const form &f) {
     args.alpha.d[0] = 0.5;
   using solver = ws::solver<Type>;
   using shape = ws::solve_shape<Type>;
-  const int n_padded = (f.n + 31) / 32 * 32, most_columns = solver::columns;
-  const int shared_bytes = int(sizeof(element)) * (shape::warps * shape::ring * shape::own_k * WS_SOLVE_OWN_PITCH +
-                                                   shape::warps * 32 * WS_SOLVE_X_PITCH +
-                                                   shape::d_places * 32 * WS_TRIANGLE_PITCH + n_padded * WS_SOLVE_X_PITCH);
+  const int n_padded = (f.n + solver::rows_n - 1) / solver::rows_n * solver::rows_n, most_columns = solver::columns;
+  const int shared_bytes =
+      int(sizeof(element)) * (shape::warps * (shape::ring * shape::own_k * solver::own_pitch + 16 * solver::sum_pitch) +
+                              shape::d_places * solver::d_size + n_padded * solver::x_pitch);
   const ws::scaling<ws::triangle_config<Type>> scale = ws::triangle_scaling<ws::triangle_config<Type>>(args);
   std::vector<element> before = x.memory;
   const uint32_t n_items = uint32_t((f.n_columns + most_columns - 1) / most_columns);
