@@ -151,7 +151,7 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
 
 /* Boxes of C are of whole 16 of the rows that a block stores. */
 static bool may_be_across(const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return product->is_bare && !row->is_once && WS_WGMMA_HAS_BOXES(row->bm, row->cluster_splits);
+  return product->is_bare && WS_WGMMA_HAS_BOXES(row->bm, row->cluster_splits);
 }
 
 bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
