@@ -105,9 +105,12 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
     int output = 0;
     if constexpr (!IS_PLAIN)
       (*this)(sums, m, n, batch, bias, places, output);
-    else if constexpr (has_boxes)
-      store_plainly(sums, m, n, batch, places);
-    else
+    else if constexpr (has_boxes) {
+      if (args.is_across)
+        store_plainly<true>(sums, m, n, batch, places);
+      else
+        store_plainly<false>(sums, m, n, batch, places);
+    } else
       store_eights(sums, m, n, batch);
   }
 
@@ -115,6 +118,9 @@ private:
   /* Whether TMA stores C. */
   __device__ __forceinline__ bool by_map() const { return Config::is_bare || args.c_by_map; }
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
+  /* Whether this thread asks for copies by TMA: one of the warpgroup, always the same, of which the
+   * compiler knows that it is one; of others it makes a loop for each copy. */
+  static __device__ __forceinline__ bool asks() { return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one(); }
   static __device__ __forceinline__ int barrier() {
     return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
   } /* a number of the warpgroup's own, from 1 on */
@@ -276,6 +282,7 @@ private:
 
   /* Where the whole item has room (gemm_wgmma_once.cuh), alpha * sum alone: short code, of which each
    * line is run once. */
+  template <bool IS_ACROSS>
   __device__ __forceinline__ void store_plainly(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                 uint32_t places) const {
     constexpr int per_fragment = (BM + 63) / 64;
@@ -286,21 +293,25 @@ private:
         float x[8];
 #pragma unroll
         for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 8 + u]);
-        put_packed<half_pair_of<typename Config::element>>(places + uint32_t((p * per_fragment + s / 4) * Config::output_bytes),
-                                                           s % 4, x);
+        const uint32_t place = places + uint32_t((p * per_fragment + s / 4) * Config::output_bytes);
+        if constexpr (IS_ACROSS)
+          put_across<half_pair_of<typename Config::element>>(place, s % 4, x);
+        else
+          put_packed<half_pair_of<typename Config::element>>(place, s % 4, x);
       }
     fence_proxy_async_shared();
     barrier_sync(barrier(), 128);
-    if (__shfl_sync(~0u, thread() / 32, 0) != 0 || !elect_one()) return;
+    if (!asks()) return;
     const int n_rows = int(args.m) - m, n_columns = int(args.n) - n;
 #pragma unroll
     for (int p = 0; p < n_fragments; p++)
 #pragma unroll
       for (int s = 0; s < BM; s += box_rows)
-        if (s < n_rows && p * 64 < n_columns)
-          cp_async_bulk_tensor_store(
-              &args.c, m + s, n + p * 64, batch,
-              places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes + s % 64 / box_rows * box_bytes));
+        if (s < n_rows && p * 64 < n_columns) {
+          const uint32_t from = places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes +
+                                                  (IS_ACROSS ? s % 64 * 128 : s % 64 / box_rows * box_bytes));
+          cp_async_bulk_tensor_store(&args.c, IS_ACROSS ? n + p * 64 : m + s, IS_ACROSS ? m + s : n + p * 64, batch, from);
+        }
     cp_async_bulk_commit_group();
   }
 
@@ -329,8 +340,18 @@ private:
       store_simply<packed>(sums, m, n, batch, bias, places, output);
   }
 
-  /* Where rows of the item are columns of C: in a place are boxes of so many of these, each a line of
-   * 64 rows of C, of which a warp has 16. */
+  /* Lines 16 first to the next of a place, in which rows of the item are lines of 64 rows of C; of
+   * these a warp has 16. */
+  template <uint32_t packed(float, float)>
+  static __device__ __forceinline__ void put_across(uint32_t place, int first, const float (&x)[8]) {
+    const uint32_t two[4] = {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
+    /* of those whose address this lane gives */
+    const uint32_t lane = uint32_t(thread() % 32), line = uint32_t(first * 16) + lane / 16 * 8 + lane % 8;
+    const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
+    stmatrix_x4_trans(place + line * 128 + (eight ^ line % 8) * 16, two);
+  }
+
+  /* Where rows of the item are columns of C: in a place are boxes of so many of these. */
   template <uint32_t packed(float, float)>
   __device__ __forceinline__ void store_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t places,
                                                int &output) const {
@@ -341,24 +362,19 @@ private:
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
         const uint32_t place = places + uint32_t(output * Config::output_bytes);
         output = (output + 1) % Config::n_outputs;
-        if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+        cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
         barrier_sync(barrier(), 128);
 #pragma unroll
         for (int q = 0; q < 4; q++) { /* 16 lines */
           if (s * 64 + q * 16 >= BM) continue;
-          const float *d = &sums[p][s * 32 + q * 8];
           float x[8];
 #pragma unroll
-          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, d[u]);
-          const uint32_t two[4] = {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
-          /* of those whose address this lane gives */
-          const uint32_t lane = uint32_t(thread() % 32), line = q * 16 + lane / 16 * 8 + lane % 8;
-          const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
-          stmatrix_x4_trans(place + line * 128 + (eight ^ line % 8) * 16, two);
+          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 32 + q * 8 + u]);
+          put_across<packed>(place, q, x);
         }
         fence_proxy_async_shared();
         barrier_sync(barrier(), 128);
-        if (thread() != 0) continue;
+        if (!asks()) continue;
 #pragma unroll
         for (int line = 0; line < 64 && s * 64 + line < BM; line += box_rows)
           if (m + s * 64 + line < args.m)
@@ -420,7 +436,7 @@ private:
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
     if (by_map()) {
-      if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+      cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
       barrier_sync(barrier(), 128);
     } else {
       __syncwarp();
@@ -432,7 +448,7 @@ private:
     if (by_map()) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
-      if (thread() == 0) {
+      if (asks()) {
 #pragma unroll
         for (int s = 0; s < 64; s += box_rows)
           if (s < n_rows && m + s < args.m)

@@ -1,10 +1,10 @@
 /* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles
  * of their own around two pipelines.
  *
- *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of
- *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
- *                           and as many of B as the item has tiles; the first ones as soon as it
- *                           knows its item, before the block's threads have met
+ *   producers (2 warps)     that of A draws items one ahead, and publishes them to the others (pipeline
+ *                           of items); they have TMA fill stages (pipeline of stages): one k block
+ *                           of A, and as many of B as the item has tiles; the first ones as soon as
+ *                           they know their item, before the block's threads have met
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma
  *                           reads the stages, the sums stay in registers; then they go to C, while
  *                           the producer already fills stages of the next item. This is
@@ -18,9 +18,10 @@
  *        +----------------+
  *              BM
  *
- * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of
- * A to all of them, so that A leaves the L2 once; so a stage may be filled when the consumers of
- * all blocks have read it. The producer of block 0 draws for all.
+ * The blocks of a cluster work on neighbouring items: two of one row of tiles, or four in a square.
+ * Each copies its share of A to all blocks of its row, and of B to all of its column, so that A and B
+ * leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
+ * The producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no
  * scheduler, tile order, COARSE_FACTOR or alignment.
@@ -34,6 +35,7 @@
 #include "cuda/mainloop/wgmma_load.cuh"
 #include "cuda/mainloop/wgmma_multiply.cuh"
 #include "cuda/ptx/clc.cuh"
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/rows/wgmma_config.cuh"
 #include "cuda/sched/queue.cuh"
@@ -42,7 +44,11 @@ namespace ws {
 
 template <class Config, template <int> class Sched> struct wgmma_kernel {
   using element = typename Config::element;
-  static constexpr int cluster = Config::cluster;
+  static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a, n_shared_b = Config::n_shared_b;
+  static constexpr int n_producers = 2, producers_barrier = 1 + Config::n_consumers;
+  /* Bits of the blocks of a cluster's first column. */
+  static constexpr uint32_t every_nth = ((1u << cluster) - 1) / ((1u << n_shared_a) - 1);
+  static constexpr int n_partners = n_shared_a + n_shared_b - 1; /* blocks that fill a stage, this one among them */
   static constexpr uint32_t no_item = ~uint32_t(0);
   static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
 
@@ -69,6 +75,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  /* Of a cluster's items, along m and along n. */
+  static __device__ __forceinline__ int rank_m() { return int(rank()) / n_shared_a; }
+  static __device__ __forceinline__ int rank_n() { return int(rank()) % n_shared_a; }
 
   /* Before the threads of the cluster have met. */
   __device__ __forceinline__ void prepare() const {
@@ -80,11 +89,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&state().full[s], 1);
-        mbarrier_init(&state().empty[s], Config::n_sharing * Config::n_shared_a);
+        mbarrier_init(&state().empty[s], Config::n_sharing * n_partners);
       }
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&state().item_full[i], 1);
-        mbarrier_init(&state().item_empty[i], Config::n_consumers * cluster + cluster - 1);
+        mbarrier_init(&state().item_empty[i], (Config::n_consumers + n_producers) * cluster - 1);
       }
       if constexpr (Config::ping_pong)
         for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
@@ -93,10 +102,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* All threads of the cluster. */
+  /* All threads of the cluster. It orders no memory (fence_mbarrier_init_release did for the barriers):
+   * with a release all that is under way would be waited for. */
   static __device__ __forceinline__ void meet() {
     if constexpr (cluster > 1)
-      cluster_sync();
+      barrier_cluster_arrive_relaxed(), barrier_cluster_wait();
     else
       __syncthreads();
   }
@@ -123,19 +133,34 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ int n_k_blocks() const { return int(ws_ceil_div(args.k, Config::bk)); }
-  /* Its first column of the items that the cluster is at. */
-  static __device__ __forceinline__ int column(int n) { return n + int(rank()) * Config::item_n; }
-
-  /* ---- Producer: one thread ------------------------------------------------------------------ */
+  /* Its first row and column of the items that the cluster is at. */
+  static __device__ __forceinline__ int row(int m) { return m + rank_m() * Config::bm; }
+  static __device__ __forceinline__ int column(int n) { return n + rank_n() * Config::item_n; }
 
   __device__ __forceinline__ item item_at(uint32_t item_idx) const {
-    const ws_tile tile = ws_tile_at_32(&args.grid, item_idx);
-    return {item_idx < args.sched.n_items ? int(tile.row) * Config::bm : -1, int(tile.col) * Config::bn, int(tile.batch), 0};
+    const ws_tile_place tile = ws_tile_place_at(&args.tiles, item_idx);
+    return {item_idx < args.sched.n_items ? int(tile.row) * (Config::bm * n_shared_b) : -1,
+            int(tile.strip) * (Config::item_n * n_shared_a), int(tile.batch), 0};
   }
 
-  /* One thread of block 0, for the consumers of all blocks and the producers of the others. */
+  /* Whether all threads of all blocks know the first item: it has not to be drawn. */
+  __device__ __forceinline__ bool all_know() const { return Config::is_bare && !args.sched.queue; }
+
+  /* ---- Producers: a warp for A, which draws the items, and one for B; a thread of each asks for copies,
+   * and one speaks for the scheduler --------------------------------------------------------------- */
+
+  /* Of the warp. */
+  static __device__ __forceinline__ bool is_first() { return threadIdx.x % 32 == 0; }
+  /* Whether the scheduler answers this thread. */
+  __device__ __forceinline__ bool is_told() const { return !args.sched.queue || is_first(); }
+  __device__ __forceinline__ uint32_t tell(uint32_t item_idx) const {
+    return args.sched.queue ? __shfl_sync(~0u, item_idx, 0) : item_idx;
+  }
+
+  /* In block 0, for the consumers of all blocks and the producers of the others. */
   __device__ __forceinline__ void publish(const item &at, const pipeline_stage<Config::n_items> &slot) const {
     wait(state().item_empty[slot.place], slot.empty_parity());
+    if (!is_first()) return;
     const uint32_t full = shared_address(&state().item_full[slot.place]);
     if constexpr (cluster > 1) {
       mbarrier_arrive_expect_tx(full, sizeof(item));
@@ -147,12 +172,19 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* The producer of another block. */
-  __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
-    mbarrier_arrive_expect_tx(shared_address(&state().item_full[slot.place]), sizeof(item));
+  /* The producers that have not drawn the item. */
+  template <bool IS_A> __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
+    const uint32_t full = shared_address(&state().item_full[slot.place]), empty = shared_address(&state().item_empty[slot.place]);
+    if (IS_A && is_first()) mbarrier_arrive_expect_tx(full, sizeof(item));
     wait(state().item_full[slot.place], slot.full_parity());
     const item at = state().items[slot.place];
-    mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
+    __syncwarp();
+    if (is_first()) {
+      if constexpr (cluster > 1)
+        mbarrier_arrive_at(empty, 0);
+      else
+        mbarrier_arrive(empty);
+    }
     return at;
   }
 
@@ -179,68 +211,113 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* Before the threads of the cluster have met: so no block may write to another one yet. Who has
    * not drawn the item itself does not know it. */
-  __device__ __forceinline__ beginning begin() const {
+  template <bool IS_A> __device__ __forceinline__ beginning begin() const {
     const Sched<cluster> sched(args.sched);
-    const bool all_know = cluster == 1 || !args.sched.queue;
-    beginning first = {rank() == 0 || all_know ? sched.first() : no_item, 0};
-    if (!all_know) return first;
+    const bool is_known = (IS_A && cluster == 1) || all_know();
+    beginning first = {is_known ? tell(is_told() ? sched.first() : no_item) : no_item, 0};
+    if (!is_known) {
+      if (IS_A && rank() == 0) first.item_idx = tell(is_told() ? sched.first() : no_item);
+      return first;
+    }
     const item at = item_at(first.item_idx);
     if (at.m < 0) return first;
     first.n_loaded = int(ws_min(n_k_blocks(), Config::n_stages));
-#pragma unroll 1
-    for (int s = 0; s < first.n_loaded; s++) {
-      const uint32_t to = stage_at(s), full = shared_address(&state().full[s]);
-      mbarrier_arrive_expect_tx(full, args.stage_bytes);
-      load_alone<Config::bm, Config::n_shared_a>(to, args.a, at.m, s * Config::bk, at.batch, full);
-      load_part<Config::item_n>(to + b_at, args.b, column(at.n), s * Config::bk, at.batch, full);
-    }
+    pipeline_stage<Config::n_stages> stage;
+    load<IS_A, true>(at, {0, first.n_loaded}, stage);
     return first;
   }
 
-  __device__ __forceinline__ void produce(const beginning &first) const {
+  /* Some k blocks of the item. IS_BEGUN: not for other blocks, nor after others. */
+  template <bool IS_A, bool IS_BEGUN>
+  __device__ __forceinline__ void load(const item &at, const k_blocks &blocks, pipeline_stage<Config::n_stages> &stage) const {
+    if ((IS_A ? args.a : args.b).along_k)
+      load_lines<IS_A, IS_BEGUN, true>(at, blocks, stage);
+    else
+      load_lines<IS_A, IS_BEGUN, false>(at, blocks, stage);
+  }
+
+  template <bool IS_A, bool IS_BEGUN, bool ALONG_K>
+  __device__ __forceinline__ void load_lines(const item &at, const k_blocks &blocks,
+                                             pipeline_stage<Config::n_stages> &stage) const {
+    constexpr int n_parts = IS_A ? n_shared_a : n_shared_b;
+    const uint32_t sharing = IS_A ? ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a) : every_nth << rank_n();
+    const bool is_elected = elect_one();
+    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n),
+                                                                           blocks.first * Config::bk, at.batch);
+#pragma unroll 1
+    for (int k_block = 0; k_block < blocks.count; k_block++) {
+      if constexpr (!IS_BEGUN) wait(state().empty[stage.place], stage.empty_parity());
+      const uint32_t to = stage_at(stage.place) + (IS_A ? 0 : b_at), full = shared_address(&state().full[stage.place]);
+      if (is_elected) {
+        if constexpr (IS_A) mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if constexpr (IS_BEGUN) {
+          lines.ask(to, full);
+        } else {
+#pragma unroll
+          for (int s = 0; s < Config::n_slices; s++)
+            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(), to + s * (IS_A ? Config::a_bytes : Config::b_bytes),
+                                                   full, sharing, s);
+        }
+      }
+      lines.advance();
+      stage.advance();
+    }
+  }
+
+  /* What the beginning has left of an item. */
+  template <bool IS_A>
+  __device__ __forceinline__ void load_rest(const item &at, int n_loaded, pipeline_stage<Config::n_stages> &stage) const {
+    k_blocks blocks = k_blocks_of(at);
+    blocks.first += n_loaded, blocks.count -= n_loaded;
+    load<IS_A, false>(at, blocks, stage);
+  }
+
+  __device__ __forceinline__ void produce_b(const beginning &first) const {
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_items> slot;
+    bool is_known = all_know();
+    int n_loaded = first.n_loaded;
+    item at = item_at(first.item_idx);
+    stage.advance(n_loaded);
+    while (true) {
+      if (!is_known) at = receive<false>(slot), slot.advance();
+      is_known = false;
+      if (at.m < 0) break;
+      load_rest<false>(at, n_loaded, stage);
+      n_loaded = 0;
+    }
+  }
+
+  __device__ __forceinline__ void produce_a(const beginning &first) const {
     const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
-    uint32_t n_left = sched.most_items();
-    uint32_t item_idx = first.item_idx;
+    uint32_t n_left = sched.most_items(), item_idx = first.item_idx;
     int n_loaded = first.n_loaded;
+    bool is_known = all_know();
     stage.advance(n_loaded);
     while (true) {
       uint32_t next = no_item;
       item at;
-      if (rank() == 0) {
+      if (rank() == 0 || is_known) {
         at = item_at(item_idx);
-        if (at.m >= 0 && --n_left > 0) next = sched.after(item_idx);
+        if (rank() == 0 && at.m >= 0 && --n_left > 0 && is_told()) next = sched.after(item_idx);
         if (at.m >= 0 && !is_wanted(at)) {
-          item_idx = next;
+          item_idx = tell(next);
           continue;
         }
-        publish(at, slot);
+        if (!is_known) publish(at, slot);
       } else {
-        at = receive(slot);
+        at = receive<true>(slot);
       }
-      slot.advance();
+      if (!is_known) slot.advance();
       if (at.m < 0) break;
-      const int n = column(at.n);
-      const k_blocks blocks = k_blocks_of(at);
-#pragma unroll 1
-      for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
-        wait(state().empty[stage.place], stage.empty_parity());
-        const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        const int k = (blocks.first + k_block) * Config::bk;
-#pragma unroll
-        for (int s = 0; s < Config::n_slices; s++) {
-          load_part<Config::bm, Config::n_shared_a, (cluster > 1)>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
-                                                                   int(rank()), s, (1 << cluster) - 1);
-          load_part<Config::item_n>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
-        }
-        stage.advance();
-      }
-      item_idx = next;
+      is_known = false;
+      load_rest<true>(at, n_loaded, stage);
+      item_idx = tell(next);
       n_loaded = 0;
     }
-    if (rank() == 0) sched.leave();
+    if (rank() == 0 && is_first()) sched.leave();
   }
 
   /* ---- Consumers ----------------------------------------------------------------------------- */
@@ -251,8 +328,10 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
   __device__ __forceinline__ void release(int place) const {
-    if constexpr (Config::n_shared_a > 1) {
-      if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&state().empty[place]), threadIdx.x % 128);
+    if constexpr (n_partners > 1) {
+      const int block = int(threadIdx.x % 128);
+      if (block < cluster && (block / n_shared_a == rank_m() || block % n_shared_a == rank_n()))
+        mbarrier_arrive_at(shared_address(&state().empty[place]), uint32_t(block));
     } else {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
     }
@@ -368,39 +447,45 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
                                                                 consumer_idx() * Config::bias_bytes);
     int output = 0;
     uint32_t n_items_seen = 0;
+    bool is_known = all_know();
+    item at = {-1, 0, 0, 0};
+    if (is_known) at = item_at(Sched<cluster>::first_of_worker());
     while (true) {
-      wait(state().item_full[slot.place], slot.full_parity());
-      const item at = state().items[slot.place];
-      barrier_sync(1 + consumer_idx(), 128);
-      if (t == 0) {
-        const uint32_t empty = shared_address(&state().item_empty[slot.place]);
-        if constexpr (cluster > 1)
-          mbarrier_arrive_at(empty, 0);
-        else
-          mbarrier_arrive(empty);
+      if (!is_known) {
+        wait(state().item_full[slot.place], slot.full_parity());
+        at = state().items[slot.place];
+        barrier_sync(1 + consumer_idx(), 128);
+        if (t == 0) {
+          const uint32_t empty = shared_address(&state().item_empty[slot.place]);
+          if constexpr (cluster > 1)
+            mbarrier_arrive_at(empty, 0);
+          else
+            mbarrier_arrive(empty);
+        }
+        slot.advance();
       }
-      slot.advance();
+      is_known = false;
       if (at.m < 0) break;
       if constexpr (Config::ping_pong)
         if (!ping_pong::owns_item<Config::n_consumers>(n_items_seen++, consumer_idx())) {
           stage.advance(n_k_blocks());
           continue;
         }
-      const int n = column(at.n) + share_idx() * Config::n_fragments * 64;
+      const int m = row(at.m), n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
-        sliced_store<Config>{args}(sums, at.m, n, at.batch);
+        sliced_store<Config>{args}(sums, m, n, at.batch);
       } else {
         const wgmma_store<Config> store{args};
-        store.prefetch(at.m, n, at.batch);
-        const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
+        store.prefetch(m, n, at.batch);
+        const auto bias_of_item = store.ask_for_bias(m, n, at.batch);
         if constexpr (Config::ping_pong) ping_pong::begin_item<Config::n_consumers>(*this, n_items_seen - 1, stage);
         multiply_as_laid_out(sums, stage, n_k_blocks());
         store.put_bias(bias_of_item, bias);
-        store(sums, at.m, n, at.batch, bias, places, output);
+        store(sums, m, n, at.batch, bias, places, output);
       }
     }
-    if (t == 0) cp_async_bulk_wait_group_read<0>();
+    cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
   }
 
   /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all
@@ -416,26 +501,34 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   __device__ __forceinline__ void run() const {
     prepare();
+    /* the same in all threads of a warp, which the compiler is to know */
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
     beginning first = {no_item, 0};
-    if constexpr (Config::is_bare) /* of the others the code is longer than what this saves */
-      if (threadIdx.x == 0) first = begin();
+    if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
+      if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */
+      if (warp == 0) first = begin<true>();
+      if (warp == 1) first = begin<false>();
+    }
     meet();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
       griddepcontrol_wait(); /* for the slices */
       if (stores_nothing()) return;
     }
-    if constexpr (!Config::is_bare)
-      if (threadIdx.x == 0 && rank() == 0) first.item_idx = Sched<cluster>(args.sched).first();
-    if (threadIdx.x < 128) {
+    if (warp < 4) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
-      if (threadIdx.x == 0) produce(first);
+      if (!Config::is_bare && warp == 0 && rank() == 0) {
+        const Sched<cluster> sched(args.sched);
+        first.item_idx = tell(is_told() ? sched.first() : no_item);
+      }
+      if (warp == 0) produce_a(first);
+      if (warp == 1) produce_b(first);
     } else {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();
     }
     /* no block leaves while another may still write to it */
-    if constexpr (cluster > 1) cluster_sync();
+    if constexpr (cluster > 1) meet();
   }
 };
 

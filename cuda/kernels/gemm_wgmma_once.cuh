@@ -2,7 +2,8 @@
  * block, or a cluster of them, for each item, which ends with it. The blocks of a cluster sum parts
  * of k, and add them up in distributed shared memory.
  *
- *   producer (1 warp)   begins to load before anybody else has begun, TMA fills the stages
+ *   producers (2 warps) of A and of B: begin to load before anybody else has begun, TMA fills the
+ *                       stages
  *   consumers           as in gemm_wgmma.cuh: each has some of the item's columns
  *
  *            k ->                               rows of the item ->
@@ -34,8 +35,9 @@ namespace ws {
 
 template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   static constexpr int n_parts = Config::cluster_splits, n_sharers = Config::n_sharers, n_fragments = Config::n_fragments;
+  static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a;
   static constexpr int share_fours = Config::share_rows / 8, share_sums = Config::share_rows / 2;
-  static constexpr int n_consuming = Config::n_consumers * 128;
+  static constexpr int n_consuming = Config::n_consumers * 128, n_producers = 2;
 
   struct shared_state {
     uint64_t full[Config::n_stages], empty[Config::n_stages];
@@ -50,7 +52,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     return *reinterpret_cast<shared_state *>(shared + Config::shared_bytes - WS_WGMMA_BARRIER_BYTES);
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
-  static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) : 0; }
+  /* Which part of k the block sums, and which of the cluster's items. */
+  static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) % n_parts : 0; }
+  static __device__ __forceinline__ int item_idx() { return n_shared_a > 1 ? int(cluster_rank()) / n_parts : 0; }
+  /* The cluster's block with that part of k of that item. */
+  static __device__ __forceinline__ uint32_t block_of(int part, int item) { return uint32_t(item * n_parts + part); }
   /* The same in all threads of a warp, which the compiler is to know. */
   static __device__ __forceinline__ int warp_idx() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128; }
@@ -60,10 +66,14 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     int m, n, batch;
   };
   __device__ __forceinline__ item find_item() const {
-    const Sched<n_parts> sched(args.sched);
+    const Sched<cluster> sched(args.sched);
     const ws_tile_place tile = ws_tile_place_at(&args.tiles, sched.first());
-    return {int(tile.row) * Config::bm, int(tile.strip) * Config::item_n, int(tile.batch)};
+    return {int(tile.row) * Config::bm, (int(tile.strip) * n_shared_a + item_idx()) * Config::item_n, int(tile.batch)};
   }
+
+  static constexpr barrier_scope scope = n_shared_a > 1 ? barrier_scope::cluster : barrier_scope::cta;
+  /* Bits of the blocks that have the same part of k. */
+  static __device__ __forceinline__ uint32_t blocks_of_part() { return (1u | 1u << n_parts) << rank(); }
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
   __device__ __forceinline__ int n_k_blocks() const { return args.n_k_blocks / n_parts + (rank() < args.n_k_blocks % n_parts); }
@@ -72,13 +82,13 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     return (args.n_k_blocks / n_parts * r + (r < more ? r : more)) * Config::bk;
   }
 
-  /* ---- Producer: one warp, of which one thread asks for copies -------------------------------- */
+  /* ---- Producers: a warp for A and one for B, of which one thread asks for copies -------------- */
 
   __device__ __forceinline__ void prepare() const {
 #pragma unroll
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(&state().full[s], 1);
-      mbarrier_init(&state().empty[s], Config::n_consumers);
+      mbarrier_init(&state().empty[s], Config::n_consumers * n_shared_a);
     }
     if constexpr (n_parts > 1) mbarrier_init(&state().parts, 1);
     fence_mbarrier_init_release();
@@ -88,33 +98,48 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   }
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
-  __device__ __forceinline__ void produce() const {
-    const bool is_elected = elect_one();
-    if (is_elected) {
+  template <bool IS_A> __device__ __forceinline__ void produce() const {
+    if (IS_A && elect_one()) {
       prefetch_tensormap(&args.a.map);
       prefetch_tensormap(&args.b.map);
       prepare();
     }
-    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
+    barrier_sync(2 + Config::n_consumers, n_producers * 32); /* the barriers are there */
+    if ((IS_A ? args.a : args.b).along_k)
+      load_lines<IS_A, true>(at);
+    else
+      load_lines<IS_A, false>(at);
+  }
+
+  template <bool IS_A, bool ALONG_K> __device__ __forceinline__ void load_lines(const item &at) const {
+    constexpr int n_shared = IS_A ? n_shared_a : 1;
+    const bool is_elected = elect_one();
     const int n_k = n_k_blocks();
-    line_loader<Config::a_rows> a(args.a, at.m, first_k(), at.batch);
-    line_loader<Config::item_n> b(args.b, at.n, first_k(), at.batch);
-    const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full;
-    uint32_t to = stage_at(0), full = first_full;
+    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n, first_k(),
+                                                                            at.batch);
+    const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full,
+                   first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
+    uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
     for (int k_block = 0; k_block < n_k; k_block++) {
-      if (k_block >= Config::n_stages) mbarrier_wait<barrier_scope::cta>(full + full_to_empty, stage.empty_parity());
+      const bool is_first_round = k_block < Config::n_stages;
+      if constexpr (n_shared > 1)
+        if (k_block == Config::n_stages) barrier_cluster_wait();
+      if (!is_first_round) mbarrier_wait<scope>(full + full_to_empty, stage.empty_parity());
       if (is_elected) {
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        a.ask(to, full);
-        b.ask(to + Config::a_bytes, full);
+        if constexpr (IS_A) mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if (n_shared == 1 || is_first_round)
+          lines.ask(to, full);
+        else
+          lines.template ask_part<(n_shared > 1)>(item_idx(), to, full, blocks_of_part());
       }
-      a.advance(), b.advance();
+      lines.advance();
       if (k_block == 0) barrier_arrive(0, Config::n_threads);
       stage.advance();
-      to = stage.place == 0 ? stage_at(0) : to + Config::stage_bytes;
+      to = stage.place == 0 ? first_to : to + Config::stage_bytes;
       full = stage.place == 0 ? first_full : full + uint32_t(sizeof state().full[0]);
     }
   }
@@ -123,10 +148,15 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* The barriers of the stages (wgmma_multiply.cuh). */
   __device__ __forceinline__ void wait_full(int place, uint32_t parity) const {
-    mbarrier_wait<barrier_scope::cta>(shared_address(&state().full[place]), parity);
+    mbarrier_wait<scope>(shared_address(&state().full[place]), parity);
   }
   __device__ __forceinline__ void release(int place) const {
-    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
+    const int t = int(threadIdx.x) % 128;
+    if constexpr (n_shared_a > 1) {
+      if (t < n_shared_a) mbarrier_arrive_at(shared_address(&state().empty[place]), block_of(rank(), t));
+    } else {
+      if (t == 0) mbarrier_arrive(shared_address(&state().empty[place]));
+    }
   }
 
   /* Where four sums of this thread come from a part, of a fragment and eight rows of the share. The
@@ -148,7 +178,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
     static __device__ __forceinline__ int rank() { return wgmma_once_kernel::rank(); }
     __device__ __forceinline__ void meet() const {
-      barrier_cluster_wait();
+      if constexpr (n_shared_a == 1) barrier_cluster_wait();
       if constexpr (!Config::parts_apart) cluster_sync();
     }
 
@@ -160,7 +190,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
           if (four / share_fours != to) continue;
           const float own[4] = {sums[f][4 * four], sums[f][4 * four + 1], sums[f][4 * four + 2], sums[f][4 * four + 3]};
           st_async_16(kernel.part_at(rank(), to, f, four % share_fours), own, shared_address(&kernel.state().parts),
-                      uint32_t(to));
+                      block_of(to, item_idx()));
         }
     }
 
@@ -196,7 +226,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
    * comes from memory (bench/NOTES.md). */
   template <bool IS_PLAIN> __device__ __forceinline__ void consume(int consumer) const {
     if (threadIdx.x == 0 && (IS_PLAIN || args.c_by_map)) prefetch_tensormap(&args.c);
-    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
     pipeline_stage<Config::n_stages> stage;
     all_sums sums;
@@ -210,6 +240,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       bias_of_item = store.ask_for_bias(m, n, at.batch);
     }
     barrier_sync(0, Config::n_threads); /* the barriers are there */
+    if constexpr (n_shared_a > 1) barrier_cluster_wait(); /* those of the other blocks, too */
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
     if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);
     if constexpr (n_parts == 1) {
@@ -217,24 +248,32 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       store.template store<IS_PLAIN>(sums, m, n, at.batch, bias, places);
     } else {
       own_sums total;
-      if (!exchange_parts<n_parts, n_sharers>(exchange{*this, sums, total})) return;
+      if (!exchange_parts<n_parts, n_sharers>(exchange{*this, sums, total})) return leave();
       barrier_sync(1 + Config::n_consumers, n_consuming);
       store.template store<IS_PLAIN>(total, m, n, at.batch, bias, places);
     }
     cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
+    leave();
+  }
+
+  /* Others may still say that they have read what this block loaded for them. */
+  static __device__ __forceinline__ void leave() {
+    if constexpr (n_shared_a > 1) barrier_cluster_arrive_relaxed(), barrier_cluster_wait();
   }
 
   /* ptxas keeps what is written last in front: producer, plain C, and behind them the rest. */
   __device__ __forceinline__ void run() const {
     const int warp = warp_idx();
-    if (warp != n_consuming / 32 && !args.is_plain) {
+    if (warp < n_consuming / 32 && !args.is_plain) {
       consume<false>(warp / 4);
       return;
     }
     if (warp < n_consuming / 32)
       consume<true>(warp / 4);
+    else if (warp == n_consuming / 32)
+      produce<true>();
     else
-      produce();
+      produce<false>();
   }
 };
 

@@ -42,7 +42,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    false},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                     \
   {"cuda", "wgmma", #t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster, #t[0],    bm,    bn,       64, \
-   coarse, stages,  (#cluster[0] == 'k' ? 32 : 128) + 128 * (consumers),       #cluster, false, ping_pong},
+   coarse, stages,  (#cluster[0] == 'x' ? 128 : 64) + 128 * (consumers),       #cluster, false, ping_pong},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {"cuda",                                                                                   \
    #product,                                                                                 \
@@ -148,6 +148,12 @@ static void check_shared(const wsgemm_kernel_info *info) {
         "%s: %d bytes of shared memory, tiles of %lld", info->name, info->shared_bytes, tiles);
 }
 
+/* "x2", "k8": so many blocks; "x24": as many along m, and along n. */
+static int cluster_of(const char *text) {
+  const int first = *text ? text[1] - '0' : 0;
+  return *text && text[2] ? first * (text[2] - '0') : first;
+}
+
 static void every_field(void) {
   static const char letters[] = "sdczhb";
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
@@ -163,9 +169,10 @@ static void every_field(void) {
     CHECK(info.coarse_factor == line->coarse && info.n_stages == line->stages, "%s: COARSE_FACTOR %d, %d stages", name,
           info.coarse_factor, info.n_stages);
     CHECK(info.n_threads == line->threads, "%s: %d threads", name, info.n_threads);
-    CHECK(info.cluster == (*line->cluster ? line->cluster[1] - '0' : 0), "%s: clusters of %d", name, info.cluster);
+    CHECK(info.cluster == cluster_of(line->cluster), "%s: clusters of %d", name, info.cluster);
     CHECK(info.cluster_splits == (!*line->cluster           ? 0
                                   : line->cluster[0] == 'k' ? line->cluster[1] - '0'
+                                  : line->cluster[0] == 's' ? (line->cluster[1] - '0') / 2
                                                             : 1),
           "%s: %d parts of k", name, info.cluster_splits);
     CHECK(info.has_split_k == line->splits && info.is_ping_pong == line->ping_pong, "%s: split-k %d, ping-pong %d", name,
