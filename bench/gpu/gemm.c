@@ -2,14 +2,15 @@
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
- *   N] [--count N] [--distribution classes|uniform] [--json FILE]
+ *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE]
  *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
  * in their names. --seed, --count: which shapes suites random, decode and row_times draw, and how many
  * (60); samples of random are 9.
  * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
- * class of this name; half precision: multiples of 8). --workspace: the library's own (default), or
+ * class of this name; half precision: multiples of 8), whose smaller side of C is from LEAST to MOST
+ * (--sides). --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
  * cuBLAS;
  * 77: no GPU. */
@@ -38,6 +39,7 @@ static struct {
   bool packs_b, is_uniform;
   uint64_t seed;
   int n_random;
+  ws_random_sides sides;
 } options = {.suites = "square", .types = letters, .seed = 1, .n_random = 60};
 
 /* What was asked for with --shapes, if anything was. */
@@ -137,7 +139,7 @@ static void run_errors(wsgemm_type type) {
 }
 
 static ws_random_shape drawn_shape(int idx, wsgemm_type type) {
-  return options.is_uniform ? ws_random_uniform_shape_at(options.seed, idx, is_half(type) ? 8 : 1)
+  return options.is_uniform ? ws_random_uniform_shape_at(options.seed, idx, is_half(type) ? 8 : 1, options.sides)
                             : ws_random_shape_at(options.seed, idx, RANDOM_LEAST, RANDOM_MOST);
 }
 
@@ -421,6 +423,10 @@ static bool parse(int argc, char **argv) {
     else if (strcmp(name, "--distribution") == 0) {
       options.is_uniform = strcmp(value, "uniform") == 0;
       if (!options.is_uniform && strcmp(value, "classes") != 0) return false;
+    } else if (strcmp(name, "--sides") == 0) {
+      long long least, most;
+      if (sscanf(value, "%lld,%lld", &least, &most) != 2 || least < 1 || most < least) return false;
+      options.sides = (ws_random_sides){least, most};
     } else if (strcmp(name, "--count") == 0)
       options.n_random = atoi(value);
     else
@@ -461,7 +467,7 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--distribution classes|uniform] [--json FILE] [--commit ID] [--samples N] [--workspace "
+          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE] [--commit ID] [--samples N] [--workspace "
           "own|asked] "
           "[--rows TEXT] [--list]\nsuites:\n",
           stderr);

@@ -41,11 +41,12 @@ static uint64_t state_of(uint64_t seed, int idx) {
   return ws_random(&state);
 }
 
-ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple) {
+ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple, ws_random_sides sides) {
   const int64_t least = 16, most = 16384;
   const double least_product = 1e7, most_product = 2e12;
   uint64_t state = state_of(seed, idx);
   ws_random_shape s = {.shape_class = WS_SHAPE_UNIFORM, .seed = seed, .idx = idx};
+  int64_t side;
   double product;
   do {
     int64_t *const sizes[] = {&s.m, &s.n, &s.k};
@@ -53,8 +54,8 @@ ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multi
       const int64_t rounded = (ws_random_size(&state, least, most) + multiple / 2) / multiple * multiple;
       *sizes[i] = rounded < least ? least : rounded > most ? most : rounded;
     }
-    product = (double)s.m * (double)s.n * (double)s.k;
-  } while (product < least_product || product > most_product);
+    product = (double)s.m * (double)s.n * (double)s.k, side = s.m < s.n ? s.m : s.n;
+  } while (product < least_product || product > most_product || (sides.most && (side < sides.least || side > sides.most)));
   s.transposed_a = ws_random_below(&state, 2);
   s.transposed_b = ws_random_below(&state, 2);
   return s;

@@ -44,8 +44,13 @@ typedef struct ws_random_shape {
 /* Shape idx of a seed; four neighbours are of four classes. */
 ws_random_shape ws_random_shape_at(uint64_t seed, int idx, int64_t least, int64_t most);
 
-/* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`. */
-ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple);
+/* The smaller side of C; most 0: any. */
+typedef struct ws_random_sides {
+  int64_t least, most;
+} ws_random_sides;
+
+/* Shape idx of a seed of the class `uniform`, sizes multiples of `multiple`, of the products with such sides. */
+ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multiple, ws_random_sides sides);
 
 enum { WS_RANDOM_CASE_BYTES = 128 };
 /* "TN 130x77x2049 ragged lda+3 ldb+1 ldc+60 seed=1 #7" */

@@ -514,7 +514,7 @@ static CUresult settle(const ws_call *call, ws_device *device, int model_row_idx
   if (row->kind == WS_ROW_WGMMA && !row->is_once && ws_is_bare(plan->problem)) entry = WS_ENTRY_BARE;
   CUresult result;
   plan->kernel = ws_device_kernel_get(device, plan->row_idx, entry, &result);
-  plan->is_across = entry == WS_ENTRY_BARE && ws_is_across(plan->problem, row);
+  plan->is_across = (entry == WS_ENTRY_BARE || row->is_once) && ws_is_across(plan->problem, row);
   plan->grid = grid_of_plan(plan, plan->problem);
   if (tuning->order > 0 && row->kind != WS_ROW_DIRECT) plan->grid.swizzle = tuning->order;
   plan->n_items = ws_gpu_plan_items(plan->problem, row, &plan->grid);

@@ -71,15 +71,16 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
  * than there are (along k: where it loads alone): boxes that end beyond the operand are slow, and
  * take up what others could have. */
 typedef struct loaded {
-  int box_lines, n_slabs, n_lines;
+  int box_length, box_lines, n_slabs, n_lines;
 } loaded;
 static loaded loaded_of(bool along_k, int64_t x, int item_x, int n_shared) {
-  loaded l = {.n_slabs = (int)ws_min(ws_ceil_div(item_x, BOX), ws_ceil_div(x, BOX))};
+  loaded l = {.box_length = along_k ? BOX : WS_WGMMA_A_LINE(item_x),
+              .n_slabs = (int)ws_min(ws_ceil_div(item_x, BOX), ws_ceil_div(x, BOX))};
   if (along_k && n_shared == 1)
     l.box_lines = (int)ws_min(item_x, ws_ceil_div(x, WHOLE) * WHOLE);
   else
     l.box_lines = (along_k ? item_x : BOX) / n_shared;
-  l.n_lines = along_k ? l.box_lines * n_shared : l.n_slabs * BOX;
+  l.n_lines = along_k ? l.box_lines * n_shared : l.n_slabs * l.box_length;
   return l;
 }
 
@@ -95,7 +96,7 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   op->n_slabs = load->n_slabs;
-  return encode(&op->map, type, first, dims, strides, BOX, load->box_lines);
+  return encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
 }
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
@@ -163,8 +164,9 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
-    const int rows = WS_WGMMA_BOX_ROWS(WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits));
-    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : rows, args->is_across ? rows : BOX);
+    const int share = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
+    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share),
+                    args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
   }
   return result;
 }

@@ -52,7 +52,7 @@ static int64_t length_of_b(const ws_problem *p) { return p->b.trans ? p->n : p->
 
 /* What comes to a block of an operand for a k block, in bytes. */
 static double loaded_bytes(bool along_k, int64_t x, int item_x) {
-  const int64_t step = along_k ? 8 : BOX, lines = ws_min((item_x + step - 1) / step, (x + step - 1) / step) * step;
+  const int64_t step = along_k ? 8 : WS_WGMMA_A_LINE(item_x), lines = ws_min((item_x + step - 1) / step, (x + step - 1) / step) * step;
   return (double)lines * LINE_BYTES;
 }
 
@@ -148,16 +148,11 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
   return launch_us(t, product, row) + longer(items_us, product->memory_us) + last_us;
 }
 
-/* Boxes of C are of whole 16 of the rows that a block stores. */
-static bool may_be_across(const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return product->is_bare && !row->is_once && WS_WGMMA_HAS_BOXES(row->bm, row->cluster_splits);
-}
-
 bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return may_be_across(product, row) && us_of(t, product, row, true) < us_of(t, product, row, false);
+  return product->is_bare && us_of(t, product, row, true) < us_of(t, product, row, false);
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const double us = us_of(t, product, row, false), across_us = may_be_across(product, row) ? us_of(t, product, row, true) : us;
+  const double us = us_of(t, product, row, false), across_us = product->is_bare ? us_of(t, product, row, true) : us;
   return us < across_us ? us : across_us;
 }

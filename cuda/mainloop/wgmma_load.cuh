@@ -60,7 +60,7 @@ template <int X> struct line_loader {
   __device__ __forceinline__ void ask(uint32_t to, uint32_t barrier) const {
     constexpr int slab_bytes = wgmma_line * wgmma_line * 2;
 #pragma unroll
-    for (int s = 0; s < X / 64; s++)
+    for (int s = 0; s < (X + 63) / 64; s++)
       if (s < n_boxes) cp_async_bulk_tensor_load(to + s * slab_bytes, map, along + s * 64, line, product, barrier);
   }
   __device__ __forceinline__ void advance() { along += more_along, line += more_lines; }

@@ -17,7 +17,8 @@ template <class Config, bool A_X, bool B_X, class Barriers>
 __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_t stages, int share, int n_k,
                                                float (&sums)[Config::n_fragments][Config::bm / 2],
                                                pipeline_stage<Config::n_stages> &stage) {
-  const uint64_t a_first = wgmma_descriptor<A_X>(stages, Config::slab_bytes),
+  constexpr int a_line = A_X ? Config::a_line : wgmma_line;
+  const uint64_t a_first = wgmma_descriptor<A_X, a_line>(stages, Config::slab_bytes),
                  b_first = wgmma_descriptor<B_X>(stages + Config::n_slices * Config::a_bytes +
                                                      uint32_t(share * Config::n_fragments * Config::slab_bytes),
                                                  Config::slab_bytes);
@@ -35,7 +36,7 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
 #pragma unroll
       for (int p = 0; p < Config::n_fragments; p++)
         wgmma_mma_async<typename Config::element, B_X, A_X>(sums[p], b + p * (Config::slab_bytes >> 4) + step * wgmma_next_k<B_X>,
-                                                            a + step * wgmma_next_k<A_X>, k_block > 0 || step > 0);
+                                                            a + step * wgmma_next_k<A_X, a_line>, k_block > 0 || step > 0);
     wgmma_commit_group();
 #pragma unroll
     for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);

@@ -71,14 +71,15 @@
 #define WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages) \
   ((k_groups) * (stages) * (WS_DIRECT_OPERAND_ELEMENTS(bm) + WS_DIRECT_OPERAND_ELEMENTS(bn)) * 2)
 
-/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each
- * consumer's columns of C leave through WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers
+/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows, or one of 16
+ * or 32 (whose lines are as short where they are along m); each consumer's columns of C leave through WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers
  * take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
 /* Of a block that ends with its item (k1 .. k8): one warp of producers. */
 #define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 32 : 128))
-#define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
+#define WS_WGMMA_A_ROWS(bm) ((bm) <= 16 ? 16 : (bm) <= 32 ? 32 : ((bm) + 63) / 64 * 64)
+#define WS_WGMMA_A_LINE(bm) (WS_WGMMA_A_ROWS(bm) < 64 ? WS_WGMMA_A_ROWS(bm) : 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
 /* Three consumers, or more than 128 sums a thread, leave no registers for more than alpha * sum,
  * stored in 16 bits. */
@@ -113,8 +114,8 @@
 /* Rows of a box by which TMA stores C, where so many rows leave through shared memory, up to 64 at
  * a time. */
 #define WS_WGMMA_BOX_ROWS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : 16)
-/* Whether what a block stores is whole boxes, by whose lines C may be stored across. */
-#define WS_WGMMA_HAS_BOXES(bm, splits) (WS_WGMMA_SHARE_ROWS(bm, splits) % 16 == 0)
+/* The same of rows that are columns of C, each a line of 64 rows of it. */
+#define WS_WGMMA_BOX_COLUMNS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : (rows) % 16 == 0 ? 16 : 8)
 #define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1

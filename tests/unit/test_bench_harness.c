@@ -84,16 +84,20 @@ static bool sizes_suit_class(const ws_random_shape *s, int64_t least, int64_t mo
 /* Every octave of a size is drawn, those at the ends too, where products are of the wanted size. */
 static void uniform_shapes(void) {
   enum { N = 400, MULTIPLE = 8 };
+  const ws_random_sides any_sides = {0};
   int n_of_ops[4] = {0}, n_same = 0, n_least = 0, n_most = 0;
   for (int i = 0; i < N; i++) {
-    const ws_random_shape s = ws_random_uniform_shape_at(7, i, MULTIPLE), again = ws_random_uniform_shape_at(7, i, MULTIPLE),
-                          other = ws_random_uniform_shape_at(8, i, MULTIPLE), any = ws_random_uniform_shape_at(7, i, 1);
+    const ws_random_shape s = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides), again = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides),
+                          other = ws_random_uniform_shape_at(8, i, MULTIPLE, any_sides), any = ws_random_uniform_shape_at(7, i, 1, any_sides),
+                          narrow = ws_random_uniform_shape_at(7, i, MULTIPLE, (ws_random_sides){65, 2000});
     const int64_t sizes[] = {s.m, s.n, s.k, any.m, any.n, any.k};
     for (int x = 0; x < 6; x++)
       CHECK(sizes[x] >= 16 && sizes[x] <= 16384 && (x >= 3 || sizes[x] % MULTIPLE == 0), "size %lld", (long long)sizes[x]);
     const double product = (double)s.m * (double)s.n * (double)s.k;
     CHECK(product >= 1e7 && product <= 2e12, "a product of %g", product);
     CHECK(same_shape(&s, &again) && s.more_a == 0 && s.more_b == 0 && s.more_c == 0, "a seed means the same shapes");
+    const int64_t side = narrow.m < narrow.n ? narrow.m : narrow.n;
+    CHECK(side >= 65 && side <= 2000, "a smaller side of %lld", (long long)side);
     n_same += same_shape(&s, &other);
     n_of_ops[2 * s.transposed_a + s.transposed_b]++;
     n_least += s.m<32, n_most += s.m> 8192;
