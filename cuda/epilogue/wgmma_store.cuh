@@ -321,8 +321,8 @@ private:
         const uint32_t row = place + line * 128 + (eight ^ line % 8) * 16;
         uint32_t two[4];
 #pragma unroll
-        for (int u = 0; u < 4 && s * 2 + 2 * u < n_sums; u++) {
-          const float *d = &sums[p][s * 2 + 2 * u];
+        for (int u = 0; u < 4 && s / 2 + 2 * u < n_sums; u++) {
+          const float *d = &sums[p][s / 2 + 2 * u];
           two[u] = half_pair_of<typename Config::element>(__fmul_rn(args.alpha, d[0]), __fmul_rn(args.alpha, d[1]));
         }
         if (s + 8 < BM)
