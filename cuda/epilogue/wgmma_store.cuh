@@ -106,10 +106,13 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
     int output = 0;
     if constexpr (!IS_PLAIN)
       (*this)(sums, m, n, batch, bias, places, output);
-    else if (args.is_across)
-      store_plainly_across(sums, m, n, batch, places);
-    else if constexpr (has_boxes)
-      store_plainly(sums, m, n, batch, places);
+    else if constexpr (has_boxes) {
+      if (args.is_across)
+        store_plainly<true>(sums, m, n, batch, places);
+      else
+        store_plainly<false>(sums, m, n, batch, places);
+    } else if (args.is_across)
+      store_eights_across(sums, m, n, batch, places);
     else
       store_eights(sums, m, n, batch);
   }
@@ -279,6 +282,7 @@ private:
 
   /* Where the whole item has room (gemm_wgmma_once.cuh), alpha * sum alone: short code, of which each
    * line is run once. */
+  template <bool IS_ACROSS>
   __device__ __forceinline__ void store_plainly(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                 uint32_t places) const {
     constexpr int per_fragment = (BM + 63) / 64;
@@ -289,8 +293,11 @@ private:
         float x[8];
 #pragma unroll
         for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 8 + u]);
-        put_packed<half_pair_of<typename Config::element>>(places + uint32_t((p * per_fragment + s / 4) * Config::output_bytes),
-                                                           s % 4, x);
+        const uint32_t place = places + uint32_t((p * per_fragment + s / 4) * Config::output_bytes);
+        if constexpr (IS_ACROSS)
+          put_across<half_pair_of<typename Config::element>>(place, s % 4, x);
+        else
+          put_packed<half_pair_of<typename Config::element>>(place, s % 4, x);
       }
     fence_proxy_async_shared();
     barrier_sync(barrier(), 128);
@@ -300,15 +307,16 @@ private:
     for (int p = 0; p < n_fragments; p++)
 #pragma unroll
       for (int s = 0; s < BM; s += box_rows)
-        if (s < n_rows && p * 64 < n_columns)
-          cp_async_bulk_tensor_store(
-              &args.c, m + s, n + p * 64, batch,
-              places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes + s % 64 / box_rows * box_bytes));
+        if (s < n_rows && p * 64 < n_columns) {
+          const uint32_t from = places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes +
+                                                  (IS_ACROSS ? s % 64 * 128 : s % 64 / box_rows * box_bytes));
+          cp_async_bulk_tensor_store(&args.c, IS_ACROSS ? n + p * 64 : m + s, IS_ACROSS ? m + s : n + p * 64, batch, from);
+        }
     cp_async_bulk_commit_group();
   }
 
-  /* The same where rows of the item are columns of C (store_across). */
-  __device__ __forceinline__ void store_plainly_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
+  /* Of too few rows for boxes of 16 where these are columns of C, in boxes of eight of them. */
+  __device__ __forceinline__ void store_eights_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
                                                        uint32_t places) const {
     constexpr int per_fragment = (BM + 63) / 64;
     const uint32_t lane = uint32_t(thread() % 32), eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
@@ -369,8 +377,18 @@ private:
       store_simply<packed>(sums, m, n, batch, bias, places, output);
   }
 
-  /* Where rows of the item are columns of C: in a place are boxes of so many of these, each a line of
-   * 64 rows of C, of which a warp has 16. */
+  /* Lines 16 first to the next of a place, in which rows of the item are lines of 64 rows of C; of
+   * these a warp has 16. */
+  template <uint32_t packed(float, float)>
+  static __device__ __forceinline__ void put_across(uint32_t place, int first, const float (&x)[8]) {
+    const uint32_t two[4] = {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
+    /* of those whose address this lane gives */
+    const uint32_t lane = uint32_t(thread() % 32), line = uint32_t(first * 16) + lane / 16 * 8 + lane % 8;
+    const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
+    stmatrix_x4_trans(place + line * 128 + (eight ^ line % 8) * 16, two);
+  }
+
+  /* Where rows of the item are columns of C: in a place are boxes of so many of these. */
   template <uint32_t packed(float, float)>
   __device__ __forceinline__ void store_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch, uint32_t places,
                                                int &output) const {
@@ -386,15 +404,10 @@ private:
 #pragma unroll
         for (int q = 0; q < 4; q++) { /* 16 lines */
           if (s * 64 + q * 16 >= BM) continue;
-          const float *d = &sums[p][s * 32 + q * 8];
           float x[8];
 #pragma unroll
-          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, d[u]);
-          const uint32_t two[4] = {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
-          /* of those whose address this lane gives */
-          const uint32_t lane = uint32_t(thread() % 32), line = q * 16 + lane / 16 * 8 + lane % 8;
-          const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
-          stmatrix_x4_trans(place + line * 128 + (eight ^ line % 8) * 16, two);
+          for (int u = 0; u < 8; u++) x[u] = __fmul_rn(args.alpha, sums[p][s * 32 + q * 8 + u]);
+          put_across<packed>(place, q, x);
         }
         fence_proxy_async_shared();
         barrier_sync(barrier(), 128);

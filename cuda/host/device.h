@@ -39,6 +39,7 @@ typedef struct ws_cuda_row {
   bool splits;        /* has an entry point for split products */
   bool is_plain;      /* no beta, no epilogue, C of 16 bits */
   int cluster_splits; /* of an item, summed by as many blocks of the cluster */
+  int cluster_m;      /* blocks of the cluster along m, which load B for each other */
   bool ping_pong;     /* items are stored while others are multiplied */
   int n_slices;       /* of an operand */
   int k_groups;       /* parts of k that groups of a block's warps sum */
@@ -46,6 +47,9 @@ typedef struct ws_cuda_row {
   bool is_flat;       /* direct: of flat.def */
   double rate;        /* relative speed on large products: see kernels.def */
 } ws_cuda_row;
+
+/* Blocks of the cluster along n, which load A for each other. */
+static inline int ws_cluster_n(const ws_cuda_row *row) { return row->cluster / row->cluster_splits / row->cluster_m; }
 
 int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);

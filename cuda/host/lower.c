@@ -5,6 +5,8 @@
 #include "cuda/host/problem_args.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
+#include "cuda/host/wgmma_model.h"
+#include "cuda/host/wgmma_model.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -12,7 +14,9 @@
  * has one item, there is nothing to steal. */
 static ws_launch *add_row(const ws_gpu_plan *plan, const ws_device *device, ws_begin begin, ws_launch_list *list) {
   const ws_cuda_row *row = ws_cuda_row_at(plan->row_idx);
-  const int64_t n_resident = (int64_t)plan->kernel->blocks_per_sm * device->n_sms / row->cluster;
+  const int64_t n_resident = row->kind == WS_ROW_WGMMA
+                                 ? (int64_t)plan->kernel->blocks_per_sm * ws_most_clusters(row->cluster, device->n_sms)
+                                 : (int64_t)plan->kernel->blocks_per_sm * device->n_sms / row->cluster;
   const bool is_queue = plan->sched == WS_SCHED_QUEUE, steals = is_queue && plan->n_items > n_resident;
   const ws_sched without_state = is_queue ? WS_SCHED_STATIC : plan->sched;
   const int64_t n_workers = ws_sched_grid(without_state, plan->n_items, n_resident, 0, plan->fixed_work);

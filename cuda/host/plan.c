@@ -17,9 +17,9 @@
 
 static ws_tile_grid grid_of(int64_t m, int64_t n, int64_t n_batch, const ws_cuda_row *row) {
   return (ws_tile_grid){.n_batch = n_batch,
-                        .n_rows = ws_ceil_div(m, row->bm),
+                        .n_rows = ws_ceil_div(m, (int64_t)row->bm * row->cluster_m),
                         .n_cols = ws_ceil_div(n, row->bn),
-                        .coarse = row->coarse * row->cluster / row->cluster_splits,
+                        .coarse = row->coarse * ws_cluster_n(row),
                         .swizzle = row->kind == WS_ROW_DIRECT ? ws_ceil_div(m, row->bm) : 8};
 }
 

@@ -129,9 +129,9 @@ static bool are_pairs(const ws_problem *p, const void *data, int64_t ld, int64_t
 static CUresult make_operands(const ws_problem *p, const ws_strided *a, const ws_strided *b, const ws_cuda_row *row,
                               ws_wgmma_args *args) {
   const wsgemm_type element = ws_is_half(p->a.type) ? p->a.type : row->n_slices == 3 ? WSGEMM_BF16 : WSGEMM_F16;
-  const int item_m = row->bm * ws_types[p->a.type].n_real, n_shared = row->cluster / row->cluster_splits;
-  const loaded of_a = loaded_of(a->along_k, args->m, item_m, n_shared),
-               of_b = loaded_of(b->along_k, args->n, row->bn * row->coarse, 1);
+  const int item_m = row->bm * ws_types[p->a.type].n_real;
+  const loaded of_a = loaded_of(a->along_k, args->m, item_m, ws_cluster_n(row)),
+               of_b = loaded_of(b->along_k, args->n, row->bn * row->coarse, row->cluster_m);
   args->stage_bytes = (int32_t)ws_max(row->n_slices, 1) * (of_a.n_lines + of_b.n_lines) * BOX * BYTES;
   const CUresult result = make_operand(element, a, &of_a, &args->a);
   return result ? result : make_operand(element, b, &of_b, &args->b);

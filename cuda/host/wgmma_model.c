@@ -110,8 +110,9 @@ static sides sides_of(const ws_wgmma_product *product, bool is_across) {
 }
 
 static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row, const rounds *r, const sides *x) {
-  const int width = row->bn * row->coarse, n_shared = row->cluster / row->cluster_splits;
-  const double a = loaded_bytes(x->a_along_k, x->m, row->bm) / n_shared, b = loaded_bytes(x->b_along_k, x->n, width);
+  const int width = row->bn * row->coarse;
+  const double a = loaded_bytes(x->a_along_k, x->m, row->bm) / ws_cluster_n(row),
+               b = loaded_bytes(x->b_along_k, x->n, width) / row->cluster_m;
   const double n_blocks = row->blocks < r->of_sm ? row->blocks : r->of_sm;
   const double multiplied_us = (double)row->bm * width * product->element_us[consumers_of(row) - 1];
   const double loaded_us = product->latency_us / (row->stages * n_blocks) + (a + b) * product->byte_us +
@@ -134,8 +135,8 @@ static double launch_us(const ws_wgmma_terms *t, const ws_wgmma_product *product
 
 static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
   const sides x = sides_of(product, is_across);
-  const double columns = (double)row->bn * row->coarse * row->cluster / row->cluster_splits;
-  rounds r = {.n_items = (double)product->problem->batch_count * parts_of((double)x.m, row->bm) * parts_of((double)x.n, columns),
+  const double rows = (double)row->bm * row->cluster_m, columns = (double)row->bn * row->coarse * ws_cluster_n(row);
+  rounds r = {.n_items = (double)product->problem->batch_count * parts_of((double)x.m, rows) * parts_of((double)x.n, columns),
               .n_k = row->cluster_splits > 1 ? parts_of((double)product->n_k_blocks, row->cluster_splits)
                                              : (double)product->n_k_blocks};
   r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));

@@ -18,9 +18,10 @@
  *        +----------------+
  *              BM
  *
- * The blocks of a cluster work on neighbouring items of one row of tiles. Each copies its share of
- * A to all of them, so that A leaves the L2 once; so a stage may be filled when the consumers of
- * all blocks have read it. The producer of block 0 draws for all.
+ * The blocks of a cluster work on neighbouring items: two of one row of tiles, or four in a square.
+ * Each copies its share of A to all blocks of its row, and of B to all of its column, so that A and B
+ * leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
+ * The producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no
  * scheduler, tile order, COARSE_FACTOR or alignment.
@@ -42,7 +43,10 @@ namespace ws {
 
 template <class Config, template <int> class Sched> struct wgmma_kernel {
   using element = typename Config::element;
-  static constexpr int cluster = Config::cluster;
+  static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a, n_shared_b = Config::n_shared_b;
+  /* Bits of the blocks of a cluster's first column. */
+  static constexpr uint32_t every_nth = ((1u << cluster) - 1) / ((1u << n_shared_a) - 1);
+  static constexpr int n_partners = n_shared_a + n_shared_b - 1; /* blocks that fill a stage, this one among them */
   static constexpr uint32_t no_item = ~uint32_t(0);
   static constexpr uint32_t b_at = Config::n_slices * Config::a_bytes; /* B in a stage */
 
@@ -69,6 +73,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  /* Of a cluster's items, along m and along n. */
+  static __device__ __forceinline__ int rank_m() { return int(rank()) / n_shared_a; }
+  static __device__ __forceinline__ int rank_n() { return int(rank()) % n_shared_a; }
 
   /* Before the threads of the cluster have met. */
   __device__ __forceinline__ void prepare() const {
@@ -80,7 +87,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&state().full[s], 1);
-        mbarrier_init(&state().empty[s], Config::n_sharing * Config::n_shared_a);
+        mbarrier_init(&state().empty[s], Config::n_sharing * n_partners);
       }
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&state().item_full[i], 1);
@@ -123,14 +130,16 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ int n_k_blocks() const { return int(ws_ceil_div(args.k, Config::bk)); }
-  /* Its first column of the items that the cluster is at. */
-  static __device__ __forceinline__ int column(int n) { return n + int(rank()) * Config::item_n; }
+  /* Its first row and column of the items that the cluster is at. */
+  static __device__ __forceinline__ int row(int m) { return m + rank_m() * Config::bm; }
+  static __device__ __forceinline__ int column(int n) { return n + rank_n() * Config::item_n; }
 
   /* ---- Producer: one thread ------------------------------------------------------------------ */
 
   __device__ __forceinline__ item item_at(uint32_t item_idx) const {
     const ws_tile tile = ws_tile_at_32(&args.grid, item_idx);
-    return {item_idx < args.sched.n_items ? int(tile.row) * Config::bm : -1, int(tile.col) * Config::bn, int(tile.batch), 0};
+    return {item_idx < args.sched.n_items ? int(tile.row) * (Config::bm * n_shared_b) : -1, int(tile.col) * Config::bn,
+            int(tile.batch), 0};
   }
 
   /* One thread of block 0, for the consumers of all blocks and the producers of the others. */
@@ -191,8 +200,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     for (int s = 0; s < first.n_loaded; s++) {
       const uint32_t to = stage_at(s), full = shared_address(&state().full[s]);
       mbarrier_arrive_expect_tx(full, args.stage_bytes);
-      load_alone<Config::bm, Config::n_shared_a>(to, args.a, at.m, s * Config::bk, at.batch, full);
-      load_part<Config::item_n>(to + b_at, args.b, column(at.n), s * Config::bk, at.batch, full);
+      load_alone<Config::bm, n_shared_a>(to, args.a, row(at.m), s * Config::bk, at.batch, full);
+      load_alone<Config::item_n, n_shared_b>(to + b_at, args.b, column(at.n), s * Config::bk, at.batch, full);
     }
     return first;
   }
@@ -221,7 +230,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       }
       slot.advance();
       if (at.m < 0) break;
-      const int n = column(at.n);
+      const int m = row(at.m), n = column(at.n);
+      const uint32_t of_row = ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a),
+                     of_column = every_nth << rank_n();
       const k_blocks blocks = k_blocks_of(at);
 #pragma unroll 1
       for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
@@ -231,9 +242,10 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         const int k = (blocks.first + k_block) * Config::bk;
 #pragma unroll
         for (int s = 0; s < Config::n_slices; s++) {
-          load_part<Config::bm, Config::n_shared_a, (cluster > 1)>(to + s * Config::a_bytes, args.a, at.m, k, at.batch, full,
-                                                                   int(rank()), s, (1 << cluster) - 1);
-          load_part<Config::item_n>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full, 0, s);
+          load_part<Config::bm, n_shared_a, (n_shared_a > 1)>(to + s * Config::a_bytes, args.a, m, k, at.batch, full, rank_n(), s,
+                                                              of_row);
+          load_part<Config::item_n, n_shared_b, (n_shared_b > 1)>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full,
+                                                                  rank_m(), s, of_column);
         }
         stage.advance();
       }
@@ -250,9 +262,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int share_idx() { return Config::ping_pong ? 0 : consumer_idx(); }
 
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
-  __device__ __forceinline__ void release(int place) const {
-    if constexpr (Config::n_shared_a > 1) {
-      if (threadIdx.x % 128 < cluster) mbarrier_arrive_at(shared_address(&state().empty[place]), threadIdx.x % 128);
+  __device__ __forceinline__ void release(int place, int = 0) const {
+    if constexpr (n_partners > 1) {
+      const int block = int(threadIdx.x % 128);
+      if (block < cluster && (block / n_shared_a == rank_m() || block % n_shared_a == rank_n()))
+        mbarrier_arrive_at(shared_address(&state().empty[place]), uint32_t(block));
     } else {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
     }
@@ -386,18 +400,18 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
           stage.advance(n_k_blocks());
           continue;
         }
-      const int n = column(at.n) + share_idx() * Config::n_fragments * 64;
+      const int m = row(at.m), n = column(at.n) + share_idx() * Config::n_fragments * 64;
       if constexpr (Config::is_sliced) {
         multiply_as_laid_out(sums, stage, k_blocks_of(at).count);
-        sliced_store<Config>{args}(sums, at.m, n, at.batch);
+        sliced_store<Config>{args}(sums, m, n, at.batch);
       } else {
         const wgmma_store<Config> store{args};
-        store.prefetch(at.m, n, at.batch);
-        const auto bias_of_item = store.ask_for_bias(at.m, n, at.batch);
+        store.prefetch(m, n, at.batch);
+        const auto bias_of_item = store.ask_for_bias(m, n, at.batch);
         if constexpr (Config::ping_pong) ping_pong::begin_item<Config::n_consumers>(*this, n_items_seen - 1, stage);
         multiply_as_laid_out(sums, stage, n_k_blocks());
         store.put_bias(bias_of_item, bias);
-        store(sums, at.m, n, at.batch, bias, places, output);
+        store(sums, m, n, at.batch, bias, places, output);
       }
     }
     if (t == 0) cp_async_bulk_wait_group_read<0>();

@@ -34,6 +34,7 @@ namespace ws {
 
 template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   static constexpr int n_parts = Config::cluster_splits, n_sharers = Config::n_sharers, n_fragments = Config::n_fragments;
+  static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a;
   static constexpr int share_fours = Config::share_rows / 8, share_sums = Config::share_rows / 2;
   static constexpr int n_consuming = Config::n_consumers * 128;
 
@@ -50,7 +51,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     return *reinterpret_cast<shared_state *>(shared + Config::shared_bytes - WS_WGMMA_BARRIER_BYTES);
   }
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
-  static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) : 0; }
+  /* Which part of k the block sums, and which of the cluster's items. */
+  static __device__ __forceinline__ int rank() { return n_parts > 1 ? int(cluster_rank()) % n_parts : 0; }
+  static __device__ __forceinline__ int item_idx() { return n_shared_a > 1 ? int(cluster_rank()) / n_parts : 0; }
+  /* The cluster's block with that part of k of that item. */
+  static __device__ __forceinline__ uint32_t block_of(int part, int item) { return uint32_t(item * n_parts + part); }
   /* The same in all threads of a warp, which the compiler is to know. */
   static __device__ __forceinline__ int warp_idx() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
   static __device__ __forceinline__ int consumer_idx() { return int(threadIdx.x) / 128; }
@@ -60,10 +65,18 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     int m, n, batch;
   };
   __device__ __forceinline__ item find_item() const {
-    const Sched<n_parts> sched(args.sched);
+    const Sched<cluster> sched(args.sched);
     const ws_tile_place tile = ws_tile_place_at(&args.tiles, sched.first());
-    return {int(tile.row) * Config::bm, int(tile.strip) * Config::item_n, int(tile.batch)};
+    return {int(tile.row) * Config::bm, (int(tile.strip) * n_shared_a + item_idx()) * Config::item_n, int(tile.batch)};
   }
+
+  static constexpr barrier_scope scope = n_shared_a > 1 ? barrier_scope::cluster : barrier_scope::cta;
+  /* Bits of the blocks that have the same part of k. */
+  static constexpr uint32_t every_nth = ((1u << cluster) - 1) / ((1u << n_parts) - 1);
+  static __device__ __forceinline__ uint32_t blocks_of_part() { return every_nth << rank(); }
+  /* So little of A that B is on its way alone until the cluster has met; else blocks load A alone for
+   * their first stages. */
+  static constexpr bool shares_first = n_shared_a > 1 && Config::bm <= 96;
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
   __device__ __forceinline__ int n_k_blocks() const { return args.n_k_blocks / n_parts + (rank() < args.n_k_blocks % n_parts); }
@@ -74,41 +87,76 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* ---- Producer: one warp, of which one thread asks for copies -------------------------------- */
 
-  __device__ __forceinline__ void prepare() const {
-#pragma unroll
-    for (int s = 0; s < Config::n_stages; s++) {
+  /* By all of the warp, a stage each. */
+  __device__ __forceinline__ void prepare(bool is_elected) const {
+    static_assert(Config::n_stages <= 32);
+    const int s = int(threadIdx.x % 32);
+    if (s < Config::n_stages) {
       mbarrier_init(&state().full[s], 1);
-      mbarrier_init(&state().empty[s], Config::n_consumers);
+      mbarrier_init(&state().empty[s], Config::n_consumers * n_shared_a);
     }
-    if constexpr (n_parts > 1) mbarrier_init(&state().parts, 1);
+    if constexpr (n_parts > 1)
+      if (is_elected) {
+        mbarrier_init(&state().parts, 1);
+        if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
+      }
     fence_mbarrier_init_release();
     fence_proxy_async_shared();
-    if constexpr (n_parts > 1)
-      if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
+    __syncwarp();
   }
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
   __device__ __forceinline__ void produce() const {
+    griddepcontrol_launch_dependents();
     const bool is_elected = elect_one();
     if (is_elected) {
       prefetch_tensormap(&args.a.map);
       prefetch_tensormap(&args.b.map);
-      prepare();
     }
-    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    prepare(is_elected);
+    if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
     const int n_k = n_k_blocks();
-    line_loader<Config::a_rows> a(args.a, at.m, first_k(), at.batch);
+    line_loader<Config::bm, n_shared_a> a(args.a, at.m, first_k(), at.batch);
     line_loader<Config::item_n> b(args.b, at.n, first_k(), at.batch);
     const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full;
     uint32_t to = stage_at(0), full = first_full;
+    griddepcontrol_wait();
     pipeline_stage<Config::n_stages> stage;
+    int k_block = 0;
+    if constexpr (shares_first) {
+      const int n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
 #pragma unroll 1
-    for (int k_block = 0; k_block < n_k; k_block++) {
-      if (k_block >= Config::n_stages) mbarrier_wait<barrier_scope::cta>(full + full_to_empty, stage.empty_parity());
+      for (; k_block < n_first; k_block++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
+        if (is_elected) {
+          mbarrier_arrive_expect_tx(full, args.stage_bytes);
+          b.ask(to + Config::a_bytes, full);
+        }
+        b.advance();
+        if (k_block == 0) barrier_arrive(0, Config::n_threads);
+      }
+      to = stage_at(0), full = first_full;
+      barrier_cluster_wait();
+#pragma unroll 1
+      for (int s = 0; s < n_first; s++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
+        if (is_elected) a.template ask_part<true>(item_idx(), to, full, blocks_of_part());
+        a.advance();
+      }
+      to = stage_at(0), full = first_full;
+      stage.advance(n_first); /* all, or there is nothing left */
+    }
+#pragma unroll 1
+    for (; k_block < n_k; k_block++) {
+      const bool is_first_round = k_block < Config::n_stages;
+      if constexpr (n_shared_a > 1 && !shares_first)
+        if (k_block == Config::n_stages) barrier_cluster_wait();
+      if (!is_first_round) mbarrier_wait<scope>(full + full_to_empty, stage.empty_parity());
       if (is_elected) {
         mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        a.ask(to, full);
+        if (n_shared_a == 1 || is_first_round)
+          a.ask(to, full);
+        else
+          a.template ask_part<(n_shared_a > 1)>(item_idx(), to, full, blocks_of_part());
         b.ask(to + Config::a_bytes, full);
       }
       a.advance(), b.advance();
@@ -123,10 +171,18 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* The barriers of the stages (wgmma_multiply.cuh). */
   __device__ __forceinline__ void wait_full(int place, uint32_t parity) const {
-    mbarrier_wait<barrier_scope::cta>(shared_address(&state().full[place]), parity);
+    mbarrier_wait<scope>(shared_address(&state().full[place]), parity);
   }
-  __device__ __forceinline__ void release(int place) const {
-    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
+  /* Nobody fills it once more: with fewer k blocks left than stages. So when a block ends, others have
+   * said all that they have to say to it: its producer waited for that. */
+  __device__ __forceinline__ void release(int place, int n_left) const {
+    const int t = int(threadIdx.x) % 128;
+    if (n_left < Config::n_stages) return;
+    if constexpr (n_shared_a > 1) {
+      if (t < n_shared_a) mbarrier_arrive_at(shared_address(&state().empty[place]), block_of(rank(), t));
+    } else {
+      if (t == 0) mbarrier_arrive(shared_address(&state().empty[place]));
+    }
   }
 
   /* Where four sums of this thread come from a part, of a fragment and eight rows of the share. The
@@ -148,7 +204,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
     static __device__ __forceinline__ int rank() { return wgmma_once_kernel::rank(); }
     __device__ __forceinline__ void meet() const {
-      barrier_cluster_wait();
+      if constexpr (n_shared_a == 1) barrier_cluster_wait();
       if constexpr (!Config::parts_apart) cluster_sync();
     }
 
@@ -160,7 +216,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
           if (four / share_fours != to) continue;
           const float own[4] = {sums[f][4 * four], sums[f][4 * four + 1], sums[f][4 * four + 2], sums[f][4 * four + 3]};
           st_async_16(kernel.part_at(rank(), to, f, four % share_fours), own, shared_address(&kernel.state().parts),
-                      uint32_t(to));
+                      block_of(to, item_idx()));
         }
     }
 
@@ -196,7 +252,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
    * comes from memory (bench/NOTES.md). */
   template <bool IS_PLAIN> __device__ __forceinline__ void consume(int consumer) const {
     if (threadIdx.x == 0 && (IS_PLAIN || args.c_by_map)) prefetch_tensormap(&args.c);
-    if constexpr (n_parts > 1) barrier_cluster_arrive_relaxed();
+    if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
     pipeline_stage<Config::n_stages> stage;
     all_sums sums;
@@ -206,10 +262,12 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     const wgmma_store<Config, Config::share_rows> store{args};
     typename wgmma_store<Config, Config::share_rows>::bias_bits bias_of_item;
     if constexpr (!IS_PLAIN) {
+      griddepcontrol_wait();
       if (rank() < n_sharers) store.prefetch(m, n, at.batch);
       bias_of_item = store.ask_for_bias(m, n, at.batch);
     }
     barrier_sync(0, Config::n_threads); /* the barriers are there */
+    if constexpr (n_shared_a > 1) barrier_cluster_wait(); /* those of the other blocks, too */
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
     if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);
     if constexpr (n_parts == 1) {

@@ -5,6 +5,7 @@
 #define WS_CUDA_WGMMA_LOAD_CUH
 #include "cuda/ptx/tma.cuh"
 #include "cuda/ptx/wgmma.cuh"
+#include "cuda/rows/rows.h"
 #include "cuda/shared/wgmma_args.h"
 
 namespace ws {
@@ -47,21 +48,33 @@ __device__ __forceinline__ void load_alone(uint32_t to, const ws_wgmma_operand &
 #pragma unroll
   for (int part = 0; part < N_PARTS; part++) load_part<X, N_PARTS>(to, op, x, k, batch, barrier, part);
 }
-/* The same for one k block after the other, of a block that loads X lines alone; what is done for
- * each is a few additions, as one warp asks for all copies, and has 100 ns for a k block. */
-template <int X> struct line_loader {
+
+/* The same for one k block after the other; what is done for each is a few additions, as one warp
+ * asks for all copies, and has 100 ns for a k block. */
+template <int X, int N_PARTS = 1> struct line_loader {
   const CUtensorMap *map;
-  int along, line, product, more_along, more_lines, n_boxes;
+  int along, line, product, more_along, more_lines, n_boxes, part_lines, line_bytes;
 
   __device__ __forceinline__ line_loader(const ws_wgmma_operand &op, int x, int k, int batch)
       : map(&op.map), along(op.along_k ? k : x), line(op.along_k ? x : k), product(op.batch_first + batch * op.batch_step),
-        more_along(op.along_k ? wgmma_line : 0), more_lines(op.along_k ? 0 : wgmma_line), n_boxes(op.along_k ? 1 : op.n_slabs) {}
+        more_along(op.along_k ? wgmma_line : 0), more_lines(op.along_k ? 0 : wgmma_line), n_boxes(op.along_k ? 1 : op.n_slabs),
+        part_lines((op.along_k ? X : wgmma_line) / N_PARTS), line_bytes(2 * (op.along_k ? wgmma_line : WS_WGMMA_A_LINE(X))) {}
 
-  __device__ __forceinline__ void ask(uint32_t to, uint32_t barrier) const {
+  /* Part number `part`, into this block or some of the cluster's. */
+  template <bool IS_MULTICAST = false>
+  __device__ __forceinline__ void ask_part(int part, uint32_t to, uint32_t barrier, uint32_t blocks = 0) const {
     constexpr int slab_bytes = wgmma_line * wgmma_line * 2;
+    const int first = N_PARTS == 1 ? 0 : part * part_lines;
 #pragma unroll
     for (int s = 0; s < (X + 63) / 64; s++)
-      if (s < n_boxes) cp_async_bulk_tensor_load(to + s * slab_bytes, map, along + s * 64, line, product, barrier);
+      if (s < n_boxes)
+        load_box<IS_MULTICAST>(to + uint32_t(s * slab_bytes + first * line_bytes), map, along + s * 64, line + first, product,
+                               barrier, blocks);
+  }
+  /* All parts, for this block alone. */
+  __device__ __forceinline__ void ask(uint32_t to, uint32_t barrier) const {
+#pragma unroll
+    for (int part = 0; part < N_PARTS; part++) ask_part(part, to, barrier);
   }
   __device__ __forceinline__ void advance() { along += more_along, line += more_lines; }
 };

@@ -1,6 +1,6 @@
 /* wgmma_multiply.cuh - a warpgroup's sums over all k blocks of an item, by wgmma from the stages
  * that TMA fills. The kernel gives it the barriers of the stages: wait_full(place, parity), and
- * release(place), when the stage has been read.
+ * release(place, n_left), when the stage has been read, with so many k blocks left after it.
  *
  * The order of summation is the same in every row: k blocks of 64, in each four steps of 16. */
 #ifndef WS_CUDA_WGMMA_MULTIPLY_CUH
@@ -42,7 +42,7 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
     for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
     if (before >= 0) {
       wgmma_wait_group<1>(); /* the block before has been read */
-      barriers.release(before);
+      barriers.release(before, n_k - k_block);
     }
     before = stage.place;
     stage.advance();
@@ -50,7 +50,7 @@ __device__ __forceinline__ void wgmma_multiply(const Barriers &barriers, uint32_
   wgmma_wait_group<0>();
 #pragma unroll
   for (int p = 0; p < Config::n_fragments; p++) hold_in_place(sums[p]);
-  barriers.release(before);
+  barriers.release(before, 0);
 }
 
 /* By the layouts of this launch. */

@@ -24,15 +24,15 @@ using wgmma_kernel_of =
     ws::wgmma_kernel_of<name##_##entry##_config>{args, shared}.run();                                                 \
   }
 /* By WS_WGMMA_ONCE: rows that end with their item have a bare way within (args.is_plain). */
-#define WS_WGMMA_BARE_0(name, ...) WS_WGMMA_ENTRY(name, bare, __VA_ARGS__, true)
+#define WS_WGMMA_BARE_0(name, cluster_m, ...) WS_WGMMA_ENTRY(name, bare, __VA_ARGS__, true, cluster_m)
 #define WS_WGMMA_BARE_1(name, ...)
 #define WS_JOINED(a, b) a##b
 #define WS_JOIN(a, b) WS_JOINED(a, b)
-#define WS_WGMMA_ENTRIES(name, once, ...)        \
-  WS_WGMMA_ENTRY(name, queue, __VA_ARGS__, once) \
-  WS_JOIN(WS_WGMMA_BARE_, once)(name, __VA_ARGS__, once)
+#define WS_WGMMA_ENTRIES(name, once, cluster_m, ...)               \
+  WS_WGMMA_ENTRY(name, queue, __VA_ARGS__, once, false, cluster_m) \
+  WS_JOIN(WS_WGMMA_BARE_, once)(name, cluster_m, __VA_ARGS__, once)
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                       \
-  WS_WGMMA_ENTRIES(t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster, WS_WGMMA_ONCE_##cluster, WS_WGMMA_ELEMENT_##t, bm, bn, \
+  WS_WGMMA_ENTRIES(t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster, WS_WGMMA_ONCE_##cluster, WS_WGMMA_CLUSTER_M_##cluster, WS_WGMMA_ELEMENT_##t, bm, bn, \
                    coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster, 0, 1)
 #include "cuda/rows/kernels.def"
 #endif

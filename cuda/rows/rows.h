@@ -90,22 +90,49 @@
 /* What the blocks of a cluster do together, and whether they end with their item. */
 #define WS_WGMMA_BLOCKS_x1 1
 #define WS_WGMMA_BLOCKS_x2 2
+#define WS_WGMMA_BLOCKS_x14 4
+#define WS_WGMMA_BLOCKS_x41 4
+#define WS_WGMMA_BLOCKS_x22 4
+#define WS_WGMMA_BLOCKS_x24 8
+#define WS_WGMMA_BLOCKS_x42 8
 #define WS_WGMMA_BLOCKS_k1 1
 #define WS_WGMMA_BLOCKS_k2 2
 #define WS_WGMMA_BLOCKS_k4 4
 #define WS_WGMMA_BLOCKS_k8 8
 #define WS_WGMMA_CLUSTER_SPLITS_x1 1
 #define WS_WGMMA_CLUSTER_SPLITS_x2 1
+#define WS_WGMMA_CLUSTER_SPLITS_x14 1
+#define WS_WGMMA_CLUSTER_SPLITS_x41 1
+#define WS_WGMMA_CLUSTER_SPLITS_x22 1
+#define WS_WGMMA_CLUSTER_SPLITS_x24 1
+#define WS_WGMMA_CLUSTER_SPLITS_x42 1
 #define WS_WGMMA_CLUSTER_SPLITS_k1 1
 #define WS_WGMMA_CLUSTER_SPLITS_k2 2
 #define WS_WGMMA_CLUSTER_SPLITS_k4 4
 #define WS_WGMMA_CLUSTER_SPLITS_k8 8
 #define WS_WGMMA_ONCE_x1 0
 #define WS_WGMMA_ONCE_x2 0
+#define WS_WGMMA_ONCE_x14 0
+#define WS_WGMMA_ONCE_x41 0
+#define WS_WGMMA_ONCE_x22 0
+#define WS_WGMMA_ONCE_x24 0
+#define WS_WGMMA_ONCE_x42 0
 #define WS_WGMMA_ONCE_k1 1
 #define WS_WGMMA_ONCE_k2 1
 #define WS_WGMMA_ONCE_k4 1
 #define WS_WGMMA_ONCE_k8 1
+/* Its blocks along m, which share B. */
+#define WS_WGMMA_CLUSTER_M_x1 1
+#define WS_WGMMA_CLUSTER_M_x2 1
+#define WS_WGMMA_CLUSTER_M_x14 1
+#define WS_WGMMA_CLUSTER_M_x41 4
+#define WS_WGMMA_CLUSTER_M_x22 2
+#define WS_WGMMA_CLUSTER_M_x24 2
+#define WS_WGMMA_CLUSTER_M_x42 4
+#define WS_WGMMA_CLUSTER_M_k1 1
+#define WS_WGMMA_CLUSTER_M_k2 1
+#define WS_WGMMA_CLUSTER_M_k4 1
+#define WS_WGMMA_CLUSTER_M_k8 1
 /* The least k that is split between so many blocks of a cluster. */
 #define WS_WGMMA_CLUSTER_SPLIT_LEAST_K(splits) (256 * (splits))
 /* Rows of an item that each of these blocks adds up and stores; with fewer than 8 for each, the

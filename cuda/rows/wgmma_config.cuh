@@ -17,7 +17,7 @@ namespace ws {
  * parts of complex numbers. BARE: C = alpha * A * B, all of one type, stored by TMA; short code, as a
  * product of few us waits for each line of it. */
 template <class Element, int BM, int BN, int COARSE, int CONSUMERS, bool PING_PONG, int STAGES, int CLUSTER, int CLUSTER_SPLITS,
-          int SLICES = 0, int UNIT = 1, bool ONCE = false, bool BARE = false>
+          int SLICES = 0, int UNIT = 1, bool ONCE = false, bool BARE = false, int CLUSTER_M = 1>
 struct wgmma_config {
   using element = Element;
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
@@ -26,7 +26,8 @@ struct wgmma_config {
   /* producers are the first warpgroup, or (ONCE) the last warp */
   static constexpr int first_consumer = ONCE ? 0 : 128;
   static constexpr int cluster_splits = CLUSTER_SPLITS,
-                       n_shared_a = CLUSTER / CLUSTER_SPLITS; /* blocks that load A for each other */
+                       n_shared_b = CLUSTER_M, /* blocks that load B for each other, and A: */
+      n_shared_a = CLUSTER / CLUSTER_SPLITS / CLUSTER_M;
   static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
   /* of 64 columns of C, for each consumer */
   static constexpr int n_fragments = item_n / 64 / n_sharing;
@@ -53,8 +54,9 @@ struct wgmma_config {
 
   static_assert(item_n % (64 * n_sharing) == 0, "each consumer has as many columns of C, in fragments of 64");
   static_assert(BM % 8 == 0 && BM <= 256, "a box of TMA is at most 256 long");
-  static_assert(n_shared_a == 1 || (n_shared_a == 2 && BM % (8 * n_shared_a) == 0),
-                "each block that shares A loads as much of it, in whole atoms of 8 lines");
+  static_assert(64 % n_shared_a == 0 && 64 % n_shared_b == 0 && (n_shared_a == 1 || BM % (8 * n_shared_a) == 0),
+                "each block that shares A or B loads as much of it, in whole atoms of 8 lines");
+  static_assert(n_shared_b == 1 || (SLICES == 0 && !ONCE && !PING_PONG && CLUSTER <= 8), "only kernels that stay share B");
   static_assert(ONCE || CLUSTER_SPLITS == 1, "who shares k ends with the item");
   /* ONCE: C, and what finds no room beside them, is where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;

@@ -42,8 +42,9 @@ bool is_of(const fake_launch *l, const char *family) { return row_of(l) && strcm
 bool is_split(const fake_launch *l) { return strcmp(l->entry, "split") == 0 || strcmp(l->entry, "split_clc") == 0; }
 
 int64_t gpu_row_items(const ws_cuda_row *row, int64_t m, int64_t n, int64_t batch_count) {
-  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * row->cluster / row->cluster_splits;
-  return batch_count * ((m + row->bm - 1) / row->bm) * ((n_columns + columns - 1) / columns);
+  const int64_t n_columns = (n + row->bn - 1) / row->bn, columns = row->coarse * ws_cluster_n(row),
+                rows = (int64_t)row->bm * row->cluster_m;
+  return batch_count * ((m + rows - 1) / rows) * ((n_columns + columns - 1) / columns);
 }
 
 wsgemm_handle *handle_of_row(const ws_cuda_row *row) {

@@ -63,11 +63,10 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
   const ws_cuda_row *row = row_of(l);
   const bool first_k = d->transa != WSGEMM_NO_TRANS, second_k = d->transb == WSGEMM_NO_TRANS, across = l->wgmma.is_across;
   const bool a_k = across ? second_k : first_k, b_k = across ? first_k : second_k;
-  const int n_shared = row->cluster / row->cluster_splits;
   const int a_lines = check_operand("A", &l->wgmma.a, across ? b : a, a_k, across ? d->n : d->m, d->k, across ? ldb : lda,
-                                    row->bm, n_shared),
+                                    row->bm, ws_cluster_n(row)),
             b_lines = check_operand("B", &l->wgmma.b, across ? a : b, b_k, across ? d->m : d->n, d->k, across ? lda : ldb,
-                                    row->bn * row->coarse, 1);
+                                    row->bn * row->coarse, row->cluster_m);
   CHECK(l->wgmma.m == (across ? d->n : d->m) && l->wgmma.n == (across ? d->m : d->n), "%lld x %lld", (long long)l->wgmma.m,
         (long long)l->wgmma.n);
   CHECK(l->wgmma.stage_bytes == 128 * (a_lines + b_lines), "%d bytes of a k block", l->wgmma.stage_bytes);
@@ -75,7 +74,7 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
   CHECK(l->cluster == (unsigned)row->cluster && l->grid[0] % l->cluster == 0 && l->block[0] == (unsigned)row->n_threads,
         "%u blocks of %u threads in clusters of %u", l->grid[0], l->block[0], l->cluster);
   const ws_tile_grid *g = &l->wgmma.grid;
-  CHECK(g->coarse == row->coarse * row->cluster / row->cluster_splits, "items of all blocks of a cluster");
+  CHECK(g->coarse == row->coarse * ws_cluster_n(row), "items of all blocks of a cluster");
   CHECK(l->wgmma.tiles.product_items.d == g->n_rows * ((g->n_cols - 1) / g->coarse + 1) &&
             l->wgmma.n_k_blocks == (d->k + 63) / 64,
         "%u items of a product, %d k blocks", l->wgmma.tiles.product_items.d, l->wgmma.n_k_blocks);

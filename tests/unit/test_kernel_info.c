@@ -143,6 +143,12 @@ static void check_shared(const wsgemm_kernel_info *info) {
         "%s: %d bytes of shared memory, tiles of %lld", info->name, info->shared_bytes, tiles);
 }
 
+/* "x2", "k8": so many blocks; "x24": as many along m, and along n. */
+static int cluster_of(const char *text) {
+  const int first = *text ? text[1] - '0' : 0;
+  return *text && text[2] ? first * (text[2] - '0') : first;
+}
+
 static void every_field(void) {
   static const char letters[] = "sdczhb";
   for (int row = 0; row < wsgemm_kernel_count(); row++) {
@@ -158,7 +164,7 @@ static void every_field(void) {
     CHECK(info.coarse_factor == line->coarse && info.n_stages == line->stages, "%s: COARSE_FACTOR %d, %d stages", name,
           info.coarse_factor, info.n_stages);
     CHECK(info.n_threads == line->threads, "%s: %d threads", name, info.n_threads);
-    CHECK(info.cluster == (*line->cluster ? line->cluster[1] - '0' : 0), "%s: clusters of %d", name, info.cluster);
+    CHECK(info.cluster == cluster_of(line->cluster), "%s: clusters of %d", name, info.cluster);
     CHECK(info.cluster_splits == (!*line->cluster           ? 0
                                   : line->cluster[0] == 'k' ? line->cluster[1] - '0'
                                                             : 1),
