@@ -1,7 +1,7 @@
 /* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles
  * of their own around two pipelines.
  *
- *   producer (1 thread)     draws items one ahead, publishes them to the consumers (pipeline of
+ *   producer (1 warp)       draws items one ahead, publishes them to the consumers (pipeline of
  *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
  *                           and as many of B as the item has tiles; the first ones as soon as it
  *                           knows its item, before the block's threads have met
@@ -35,6 +35,7 @@
 #include "cuda/mainloop/wgmma_load.cuh"
 #include "cuda/mainloop/wgmma_multiply.cuh"
 #include "cuda/ptx/clc.cuh"
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/rows/wgmma_config.cuh"
 #include "cuda/sched/queue.cuh"
@@ -100,10 +101,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* All threads of the cluster. */
+  /* All threads of the cluster. It orders no memory (fence_mbarrier_init_release did for the barriers):
+   * with a release all that is under way would be waited for. */
   static __device__ __forceinline__ void meet() {
     if constexpr (cluster > 1)
-      cluster_sync();
+      barrier_cluster_arrive_relaxed(), barrier_cluster_wait();
     else
       __syncthreads();
   }
@@ -134,17 +136,27 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int row(int m) { return m + rank_m() * Config::bm; }
   static __device__ __forceinline__ int column(int n) { return n + rank_n() * Config::item_n; }
 
-  /* ---- Producer: one thread ------------------------------------------------------------------ */
-
   __device__ __forceinline__ item item_at(uint32_t item_idx) const {
-    const ws_tile tile = ws_tile_at_32(&args.grid, item_idx);
-    return {item_idx < args.sched.n_items ? int(tile.row) * (Config::bm * n_shared_b) : -1, int(tile.col) * Config::bn,
-            int(tile.batch), 0};
+    const ws_tile_place tile = ws_tile_place_at(&args.tiles, item_idx);
+    return {item_idx < args.sched.n_items ? int(tile.row) * (Config::bm * n_shared_b) : -1,
+            int(tile.strip) * (Config::item_n * n_shared_a), int(tile.batch), 0};
   }
 
-  /* One thread of block 0, for the consumers of all blocks and the producers of the others. */
+  /* Whether all threads of all blocks know the first item: it has not to be drawn. */
+  __device__ __forceinline__ bool all_know() const { return Config::is_bare && !args.sched.queue; }
+
+  /* ---- Producer: one warp, of which one thread asks for copies, and one speaks for all -------- */
+
+  /* Whether the scheduler answers this thread. */
+  __device__ __forceinline__ bool is_told() const { return !args.sched.queue || threadIdx.x == 0; }
+  __device__ __forceinline__ uint32_t tell(uint32_t item_idx) const {
+    return args.sched.queue ? __shfl_sync(~0u, item_idx, 0) : item_idx;
+  }
+
+  /* In block 0, for the consumers of all blocks and the producers of the others. */
   __device__ __forceinline__ void publish(const item &at, const pipeline_stage<Config::n_items> &slot) const {
     wait(state().item_empty[slot.place], slot.empty_parity());
+    if (threadIdx.x != 0) return;
     const uint32_t full = shared_address(&state().item_full[slot.place]);
     if constexpr (cluster > 1) {
       mbarrier_arrive_expect_tx(full, sizeof(item));
@@ -158,10 +170,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* The producer of another block. */
   __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
-    mbarrier_arrive_expect_tx(shared_address(&state().item_full[slot.place]), sizeof(item));
+    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(shared_address(&state().item_full[slot.place]), sizeof(item));
     wait(state().item_full[slot.place], slot.full_parity());
     const item at = state().items[slot.place];
-    mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
+    __syncwarp();
+    if (threadIdx.x == 0) mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
     return at;
   }
 
@@ -190,69 +203,86 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
    * not drawn the item itself does not know it. */
   __device__ __forceinline__ beginning begin() const {
     const Sched<cluster> sched(args.sched);
-    const bool all_know = cluster == 1 || !args.sched.queue;
-    beginning first = {rank() == 0 || all_know ? sched.first() : no_item, 0};
-    if (!all_know) return first;
+    const bool is_known = cluster == 1 || all_know();
+    beginning first = {is_known ? tell(is_told() ? sched.first() : no_item) : no_item, 0};
+    if (!is_known) {
+      if (rank() == 0) first.item_idx = tell(is_told() ? sched.first() : no_item);
+      return first;
+    }
     const item at = item_at(first.item_idx);
     if (at.m < 0) return first;
+    const bool is_elected = elect_one();
+    line_loader<Config::bm, n_shared_a> a(args.a, row(at.m), 0, at.batch);
+    line_loader<Config::item_n, n_shared_b> b(args.b, column(at.n), 0, at.batch);
     first.n_loaded = int(ws_min(n_k_blocks(), Config::n_stages));
 #pragma unroll 1
     for (int s = 0; s < first.n_loaded; s++) {
       const uint32_t to = stage_at(s), full = shared_address(&state().full[s]);
-      mbarrier_arrive_expect_tx(full, args.stage_bytes);
-      load_alone<Config::bm, n_shared_a>(to, args.a, row(at.m), s * Config::bk, at.batch, full);
-      load_alone<Config::item_n, n_shared_b>(to + b_at, args.b, column(at.n), s * Config::bk, at.batch, full);
+      if (is_elected) {
+        mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        a.ask(to, full);
+        b.ask(to + b_at, full);
+      }
+      a.advance(), b.advance();
     }
     return first;
+  }
+
+  /* The k blocks of an item from n_loaded on. */
+  __device__ __forceinline__ void load(const item &at, int n_loaded, pipeline_stage<Config::n_stages> &stage) const {
+    const k_blocks blocks = k_blocks_of(at);
+    const uint32_t of_row = ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a), of_column = every_nth << rank_n();
+    const int k = (blocks.first + n_loaded) * Config::bk;
+    const bool is_elected = elect_one();
+    line_loader<Config::bm, n_shared_a> a(args.a, row(at.m), k, at.batch);
+    line_loader<Config::item_n, n_shared_b> b(args.b, column(at.n), k, at.batch);
+#pragma unroll 1
+    for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
+      wait(state().empty[stage.place], stage.empty_parity());
+      const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
+      if (is_elected) {
+        mbarrier_arrive_expect_tx(full, args.stage_bytes);
+#pragma unroll
+        for (int s = 0; s < Config::n_slices; s++) {
+          a.template ask_part<(n_shared_a > 1)>(rank_n(), to + s * Config::a_bytes, full, of_row, s);
+          b.template ask_part<(n_shared_b > 1)>(rank_m(), to + b_at + s * Config::b_bytes, full, of_column, s);
+        }
+      }
+      a.advance(), b.advance();
+      stage.advance();
+    }
   }
 
   __device__ __forceinline__ void produce(const beginning &first) const {
     const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
-    uint32_t n_left = sched.most_items();
-    uint32_t item_idx = first.item_idx;
+    uint32_t n_left = sched.most_items(), item_idx = first.item_idx;
     int n_loaded = first.n_loaded;
+    bool is_known = all_know();
     stage.advance(n_loaded);
     while (true) {
       uint32_t next = no_item;
       item at;
-      if (rank() == 0) {
+      if (rank() == 0 || is_known) {
         at = item_at(item_idx);
-        if (at.m >= 0 && --n_left > 0) next = sched.after(item_idx);
+        if (rank() == 0 && at.m >= 0 && --n_left > 0 && is_told()) next = sched.after(item_idx);
         if (at.m >= 0 && !is_wanted(at)) {
-          item_idx = next;
+          item_idx = tell(next);
           continue;
         }
-        publish(at, slot);
+        if (!is_known) publish(at, slot);
       } else {
         at = receive(slot);
       }
-      slot.advance();
+      if (!is_known) slot.advance();
       if (at.m < 0) break;
-      const int m = row(at.m), n = column(at.n);
-      const uint32_t of_row = ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a),
-                     of_column = every_nth << rank_n();
-      const k_blocks blocks = k_blocks_of(at);
-#pragma unroll 1
-      for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
-        wait(state().empty[stage.place], stage.empty_parity());
-        const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        const int k = (blocks.first + k_block) * Config::bk;
-#pragma unroll
-        for (int s = 0; s < Config::n_slices; s++) {
-          load_part<Config::bm, n_shared_a, (n_shared_a > 1)>(to + s * Config::a_bytes, args.a, m, k, at.batch, full, rank_n(), s,
-                                                              of_row);
-          load_part<Config::item_n, n_shared_b, (n_shared_b > 1)>(to + b_at + s * Config::b_bytes, args.b, n, k, at.batch, full,
-                                                                  rank_m(), s, of_column);
-        }
-        stage.advance();
-      }
-      item_idx = next;
+      is_known = false;
+      load(at, n_loaded, stage);
+      item_idx = tell(next);
       n_loaded = 0;
     }
-    if (rank() == 0) sched.leave();
+    if (rank() == 0 && threadIdx.x == 0) sched.leave();
   }
 
   /* ---- Consumers ----------------------------------------------------------------------------- */
@@ -382,18 +412,24 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
                                                                 consumer_idx() * Config::bias_bytes);
     int output = 0;
     uint32_t n_items_seen = 0;
+    bool is_known = all_know();
+    item at = {-1, 0, 0, 0};
+    if (is_known) at = item_at(Sched<cluster>::first_of_worker());
     while (true) {
-      wait(state().item_full[slot.place], slot.full_parity());
-      const item at = state().items[slot.place];
-      barrier_sync(1 + consumer_idx(), 128);
-      if (t == 0) {
-        const uint32_t empty = shared_address(&state().item_empty[slot.place]);
-        if constexpr (cluster > 1)
-          mbarrier_arrive_at(empty, 0);
-        else
-          mbarrier_arrive(empty);
+      if (!is_known) {
+        wait(state().item_full[slot.place], slot.full_parity());
+        at = state().items[slot.place];
+        barrier_sync(1 + consumer_idx(), 128);
+        if (t == 0) {
+          const uint32_t empty = shared_address(&state().item_empty[slot.place]);
+          if constexpr (cluster > 1)
+            mbarrier_arrive_at(empty, 0);
+          else
+            mbarrier_arrive(empty);
+        }
+        slot.advance();
       }
-      slot.advance();
+      is_known = false;
       if (at.m < 0) break;
       if constexpr (Config::ping_pong)
         if (!ping_pong::owns_item<Config::n_consumers>(n_items_seen++, consumer_idx())) {
@@ -430,26 +466,30 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   __device__ __forceinline__ void run() const {
     prepare();
+    /* the same in all threads of a warp, which the compiler is to know */
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
     beginning first = {no_item, 0};
     if constexpr (Config::is_bare) /* of the others the code is longer than what this saves */
-      if (threadIdx.x == 0) first = begin();
+      if (warp == 0) first = begin();
     meet();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
       griddepcontrol_wait(); /* for the slices */
       if (stores_nothing()) return;
     }
-    if constexpr (!Config::is_bare)
-      if (threadIdx.x == 0 && rank() == 0) first.item_idx = Sched<cluster>(args.sched).first();
-    if (threadIdx.x < 128) {
+    if (warp < 4) {
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
-      if (threadIdx.x == 0) produce(first);
+      if (!Config::is_bare && warp == 0 && rank() == 0) {
+        const Sched<cluster> sched(args.sched);
+        first.item_idx = tell(is_told() ? sched.first() : no_item);
+      }
+      if (warp == 0) produce(first);
     } else {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();
     }
     /* no block leaves while another may still write to it */
-    if constexpr (cluster > 1) cluster_sync();
+    if constexpr (cluster > 1) meet();
   }
 };
 

@@ -275,11 +275,17 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       store.template store<IS_PLAIN>(sums, m, n, at.batch, bias, places);
     } else {
       own_sums total;
-      if (!exchange_parts<n_parts, n_sharers>(exchange{*this, sums, total})) return;
+      if (!exchange_parts<n_parts, n_sharers>(exchange{*this, sums, total})) return leave();
       barrier_sync(1 + Config::n_consumers, n_consuming);
       store.template store<IS_PLAIN>(total, m, n, at.batch, bias, places);
     }
     cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
+    leave();
+  }
+
+  /* Others may still say that they have read what this block loaded for them. */
+  static __device__ __forceinline__ void leave() {
+    if constexpr (n_shared_a > 1) barrier_cluster_arrive_relaxed(), barrier_cluster_wait();
   }
 
   /* ptxas keeps what is written last in front: producer, plain C, and behind them the rest. */

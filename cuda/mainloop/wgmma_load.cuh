@@ -20,37 +20,11 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, in
     cp_async_bulk_tensor_load(to, map, along, line, batch, barrier);
 }
 
-/* One of N_PARTS equal parts of X rows of A (or columns of B) from x on, in slabs of 64 x 64, as far
- * as the operand has so many at all: what is not loaded counts for no element of C. A part is so
- * many lines: of X where these are along k, else of the k of each slab. slice: of operands that
- * consist of slices, which the map has as products. */
-template <int X, int N_PARTS = 1, bool IS_MULTICAST = false>
-__device__ __forceinline__ void load_part(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier,
-                                          int part = 0, int slice = 0, uint32_t blocks = 0) {
-  constexpr int line_bytes = wgmma_line * 2, slab_lines = wgmma_line / N_PARTS;
-  const int product = op.batch_first + batch * op.batch_step + slice;
-  if (op.along_k) {
-    const int line = part * (X / N_PARTS);
-    load_box<IS_MULTICAST>(to + uint32_t(line * line_bytes), &op.map, k, x + line, product, barrier, blocks);
-  } else {
-    const int line = part * slab_lines;
-#pragma unroll
-    for (int s = 0; s < (X + 63) / 64; s++)
-      if (s < op.n_slabs)
-        load_box<IS_MULTICAST>(to + uint32_t((s * wgmma_line + line) * line_bytes), &op.map, x + s * 64, k + line, product,
-                               barrier, blocks);
-  }
-}
-
-/* All parts, for this block alone. */
-template <int X, int N_PARTS>
-__device__ __forceinline__ void load_alone(uint32_t to, const ws_wgmma_operand &op, int x, int k, int batch, uint32_t barrier) {
-#pragma unroll
-  for (int part = 0; part < N_PARTS; part++) load_part<X, N_PARTS>(to, op, x, k, batch, barrier, part);
-}
-
-/* The same for one k block after the other; what is done for each is a few additions, as one warp
- * asks for all copies, and has 100 ns for a k block. */
+/* X rows of A (or columns of B), one k block after the other, as far as the operand has so many at
+ * all: what is not loaded counts for no element of C. In slabs of 64 x 64, or whole where lines are
+ * along k. N_PARTS equal parts may be asked for one by one: of X lines along k, else of the k of each
+ * slab. What is done for a k block is a few additions, as one warp asks for all copies, and has 100
+ * ns for it. slice: of operands that consist of slices, which the map has as products. */
 template <int X, int N_PARTS = 1> struct line_loader {
   const CUtensorMap *map;
   int along, line, product, more_along, more_lines, n_boxes, part_lines, line_bytes;
@@ -60,16 +34,16 @@ template <int X, int N_PARTS = 1> struct line_loader {
         more_along(op.along_k ? wgmma_line : 0), more_lines(op.along_k ? 0 : wgmma_line), n_boxes(op.along_k ? 1 : op.n_slabs),
         part_lines((op.along_k ? X : wgmma_line) / N_PARTS), line_bytes(2 * (op.along_k ? wgmma_line : WS_WGMMA_A_LINE(X))) {}
 
-  /* Part number `part`, into this block or some of the cluster's. */
+  /* Part number `part` of a slice, into this block or some of the cluster's. */
   template <bool IS_MULTICAST = false>
-  __device__ __forceinline__ void ask_part(int part, uint32_t to, uint32_t barrier, uint32_t blocks = 0) const {
+  __device__ __forceinline__ void ask_part(int part, uint32_t to, uint32_t barrier, uint32_t blocks = 0, int slice = 0) const {
     constexpr int slab_bytes = wgmma_line * wgmma_line * 2;
     const int first = N_PARTS == 1 ? 0 : part * part_lines;
 #pragma unroll
     for (int s = 0; s < (X + 63) / 64; s++)
       if (s < n_boxes)
-        load_box<IS_MULTICAST>(to + uint32_t(s * slab_bytes + first * line_bytes), map, along + s * 64, line + first, product,
-                               barrier, blocks);
+        load_box<IS_MULTICAST>(to + uint32_t(s * slab_bytes + first * line_bytes), map, along + s * 64, line + first,
+                               product + slice, barrier, blocks);
   }
   /* All parts, for this block alone. */
   __device__ __forceinline__ void ask(uint32_t to, uint32_t barrier) const {

@@ -27,6 +27,8 @@ template <int CLUSTER> struct sched_queue_of {
    * gridDim.x < 2^32 - 2. */
   static constexpr uint32_t leaves = ~uint32_t(0), has_not_asked = leaves - 1;
   __device__ uint32_t draw() const { return counter(args.queue->next).fetch_add(1, cuda::memory_order_relaxed); }
+  /* The first item of who need not draw it. */
+  static __device__ uint32_t first_of_worker() { return worker_idx<CLUSTER>(); }
   __device__ uint32_t first() const { return args.queue ? draw() : worker_idx<CLUSTER>(); }
   __device__ uint32_t after(uint32_t item_idx) const { return args.queue ? draw() : item_idx + n_workers<CLUSTER>(); }
   /* How many items a worker may take. */
