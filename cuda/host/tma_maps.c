@@ -40,14 +40,9 @@ bool ws_tma_takes(const ws_problem *p) {
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
-/* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128
- * bytes, 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of
- * cuBLAS, with 128 at 0.72; no difference elsewhere); fewer than 128 bring nothing more
- * (bench/NOTES.md). */
-static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
-  enum { LINE_BYTES = 128 };
-  return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-}
+/* In blocks of how many bytes the L2 fetches a box. 256 bytes cost 3 to 8 % where memory is the bound,
+ * and 10 to 15 % where lines straddle; fewer than 128 bring nothing more (bench/NOTES.md). */
+enum { PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
 
 /* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
@@ -62,7 +57,7 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
     void *wanted;
   } address = {data};
   return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion_for(strides[0]),
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, (CUtensorMapL2promotion)PROMOTION,
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 

@@ -107,7 +107,6 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
   __device__ __forceinline__ void produce() const {
-    griddepcontrol_launch_dependents();
     const bool is_elected = elect_one();
     if (is_elected) {
       prefetch_tensormap(&args.a.map);
@@ -165,6 +164,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       to = stage.place == 0 ? stage_at(0) : to + Config::stage_bytes;
       full = stage.place == 0 ? first_full : full + uint32_t(sizeof state().full[0]);
     }
+    griddepcontrol_launch_dependents(); /* earlier, its blocks would crowd where this launch leaves places */
   }
 
   /* ---- Consumers ----------------------------------------------------------------------------- */

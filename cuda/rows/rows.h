@@ -99,6 +99,11 @@
 #define WS_WGMMA_BLOCKS_k2 2
 #define WS_WGMMA_BLOCKS_k4 4
 #define WS_WGMMA_BLOCKS_k8 8
+#define WS_WGMMA_BLOCKS_s2 2
+#define WS_WGMMA_BLOCKS_s4 4
+#define WS_WGMMA_BLOCKS_s2k2 4
+#define WS_WGMMA_BLOCKS_s4k2 8
+#define WS_WGMMA_BLOCKS_s2k4 8
 #define WS_WGMMA_CLUSTER_SPLITS_x1 1
 #define WS_WGMMA_CLUSTER_SPLITS_x2 1
 #define WS_WGMMA_CLUSTER_SPLITS_x14 1
@@ -110,6 +115,11 @@
 #define WS_WGMMA_CLUSTER_SPLITS_k2 2
 #define WS_WGMMA_CLUSTER_SPLITS_k4 4
 #define WS_WGMMA_CLUSTER_SPLITS_k8 8
+#define WS_WGMMA_CLUSTER_SPLITS_s2 1
+#define WS_WGMMA_CLUSTER_SPLITS_s4 1
+#define WS_WGMMA_CLUSTER_SPLITS_s2k2 2
+#define WS_WGMMA_CLUSTER_SPLITS_s4k2 2
+#define WS_WGMMA_CLUSTER_SPLITS_s2k4 4
 #define WS_WGMMA_ONCE_x1 0
 #define WS_WGMMA_ONCE_x2 0
 #define WS_WGMMA_ONCE_x14 0
@@ -121,6 +131,11 @@
 #define WS_WGMMA_ONCE_k2 1
 #define WS_WGMMA_ONCE_k4 1
 #define WS_WGMMA_ONCE_k8 1
+#define WS_WGMMA_ONCE_s2 1
+#define WS_WGMMA_ONCE_s4 1
+#define WS_WGMMA_ONCE_s2k2 1
+#define WS_WGMMA_ONCE_s4k2 1
+#define WS_WGMMA_ONCE_s2k4 1
 /* Its blocks along m, which share B. */
 #define WS_WGMMA_CLUSTER_M_x1 1
 #define WS_WGMMA_CLUSTER_M_x2 1
@@ -133,6 +148,11 @@
 #define WS_WGMMA_CLUSTER_M_k2 1
 #define WS_WGMMA_CLUSTER_M_k4 1
 #define WS_WGMMA_CLUSTER_M_k8 1
+#define WS_WGMMA_CLUSTER_M_s2 1
+#define WS_WGMMA_CLUSTER_M_s4 1
+#define WS_WGMMA_CLUSTER_M_s2k2 1
+#define WS_WGMMA_CLUSTER_M_s4k2 1
+#define WS_WGMMA_CLUSTER_M_s2k4 1
 /* The least k that is split between so many blocks of a cluster. */
 #define WS_WGMMA_CLUSTER_SPLIT_LEAST_K(splits) (256 * (splits))
 /* Rows of an item that each of these blocks adds up and stores; with fewer than 8 for each, the
