@@ -14,7 +14,7 @@
  * have begun, or where the stages were, when all blocks have read their last one (the cluster
  * meets). Each adds up its share in the order of k, so the bits of C hang on k and the number of
  * parts alone; of one part they are those of gemm_wgmma.cuh. The order of these steps is in
- * pipeline.cuh.
+ * pipeline.cuh. Blocks of neighbouring items of a row (s2, s4) may load A for each other.
  *
  * Such a launch takes a few microseconds, and its code comes from memory: what is run stands
  * together, and C that is nothing but alpha * sum has a code of its own. */
@@ -120,7 +120,6 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     line_loader<Config::item_n> b(args.b, at.n, first_k(), at.batch);
     const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full;
     uint32_t to = stage_at(0), full = first_full;
-    griddepcontrol_wait();
     pipeline_stage<Config::n_stages> stage;
     int k_block = 0;
     if constexpr (shares_first) {
@@ -164,7 +163,6 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       to = stage.place == 0 ? stage_at(0) : to + Config::stage_bytes;
       full = stage.place == 0 ? first_full : full + uint32_t(sizeof state().full[0]);
     }
-    griddepcontrol_launch_dependents(); /* earlier, its blocks would crowd where this launch leaves places */
   }
 
   /* ---- Consumers ----------------------------------------------------------------------------- */
@@ -262,7 +260,6 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     const wgmma_store<Config, Config::share_rows> store{args};
     typename wgmma_store<Config, Config::share_rows>::bias_bits bias_of_item;
     if constexpr (!IS_PLAIN) {
-      griddepcontrol_wait();
       if (rank() < n_sharers) store.prefetch(m, n, at.batch);
       bias_of_item = store.ask_for_bias(m, n, at.batch);
     }
