@@ -53,9 +53,11 @@ static int check_operand(const char *what, const ws_wgmma_operand *op, const voi
   /* alone a block loads no more than there is, in eights of lines */
   const int lines = n_shared > 1 ? item_x / n_shared : least_of(item_x, (x + 7) / 8 * 8),
             slabs = least_of((item_x + 63) / 64, (x + 63) / 64);
-  check_map(what, &op->map, data, along_k ? k : x, along_k ? x : k, ld, 64, along_k ? lines : 64 / n_shared);
+  /* items of 16 or 32 have lines as short */
+  const int length = along_k || item_x > 32 ? 64 : item_x <= 16 ? 16 : 32;
+  check_map(what, &op->map, data, along_k ? k : x, along_k ? x : k, ld, length, along_k ? lines : 64 / n_shared);
   CHECK(along_k || op->n_slabs == slabs, "%s: %d slabs", what, op->n_slabs);
-  return along_k ? lines * n_shared : 64 * slabs;
+  return along_k ? lines * n_shared : length * slabs;
 }
 
 static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, const void *a, int64_t lda, const void *b,
@@ -158,8 +160,7 @@ CHILD_CASE(maps) {
       }
 }
 
-/* The L2 fetches blocks of 256 bytes only where lines are a multiple of 128, as those of copies
- * are. */
+/* The L2 fetches blocks of 128 bytes, whatever the lines. */
 CHILD_CASE(promotions) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -174,16 +175,14 @@ CHILD_CASE(promotions) {
       const CUtensorMap *const maps[] = {&a_of(l)->map, &b_of(l)->map, &l->wgmma.c};
       for (int x = 0; x < 3; x++) {
         const fake_map m = held(maps[x]);
-        const bool is_whole = *ld[x] * 2 % 128 == 0;
-        CHECK(m.strides[0] == (uint64_t)*ld[x] * 2 &&
-                  m.promotion == (is_whole ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B),
+        CHECK(m.strides[0] == (uint64_t)*ld[x] * 2 && m.promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
               "%c, lines of %lld bytes: promotion %d", "ABC"[x], (long long)*ld[x] * 2, (int)m.promotion);
       }
     }
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
   d.lda = 265;
   REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
-  CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_256B, "a copy has whole lines");
+  CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_128B, "of a copy, too");
 }
 
 /* TMA writes whole 16 bytes, also where a column ends within them. */
