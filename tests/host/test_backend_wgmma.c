@@ -85,15 +85,16 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
         "whether C is alpha times a sum, of the operands' type, by its map");
 }
 
-/* Rows that a block stores are stored by boxes of 64, 32 or 16, which are columns of C where the
- * kernel computes its transposed. */
-static int box_rows(const ws_cuda_row *row) {
-  const int rows = row->bm / row->cluster_splits;
-  return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : 16;
+/* Rows that a block stores are stored by boxes of 64, 32 or 16, or, where the kernel computes C
+ * transposed and they are its columns, 8. A block stores no fewer than 8. */
+static int box_rows(const ws_cuda_row *row, bool across) {
+  const int share = row->bm / row->cluster_splits, rows = share < 8 ? 8 : share;
+  return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : rows % 16 == 0 || !across ? 16 : 8;
 }
 
 static void check_c(const fake_launch *l, const wsgemm_gemm_desc *d) {
-  const int rows = box_rows(row_of(l)), across = l->wgmma.is_across;
+  const bool across = l->wgmma.is_across;
+  const int rows = box_rows(row_of(l), across);
   check_map("C", &l->wgmma.c, d->c, d->m, d->n, d->ldc, across ? 64 : rows, across ? rows : 64);
 }
 
@@ -412,7 +413,7 @@ CHILD_CASE(parts_of_k) {
     wsgemm_handle *h = handle_of_row(row);
     wsgemm_gemm_desc d = half_desc(row->type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 256 * row->cluster_splits);
     const fake_launch *l = launch_of(h, &d);
-    CHECK(row_of(l) == row && l->grid[0] == items_of(l, &d) * (unsigned)row->cluster, "%s for %s, %u blocks",
+    CHECK(row_of(l) == row && l->grid[0] == n_items_of(l, &d) * (unsigned)row->cluster, "%s for %s, %u blocks",
           l->kernel, row->name, l->grid[0]);
     d.k--;
     CHECK(row_of(launch_of(h, &d)) != row, "%s: parts of a short k", row->name);
