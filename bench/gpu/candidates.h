@@ -28,7 +28,7 @@ typedef struct candidate {
   int proposal;                /* of cuBLASLt, from 1 on; 0: none */
   double ms[200], median, spread;
 } candidate;
-enum { MAX_CANDIDATES = 128 };
+enum { MAX_CANDIDATES = 256 };
 
 typedef struct problem {
   wsgemm_type type;

@@ -29,6 +29,7 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
   /* 16-bit C may leave by boxes of so many rows; up to 64 rows find room in a place */
   static constexpr bool has_boxes = BM % 16 == 0;
   static constexpr int box_rows = WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
+  static constexpr int box_columns = WS_WGMMA_BOX_COLUMNS(BM); /* across */
   const ws_wgmma_args &args;
 
   /* Asks the L2 for what will be read: columns from n on, rows from m on. */
@@ -110,7 +111,9 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
         store_plainly<true>(sums, m, n, batch, places);
       else
         store_plainly<false>(sums, m, n, batch, places);
-    } else
+    } else if (args.is_across)
+      store_eights_across(sums, m, n, batch, places);
+    else
       store_eights(sums, m, n, batch);
   }
 
@@ -315,6 +318,43 @@ private:
     cp_async_bulk_commit_group();
   }
 
+  /* Of too few rows for boxes of 16 where these are columns of C, in boxes of eight of them. */
+  __device__ __forceinline__ void store_eights_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
+                                                       uint32_t places) const {
+    constexpr int per_fragment = (BM + 63) / 64;
+    const uint32_t lane = uint32_t(thread() % 32), eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int s = 0; s < BM; s += 16) { /* lines, of which lanes give the address */
+        const uint32_t place = places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes);
+        const uint32_t line = uint32_t(s % 64) + (s + 8 < BM ? lane / 16 * 8 : 0) + lane % 8;
+        const uint32_t row = place + line * 128 + (eight ^ line % 8) * 16;
+        uint32_t two[4];
+#pragma unroll
+        for (int u = 0; u < 4 && s / 2 + 2 * u < n_sums; u++) {
+          const float *d = &sums[p][s / 2 + 2 * u];
+          two[u] = half_pair_of<typename Config::element>(__fmul_rn(args.alpha, d[0]), __fmul_rn(args.alpha, d[1]));
+        }
+        if (s + 8 < BM)
+          stmatrix_x4_trans(row, two);
+        else
+          stmatrix_x2_trans(row, {two[0], two[1]});
+      }
+    fence_proxy_async_shared();
+    barrier_sync(barrier(), 128);
+    if (__shfl_sync(~0u, thread() / 32, 0) != 0 || !elect_one()) return;
+    const int n_rows = int(args.m) - m, n_columns = int(args.n) - n;
+#pragma unroll
+    for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+      for (int s = 0; s < BM; s += box_columns)
+        if (s < n_rows && p * 64 < n_columns)
+          cp_async_bulk_tensor_store(&args.c, n + p * 64, m + s, batch,
+                                     places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes + s % 64 * 128));
+    cp_async_bulk_commit_group();
+  }
+
   /* Of too few rows for a box, as pairs: rows by the eight exist, or do not (args.c_by_map). */
   __device__ __forceinline__ void store_eights(const float (&sums)[n_fragments][n_sums], int m, int n, int batch) const {
     const int lane = thread() % 32, n_rows = int(args.m) - m;
@@ -376,7 +416,7 @@ private:
         barrier_sync(barrier(), 128);
         if (!asks()) continue;
 #pragma unroll
-        for (int line = 0; line < 64 && s * 64 + line < BM; line += box_rows)
+        for (int line = 0; line < 64 && s * 64 + line < BM; line += box_columns)
           if (m + s * 64 + line < args.m)
             cp_async_bulk_tensor_store(&args.c, n + p * 64, m + s * 64 + line, batch, place + uint32_t(line * 128));
         cp_async_bulk_commit_group();

@@ -40,14 +40,9 @@ bool ws_tma_takes(const ws_problem *p) {
   return p->m < most && p->n < most && p->k < most && p->batch_count < most;
 }
 
-/* In blocks of how many bytes the L2 fetches a box. Where the line pitch is no multiple of 128
- * bytes, 256 were seen to cost 10 to 15 % (a review, H200: half precision, 5000^3 at 0.61 of
- * cuBLAS, with 128 at 0.72; no difference elsewhere); fewer than 128 bring nothing more
- * (bench/NOTES.md). */
-static CUtensorMapL2promotion promotion_for(cuuint64_t line_stride) {
-  enum { LINE_BYTES = 128 };
-  return line_stride % LINE_BYTES == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-}
+/* In blocks of how many bytes the L2 fetches a box. 256 bytes cost 3 to 8 % where memory is the bound,
+ * and 10 to 15 % where lines straddle; fewer than 128 bring nothing more (bench/NOTES.md). */
+enum { PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
 
 /* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
 static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
@@ -62,7 +57,7 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
     void *wanted;
   } address = {data};
   return ws_cuda.cuTensorMapEncodeTiled(map, map_type, 3, address.wanted, dims, strides, box, steps,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion_for(strides[0]),
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, (CUtensorMapL2promotion)PROMOTION,
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
@@ -71,15 +66,16 @@ static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, con
  * than there are (along k: where it loads alone): boxes that end beyond the operand are slow, and
  * take up what others could have. */
 typedef struct loaded {
-  int box_lines, n_slabs, n_lines;
+  int box_length, box_lines, n_slabs, n_lines;
 } loaded;
 static loaded loaded_of(bool along_k, int64_t x, int item_x, int n_shared) {
-  loaded l = {.n_slabs = (int)ws_min(ws_ceil_div(item_x, BOX), ws_ceil_div(x, BOX))};
+  loaded l = {.box_length = along_k ? BOX : WS_WGMMA_A_LINE(item_x),
+              .n_slabs = (int)ws_min(ws_ceil_div(item_x, BOX), ws_ceil_div(x, BOX))};
   if (along_k && n_shared == 1)
     l.box_lines = (int)ws_min(item_x, ws_ceil_div(x, WHOLE) * WHOLE);
   else
     l.box_lines = (along_k ? item_x : BOX) / n_shared;
-  l.n_lines = along_k ? l.box_lines * n_shared : l.n_slabs * BOX;
+  l.n_lines = along_k ? l.box_lines * n_shared : l.n_slabs * l.box_length;
   return l;
 }
 
@@ -95,7 +91,7 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   op->n_slabs = load->n_slabs;
-  return encode(&op->map, type, first, dims, strides, BOX, load->box_lines);
+  return encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
 }
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
@@ -163,8 +159,9 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     const cuuint64_t dims[3] = {(cuuint64_t)p->m, (cuuint64_t)p->n, (cuuint64_t)p->batch_count};
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
-    const int rows = WS_WGMMA_BOX_ROWS(WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits));
-    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : rows, args->is_across ? rows : BOX);
+    const int share = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
+    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share),
+                    args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
   }
   return result;
 }

@@ -16,6 +16,7 @@ enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
     .launch_us = {7.137, 5.083, 5.692},
     .pair_us = 2.205,
+    .share_us = 0.5,
     .ping_pong_us = 2.031,
     .later_item_us = 1.39,
     .store_us = 0.0001792,
@@ -50,11 +51,13 @@ static double cost_of_lines(const ws_wgmma_terms *t, int64_t length, bool along_
 static int64_t length_of_a(const ws_problem *p) { return p->a.trans ? p->k : p->m; }
 static int64_t length_of_b(const ws_problem *p) { return p->b.trans ? p->n : p->k; }
 
-/* What comes to a block of an operand for a k block, in bytes. */
+/* What comes to a block of an operand for a k block, in bytes. Lines as short as an item of 16 or 32
+ * is wide cost the L2 as much as whole ones. */
 static double loaded_bytes(bool along_k, int64_t x, int item_x) {
   const int64_t step = along_k ? 8 : BOX, lines = ws_min((item_x + step - 1) / step, (x + step - 1) / step) * step;
   return (double)lines * LINE_BYTES;
 }
+static double kept_share(bool along_k, int item_x) { return along_k ? 1 : (double)WS_WGMMA_A_LINE(item_x) / BOX; }
 
 /* Times that hide each other: the longer one, and a little more where the other is nearly as long:
  * about the sixth root of the sum of their sixth powers, without a root. */
@@ -115,7 +118,8 @@ static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row
                b = loaded_bytes(x->b_along_k, x->n, width) / row->cluster_m;
   const double n_blocks = row->blocks < r->of_sm ? row->blocks : r->of_sm;
   const double multiplied_us = (double)row->bm * width * product->element_us[consumers_of(row) - 1];
-  const double loaded_us = product->latency_us / (row->stages * n_blocks) + (a + b) * product->byte_us +
+  const double came = a * ws_cluster_n(row) * kept_share(x->a_along_k, row->bm) + b * row->cluster_m;
+  const double loaded_us = product->latency_us / (row->stages * n_blocks) + came * product->byte_us +
                            (a * x->byte_of_a_us + b * x->byte_of_b_us) * r->n_active;
   return product->step_us + longer(multiplied_us, loaded_us);
 }
@@ -130,7 +134,8 @@ static double store_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_
 
 static double launch_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
   const double us = t->launch_us[row->is_once ? 1 : row->is_plain || product->is_bare ? 2 : 0];
-  return us + (row->cluster > row->cluster_splits ? t->pair_us : 0) + (row->ping_pong ? t->ping_pong_us : 0);
+  const double share_us = row->cluster == row->cluster_splits ? 0 : row->is_once ? t->share_us : t->pair_us;
+  return us + share_us + (row->ping_pong ? t->ping_pong_us : 0);
 }
 
 static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
@@ -149,16 +154,11 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
   return launch_us(t, product, row) + longer(items_us, product->memory_us) + last_us;
 }
 
-/* Boxes of C are of whole 16 of the rows that a block stores. */
-static bool may_be_across(const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return product->is_bare && WS_WGMMA_HAS_BOXES(row->bm, row->cluster_splits);
-}
-
 bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return may_be_across(product, row) && us_of(t, product, row, true) < us_of(t, product, row, false);
+  return product->is_bare && us_of(t, product, row, true) < us_of(t, product, row, false);
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const double us = us_of(t, product, row, false), across_us = may_be_across(product, row) ? us_of(t, product, row, true) : us;
+  const double us = us_of(t, product, row, false), across_us = product->is_bare ? us_of(t, product, row, true) : us;
   return us < across_us ? us : across_us;
 }

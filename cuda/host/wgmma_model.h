@@ -21,8 +21,8 @@ static inline int ws_most_clusters(int cluster, int n_sms) {
 typedef struct ws_wgmma_terms {
   /* Begin and end: of kernels that stay, of those that end with their item (is_once), of those that
    * stay and only store (is_plain, or bare products); and how much longer where blocks load for
-   * each other, and by ping-pong. */
-  double launch_us[3], pair_us, ping_pong_us;
+   * each other (pair_us of those that stay, share_us of those that end), and by ping-pong. */
+  double launch_us[3], pair_us, share_us, ping_pong_us;
   double later_item_us; /* another item of the SM, of kernels that end with theirs */
   double store_us;      /* an element, by one consumer */
   double full_store_us; /* where a store takes long, so much longer (not fitted) */

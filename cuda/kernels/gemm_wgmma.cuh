@@ -327,7 +327,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int share_idx() { return Config::ping_pong ? 0 : consumer_idx(); }
 
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
-  __device__ __forceinline__ void release(int place) const {
+  __device__ __forceinline__ void release(int place, int = 0) const {
     if constexpr (n_partners > 1) {
       const int block = int(threadIdx.x % 128);
       if (block < cluster && (block / n_shared_a == rank_m() || block % n_shared_a == rank_n()))

@@ -15,7 +15,7 @@
  * have begun, or where the stages were, when all blocks have read their last one (the cluster
  * meets). Each adds up its share in the order of k, so the bits of C hang on k and the number of
  * parts alone; of one part they are those of gemm_wgmma.cuh. The order of these steps is in
- * pipeline.cuh.
+ * pipeline.cuh. Blocks of neighbouring items of a row (s2, s4) may load A for each other.
  *
  * Such a launch takes a few microseconds, and its code comes from memory: what is run stands
  * together, and C that is nothing but alpha * sum has a code of its own. */
@@ -73,7 +73,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   static constexpr barrier_scope scope = n_shared_a > 1 ? barrier_scope::cluster : barrier_scope::cta;
   /* Bits of the blocks that have the same part of k. */
-  static __device__ __forceinline__ uint32_t blocks_of_part() { return (1u | 1u << n_parts) << rank(); }
+  static constexpr uint32_t every_nth = ((1u << cluster) - 1) / ((1u << n_parts) - 1);
+  static __device__ __forceinline__ uint32_t blocks_of_part() { return every_nth << rank(); }
+  /* So little of A that B is on its way alone until the cluster has met; else blocks load A alone for
+   * their first stages. */
+  static constexpr bool shares_first = n_shared_a > 1 && Config::bm <= 96;
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
   __device__ __forceinline__ int n_k_blocks() const { return args.n_k_blocks / n_parts + (rank() < args.n_k_blocks % n_parts); }
@@ -84,25 +88,33 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* ---- Producers: a warp for A and one for B, of which one thread asks for copies -------------- */
 
-  __device__ __forceinline__ void prepare() const {
-#pragma unroll
-    for (int s = 0; s < Config::n_stages; s++) {
+  /* By all of the warp, a stage each. */
+  __device__ __forceinline__ void prepare(bool is_elected) const {
+    static_assert(Config::n_stages <= 32);
+    const int s = int(threadIdx.x % 32);
+    if (s < Config::n_stages) {
       mbarrier_init(&state().full[s], 1);
       mbarrier_init(&state().empty[s], Config::n_consumers * n_shared_a);
     }
-    if constexpr (n_parts > 1) mbarrier_init(&state().parts, 1);
+    if constexpr (n_parts > 1)
+      if (is_elected) {
+        mbarrier_init(&state().parts, 1);
+        if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
+      }
     fence_mbarrier_init_release();
     fence_proxy_async_shared();
-    if constexpr (n_parts > 1)
-      if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
+    __syncwarp();
   }
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
   template <bool IS_A> __device__ __forceinline__ void produce() const {
-    if (IS_A && elect_one()) {
-      prefetch_tensormap(&args.a.map);
-      prefetch_tensormap(&args.b.map);
-      prepare();
+    if constexpr (IS_A) {
+      const bool is_elected = elect_one();
+      if (is_elected) {
+        prefetch_tensormap(&args.a.map);
+        prefetch_tensormap(&args.b.map);
+      }
+      prepare(is_elected);
     }
     if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
@@ -123,10 +135,25 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
                    first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
     uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
+    int k_block = 0;
+    if constexpr (n_shared > 1 && shares_first) {
+      const int n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
+      if (int(threadIdx.x % 32) < n_first)
+        mbarrier_arrive_expect_tx(first_full + threadIdx.x % 32 * uint32_t(sizeof state().full[0]), args.stage_bytes);
+      barrier_arrive(0, Config::n_threads);
+      barrier_cluster_wait();
 #pragma unroll 1
-    for (int k_block = 0; k_block < n_k; k_block++) {
+      for (; k_block < n_first; k_block++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
+        if (is_elected) lines.template ask_part<true>(item_idx(), to, full, blocks_of_part());
+        lines.advance();
+      }
+      to = first_to, full = first_full;
+      stage.advance(n_first); /* all, or there is nothing left */
+    }
+#pragma unroll 1
+    for (; k_block < n_k; k_block++) {
       const bool is_first_round = k_block < Config::n_stages;
-      if constexpr (n_shared > 1)
+      if constexpr (n_shared > 1 && !shares_first)
         if (k_block == Config::n_stages) barrier_cluster_wait();
       if (!is_first_round) mbarrier_wait<scope>(full + full_to_empty, stage.empty_parity());
       if (is_elected) {
@@ -150,8 +177,11 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   __device__ __forceinline__ void wait_full(int place, uint32_t parity) const {
     mbarrier_wait<scope>(shared_address(&state().full[place]), parity);
   }
-  __device__ __forceinline__ void release(int place) const {
+  /* Nobody fills it once more: with fewer k blocks left than stages. So when a block ends, others have
+   * said all that they have to say to it: its producer waited for that. */
+  __device__ __forceinline__ void release(int place, int n_left) const {
     const int t = int(threadIdx.x) % 128;
+    if (n_left < Config::n_stages) return;
     if constexpr (n_shared_a > 1) {
       if (t < n_shared_a) mbarrier_arrive_at(shared_address(&state().empty[place]), block_of(rank(), t));
     } else {

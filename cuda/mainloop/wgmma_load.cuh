@@ -5,6 +5,7 @@
 #define WS_CUDA_WGMMA_LOAD_CUH
 #include "cuda/ptx/tma.cuh"
 #include "cuda/ptx/wgmma.cuh"
+#include "cuda/rows/rows.h"
 #include "cuda/shared/wgmma_args.h"
 
 namespace ws {
@@ -26,7 +27,8 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap *map, in
  * known to the compiler is no question. slice: of operands that consist of slices, which the map has
  * as products. */
 template <int X, int N_PARTS, bool ALONG_K> struct line_loader {
-  static constexpr int n_boxes = ALONG_K ? 1 : (X + 63) / 64, part_lines = (ALONG_K ? X : wgmma_line) / N_PARTS;
+  static constexpr int n_boxes = ALONG_K ? 1 : (X + 63) / 64, part_lines = (ALONG_K ? X : wgmma_line) / N_PARTS,
+                       line_bytes = 2 * (ALONG_K ? wgmma_line : WS_WGMMA_A_LINE(X));
   const CUtensorMap *map;
   int along, line, product, n_slabs;
 
@@ -42,7 +44,7 @@ template <int X, int N_PARTS, bool ALONG_K> struct line_loader {
 #pragma unroll
     for (int s = 0; s < n_boxes; s++)
       if (s == 0 || s < n_slabs)
-        load_box<IS_MULTICAST>(to + uint32_t(s * slab_bytes + first * wgmma_line * 2), map, along + s * 64, line + first,
+        load_box<IS_MULTICAST>(to + uint32_t(s * slab_bytes + first * line_bytes), map, along + s * 64, line + first,
                                product + slice, barrier, blocks);
   }
   /* All parts, for this block alone. */

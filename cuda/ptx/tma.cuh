@@ -198,5 +198,10 @@ __device__ __forceinline__ void stmatrix_x4_trans(uint32_t row, const uint32_t (
                : "memory");
 }
 
+/* stmatrix.x2.trans: two of them, whose addresses lanes 0 to 15 give. */
+__device__ __forceinline__ void stmatrix_x2_trans(uint32_t row, const uint32_t (&x)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(x[0]), "r"(x[1]) : "memory");
+}
+
 } // namespace ws
 #endif

@@ -22,19 +22,25 @@ namespace ws {
  *   k contiguous: a line is 64 k of one x; the next 8 x are 1024 bytes on (the stride); 16 k are 32
  *   bytes.
  *   x contiguous: a line is 64 x of one k; the next 8 k are 1024 bytes on (the stride), the next 64
- *   x slab_bytes on (the leading dimension); 16 k are 2048 bytes. */
+ *   x slab_bytes on (the leading dimension); 16 k are 2048 bytes. Of no more than 32 or 16 x the lines
+ *   have 64 or 32 bytes, with the swizzle of that length, and the atoms 512 or 256. */
 constexpr int wgmma_k = 16, wgmma_line = 64; /* 16-bit elements */
-constexpr uint32_t wgmma_atom_bytes = 1024;
+constexpr uint32_t wgmma_atom_lines = 8;
 
-template <bool X_CONTIGUOUS> __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, uint32_t slab_bytes) {
-  const uint64_t swizzle_128 = uint64_t(1) << 62, stride = uint64_t(wgmma_atom_bytes >> 4) << 32;
+/* LINE: elements of a line. */
+template <bool X_CONTIGUOUS, int LINE = wgmma_line>
+__device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, uint32_t slab_bytes) {
+  static_assert(X_CONTIGUOUS || LINE == wgmma_line, "k blocks are whole lines");
+  const uint64_t swizzle = uint64_t(LINE == 64 ? 1 : LINE == 32 ? 2 : 3) << 62;
+  const uint64_t stride = uint64_t(wgmma_atom_lines * LINE * 2 >> 4) << 32;
   /* 1: not looked at */
-  const uint64_t leading = uint64_t(X_CONTIGUOUS ? slab_bytes >> 4 : 1) << 16;
-  return swizzle_128 | stride | leading | uint64_t((address & 0x3ffff) >> 4);
+  const uint64_t leading = uint64_t(X_CONTIGUOUS && LINE == wgmma_line ? slab_bytes >> 4 : 1) << 16;
+  return swizzle | stride | leading | uint64_t((address & 0x3ffff) >> 4);
 }
 
 /* From one step of 16 k to the next, in units of the descriptor's address. */
-template <bool X_CONTIGUOUS> constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? 2 * (wgmma_atom_bytes >> 4) : wgmma_k * 2 >> 4;
+template <bool X_CONTIGUOUS, int LINE = wgmma_line>
+constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? wgmma_k * LINE * 2 >> 4 : wgmma_k * 2 >> 4;
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
@@ -147,6 +153,7 @@ WS_WGMMA_OF(16, 8, 9, 10, 11, 12)
 WS_WGMMA_OF(32, 16, 17, 18, 19, 20)
 WS_WGMMA_OF(48, 24, 25, 26, 27, 28)
 WS_WGMMA_OF(64, 32, 33, 34, 35, 36)
+WS_WGMMA_OF(80, 40, 41, 42, 43, 44)
 WS_WGMMA_OF(96, 48, 49, 50, 51, 52)
 WS_WGMMA_OF(128, 64, 65, 66, 67, 68)
 WS_WGMMA_OF(144, 72, 73, 74, 75, 76)

@@ -71,14 +71,15 @@
 #define WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages) \
   ((k_groups) * (stages) * (WS_DIRECT_OPERAND_ELEMENTS(bm) + WS_DIRECT_OPERAND_ELEMENTS(bn)) * 2)
 
-/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows; each
- * consumer's columns of C leave through WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers
- * take the last bytes. */
+/* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows, or one of 16
+ * or 32 (whose lines are as short where they are along m); each consumer's columns of C leave through
+ * WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
-/* Of a block that ends with its item (k1 .. k8): two warps of producers. */
+/* Of a block that ends with its item (k1 .. s4k2): two warps of producers. */
 #define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 64 : 128))
-#define WS_WGMMA_A_ROWS(bm) (((bm) + 63) / 64 * 64)
+#define WS_WGMMA_A_ROWS(bm) ((bm) <= 16 ? 16 : (bm) <= 32 ? 32 : ((bm) + 63) / 64 * 64)
+#define WS_WGMMA_A_LINE(bm) (WS_WGMMA_A_ROWS(bm) < 64 ? WS_WGMMA_A_ROWS(bm) : 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
 /* Three consumers, or more than 128 sums a thread, leave no registers for more than alpha * sum,
  * stored in 16 bits. */
@@ -94,12 +95,15 @@
 #define WS_WGMMA_BLOCKS_x22 4
 #define WS_WGMMA_BLOCKS_x24 8
 #define WS_WGMMA_BLOCKS_x42 8
-#define WS_WGMMA_BLOCKS_s2 2
-#define WS_WGMMA_BLOCKS_s4 4
 #define WS_WGMMA_BLOCKS_k1 1
 #define WS_WGMMA_BLOCKS_k2 2
 #define WS_WGMMA_BLOCKS_k4 4
 #define WS_WGMMA_BLOCKS_k8 8
+#define WS_WGMMA_BLOCKS_s2 2
+#define WS_WGMMA_BLOCKS_s4 4
+#define WS_WGMMA_BLOCKS_s2k2 4
+#define WS_WGMMA_BLOCKS_s4k2 8
+#define WS_WGMMA_BLOCKS_s2k4 8
 #define WS_WGMMA_CLUSTER_SPLITS_x1 1
 #define WS_WGMMA_CLUSTER_SPLITS_x2 1
 #define WS_WGMMA_CLUSTER_SPLITS_x14 1
@@ -107,12 +111,15 @@
 #define WS_WGMMA_CLUSTER_SPLITS_x22 1
 #define WS_WGMMA_CLUSTER_SPLITS_x24 1
 #define WS_WGMMA_CLUSTER_SPLITS_x42 1
-#define WS_WGMMA_CLUSTER_SPLITS_s2 1
-#define WS_WGMMA_CLUSTER_SPLITS_s4 2
 #define WS_WGMMA_CLUSTER_SPLITS_k1 1
 #define WS_WGMMA_CLUSTER_SPLITS_k2 2
 #define WS_WGMMA_CLUSTER_SPLITS_k4 4
 #define WS_WGMMA_CLUSTER_SPLITS_k8 8
+#define WS_WGMMA_CLUSTER_SPLITS_s2 1
+#define WS_WGMMA_CLUSTER_SPLITS_s4 1
+#define WS_WGMMA_CLUSTER_SPLITS_s2k2 2
+#define WS_WGMMA_CLUSTER_SPLITS_s4k2 2
+#define WS_WGMMA_CLUSTER_SPLITS_s2k4 4
 #define WS_WGMMA_ONCE_x1 0
 #define WS_WGMMA_ONCE_x2 0
 #define WS_WGMMA_ONCE_x14 0
@@ -120,12 +127,15 @@
 #define WS_WGMMA_ONCE_x22 0
 #define WS_WGMMA_ONCE_x24 0
 #define WS_WGMMA_ONCE_x42 0
-#define WS_WGMMA_ONCE_s2 1
-#define WS_WGMMA_ONCE_s4 1
 #define WS_WGMMA_ONCE_k1 1
 #define WS_WGMMA_ONCE_k2 1
 #define WS_WGMMA_ONCE_k4 1
 #define WS_WGMMA_ONCE_k8 1
+#define WS_WGMMA_ONCE_s2 1
+#define WS_WGMMA_ONCE_s4 1
+#define WS_WGMMA_ONCE_s2k2 1
+#define WS_WGMMA_ONCE_s4k2 1
+#define WS_WGMMA_ONCE_s2k4 1
 /* Its blocks along m, which share B. */
 #define WS_WGMMA_CLUSTER_M_x1 1
 #define WS_WGMMA_CLUSTER_M_x2 1
@@ -134,12 +144,15 @@
 #define WS_WGMMA_CLUSTER_M_x22 2
 #define WS_WGMMA_CLUSTER_M_x24 2
 #define WS_WGMMA_CLUSTER_M_x42 4
-#define WS_WGMMA_CLUSTER_M_s2 1
-#define WS_WGMMA_CLUSTER_M_s4 1
 #define WS_WGMMA_CLUSTER_M_k1 1
 #define WS_WGMMA_CLUSTER_M_k2 1
 #define WS_WGMMA_CLUSTER_M_k4 1
 #define WS_WGMMA_CLUSTER_M_k8 1
+#define WS_WGMMA_CLUSTER_M_s2 1
+#define WS_WGMMA_CLUSTER_M_s4 1
+#define WS_WGMMA_CLUSTER_M_s2k2 1
+#define WS_WGMMA_CLUSTER_M_s4k2 1
+#define WS_WGMMA_CLUSTER_M_s2k4 1
 /* The least k that is split between so many blocks of a cluster. */
 #define WS_WGMMA_CLUSTER_SPLIT_LEAST_K(splits) (256 * (splits))
 /* Rows of an item that each of these blocks adds up and stores; with fewer than 8 for each, the
@@ -148,8 +161,8 @@
 /* Rows of a box by which TMA stores C, where so many rows leave through shared memory, up to 64 at
  * a time. */
 #define WS_WGMMA_BOX_ROWS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : 16)
-/* Whether what a block stores is whole boxes, by whose lines C may be stored across. */
-#define WS_WGMMA_HAS_BOXES(bm, splits) (WS_WGMMA_SHARE_ROWS(bm, splits) % 16 == 0)
+/* The same of rows that are columns of C, each a line of 64 rows of it. */
+#define WS_WGMMA_BOX_COLUMNS(rows) ((rows) % 64 == 0 ? 64 : (rows) % 32 == 0 ? 32 : (rows) % 16 == 0 ? 16 : 8)
 #define WS_WGMMA_BARRIER_BYTES 512
 /* Rows of reals that the units are given for one of elements. */
 #define WS_SLICED_UNIT_s 1

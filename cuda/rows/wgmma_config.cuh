@@ -33,7 +33,7 @@ struct wgmma_config {
   static constexpr int n_fragments = item_n / 64 / n_sharing;
   static constexpr int slab_bytes = wgmma_line * bk * 2; /* 64 x 64 elements */
   /* loaded, of which the last may be of no use */
-  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM);
+  static constexpr int a_rows = WS_WGMMA_A_ROWS(BM), a_line = WS_WGMMA_A_LINE(BM);
   static constexpr bool is_sliced = SLICES > 0;
   static constexpr int n_slices = is_sliced ? SLICES : 1, unit = UNIT;
   static constexpr int a_bytes = a_rows * bk * 2, b_bytes = item_n * bk * 2; /* of a slice */

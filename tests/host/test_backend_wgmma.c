@@ -53,9 +53,11 @@ static int check_operand(const char *what, const ws_wgmma_operand *op, const voi
   /* alone a block loads no more than there is, in eights of lines */
   const int lines = n_shared > 1 ? item_x / n_shared : least_of(item_x, (x + 7) / 8 * 8),
             slabs = least_of((item_x + 63) / 64, (x + 63) / 64);
-  check_map(what, &op->map, data, along_k ? k : x, along_k ? x : k, ld, 64, along_k ? lines : 64 / n_shared);
+  /* items of 16 or 32 have lines as short */
+  const int length = along_k || item_x > 32 ? 64 : item_x <= 16 ? 16 : 32;
+  check_map(what, &op->map, data, along_k ? k : x, along_k ? x : k, ld, length, along_k ? lines : 64 / n_shared);
   CHECK(along_k || op->n_slabs == slabs, "%s: %d slabs", what, op->n_slabs);
-  return along_k ? lines * n_shared : 64 * slabs;
+  return along_k ? lines * n_shared : length * slabs;
 }
 
 static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, const void *a, int64_t lda, const void *b,
@@ -83,15 +85,16 @@ static void check_operands(const fake_launch *l, const wsgemm_gemm_desc *d, cons
         "whether C is alpha times a sum, of the operands' type, by its map");
 }
 
-/* Rows that a block stores are stored by boxes of 64, 32 or 16, which are columns of C where the
- * kernel computes its transposed. */
-static int box_rows(const ws_cuda_row *row) {
-  const int rows = row->bm / row->cluster_splits;
-  return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : 16;
+/* Rows that a block stores are stored by boxes of 64, 32 or 16, or, where the kernel computes C
+ * transposed and they are its columns, 8. A block stores no fewer than 8. */
+static int box_rows(const ws_cuda_row *row, bool across) {
+  const int share = row->bm / row->cluster_splits, rows = share < 8 ? 8 : share;
+  return rows % 64 == 0 ? 64 : rows % 32 == 0 ? 32 : rows % 16 == 0 || !across ? 16 : 8;
 }
 
 static void check_c(const fake_launch *l, const wsgemm_gemm_desc *d) {
-  const int rows = box_rows(row_of(l)), across = l->wgmma.is_across;
+  const bool across = l->wgmma.is_across;
+  const int rows = box_rows(row_of(l), across);
   check_map("C", &l->wgmma.c, d->c, d->m, d->n, d->ldc, across ? 64 : rows, across ? rows : 64);
 }
 
@@ -158,8 +161,7 @@ CHILD_CASE(maps) {
       }
 }
 
-/* The L2 fetches blocks of 256 bytes only where lines are a multiple of 128, as those of copies
- * are. */
+/* The L2 fetches blocks of 128 bytes, whatever the lines. */
 CHILD_CASE(promotions) {
   (void)unused;
   fake.device[0].cc = 90;
@@ -174,16 +176,14 @@ CHILD_CASE(promotions) {
       const CUtensorMap *const maps[] = {&a_of(l)->map, &b_of(l)->map, &l->wgmma.c};
       for (int x = 0; x < 3; x++) {
         const fake_map m = held(maps[x]);
-        const bool is_whole = *ld[x] * 2 % 128 == 0;
-        CHECK(m.strides[0] == (uint64_t)*ld[x] * 2 &&
-                  m.promotion == (is_whole ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B),
+        CHECK(m.strides[0] == (uint64_t)*ld[x] * 2 && m.promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
               "%c, lines of %lld bytes: promotion %d", "ABC"[x], (long long)*ld[x] * 2, (int)m.promotion);
       }
     }
   wsgemm_gemm_desc d = half_desc(WSGEMM_F16, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 264, 200, 136);
   d.lda = 265;
   REQUIRE(watched_gemm(of_whole_k(), &d) == WSGEMM_SUCCESS && fake.n_launches == 2, "%s", wsgemm_last_error());
-  CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_256B, "a copy has whole lines");
+  CHECK(held(&fake.launch[1].wgmma.a.map).promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_128B, "of a copy, too");
 }
 
 /* TMA writes whole 16 bytes, also where a column ends within them. */
@@ -413,7 +413,7 @@ CHILD_CASE(parts_of_k) {
     wsgemm_handle *h = handle_of_row(row);
     wsgemm_gemm_desc d = half_desc(row->type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 256 * row->cluster_splits);
     const fake_launch *l = launch_of(h, &d);
-    CHECK(row_of(l) == row && l->grid[0] == gpu_row_items(row, 16, 400, 1) * (unsigned)row->cluster, "%s for %s, %u blocks",
+    CHECK(row_of(l) == row && l->grid[0] == n_items_of(l, &d) * (unsigned)row->cluster, "%s for %s, %u blocks",
           l->kernel, row->name, l->grid[0]);
     d.k--;
     CHECK(row_of(launch_of(h, &d)) != row, "%s: parts of a short k", row->name);

@@ -148,10 +148,16 @@ static void check_shared(const wsgemm_kernel_info *info) {
         "%s: %d bytes of shared memory, tiles of %lld", info->name, info->shared_bytes, tiles);
 }
 
-/* "x2", "k8": so many blocks; "x24": as many along m, and along n. */
+/* "x2", "k8", "s2": so many blocks; "x24": as many along m, and along n; "s2k4": as many share A, with as many parts of k each. */
 static int cluster_of(const char *text) {
-  const int first = *text ? text[1] - '0' : 0;
-  return *text && text[2] ? first * (text[2] - '0') : first;
+  int n_blocks = *text ? 1 : 0;
+  for (; *text; text++)
+    if (*text >= '0' && *text <= '9') n_blocks *= *text - '0';
+  return n_blocks;
+}
+static int splits_of(const char *text) {
+  const char *k = strchr(text, 'k');
+  return !*text ? 0 : k ? k[1] - '0' : 1;
 }
 
 static void every_field(void) {
@@ -170,11 +176,7 @@ static void every_field(void) {
           info.coarse_factor, info.n_stages);
     CHECK(info.n_threads == line->threads, "%s: %d threads", name, info.n_threads);
     CHECK(info.cluster == cluster_of(line->cluster), "%s: clusters of %d", name, info.cluster);
-    CHECK(info.cluster_splits == (!*line->cluster           ? 0
-                                  : line->cluster[0] == 'k' ? line->cluster[1] - '0'
-                                  : line->cluster[0] == 's' ? (line->cluster[1] - '0') / 2
-                                                            : 1),
-          "%s: %d parts of k", name, info.cluster_splits);
+    CHECK(info.cluster_splits == splits_of(line->cluster), "%s: %d parts of k", name, info.cluster_splits);
     CHECK(info.has_split_k == line->splits && info.is_ping_pong == line->ping_pong, "%s: split-k %d, ping-pong %d", name,
           info.has_split_k, info.is_ping_pong);
     check_family(&info);
