@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cublasLt.h>
 #include <cublas_v2.h>
+#include <cublasLt.h>
 
 #include "wsgemm.h"
 
@@ -66,21 +66,21 @@ ws_cublas_state *ws_cublas_state_of(void *handle, bool is_wanted);
 ws_cublas_any ws_cublas_real(ws_cublas_function function, void *handle);
 #define WS_CUBLAS_REAL(symbol, handle) ((__typeof__(&symbol))ws_cublas_real(WS_##symbol, handle))
 
-/* Whether this process is the child of one that had the library: CUDA stayed with the parent. */
+/* Whether this process is the child of one that had handles: CUDA stayed with the parent. */
 bool ws_cublas_is_forked(void);
 
 /* How deep this thread is in the real library, whose own calls are not looked at. */
 extern __thread int ws_cublas_depth __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Ends an entry point by the real function: PASS_ON(cublasSgemm_v2, handle, handle, transa, ...). */
-#define PASS_ON(symbol, handle_, ...)                                                       \
-  do {                                                                                      \
-    const __typeof__(&symbol) real_function = WS_CUBLAS_REAL(symbol, handle_);              \
-    if (!real_function) return CUBLAS_STATUS_NOT_INITIALIZED;                               \
-    ws_cublas_depth++;                                                                      \
-    const cublasStatus_t real_status = real_function(__VA_ARGS__);                          \
-    ws_cublas_depth--;                                                                      \
-    return real_status;                                                                     \
+#define PASS_ON(symbol, handle_, ...)                                          \
+  do {                                                                         \
+    const __typeof__(&symbol) real_function = WS_CUBLAS_REAL(symbol, handle_); \
+    if (!real_function) return CUBLAS_STATUS_NOT_INITIALIZED;                  \
+    ws_cublas_depth++;                                                         \
+    const cublasStatus_t real_status = real_function(__VA_ARGS__);             \
+    ws_cublas_depth--;                                                         \
+    return real_status;                                                        \
   } while (0)
 
 /* ---- A call (take.c) ------------------------------------------------------------------------- */

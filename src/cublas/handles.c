@@ -12,7 +12,8 @@ static _Atomic(ws_cublas_state *) first;
 static atomic_bool is_forked;
 __thread int ws_cublas_depth __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static void note_fork(void) { atomic_store(&is_forked, true); }
+/* A child whose parent had no handle yet may use CUDA as any process. */
+static void note_fork(void) { atomic_store(&is_forked, atomic_load(&first) != NULL); }
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, note_fork); }
 bool ws_cublas_is_forked(void) { return atomic_load_explicit(&is_forked, memory_order_relaxed); }
 
@@ -87,7 +88,7 @@ static void set_workspace(void *handle, void *workspace, size_t bytes) {
 }
 
 /* Calls a real function of this type, if there is one, from within it. */
-#define CALL_REAL(function, ...)                                                                   \
+#define CALL_REAL(function, ...) \
   (function ? (ws_cublas_depth++, status = function(__VA_ARGS__), ws_cublas_depth--, status) : CUBLAS_STATUS_NOT_INITIALIZED)
 
 #define CREATE(symbol, handle_type)                                                                                 \
@@ -102,12 +103,12 @@ static void set_workspace(void *handle, void *workspace, size_t bytes) {
 CREATE(cublasCreate_v2, cublasHandle_t)
 CREATE(cublasLtCreate, cublasLtHandle_t)
 
-#define DESTROY(symbol, handle_type)                                         \
-  WS_CUBLAS_EXPORT cublasStatus_t symbol(handle_type handle) {               \
-    cublasStatus_t status;                                                   \
-    const __typeof__(&symbol) destroy = WS_CUBLAS_REAL(symbol, handle);      \
-    if (ws_cublas_depth == 0) end(handle);                                   \
-    return CALL_REAL(destroy, handle);                                       \
+#define DESTROY(symbol, handle_type)                                    \
+  WS_CUBLAS_EXPORT cublasStatus_t symbol(handle_type handle) {          \
+    cublasStatus_t status;                                              \
+    const __typeof__(&symbol) destroy = WS_CUBLAS_REAL(symbol, handle); \
+    if (ws_cublas_depth == 0) end(handle);                              \
+    return CALL_REAL(destroy, handle);                                  \
   }
 DESTROY(cublasDestroy_v2, cublasHandle_t)
 DESTROY(cublasLtDestroy, cublasLtHandle_t)

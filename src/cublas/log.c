@@ -73,8 +73,7 @@ __attribute__((destructor)) static void print_summary(void) {
   if (!ws_cublas_settings_now.has_summary) return;
   for (int f = 0; f < WS_CUBLAS_N_FUNCTIONS; f++) {
     long long n[WS_CUBLAS_N_REASONS + 1], n_all = 0;
-    for (int r = 0; r <= WS_CUBLAS_N_REASONS; r++)
-      n_all += n[r] = atomic_load_explicit(&counts[f][r], memory_order_relaxed);
+    for (int r = 0; r <= WS_CUBLAS_N_REASONS; r++) n_all += n[r] = atomic_load_explicit(&counts[f][r], memory_order_relaxed);
     if (!n_all) continue;
     fprintf(output(), "wsgemm_cublas[%ld]: %s: %lld calls, %lld taken", (long)getpid(), ws_cublas_names[f], n_all,
             n[WS_CUBLAS_TAKEN]);

@@ -44,31 +44,32 @@ static uint64_t optional(const reader *r, cublasLtMatmulDesc_t desc, cublasLtMat
 static bool is_plain(reader *r, cublasLtMatrixLayout_t layout) {
   uint32_t mode = 0;
   size_t n = 0;
-  const bool is_strided = r->layout(layout, (cublasLtMatrixLayoutAttribute_t)8, &mode, sizeof mode, &n) != CUBLAS_STATUS_SUCCESS ||
-                          mode == 0; /* CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, which 12 lacks */
+  const bool is_strided =
+      r->layout(layout, (cublasLtMatrixLayoutAttribute_t)8, &mode, sizeof mode, &n) != CUBLAS_STATUS_SUCCESS ||
+      mode == 0; /* CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, which 12 lacks */
   return is_strided && NARROW(layout, ORDER) == CUBLASLT_ORDER_COL && WIDE(layout, PLANE_OFFSET) == 0;
 }
 
 /* The matrix C is D itself. */
 static bool is_same(reader *r, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
-  return c == d || (NARROW(c, TYPE) == NARROW(d, TYPE) && NARROW(c, ORDER) == NARROW(d, ORDER) && WIDE(c, LD) == WIDE(d, LD) &&
-                    WIDE(c, ROWS) == WIDE(d, ROWS) && WIDE(c, COLS) == WIDE(d, COLS) &&
-                    NARROW(c, BATCH_COUNT) == NARROW(d, BATCH_COUNT) &&
-                    WIDE(c, STRIDED_BATCH_OFFSET) == WIDE(d, STRIDED_BATCH_OFFSET));
+  return c == d ||
+         (NARROW(c, TYPE) == NARROW(d, TYPE) && NARROW(c, ORDER) == NARROW(d, ORDER) && WIDE(c, LD) == WIDE(d, LD) &&
+          WIDE(c, ROWS) == WIDE(d, ROWS) && WIDE(c, COLS) == WIDE(d, COLS) && NARROW(c, BATCH_COUNT) == NARROW(d, BATCH_COUNT) &&
+          WIDE(c, STRIDED_BATCH_OFFSET) == WIDE(d, STRIDED_BATCH_OFFSET));
 }
 
 static bool is_zero(const void *scalar, wsgemm_type type) {
   const float *const s = scalar;
   const double *const d = scalar;
   switch (type) {
-    case WSGEMM_F64:
-      return d[0] == 0;
-    case WSGEMM_C64:
-      return d[0] == 0 && d[1] == 0;
-    case WSGEMM_C32:
-      return s[0] == 0 && s[1] == 0;
-    default:
-      return s[0] == 0;
+  case WSGEMM_F64:
+    return d[0] == 0;
+  case WSGEMM_C64:
+    return d[0] == 0 && d[1] == 0;
+  case WSGEMM_C32:
+    return s[0] == 0 && s[1] == 0;
+  default:
+    return s[0] == 0;
   }
 }
 
@@ -81,27 +82,27 @@ static void read_operands(reader *r, ws_cublas_call *call, cublasLtMatmulDesc_t 
   g->transa = op_of(transa, &call->is_bad), g->transb = op_of(transb, &call->is_bad);
   g->m = WIDE(d, ROWS), g->n = WIDE(d, COLS), g->k = transa == CUBLAS_OP_N ? WIDE(a, COLS) : WIDE(a, ROWS);
   g->lda = WIDE(a, LD), g->ldb = WIDE(b, LD), g->ldc = WIDE(d, LD);
-  call->is_foreign = !set_types(call, (cudaDataType)NARROW(a, TYPE), (cudaDataType)NARROW(b, TYPE), (cudaDataType)NARROW(d, TYPE),
-                                compute) ||
-                     !r->is_read;
+  call->is_foreign =
+      !set_types(call, (cudaDataType)NARROW(a, TYPE), (cudaDataType)NARROW(b, TYPE), (cudaDataType)NARROW(d, TYPE), compute) ||
+      !r->is_read;
 }
 
 static bool has_epilogue(reader *r, ws_cublas_call *call, cublasLtMatmulDesc_t desc) {
   wsgemm_gemm_desc *const g = &call->desc.gemm;
   const int epilogue = PRODUCT(EPILOGUE);
   switch (epilogue & ~CUBLASLT_EPILOGUE_BIAS) {
-    case 0:
-    case CUBLASLT_EPILOGUE_DEFAULT:
-      g->epilogue = WSGEMM_EPILOGUE_NONE;
-      break;
-    case CUBLASLT_EPILOGUE_RELU:
-      g->epilogue = WSGEMM_EPILOGUE_RELU;
-      break;
-    case CUBLASLT_EPILOGUE_GELU:
-      g->epilogue = WSGEMM_EPILOGUE_GELU_TANH;
-      break;
-    default:
-      return false;
+  case 0:
+  case CUBLASLT_EPILOGUE_DEFAULT:
+    g->epilogue = WSGEMM_EPILOGUE_NONE;
+    break;
+  case CUBLASLT_EPILOGUE_RELU:
+    g->epilogue = WSGEMM_EPILOGUE_RELU;
+    break;
+  case CUBLASLT_EPILOGUE_GELU:
+    g->epilogue = WSGEMM_EPILOGUE_GELU_TANH;
+    break;
+  default:
+    return false;
   }
   if (!(epilogue & CUBLASLT_EPILOGUE_BIAS)) return true;
   static const cudaDataType_t types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F, CUDA_R_16F, CUDA_R_16BF};
@@ -146,11 +147,12 @@ static bool has_own_c(reader *r, const ws_cublas_call *call, const void *c, cubl
   return c == d && layout_c && is_same(r, layout_c, layout_d) && r->is_read;
 }
 
-WS_CUBLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
-                                               cublasLtMatrixLayout_t layout_a, const void *B, cublasLtMatrixLayout_t layout_b,
-                                               const void *beta, const void *C, cublasLtMatrixLayout_t layout_c, void *D,
-                                               cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t *algo, void *workspace,
-                                               size_t workspace_bytes, cudaStream_t stream) {
+WS_CUBLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                                               const void *A, cublasLtMatrixLayout_t layout_a, const void *B,
+                                               cublasLtMatrixLayout_t layout_b, const void *beta, const void *C,
+                                               cublasLtMatrixLayout_t layout_c, void *D, cublasLtMatrixLayout_t layout_d,
+                                               const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes,
+                                               cudaStream_t stream) {
   reader r = {NULL, NULL, true};
   if (ws_cublas_depth == 0 && !ws_cublas_settings_now.is_off) {
     r.layout = WS_CUBLAS_REAL(cublasLtMatrixLayoutGetAttribute, handle);
@@ -165,8 +167,8 @@ WS_CUBLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLt
     call.desc.gemm.a = A, call.desc.gemm.b = B, call.desc.gemm.c = D;
     read_operands(&r, &call, desc, layout_a, layout_b, layout_d);
     if (!call.is_foreign && ws_cublas_may_win(&call))
-      call.is_foreign = !read_rest(&r, &call, desc, layout_a, layout_b, layout_d) ||
-                        !has_own_c(&r, &call, C, layout_c, D, layout_d);
+      call.is_foreign =
+          !read_rest(&r, &call, desc, layout_a, layout_b, layout_d) || !has_own_c(&r, &call, C, layout_c, D, layout_d);
     cublasStatus_t status;
     if (ws_cublas_take(&call, &status)) return status;
   }

@@ -49,13 +49,13 @@ static product product_of(const ws_cublas_call *call) {
   }
   const wsgemm_level3_desc *const d = &call->desc.level3;
   switch (d->routine) {
-    case WSGEMM_SYRK:
-    case WSGEMM_HERK:
-    case WSGEMM_SYR2K:
-    case WSGEMM_HER2K:
-      return (product){(int)d->routine, d->type, d->n, d->n, d->k, false};
-    default:
-      return (product){(int)d->routine, d->type, d->m, d->n, d->side == WSGEMM_LEFT ? d->m : d->n, false};
+  case WSGEMM_SYRK:
+  case WSGEMM_HERK:
+  case WSGEMM_SYR2K:
+  case WSGEMM_HER2K:
+    return (product){(int)d->routine, d->type, d->n, d->n, d->k, false};
+  default:
+    return (product){(int)d->routine, d->type, d->m, d->n, d->side == WSGEMM_LEFT ? d->m : d->n, false};
   }
 }
 
@@ -65,8 +65,8 @@ static bool is_win(const product *p, wsgemm_math math) {
   const double n_products = (double)p->m * (double)p->n * (double)p->k;
   for (int i = 0; i < N_WINS; i++) {
     const win *const w = &wins[i];
-    if (w->routine == p->routine && w->type == p->type && (math == WSGEMM_MATH_INHERIT || w->math == math) &&
-        mn >= w->least_mn && p->k >= w->least_k && n_products >= w->least_products && (w->layout == ANY || p->is_odd))
+    if (w->routine == p->routine && w->type == p->type && (math == WSGEMM_MATH_INHERIT || w->math == math) && mn >= w->least_mn &&
+        p->k >= w->least_k && n_products >= w->least_products && (w->layout == ANY || p->is_odd))
       return true;
   }
   return false;
@@ -100,22 +100,23 @@ static ws_cublas_reason read_modes(ws_cublas_call *call, wsgemm_math *in) {
   const __typeof__(&cublasGetPointerMode_v2) get_scalars = WS_CUBLAS_REAL(cublasGetPointerMode_v2, call->handle);
   const __typeof__(&cublasGetSmCountTarget) get_sms = WS_CUBLAS_REAL(cublasGetSmCountTarget, call->handle);
   if (!get_stream || !get_math || !get_scalars || get_stream(call->handle, &call->stream) != CUBLAS_STATUS_SUCCESS ||
-      get_math(call->handle, &math) != CUBLAS_STATUS_SUCCESS || get_scalars(call->handle, &call->scalars) != CUBLAS_STATUS_SUCCESS)
+      get_math(call->handle, &math) != CUBLAS_STATUS_SUCCESS ||
+      get_scalars(call->handle, &call->scalars) != CUBLAS_STATUS_SUCCESS)
     return WS_CUBLAS_STATE;
   if (get_sms && (get_sms(call->handle, &n_sms) != CUBLAS_STATUS_SUCCESS || n_sms != 0)) return WS_CUBLAS_SMS;
   switch ((int)math & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) {
-    case CUBLAS_DEFAULT_MATH:
-    case CUBLAS_TENSOR_OP_MATH:
-      if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_DEFAULT;
-      return WS_CUBLAS_TAKEN;
-    case CUBLAS_TF32_TENSOR_OP_MATH:
-      if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_TF32;
-      return WS_CUBLAS_TAKEN;
-    case CUBLAS_PEDANTIC_MATH:
-      *in = WSGEMM_MATH_PEDANTIC;
-      return WS_CUBLAS_TAKEN;
-    default:
-      return WS_CUBLAS_MATH;
+  case CUBLAS_DEFAULT_MATH:
+  case CUBLAS_TENSOR_OP_MATH:
+    if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_DEFAULT;
+    return WS_CUBLAS_TAKEN;
+  case CUBLAS_TF32_TENSOR_OP_MATH:
+    if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_TF32;
+    return WS_CUBLAS_TAKEN;
+  case CUBLAS_PEDANTIC_MATH:
+    *in = WSGEMM_MATH_PEDANTIC;
+    return WS_CUBLAS_TAKEN;
+  default:
+    return WS_CUBLAS_MATH;
   }
 }
 
@@ -128,12 +129,17 @@ static wsgemm_scalar scalar_at(const void *scalar, wsgemm_type type) {
   wsgemm_scalar s;
   memset(&s, 0, sizeof s); /* a real scalar of a Hermitian update: its imaginary part is 0 */
   if (scalar)
-    memcpy(&s, scalar, type == WSGEMM_F32 ? sizeof s.s : type == WSGEMM_F64 ? sizeof s.d : type == WSGEMM_C32 ? sizeof s.c : sizeof s.z);
+    memcpy(&s, scalar,
+           type == WSGEMM_F32   ? sizeof s.s
+           : type == WSGEMM_F64 ? sizeof s.d
+           : type == WSGEMM_C32 ? sizeof s.c
+                                : sizeof s.z);
   return s;
 }
 
 static ws_cublas_reason set_scalars(ws_cublas_call *call) {
-  const bool has_beta = !call->is_level3 || (call->desc.level3.routine != WSGEMM_TRMM && call->desc.level3.routine != WSGEMM_TRSM);
+  const bool has_beta =
+      !call->is_level3 || (call->desc.level3.routine != WSGEMM_TRMM && call->desc.level3.routine != WSGEMM_TRSM);
   if (has_beta && !call->beta) return WS_CUBLAS_ARGUMENTS;
   wsgemm_scalar *const alpha = call->is_level3 ? &call->desc.level3.alpha : &call->desc.gemm.alpha;
   wsgemm_scalar *const beta = call->is_level3 ? &call->desc.level3.beta : &call->desc.gemm.beta;

@@ -46,19 +46,18 @@ const void *beta_of(wsgemm_type type) { return type == WSGEMM_F64 || type == WSG
 #define N(x) (INT) shape.x
 #define OPS CUBLAS_OP_T, CUBLAS_OP_C
 
-#define CALL_gemm(symbol, x) \
-  symbol(handle, OPS, N(m), N(n), N(k), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, M(2), N(ldc))
-#define CALL_strided(symbol, x)                                                                                       \
+#define CALL_gemm(symbol, x) symbol(handle, OPS, N(m), N(n), N(k), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, M(2), N(ldc))
+#define CALL_strided(symbol, x) \
   symbol(handle, OPS, N(m), N(n), N(k), ALPHA_##x, M(0), N(lda), 11, M(1), N(ldb), 12, BETA_##x, M(2), N(ldc), 13, 3)
-#define CALL_gemm_ex(symbol, x)                                                                                           \
-  symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), M(1), CUDA_R_32F, N(ldb), beta_s, M(2),        \
-         CUDA_R_32F, N(ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
-#define CALL_strided_ex(symbol, x)                                                                                        \
-  symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), 11, M(1), CUDA_R_32F, N(ldb), 12, beta_s,      \
-         M(2), CUDA_R_32F, N(ldc), 13, 3, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
-#define CALL_symm(symbol, x)                                                                                              \
-  symbol(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, N(m), N(n), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, \
-         M(2), N(ldc))
+#define CALL_gemm_ex(symbol, x)                                                                                                \
+  symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), M(1), CUDA_R_32F, N(ldb), beta_s, M(2), CUDA_R_32F, \
+         N(ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
+#define CALL_strided_ex(symbol, x)                                                                                         \
+  symbol(handle, OPS, N(m), N(n), N(k), alpha_s, M(0), CUDA_R_32F, N(lda), 11, M(1), CUDA_R_32F, N(ldb), 12, beta_s, M(2), \
+         CUDA_R_32F, N(ldc), 13, 3, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
+#define CALL_symm(symbol, x)                                                                                                  \
+  symbol(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, N(m), N(n), ALPHA_##x, M(0), N(lda), M(1), N(ldb), BETA_##x, M(2), \
+         N(ldc))
 #define CALL_hemm CALL_symm
 #define RANK CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, N(n), N(k)
 #define CALL_syrk(symbol, x) symbol(handle, RANK, ALPHA_##x, M(0), N(lda), BETA_##x, M(2), N(ldc))

@@ -32,45 +32,45 @@ static cublasStatus_t record(ws_cublas_function function, void *handle, int n, c
 #define HEAD_GEMM cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb
 #define WS_DEFINE WS_CUBLAS_EXPORT cublasStatus_t
 
-#define FAKE_gemm(symbol, x, INT)                                                                                             \
-  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda,                    \
-                   const x##_ELEMENT *b, INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *c, INT ldc) {                          \
-    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), lda, P(b), ldb, P(beta), P(c), ldc);                               \
+#define FAKE_gemm(symbol, x, INT)                                                                           \
+  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, \
+                   const x##_ELEMENT *b, INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *c, INT ldc) {       \
+    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), lda, P(b), ldb, P(beta), P(c), ldc);            \
   }
-#define FAKE_strided(symbol, x, INT)                                                                                          \
-  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, long long sa,      \
-                   const x##_ELEMENT *b, INT ldb, long long sb, const x##_ELEMENT *beta, x##_ELEMENT *c, INT ldc,              \
-                   long long sc, INT count) {                                                                                  \
-    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), lda, sa, P(b), ldb, sb, P(beta), P(c), ldc, sc, count);            \
+#define FAKE_strided(symbol, x, INT)                                                                                            \
+  WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, long long sa,       \
+                   const x##_ELEMENT *b, INT ldb, long long sb, const x##_ELEMENT *beta, x##_ELEMENT *c, INT ldc, long long sc, \
+                   INT count) {                                                                                                 \
+    RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), lda, sa, P(b), ldb, sb, P(beta), P(c), ldc, sc, count);             \
   }
-#define FAKE_gemm_ex(symbol, x, INT)                                                                                          \
+#define FAKE_gemm_ex(symbol, x, INT)                                                                                           \
   WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const void *alpha, const void *a, cudaDataType ta, INT lda, const void *b,  \
                    cudaDataType tb, INT ldb, const void *beta, void *c, cudaDataType tc, INT ldc, cublasComputeType_t compute, \
                    cublasGemmAlgo_t algo) {                                                                                    \
     RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), ta, lda, P(b), tb, ldb, P(beta), P(c), tc, ldc, compute, algo);    \
   }
-#define FAKE_strided_ex(symbol, x, INT)                                                                                       \
+#define FAKE_strided_ex(symbol, x, INT)                                                                                        \
   WS_DEFINE symbol(HEAD_GEMM, INT m, INT n, INT k, const void *alpha, const void *a, cudaDataType ta, INT lda, long long sa,   \
                    const void *b, cudaDataType tb, INT ldb, long long sb, const void *beta, void *c, cudaDataType tc, INT ldc, \
                    long long sc, INT count, cublasComputeType_t compute, cublasGemmAlgo_t algo) {                              \
     RECORD(symbol, transa, transb, m, n, k, P(alpha), P(a), ta, lda, sa, P(b), tb, ldb, sb, P(beta), P(c), tc, ldc, sc, count, \
            compute, algo);                                                                                                     \
   }
-#define FAKE_symm(symbol, x, INT)                                                                                             \
+#define FAKE_symm(symbol, x, INT)                                                                                               \
   WS_DEFINE symbol(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, INT m, INT n, const x##_ELEMENT *alpha, \
-                   const x##_ELEMENT *a, INT lda, const x##_ELEMENT *b, INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *c,      \
-                   INT ldc) {                                                                                                  \
-    RECORD(symbol, side, uplo, m, n, P(alpha), P(a), lda, P(b), ldb, P(beta), P(c), ldc);                                      \
+                   const x##_ELEMENT *a, INT lda, const x##_ELEMENT *b, INT ldb, const x##_ELEMENT *beta, x##_ELEMENT *c,       \
+                   INT ldc) {                                                                                                   \
+    RECORD(symbol, side, uplo, m, n, P(alpha), P(a), lda, P(b), ldb, P(beta), P(c), ldc);                                       \
   }
 #define FAKE_hemm FAKE_symm
-#define FAKE_RANK_K(symbol, x, INT, scalar)                                                                                   \
-  WS_DEFINE symbol(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, INT n, INT k, const scalar *alpha,   \
-                   const x##_ELEMENT *a, INT lda, const scalar *beta, x##_ELEMENT *c, INT ldc) {                               \
-    RECORD(symbol, uplo, trans, n, k, P(alpha), P(a), lda, P(beta), P(c), ldc);                                                \
+#define FAKE_RANK_K(symbol, x, INT, scalar)                                                                                  \
+  WS_DEFINE symbol(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, INT n, INT k, const scalar *alpha, \
+                   const x##_ELEMENT *a, INT lda, const scalar *beta, x##_ELEMENT *c, INT ldc) {                             \
+    RECORD(symbol, uplo, trans, n, k, P(alpha), P(a), lda, P(beta), P(c), ldc);                                              \
   }
 #define FAKE_syrk(symbol, x, INT) FAKE_RANK_K(symbol, x, INT, x##_ELEMENT)
 #define FAKE_herk(symbol, x, INT) FAKE_RANK_K(symbol, x, INT, x##_REAL)
-#define FAKE_RANK_2K(symbol, x, INT, scalar)                                                                                  \
+#define FAKE_RANK_2K(symbol, x, INT, scalar)                                                                                   \
   WS_DEFINE symbol(cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, INT n, INT k,                        \
                    const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, const x##_ELEMENT *b, INT ldb, const scalar *beta, \
                    x##_ELEMENT *c, INT ldc) {                                                                                  \
@@ -80,15 +80,15 @@ static cublasStatus_t record(ws_cublas_function function, void *handle, int n, c
 #define FAKE_her2k(symbol, x, INT) FAKE_RANK_2K(symbol, x, INT, x##_REAL)
 #define HEAD_TRIANGLE \
   cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag
-#define FAKE_trmm(symbol, x, INT)                                                                                             \
+#define FAKE_trmm(symbol, x, INT)                                                                                              \
   WS_DEFINE symbol(HEAD_TRIANGLE, INT m, INT n, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, const x##_ELEMENT *b, \
                    INT ldb, x##_ELEMENT *c, INT ldc) {                                                                         \
     RECORD(symbol, side, uplo, trans, diag, m, n, P(alpha), P(a), lda, P(b), ldb, P(c), ldc);                                  \
   }
-#define FAKE_trsm(symbol, x, INT)                                                                                             \
-  WS_DEFINE symbol(HEAD_TRIANGLE, INT m, INT n, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, x##_ELEMENT *b,       \
-                   INT ldb) {                                                                                                  \
-    RECORD(symbol, side, uplo, trans, diag, m, n, P(alpha), P(a), lda, P(b), ldb);                                             \
+#define FAKE_trsm(symbol, x, INT)                                                                                        \
+  WS_DEFINE symbol(HEAD_TRIANGLE, INT m, INT n, const x##_ELEMENT *alpha, const x##_ELEMENT *a, INT lda, x##_ELEMENT *b, \
+                   INT ldb) {                                                                                            \
+    RECORD(symbol, side, uplo, trans, diag, m, n, P(alpha), P(a), lda, P(b), ldb);                                       \
   }
 #define ROUTINE(symbol, family, letter, integer) FAKE_##family(symbol, letter, integer)
 #include "cublas/routines.def"

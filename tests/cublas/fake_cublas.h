@@ -22,8 +22,8 @@ typedef struct fake_cublas_library {
   cublasMath_t math;
   cublasPointerMode_t scalars;
   int n_sms;
-  bool is_dead;             /* no handle answers */
-  void (*inside)(void);     /* called by every product, unless NULL */
+  bool is_dead;         /* no handle answers */
+  void (*inside)(void); /* called by every product, unless NULL */
   /* ---- what it was asked ---- */
   int n_calls, n_calls_of[WS_CUBLAS_N_FUNCTIONS];
   int n_arguments; /* of the last product, after its handle */

@@ -30,13 +30,16 @@ static void check_gemm(const routine *r) {
   const wsgemm_gemm_desc *const d = &wsgemm.gemm;
   const wsgemm_type type = type_of(r->letter);
   const bool is_batch = strncmp(r->family, "strided", 7) == 0;
-  CHECK(d->struct_bytes == sizeof *d && d->layout == WSGEMM_COL_MAJOR && d->transa == WSGEMM_TRANS && d->transb == WSGEMM_CONJ_TRANS,
+  CHECK(d->struct_bytes == sizeof *d && d->layout == WSGEMM_COL_MAJOR && d->transa == WSGEMM_TRANS &&
+            d->transb == WSGEMM_CONJ_TRANS,
         "%s: layout and ops", name);
-  CHECK(d->m == shape.m && d->n == shape.n && d->k == shape.k && d->lda == shape.lda && d->ldb == shape.ldb && d->ldc == shape.ldc,
+  CHECK(d->m == shape.m && d->n == shape.n && d->k == shape.k && d->lda == shape.lda && d->ldb == shape.ldb &&
+            d->ldc == shape.ldc,
         "%s: sizes", name);
   CHECK(d->a == matrix[0] && d->b == matrix[1] && d->c == matrix[2], "%s: pointers", name);
   CHECK(d->type_a == type && d->type_b == type && d->type_c == type && d->type_scalar == type, "%s: types", name);
-  CHECK(d->math == WSGEMM_MATH_DEFAULT && d->scalar_mode == WSGEMM_SCALAR_VALUE && d->epilogue == WSGEMM_EPILOGUE_NONE && !d->bias,
+  CHECK(d->math == WSGEMM_MATH_DEFAULT && d->scalar_mode == WSGEMM_SCALAR_VALUE && d->epilogue == WSGEMM_EPILOGUE_NONE &&
+            !d->bias,
         "%s: modes", name);
   CHECK(d->batch_count == (is_batch ? 3 : 1) && d->stride_a == (is_batch ? 11 : 0) && d->stride_b == (is_batch ? 12 : 0) &&
             d->stride_c == (is_batch ? 13 : 0),
@@ -78,25 +81,30 @@ static void taken(void) {
   begin_case();
   for (int i = 0; i < n_routines; i++) {
     const routine *const r = &routines[i];
-    if (r->is_wide) shape = (sizes){5000000001, 5000000002, 5000000003, 5000000004, 5000000005, 5000000006};
-    else shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503};
+    if (r->is_wide)
+      shape = (sizes){5000000001, 5000000002, 5000000003, 5000000004, 5000000005, 5000000006};
+    else
+      shape = (sizes){2100, 2200, 2300, 2501, 2502, 2503};
     memset(&wsgemm.gemm, 0, sizeof wsgemm.gemm), memset(&wsgemm.level3, 0, sizeof wsgemm.level3);
     wsgemm.n_products = 0;
     fake_cublas.stream = (cudaStream_t)&fake.stream[i % 100 + 1];
     const cublasStatus_t status = r->call();
-    CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products == 1 && fake_cublas.n_calls == 0, "%s: status %d, %d products, %d of cuBLAS",
-          names[r->function], (int)status, wsgemm.n_products, fake_cublas.n_calls);
+    CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products == 1 && fake_cublas.n_calls == 0,
+          "%s: status %d, %d products, %d of cuBLAS", names[r->function], (int)status, wsgemm.n_products, fake_cublas.n_calls);
     CHECK(wsgemm.stream == fake_cublas.stream, "%s: stream", names[r->function]);
-    if (wsgemm.is_level3) check_level3(r);
-    else check_gemm(r);
+    if (wsgemm.is_level3)
+      check_level3(r);
+    else
+      check_gemm(r);
   }
   CHECK(wsgemm.n_handles == 1, "%d handles for one of cuBLAS", wsgemm.n_handles);
 }
 
 /* What wsgemm refuses is cuBLAS's, with the same arguments, and its status is the caller's. */
 static void refused(void) {
-  static const wsgemm_status refusals[] = {WSGEMM_INVALID_VALUE, WSGEMM_INVALID_POINTER, WSGEMM_ALLOC_FAILED, WSGEMM_NOT_SUPPORTED,
-                                           WSGEMM_ARCH_MISMATCH, WSGEMM_CAPTURE_UNSAFE,  WSGEMM_NO_DEVICE,    WSGEMM_INTERNAL_ERROR};
+  static const wsgemm_status refusals[] = {WSGEMM_INVALID_VALUE, WSGEMM_INVALID_POINTER, WSGEMM_ALLOC_FAILED,
+                                           WSGEMM_NOT_SUPPORTED, WSGEMM_ARCH_MISMATCH,   WSGEMM_CAPTURE_UNSAFE,
+                                           WSGEMM_NO_DEVICE,     WSGEMM_INTERNAL_ERROR};
   begin_case();
   for (int i = 0; i < n_routines; i++) {
     const routine *const r = &routines[i];
@@ -124,14 +132,44 @@ static void passed_arguments(void) {
   const float alpha = 1, beta = 0;
   cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_T, -1, 2, 3, &alpha, (float *)matrix[0], 4, (float *)matrix[1], 5, &beta,
                  (float *)matrix[2], 6);
-  const long long wanted[] = {0, 1, -1, 2, 3, (long long)(uintptr_t)&alpha, (long long)(uintptr_t)matrix[0], 4,
-                              (long long)(uintptr_t)matrix[1], 5, (long long)(uintptr_t)&beta, (long long)(uintptr_t)matrix[2], 6};
+  const long long wanted[] = {0,
+                              1,
+                              -1,
+                              2,
+                              3,
+                              (long long)(uintptr_t)&alpha,
+                              (long long)(uintptr_t)matrix[0],
+                              4,
+                              (long long)(uintptr_t)matrix[1],
+                              5,
+                              (long long)(uintptr_t)&beta,
+                              (long long)(uintptr_t)matrix[2],
+                              6};
   CHECK(fake_cublas.n_arguments == 13 && memcmp(fake_cublas.argument, wanted, sizeof wanted) == 0, "sgemm");
-  cublasGemmStridedBatchedEx(handle, CUBLAS_OP_C, CUBLAS_OP_N, 1, 2, 3, &alpha, matrix[0], CUDA_R_8I, 4, 5, matrix[1], CUDA_R_8I, 6, 7,
-                             &beta, matrix[2], CUDA_R_32I, 8, -9, 10, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_ALGO3);
-  const long long wanted_ex[] = {2, 0, 1, 2, 3, (long long)(uintptr_t)&alpha, (long long)(uintptr_t)matrix[0], CUDA_R_8I, 4, 5,
-                                 (long long)(uintptr_t)matrix[1], CUDA_R_8I, 6, 7, (long long)(uintptr_t)&beta,
-                                 (long long)(uintptr_t)matrix[2], CUDA_R_32I, 8, -9, 10, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_ALGO3};
+  cublasGemmStridedBatchedEx(handle, CUBLAS_OP_C, CUBLAS_OP_N, 1, 2, 3, &alpha, matrix[0], CUDA_R_8I, 4, 5, matrix[1], CUDA_R_8I,
+                             6, 7, &beta, matrix[2], CUDA_R_32I, 8, -9, 10, CUBLAS_COMPUTE_32I, CUBLAS_GEMM_ALGO3);
+  const long long wanted_ex[] = {2,
+                                 0,
+                                 1,
+                                 2,
+                                 3,
+                                 (long long)(uintptr_t)&alpha,
+                                 (long long)(uintptr_t)matrix[0],
+                                 CUDA_R_8I,
+                                 4,
+                                 5,
+                                 (long long)(uintptr_t)matrix[1],
+                                 CUDA_R_8I,
+                                 6,
+                                 7,
+                                 (long long)(uintptr_t)&beta,
+                                 (long long)(uintptr_t)matrix[2],
+                                 CUDA_R_32I,
+                                 8,
+                                 -9,
+                                 10,
+                                 CUBLAS_COMPUTE_32I,
+                                 CUBLAS_GEMM_ALGO3};
   CHECK(fake_cublas.n_arguments == 22 && memcmp(fake_cublas.argument, wanted_ex, sizeof wanted_ex) == 0, "strided ex");
 }
 
@@ -145,7 +183,8 @@ static void device_error(void) {
 static bool is_taken(void) {
   const int n_products = wsgemm.n_products, n_calls = fake_cublas.n_calls;
   const cublasStatus_t status = routines[0].call();
-  CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products + fake_cublas.n_calls == n_products + n_calls + 1, "status %d", (int)status);
+  CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products + fake_cublas.n_calls == n_products + n_calls + 1, "status %d",
+        (int)status);
   return wsgemm.n_products == n_products + 1;
 }
 
@@ -179,8 +218,8 @@ static void modes(void) {
 /* cuBLAS may read host memory through the GPU: wsgemm would take it to the CPU. */
 static void places(void) {
   static char host[4096];
-  char *const others[] = {host, fake_alloc(FAKE_PINNED, 0, 4096), fake_alloc(FAKE_MANAGED, 0, 4096), fake_alloc(FAKE_DEVICE, 1, 4096),
-                          NULL};
+  char *const others[] = {host, fake_alloc(FAKE_PINNED, 0, 4096), fake_alloc(FAKE_MANAGED, 0, 4096),
+                          fake_alloc(FAKE_DEVICE, 1, 4096), NULL};
   begin_case();
   char *const own = matrix[2];
   for (int i = 0; i < 5; i++) {
@@ -253,8 +292,8 @@ static void *many_calls(void *unused) {
   const float one = 1;
   for (int i = 0; i < 2000; i++) {
     if (i % 100 == 0) cublasCreate_v2(&own);
-    cublasSgemm_v2(i % 2 ? own : handle, CUBLAS_OP_N, CUBLAS_OP_N, 9, 9, 9, &one, (float *)matrix[0], 9, (float *)matrix[1], 9, &one,
-                   (float *)matrix[2], 9);
+    cublasSgemm_v2(i % 2 ? own : handle, CUBLAS_OP_N, CUBLAS_OP_N, 9, 9, 9, &one, (float *)matrix[0], 9, (float *)matrix[1], 9,
+                   &one, (float *)matrix[2], 9);
     if (i % 100 == 99) cublasDestroy_v2(own);
   }
   return NULL;
@@ -266,23 +305,41 @@ static void threads(void) {
   for (int i = 0; i < N_THREADS; i++) REQUIRE(pthread_create(&thread[i], NULL, many_calls, NULL) == 0, "no thread");
   for (int i = 0; i < N_THREADS; i++) pthread_join(thread[i], NULL);
   CHECK(wsgemm.n_products == N_THREADS * 2000 && fake_cublas.n_calls == 0, "%d products", wsgemm.n_products);
-  CHECK(wsgemm.n_mixed == 0 && wsgemm.n_handles == 1, "%d at once on one handle, %d handles left", wsgemm.n_mixed, wsgemm.n_handles);
+  CHECK(wsgemm.n_mixed == 0 && wsgemm.n_handles == 1, "%d at once on one handle, %d handles left", wsgemm.n_mixed,
+        wsgemm.n_handles);
 }
 
 static void forked(void) {
   begin_case();
   CHECK(is_taken(), "before");
   const pid_t child = fork();
-  if (child == 0) _exit(routines[0].call() == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 1 && wsgemm.n_products == 1 ? 0 : 1);
+  if (child == 0)
+    _exit(routines[0].call() == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 1 && wsgemm.n_products == 1 ? 0 : 1);
   int status = -1;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child's calls are cuBLAS's");
   CHECK(is_taken(), "afterwards in the parent");
 }
 
+/* A child of a parent that never had a handle is a process like others. First of all cases. */
+static void child_of_none(void *unused) {
+  (void)unused;
+  begin_case();
+  CHECK(is_taken(), "taken");
+}
+static void forked_early(void) { check_in_child("forked early", child_of_none, NULL); }
+
 static const struct check_case cases[] = {
-    {"taken", taken},     {"refused", refused},       {"passed_arguments", passed_arguments},
-    {"modes", modes},     {"device_error", device_error}, {"places", places},
-    {"handles", handles}, {"workspaces", workspaces}, {"inside", inside},
-    {"threads", threads}, {"forked", forked},
+    {"forked_early", forked_early},
+    {"taken", taken},
+    {"refused", refused},
+    {"passed_arguments", passed_arguments},
+    {"modes", modes},
+    {"device_error", device_error},
+    {"places", places},
+    {"handles", handles},
+    {"workspaces", workspaces},
+    {"inside", inside},
+    {"threads", threads},
+    {"forked", forked},
 };
 CHECK_MAIN("cublas_calls", cases)

@@ -17,7 +17,8 @@ static const struct {
   double least_products;
   layout layout;
 } rows[] = {
-#define WIN(routine, type, math, mn, k, products, layout) {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, mn, k, products, layout},
+#define WIN(routine, type, math, mn, k, products, layout) \
+  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, mn, k, products, layout},
 #include "cublas/wins.def"
 #undef WIN
 };
@@ -32,8 +33,8 @@ static bool gemm_is_taken(int type, long long m, long long n, long long k, bool 
   const long long ld = (m + n + k + 15) / 16 * 16 + is_odd;
   const int n_products = wsgemm.n_products;
   const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64;
-  cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, is_double ? (const void *)one_d : one, matrix[0], types[type], ld, matrix[1],
-                  types[type], ld, is_double ? (const void *)one_d : one, matrix[2], types[type], ld,
+  cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, is_double ? (const void *)one_d : one, matrix[0], types[type], ld,
+                  matrix[1], types[type], ld, is_double ? (const void *)one_d : one, matrix[2], types[type], ld,
                   is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   return wsgemm.n_products > n_products;
 }
@@ -88,7 +89,10 @@ static void level3(void) {
     for (int f = 1; f < 10; f++)
       if (strcmp(routines[i].family, families[f]) == 0) routine = f;
     if (!routine) continue;
-    const int type = routines[i].letter == 's' ? WSGEMM_F32 : routines[i].letter == 'd' ? WSGEMM_F64 : routines[i].letter == 'c' ? WSGEMM_C32 : WSGEMM_C64;
+    const int type = routines[i].letter == 's'   ? WSGEMM_F32
+                     : routines[i].letter == 'd' ? WSGEMM_F64
+                     : routines[i].letter == 'c' ? WSGEMM_C32
+                                                 : WSGEMM_C64;
     long long least = 0;
     for (int r = 0; r < N_ROWS; r++)
       if (rows[r].routine == routine && rows[r].type == type) least = rows[r].least_mn;
@@ -97,7 +101,8 @@ static void level3(void) {
       shape = (sizes){n, n, n, n, n, n};
       const int n_products = wsgemm.n_products;
       routines[i].call();
-      CHECK((wsgemm.n_products > n_products) == (least > 0 && !below), "%s %c, n = %lld", routines[i].family, routines[i].letter, n);
+      CHECK((wsgemm.n_products > n_products) == (least > 0 && !below), "%s %c, n = %lld", routines[i].family, routines[i].letter,
+            n);
     }
   }
 }
@@ -107,7 +112,8 @@ static void small(void) {
   begin_case();
   fake_forget();
   CHECK(!gemm_is_taken(WSGEMM_F32, 100, 100, 100, false), "small");
-  CHECK(fake_cublas.n_calls_of[WS_cublasGetStream_v2] == 0 && fake_cublas.n_calls_of[WS_cublasGetMathMode] == 0 && fake.n_calls == 0,
+  CHECK(fake_cublas.n_calls_of[WS_cublasGetStream_v2] == 0 && fake_cublas.n_calls_of[WS_cublasGetMathMode] == 0 &&
+            fake.n_calls == 0,
         "%d calls of the driver", fake.n_calls);
 }
 
@@ -131,8 +137,8 @@ static void devices(void) {
 static void strides(void) {
   begin_case();
   const int n_products = wsgemm.n_products;
-  cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2048, 2048, 2048, one, (float *)matrix[0], 2048, 9, (float *)matrix[1], 2048,
-                            9, one, (float *)matrix[2], 2048, 0, 2);
+  cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2048, 2048, 2048, one, (float *)matrix[0], 2048, 9,
+                            (float *)matrix[1], 2048, 9, one, (float *)matrix[2], 2048, 0, 2);
   CHECK(wsgemm.n_products == n_products && fake_cublas.n_calls == 1, "one C");
 }
 

@@ -46,15 +46,17 @@ static bool is_taken(lt_product *p) {
   cublasLtMatmulAlgo_t algo;
   memset(&algo, 0, sizeof algo);
   fake_cublas.status = CUBLAS_STATUS_SUCCESS;
-  const cublasStatus_t status = cublasLtMatmul(
-      p->handle, (cublasLtMatmulDesc_t)&p->desc, p->alpha, matrix[0], (cublasLtMatrixLayout_t)&p->a, matrix[1],
-      (cublasLtMatrixLayout_t)&p->b, p->beta, p->in_c, (cublasLtMatrixLayout_t)&p->c, matrix[2], (cublasLtMatrixLayout_t)&p->d, &algo,
-      matrix[0], 4096, (cudaStream_t)&fake.stream[7]);
-  CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products + fake_cublas.n_calls == n_products + n_calls + 1, "status %d", (int)status);
+  const cublasStatus_t status =
+      cublasLtMatmul(p->handle, (cublasLtMatmulDesc_t)&p->desc, p->alpha, matrix[0], (cublasLtMatrixLayout_t)&p->a, matrix[1],
+                     (cublasLtMatrixLayout_t)&p->b, p->beta, p->in_c, (cublasLtMatrixLayout_t)&p->c, matrix[2],
+                     (cublasLtMatrixLayout_t)&p->d, &algo, matrix[0], 4096, (cudaStream_t)&fake.stream[7]);
+  CHECK(status == CUBLAS_STATUS_SUCCESS && wsgemm.n_products + fake_cublas.n_calls == n_products + n_calls + 1, "status %d",
+        (int)status);
   if (wsgemm.n_products == n_products)
     CHECK(fake_cublas.n_arguments == 15 && fake_cublas.argument[0] == (long long)(uintptr_t)&p->desc &&
-              fake_cublas.argument[9] == (long long)(uintptr_t)matrix[2] && fake_cublas.argument[11] == (long long)(uintptr_t)&algo &&
-              fake_cublas.argument[13] == 4096 && fake_cublas.argument[14] == (long long)(uintptr_t)&fake.stream[7],
+              fake_cublas.argument[9] == (long long)(uintptr_t)matrix[2] &&
+              fake_cublas.argument[11] == (long long)(uintptr_t)&algo && fake_cublas.argument[13] == 4096 &&
+              fake_cublas.argument[14] == (long long)(uintptr_t)&fake.stream[7],
           "passed on as it was");
   return wsgemm.n_products > n_products;
 }
@@ -65,9 +67,11 @@ static void plain(void) {
   CHECK(is_taken(&p), "plain");
   const wsgemm_gemm_desc *const d = &wsgemm.gemm;
   CHECK(d->m == 210 && d->n == 220 && d->k == 230 && d->lda == 240 && d->ldb == 250 && d->ldc == 260, "sizes");
-  CHECK(d->transa == WSGEMM_TRANS && d->transb == WSGEMM_NO_TRANS && d->math == WSGEMM_MATH_DEFAULT && d->alpha.s == 2 && d->beta.s == 5,
+  CHECK(d->transa == WSGEMM_TRANS && d->transb == WSGEMM_NO_TRANS && d->math == WSGEMM_MATH_DEFAULT && d->alpha.s == 2 &&
+            d->beta.s == 5,
         "ops and scalars");
-  CHECK(d->a == matrix[0] && d->b == matrix[1] && d->c == matrix[2] && wsgemm.stream == &fake.stream[7] && d->batch_count == 1, "operands");
+  CHECK(d->a == matrix[0] && d->b == matrix[1] && d->c == matrix[2] && wsgemm.stream == &fake.stream[7] && d->batch_count == 1,
+        "operands");
   CHECK(d->epilogue == WSGEMM_EPILOGUE_NONE && !d->bias, "epilogue");
   p.a.is_unknown[CUBLASLT_MATRIX_LAYOUT_BATCH_MODE] = true; /* 12.x */
   CHECK(is_taken(&p), "an older version");
@@ -150,17 +154,24 @@ static void foreign(void) {
   static const struct {
     int what;
     int64_t value;
-  } asked[] = {{CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, CUBLAS_COMPUTE_32F_FAST_16BF}, {CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 78},
-               {CUBLASLT_MATMUL_DESC_SCALE_TYPE, CUDA_R_64F},                     {CUBLASLT_MATMUL_DESC_TRANSC, CUBLAS_OP_T},
-               {CUBLASLT_MATMUL_DESC_FILL_MODE, CUBLAS_FILL_MODE_LOWER},          {CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, 100},
-               {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 4096},                      {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, 4096},
-               {CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, 4096},                       {CUBLASLT_MATMUL_DESC_POINTER_MODE, 2},
+  } asked[] = {{CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, CUBLAS_COMPUTE_32F_FAST_16BF},
+               {CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 78},
+               {CUBLASLT_MATMUL_DESC_SCALE_TYPE, CUDA_R_64F},
+               {CUBLASLT_MATMUL_DESC_TRANSC, CUBLAS_OP_T},
+               {CUBLASLT_MATMUL_DESC_FILL_MODE, CUBLAS_FILL_MODE_LOWER},
+               {CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, 100},
+               {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 4096},
+               {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, 4096},
+               {CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, 4096},
+               {CUBLASLT_MATMUL_DESC_POINTER_MODE, 2},
                {CUBLASLT_MATMUL_DESC_TRANSA, 3}};
   static const struct {
     int what;
     int64_t value;
-  } laid_out[] = {{CUBLASLT_MATRIX_LAYOUT_ORDER, CUBLASLT_ORDER_ROW},   {CUBLASLT_MATRIX_LAYOUT_TYPE, CUDA_R_8I},
-                  {CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, 4096},          {CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, 1},
+  } laid_out[] = {{CUBLASLT_MATRIX_LAYOUT_ORDER, CUBLASLT_ORDER_ROW},
+                  {CUBLASLT_MATRIX_LAYOUT_TYPE, CUDA_R_8I},
+                  {CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, 4096},
+                  {CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, 1},
                   {CUBLASLT_MATRIX_LAYOUT_ROWS, 17}};
   begin_case();
   for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
@@ -190,7 +201,8 @@ static void handles(void) {
   lt_product p = plain_product();
   p.handle = own;
   CHECK(is_taken(&p) && wsgemm.n_handles == 1, "taken");
-  CHECK(cublasLtDestroy(own) == CUBLAS_STATUS_SUCCESS && wsgemm.n_handles == 0 && fake_cublas.n_calls_of[WS_cublasLtDestroy] == 1, "ended");
+  CHECK(cublasLtDestroy(own) == CUBLAS_STATUS_SUCCESS && wsgemm.n_handles == 0 && fake_cublas.n_calls_of[WS_cublasLtDestroy] == 1,
+        "ended");
 }
 
 /* cublasGemmEx: types of A and B, of C, and compute type. */
@@ -221,8 +233,8 @@ static void types(void) {
   begin_case();
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     const int n_products = wsgemm.n_products;
-    cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_C64), matrix[0], all[i].ab, 99, matrix[1], all[i].ab, 97,
-                 beta_of(WSGEMM_C64), matrix[2], all[i].c, 99, all[i].compute, CUBLAS_GEMM_DEFAULT);
+    cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_C64), matrix[0], all[i].ab, 99, matrix[1],
+                 all[i].ab, 97, beta_of(WSGEMM_C64), matrix[2], all[i].c, 99, all[i].compute, CUBLAS_GEMM_DEFAULT);
     CHECK((wsgemm.n_products > n_products) == (all[i].type != NOT), "types %zu", i);
     if (all[i].type == NOT) continue;
     const wsgemm_gemm_desc *const d = &wsgemm.gemm;
@@ -231,17 +243,17 @@ static void types(void) {
           "types %zu: %d %d %d", i, (int)d->type_a, (int)d->type_c, (int)d->math);
   }
   fake_cublas.math = CUBLAS_TF32_TENSOR_OP_MATH; /* no class of half precision */
-  cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_F32), matrix[0], CUDA_R_16F, 99, matrix[1], CUDA_R_16F, 97,
-               beta_of(WSGEMM_F32), matrix[2], CUDA_R_16F, 99, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_F32), matrix[0], CUDA_R_16F, 99, matrix[1],
+               CUDA_R_16F, 97, beta_of(WSGEMM_F32), matrix[2], CUDA_R_16F, 99, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   CHECK(wsgemm.gemm.math == WSGEMM_MATH_DEFAULT, "math %d", (int)wsgemm.gemm.math);
   fake_cublas.math = CUBLAS_PEDANTIC_MATH;
-  cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_F32), matrix[0], CUDA_R_32F, 99, matrix[1], CUDA_R_32F, 97,
-               beta_of(WSGEMM_F32), matrix[2], CUDA_R_32F, 99, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
+  cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 99, 98, 97, alpha_of(WSGEMM_F32), matrix[0], CUDA_R_32F, 99, matrix[1],
+               CUDA_R_32F, 97, beta_of(WSGEMM_F32), matrix[2], CUDA_R_32F, 99, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT);
   CHECK(wsgemm.gemm.math == WSGEMM_MATH_PEDANTIC, "math %d", (int)wsgemm.gemm.math);
 }
 
 static const struct check_case cases[] = {
-    {"plain", plain}, {"batches", batches}, {"epilogues", epilogues}, {"other_c", other_c},
+    {"plain", plain},     {"batches", batches}, {"epilogues", epilogues}, {"other_c", other_c},
     {"foreign", foreign}, {"handles", handles}, {"types", types},
 };
 CHECK_MAIN("cublas_lt", cases)
