@@ -1,6 +1,7 @@
 /* wsgemm_stub.c - the calls of wsgemm_stub.h. */
 #include "wsgemm_stub.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -28,6 +29,7 @@ wsgemm_status wsgemm_destroy(wsgemm_handle *h) {
 wsgemm_status wsgemm_set_stream(wsgemm_handle *h, void *stream) {
   if (atomic_fetch_add(&h->n_users, 1) > 0) atomic_fetch_add((_Atomic int *)&wsgemm.n_mixed, 1);
   h->stream = stream;
+  sched_yield(); /* to whoever may come between the settings and the product */
   return WSGEMM_SUCCESS;
 }
 
