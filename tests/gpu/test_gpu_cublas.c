@@ -11,11 +11,17 @@
 
 /* Both libraries' functions, in the order of the sides: the interposer's, and the real ones. */
 enum { OURS, REAL, N_SIDES };
-#define FUNCTIONS(X)                                                                                     \
-  X(cublasCreate_v2)                                                                                     \
-  X(cublasDestroy_v2)                                                                                    \
-  X(cublasSetStream_v2) X(cublasSetPointerMode_v2) X(cublasSgemm_v2) X(cublasStrsm_v2) X(cublasLtMatmul) \
-      X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)
+#define FUNCTIONS(X)                \
+  X(cublasCreate_v2)                \
+  X(cublasDestroy_v2)               \
+  X(cublasSetStream_v2)             \
+  X(cublasSetPointerMode_v2)        \
+  X(cublasSgemm_v2)                 \
+  X(cublasStrsm_v2)                 \
+  X(cublasLtMatmul)                 \
+  X(cublasLtMatmulDescCreate)       \
+  X(cublasLtMatmulDescSetAttribute) \
+  X(cublasLtMatrixLayoutCreate)
 typedef struct functions {
 #define MEMBER(symbol) __typeof__(&symbol) symbol##_;
   FUNCTIONS(MEMBER)
