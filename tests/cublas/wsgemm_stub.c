@@ -1,6 +1,7 @@
 /* wsgemm_stub.c - the calls of wsgemm_stub.h. */
 #include "wsgemm_stub.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -50,22 +51,21 @@ wsgemm_status wsgemm_level3_workspace_size(wsgemm_handle *h, const wsgemm_level3
   return WSGEMM_SUCCESS;
 }
 
-static wsgemm_status run(wsgemm_handle *h, bool is_level3) {
-  atomic_fetch_add((_Atomic int *)&wsgemm.n_products, 1);
-  wsgemm.handle = h, wsgemm.is_level3 = is_level3;
+/* Writes down the last product; from any number of threads. */
+static wsgemm_status run(wsgemm_handle *h, const wsgemm_gemm_desc *gemm, const wsgemm_level3_desc *level3) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  wsgemm.n_products++;
+  wsgemm.handle = h, wsgemm.is_level3 = level3 != NULL;
+  if (gemm) wsgemm.gemm = *gemm;
+  if (level3) wsgemm.level3 = *level3;
   wsgemm.stream = h->stream, wsgemm.workspace = h->workspace, wsgemm.workspace_bytes = h->workspace_bytes;
+  pthread_mutex_unlock(&lock);
   atomic_fetch_sub(&h->n_users, 1);
   return wsgemm.status;
 }
 
-wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc) {
-  wsgemm.gemm = *desc;
-  return run(h, false);
-}
-
-wsgemm_status wsgemm_level3(wsgemm_handle *h, const wsgemm_level3_desc *desc) {
-  wsgemm.level3 = *desc;
-  return run(h, true);
-}
+wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *desc) { return run(h, desc, NULL); }
+wsgemm_status wsgemm_level3(wsgemm_handle *h, const wsgemm_level3_desc *desc) { return run(h, NULL, desc); }
 
 const char *wsgemm_status_name(wsgemm_status status) { return status == WSGEMM_SUCCESS ? "WSGEMM_SUCCESS" : "another"; }
