@@ -107,7 +107,8 @@ typedef struct ws_cublas_call {
 /* Whether wsgemm has computed the call; *status is then the caller's. */
 bool ws_cublas_take(ws_cublas_call *call, cublasStatus_t *status);
 
-/* Whether wsgemm may be the faster one, by sizes and types. */
+/* Whether no C of this size is wsgemm's; whether a product may be, by sizes and types, epilogue or not. */
+bool ws_cublas_is_small(int64_t m, int64_t n);
 bool ws_cublas_may_win(const ws_cublas_call *call);
 
 /* Where a pointer of device memory lies (device.c). */

@@ -73,14 +73,14 @@ static bool is_zero(const void *scalar, wsgemm_type type) {
   }
 }
 
-/* Operands, sizes and types: all that wins.def looks at. */
+/* Operands, k and types: with C's size all that wins.def looks at first. */
 static void read_operands(reader *r, ws_cublas_call *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                           cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
   wsgemm_gemm_desc *const g = &call->desc.gemm;
   const cublasOperation_t transa = (cublasOperation_t)PRODUCT(TRANSA), transb = (cublasOperation_t)PRODUCT(TRANSB);
   const cublasComputeType_t compute = (cublasComputeType_t)PRODUCT(COMPUTE_TYPE);
   g->transa = op_of(transa, &call->is_bad), g->transb = op_of(transb, &call->is_bad);
-  g->m = WIDE(d, ROWS), g->n = WIDE(d, COLS), g->k = transa == CUBLAS_OP_N ? WIDE(a, COLS) : WIDE(a, ROWS);
+  g->k = transa == CUBLAS_OP_N ? WIDE(a, COLS) : WIDE(a, ROWS);
   g->lda = WIDE(a, LD), g->ldb = WIDE(b, LD), g->ldc = WIDE(d, LD);
   call->is_foreign =
       !set_types(call, (cudaDataType)NARROW(a, TYPE), (cudaDataType)NARROW(b, TYPE), (cudaDataType)NARROW(d, TYPE), compute) ||
@@ -165,8 +165,11 @@ WS_CUBLAS_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLt
     call.alpha = alpha, call.beta = beta, call.stream = stream;
     call.desc.gemm = (wsgemm_gemm_desc)WSGEMM_GEMM_DESC_INIT;
     call.desc.gemm.a = A, call.desc.gemm.b = B, call.desc.gemm.c = D;
-    read_operands(&r, &call, desc, layout_a, layout_b, layout_d);
-    if (!call.is_foreign && ws_cublas_may_win(&call))
+    call.desc.gemm.m = of_layout(&r, layout_d, CUBLASLT_MATRIX_LAYOUT_ROWS, 8);
+    call.desc.gemm.n = of_layout(&r, layout_d, CUBLASLT_MATRIX_LAYOUT_COLS, 8);
+    const bool is_small = ws_cublas_is_small(call.desc.gemm.m, call.desc.gemm.n);
+    if (!is_small) read_operands(&r, &call, desc, layout_a, layout_b, layout_d);
+    if (!is_small && !call.is_foreign && ws_cublas_may_win(&call))
       call.is_foreign =
           !read_rest(&r, &call, desc, layout_a, layout_b, layout_d) || !has_own_c(&r, &call, C, layout_c, D, layout_d);
     cublasStatus_t status;

@@ -9,7 +9,7 @@
 #include "cublas/cublas.h"
 
 /* Of wins.def's rows; wsgemm_routine counts from 1. */
-enum { WSGEMM_GEMM = 0 };
+enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100 };
 typedef enum layout { ANY, ODD } layout;
 
 typedef struct win {
@@ -45,7 +45,8 @@ static bool is_odd(const wsgemm_gemm_desc *d) {
 static product product_of(const ws_cublas_call *call) {
   if (!call->is_level3) {
     const wsgemm_gemm_desc *const d = &call->desc.gemm;
-    return (product){WSGEMM_GEMM, d->type_a, d->m, d->n, d->k, is_odd(d)};
+    const bool has_epilogue = d->bias || d->epilogue != WSGEMM_EPILOGUE_NONE;
+    return (product){has_epilogue ? WSGEMM_GEMM_EPILOGUE : WSGEMM_GEMM, d->type_a, d->m, d->n, d->k, is_odd(d)};
   }
   const wsgemm_level3_desc *const d = &call->desc.level3;
   switch (d->routine) {
@@ -70,6 +71,12 @@ static bool is_win(const product *p, wsgemm_math math) {
       return true;
   }
   return false;
+}
+
+bool ws_cublas_is_small(int64_t m, int64_t n) {
+  for (int i = 0; i < N_WINS; i++)
+    if (m >= wins[i].least_mn && n >= wins[i].least_mn) return false;
+  return !ws_cublas_settings_now.takes_all;
 }
 
 bool ws_cublas_may_win(const ws_cublas_call *call) {

@@ -8,6 +8,7 @@
 enum { GEMM = 0 };
 typedef enum layout { ANY, ODD } layout;
 #define WSGEMM_GEMM 0
+#define WSGEMM_GEMM_EPILOGUE 100
 
 /* The rows as the test reads them. */
 static const struct {
@@ -39,12 +40,16 @@ static bool gemm_is_taken(int type, long long m, long long n, long long k, bool 
   return wsgemm.n_products > n_products;
 }
 
-static bool is_covered(int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
+static bool is_covered_as(int routine, int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
   for (int i = 0; i < N_ROWS; i++)
-    if (rows[i].routine == GEMM && rows[i].type == type && rows[i].math == math && (m < n ? m : n) >= rows[i].least_mn &&
+    if (rows[i].routine == routine && rows[i].type == type && rows[i].math == math && (m < n ? m : n) >= rows[i].least_mn &&
         k >= rows[i].least_k && (double)m * (double)n * (double)k >= rows[i].least_products && (rows[i].layout == ANY || is_odd))
       return true;
   return false;
+}
+
+static bool is_covered(int type, wsgemm_math math, long long m, long long n, long long k, bool is_odd) {
+  return is_covered_as(GEMM, type, math, m, n, k, is_odd);
 }
 
 /* Random sizes, over all types and math modes. */
@@ -95,7 +100,8 @@ static void level3(void) {
                                                  : WSGEMM_C64;
     long long least = 0;
     for (int r = 0; r < N_ROWS; r++)
-      if (rows[r].routine == routine && rows[r].type == type) least = rows[r].least_mn;
+      if (rows[r].routine == routine && rows[r].type == type)
+        for (least = rows[r].least_mn; (double)least * (double)least * (double)least < rows[r].least_products;) least++;
     for (int below = 0; below < 2; below++) {
       const long long n = least ? least - below : 8192;
       shape = (sizes){n, n, n, n, n, n};
@@ -105,6 +111,34 @@ static void level3(void) {
             n);
     }
   }
+}
+
+/* cublasLtMatmul: with a bias the row is another one. A small product is not looked into. */
+static void epilogues(void) {
+  enum { N = 2048 };
+  static fake_attributes desc, layout[3];
+  begin_case();
+  for (int has_bias = 0; has_bias < 2; has_bias++)
+    for (int64_t k = 64; k <= 2048; k += 64) {
+      const int64_t sizes[3][2] = {{N, k}, {k, N}, {N, N}};
+      for (int i = 0; i < 3; i++) {
+        layout[i].value[CUBLASLT_MATRIX_LAYOUT_ROWS] = layout[i].value[CUBLASLT_MATRIX_LAYOUT_LD] = sizes[i][0];
+        layout[i].value[CUBLASLT_MATRIX_LAYOUT_COLS] = sizes[i][1];
+        layout[i].value[CUBLASLT_MATRIX_LAYOUT_ORDER] = CUBLASLT_ORDER_COL;
+        layout[i].value[CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT] = 1;
+      }
+      desc.value[CUBLASLT_MATMUL_DESC_COMPUTE_TYPE] = CUBLAS_COMPUTE_32F;
+      desc.value[CUBLASLT_MATMUL_DESC_FILL_MODE] = CUBLAS_FILL_MODE_FULL;
+      desc.value[CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE] = -1;
+      desc.value[CUBLASLT_MATMUL_DESC_BIAS_POINTER] = (int64_t)(uintptr_t)matrix[0];
+      desc.value[CUBLASLT_MATMUL_DESC_EPILOGUE] = has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+      const int n_products = wsgemm.n_products;
+      cublasLtMatmul((cublasLtHandle_t)handle, (cublasLtMatmulDesc_t)&desc, one, matrix[0], (cublasLtMatrixLayout_t)&layout[0],
+                     matrix[1], (cublasLtMatrixLayout_t)&layout[1], one, matrix[2], (cublasLtMatrixLayout_t)&layout[2], matrix[2],
+                     (cublasLtMatrixLayout_t)&layout[2], NULL, NULL, 0, NULL);
+      const bool wanted = is_covered_as(has_bias ? WSGEMM_GEMM_EPILOGUE : GEMM, WSGEMM_F32, WSGEMM_MATH_DEFAULT, N, N, k, false);
+      CHECK((wsgemm.n_products > n_products) == wanted, "bias %d, k = %lld", has_bias, (long long)k);
+    }
 }
 
 /* A small product costs no question: neither of the handle nor of the driver. */
@@ -143,6 +177,7 @@ static void strides(void) {
 }
 
 static const struct check_case cases[] = {
-    {"products", products}, {"known", known}, {"level3", level3}, {"small", small}, {"devices", devices}, {"strides", strides},
+    {"products", products}, {"known", known},         {"level3", level3},   {"small", small},
+    {"devices", devices},   {"epilogues", epilogues}, {"strides", strides},
 };
 CHECK_MAIN("cublas_choice", cases)
