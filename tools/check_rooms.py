@@ -24,6 +24,7 @@ ROOMS = {
     "cpu": ("src/cpu", {"core", "tune", "kernels"}),
     "kernels": ("src/cpu/kernels", {"core"}),
     "blas": ("src/blas", set()),
+    "cublas": ("src/cublas", set()),
     "cuda": ("cuda/host", {"core", "tune", "shared", "sched", "rows"}),
     "shared": ("cuda/shared", {"core", "sched"}),
     "sched": ("cuda/sched", {"core", "shared", "ptx"}),

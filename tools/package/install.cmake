@@ -27,6 +27,12 @@ if(TARGET wsgemm_blas)
   install(FILES tools/blas_alternative.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/wsgemm)
 endif()
 
+# The cuBLAS interposer: to be preloaded, so no program links it and no package names it.
+if(TARGET wsgemm_cublas)
+  set_target_properties(wsgemm_cublas PROPERTIES INSTALL_RPATH $ORIGIN)
+  install(TARGETS wsgemm_cublas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+endif()
+
 if(WSGEMM_BUILD_CLI)
   file(RELATIVE_PATH wsgemm_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(wsgemm_cli PROPERTIES INSTALL_RPATH $ORIGIN/${wsgemm_bin_to_lib})

@@ -1,0 +1,226 @@
+/* take.c - who computes a call: wsgemm where it is known to be faster (wins.def) and the call is within
+ * what it promises, else cuBLAS.
+ *
+ * The cheapest checks come first, so that a small product costs cuBLAS's caller some comparisons. The
+ * stream, the math mode, where scalars are and how many SMs may be used come from the handle in the
+ * real library; the workspace is the one that was given to it, if it is large enough. */
+#include <string.h>
+
+#include "cublas/cublas.h"
+
+/* Of wins.def's rows; wsgemm_routine counts from 1. */
+enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100 };
+typedef enum layout { ANY, ODD } layout;
+
+typedef struct win {
+  int routine;
+  wsgemm_type type;
+  wsgemm_math math;
+  int64_t least_mn, least_k;
+  double least_products;
+  layout layout;
+} win;
+
+static const win wins[] = {
+#define WIN(routine, type, math, least_mn, least_k, least_products, layout) \
+  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, least_mn, least_k, least_products, layout},
+#include "cublas/wins.def"
+#undef WIN
+};
+enum { N_WINS = sizeof wins / sizeof wins[0] };
+
+/* A call as wins.def sees it. */
+typedef struct product {
+  int routine;
+  wsgemm_type type;
+  int64_t m, n, k;
+  bool is_odd;
+} product;
+
+static bool is_odd(const wsgemm_gemm_desc *d) {
+  const int per_16_bytes = d->type_a == WSGEMM_F16 || d->type_a == WSGEMM_BF16 ? 8 : d->type_a == WSGEMM_F32 ? 4 : 2;
+  return d->lda % per_16_bytes || d->ldb % per_16_bytes;
+}
+
+static product product_of(const ws_cublas_call *call) {
+  if (!call->is_level3) {
+    const wsgemm_gemm_desc *const d = &call->desc.gemm;
+    const bool has_epilogue = d->bias || d->epilogue != WSGEMM_EPILOGUE_NONE;
+    return (product){has_epilogue ? WSGEMM_GEMM_EPILOGUE : WSGEMM_GEMM, d->type_a, d->m, d->n, d->k, is_odd(d)};
+  }
+  const wsgemm_level3_desc *const d = &call->desc.level3;
+  switch (d->routine) {
+  case WSGEMM_SYRK:
+  case WSGEMM_HERK:
+  case WSGEMM_SYR2K:
+  case WSGEMM_HER2K:
+    return (product){(int)d->routine, d->type, d->n, d->n, d->k, false};
+  default:
+    return (product){(int)d->routine, d->type, d->m, d->n, d->side == WSGEMM_LEFT ? d->m : d->n, false};
+  }
+}
+
+/* Whether wsgemm is known to be faster, in this math (INHERIT: in any). */
+static bool is_win(const product *p, wsgemm_math math) {
+  const int64_t mn = p->m < p->n ? p->m : p->n;
+  const double n_products = (double)p->m * (double)p->n * (double)p->k;
+  for (int i = 0; i < N_WINS; i++) {
+    const win *const w = &wins[i];
+    if (w->routine == p->routine && w->type == p->type && (math == WSGEMM_MATH_INHERIT || w->math == math) && mn >= w->least_mn &&
+        p->k >= w->least_k && n_products >= w->least_products && (w->layout == ANY || p->is_odd))
+      return true;
+  }
+  return false;
+}
+
+bool ws_cublas_is_small(int64_t m, int64_t n) {
+  for (int i = 0; i < N_WINS; i++)
+    if (m >= wins[i].least_mn && n >= wins[i].least_mn) return false;
+  return !ws_cublas_settings_now.takes_all;
+}
+
+bool ws_cublas_may_win(const ws_cublas_call *call) {
+  const product p = product_of(call);
+  return ws_cublas_settings_now.takes_all || is_win(&p, WSGEMM_MATH_INHERIT);
+}
+
+/* What is known of a call without the handle's state. */
+static ws_cublas_reason first_reason(const ws_cublas_call *call, const product *p) {
+  if (call->is_foreign) return WS_CUBLAS_TYPES;
+  if (call->is_bad || !call->handle || !call->alpha) return WS_CUBLAS_ARGUMENTS;
+  if (!ws_cublas_settings_now.takes_all && !is_win(p, WSGEMM_MATH_INHERIT)) return WS_CUBLAS_SPEED;
+  if (!call->is_level3 && call->desc.gemm.batch_count > 1 && call->desc.gemm.stride_c == 0) return WS_CUBLAS_ARGUMENTS;
+  return WS_CUBLAS_TAKEN;
+}
+
+/* What the handle says, unless the compute type says more. A compute type that asks for less precision
+ * does so for its call alone; a handle in pedantic mode keeps to it. */
+static ws_cublas_reason read_modes(ws_cublas_call *call, wsgemm_math *in) {
+  if (call->is_lt) {
+    if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_DEFAULT;
+    return WS_CUBLAS_TAKEN;
+  }
+  cublasMath_t math;
+  int n_sms = 0;
+  const __typeof__(&cublasGetStream_v2) get_stream = WS_CUBLAS_REAL(cublasGetStream_v2, call->handle);
+  const __typeof__(&cublasGetMathMode) get_math = WS_CUBLAS_REAL(cublasGetMathMode, call->handle);
+  const __typeof__(&cublasGetPointerMode_v2) get_scalars = WS_CUBLAS_REAL(cublasGetPointerMode_v2, call->handle);
+  const __typeof__(&cublasGetSmCountTarget) get_sms = WS_CUBLAS_REAL(cublasGetSmCountTarget, call->handle);
+  if (!get_stream || !get_math || !get_scalars || get_stream(call->handle, &call->stream) != CUBLAS_STATUS_SUCCESS ||
+      get_math(call->handle, &math) != CUBLAS_STATUS_SUCCESS ||
+      get_scalars(call->handle, &call->scalars) != CUBLAS_STATUS_SUCCESS)
+    return WS_CUBLAS_STATE;
+  if (get_sms && (get_sms(call->handle, &n_sms) != CUBLAS_STATUS_SUCCESS || n_sms != 0)) return WS_CUBLAS_SMS;
+  switch ((int)math & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) {
+  case CUBLAS_DEFAULT_MATH:
+  case CUBLAS_TENSOR_OP_MATH:
+    if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_DEFAULT;
+    return WS_CUBLAS_TAKEN;
+  case CUBLAS_TF32_TENSOR_OP_MATH:
+    if (*in == WSGEMM_MATH_INHERIT) *in = WSGEMM_MATH_TF32;
+    return WS_CUBLAS_TAKEN;
+  case CUBLAS_PEDANTIC_MATH:
+    *in = WSGEMM_MATH_PEDANTIC;
+    return WS_CUBLAS_TAKEN;
+  default:
+    return WS_CUBLAS_MATH;
+  }
+}
+
+/* TF32 is a class of F32 and C32 alone. */
+static wsgemm_math math_for(wsgemm_type type, wsgemm_math math) {
+  return math == WSGEMM_MATH_TF32 && type != WSGEMM_F32 && type != WSGEMM_C32 ? WSGEMM_MATH_DEFAULT : math;
+}
+
+static wsgemm_scalar scalar_at(const void *scalar, wsgemm_type type) {
+  wsgemm_scalar s;
+  memset(&s, 0, sizeof s); /* a real scalar of a Hermitian update: its imaginary part is 0 */
+  if (scalar)
+    memcpy(&s, scalar,
+           type == WSGEMM_F32   ? sizeof s.s
+           : type == WSGEMM_F64 ? sizeof s.d
+           : type == WSGEMM_C32 ? sizeof s.c
+                                : sizeof s.z);
+  return s;
+}
+
+static ws_cublas_reason set_scalars(ws_cublas_call *call) {
+  const bool has_beta =
+      !call->is_level3 || (call->desc.level3.routine != WSGEMM_TRMM && call->desc.level3.routine != WSGEMM_TRSM);
+  if (has_beta && !call->beta) return WS_CUBLAS_ARGUMENTS;
+  wsgemm_scalar *const alpha = call->is_level3 ? &call->desc.level3.alpha : &call->desc.gemm.alpha;
+  wsgemm_scalar *const beta = call->is_level3 ? &call->desc.level3.beta : &call->desc.gemm.beta;
+  if (call->scalars != CUBLAS_POINTER_MODE_HOST) {
+    if (call->is_level3 || call->scalars != CUBLAS_POINTER_MODE_DEVICE) return WS_CUBLAS_SCALARS;
+    call->desc.gemm.scalar_mode = WSGEMM_SCALAR_DEVICE;
+    alpha->device = call->alpha, beta->device = call->beta;
+    return WS_CUBLAS_TAKEN;
+  }
+  *alpha = scalar_at(call->alpha, call->type_alpha);
+  *beta = scalar_at(call->beta, call->type_beta);
+  return WS_CUBLAS_TAKEN;
+}
+
+/* The caller's workspace serves if it holds all that the call would use: with less memory a product is
+ * computed in chunks, slower than with the library's own. */
+static wsgemm_status set_workspace(const ws_cublas_call *call, ws_cublas_state *state) {
+  const bool is_aligned = state->workspace && (uintptr_t)state->workspace % 256 == 0;
+  size_t wanted = SIZE_MAX;
+  if (is_aligned && call->is_level3) {
+    if (wsgemm_level3_workspace_size(state->handle, &call->desc.level3, &wanted) != WSGEMM_SUCCESS) wanted = SIZE_MAX;
+  } else if (is_aligned && wsgemm_get_workspace_size(state->handle, &call->desc.gemm, &wanted) != WSGEMM_SUCCESS) {
+    wanted = SIZE_MAX;
+  }
+  const bool is_enough = wanted > 0 && wanted <= state->workspace_bytes;
+  return wsgemm_set_workspace(state->handle, is_enough ? state->workspace : NULL, is_enough ? state->workspace_bytes : 0);
+}
+
+/* Settings of the handle and the call are one step, whoever else uses the same cuBLAS handle. */
+static wsgemm_status compute(ws_cublas_call *call, ws_cublas_state *state) {
+  pthread_mutex_lock(&state->lock);
+  wsgemm_status status = state->handle ? WSGEMM_SUCCESS : wsgemm_create(&state->handle);
+  if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
+  if (status == WSGEMM_SUCCESS && state->workspace) status = set_workspace(call, state);
+  if (status == WSGEMM_SUCCESS)
+    status = call->is_level3 ? wsgemm_level3(state->handle, &call->desc.level3) : wsgemm_gemm(state->handle, &call->desc.gemm);
+  pthread_mutex_unlock(&state->lock);
+  return status;
+}
+
+/* Host memory would be the CPU's: so what is written must be a GPU's, and wsgemm refuses a mixture. */
+static ws_cublas_reason check_place(const ws_cublas_call *call) {
+  const wsgemm_level3_desc *const l = &call->desc.level3;
+  const void *const written = !call->is_level3 ? call->desc.gemm.c : l->routine == WSGEMM_TRSM ? l->b : l->c;
+  const ws_cublas_place place = ws_cublas_place_of(written);
+  if (!place.is_device) return WS_CUBLAS_MEMORY;
+  return place.cc == 90 || ws_cublas_settings_now.takes_all ? WS_CUBLAS_TAKEN : WS_CUBLAS_DEVICE;
+}
+
+static ws_cublas_reason decide(ws_cublas_call *call, wsgemm_status *wsgemm) {
+  if (ws_cublas_settings_now.is_off) return WS_CUBLAS_OFF;
+  const product p = product_of(call);
+  ws_cublas_reason reason = first_reason(call, &p);
+  if (reason != WS_CUBLAS_TAKEN) return reason;
+  if (ws_cublas_is_forked()) return WS_CUBLAS_FORKED;
+  wsgemm_math *const math = call->is_level3 ? &call->desc.level3.math : &call->desc.gemm.math;
+  if ((reason = read_modes(call, math)) != WS_CUBLAS_TAKEN) return reason;
+  *math = math_for(p.type, *math);
+  if (!ws_cublas_settings_now.takes_all && !is_win(&p, *math)) return WS_CUBLAS_SPEED;
+  if ((reason = set_scalars(call)) != WS_CUBLAS_TAKEN) return reason;
+  if ((reason = check_place(call)) != WS_CUBLAS_TAKEN) return reason;
+  ws_cublas_state *const state = ws_cublas_state_of(call->handle, true);
+  if (!state) return WS_CUBLAS_STATE;
+  *wsgemm = compute(call, state);
+  return *wsgemm == WSGEMM_SUCCESS || *wsgemm == WSGEMM_DEVICE_ERROR ? WS_CUBLAS_TAKEN : WS_CUBLAS_REFUSED;
+}
+
+/* After WSGEMM_DEVICE_ERROR C may be partly written, so cuBLAS cannot begin again. */
+bool ws_cublas_take(ws_cublas_call *call, cublasStatus_t *status) {
+  if (ws_cublas_depth > 0) return false;
+  wsgemm_status wsgemm = WSGEMM_SUCCESS;
+  const ws_cublas_reason reason = decide(call, &wsgemm);
+  if (__builtin_expect(ws_cublas_settings_now.is_logged || ws_cublas_settings_now.has_summary, 0))
+    ws_cublas_note(call, reason, wsgemm);
+  *status = wsgemm == WSGEMM_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  return reason == WS_CUBLAS_TAKEN;
+}

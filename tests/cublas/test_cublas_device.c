@@ -1,0 +1,103 @@
+/* test_cublas_device.c - the interposer with the library itself, on the fake driver: what a program's
+ * cuBLAS call launches, on which stream, and who computes if the device cannot. */
+#include <string.h>
+
+#include "fake_cublas.h"
+#include "host/fake_driver.h"
+#include "support/check.h"
+
+static char *matrix[3];
+static cublasHandle_t handle;
+
+static void begin_case(void) {
+  for (int i = 0; i < 3; i++) matrix[i] = fake_alloc(FAKE_DEVICE, 0, 64 << 20);
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  fake_set_current(fake_primary(0));
+  REQUIRE(cublasCreate_v2(&handle) == CUBLAS_STATUS_SUCCESS, "no handle");
+  cublasSetStream_v2(handle, (cudaStream_t)&fake.stream[5]);
+  fake_forget();
+}
+
+static cublasStatus_t sgemm(int n) {
+  const float alpha = 1, beta = 0;
+  return cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &alpha, (float *)matrix[0], n, (float *)matrix[1], n, &beta,
+                        (float *)matrix[2], n);
+}
+
+static bool is_written(const char *c) {
+  for (int i = 0; i < fake.n_launches; i++)
+    if (fake.launch[i].args.c == c) return true;
+  return false;
+}
+
+/* All launches are in the handle's stream; one of them writes C. */
+static void launches_child(void *unused) {
+  (void)unused;
+  begin_case();
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 0 && fake.n_launches > 0, "%d launches", fake.n_launches);
+  for (int i = 0; i < fake.n_launches; i++)
+    CHECK(fake.launch[i].stream == (CUstream)&fake.stream[5], "launch %d: %s", i, fake.launch[i].kernel);
+  CHECK(is_written(matrix[2]), "C");
+  cublasSetStream_v2(handle, (cudaStream_t)&fake.stream[6]);
+  fake_forget();
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake.launch[0].stream == (CUstream)&fake.stream[6], "another stream");
+  fake_forget();
+  CHECK(sgemm(64) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 1 && fake.n_launches == 0, "a small product");
+  CHECK(!fake.trapped && !fake.misuse, "%s", fake.trapped ? fake.trapped : fake.misuse);
+}
+
+/* Without memory for slices the real cuBLAS computes. */
+static void no_memory_child(void *unused) {
+  (void)unused;
+  begin_case();
+  fake.device[0].room = 4096;
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 1 && !is_written(matrix[2]), "%d calls",
+        fake_cublas.n_calls);
+}
+
+/* Scalars in device memory are what wsgemm does not have, today. */
+static void scalars_child(void *unused) {
+  (void)unused;
+  begin_case();
+  fake_cublas.scalars = CUBLAS_POINTER_MODE_DEVICE;
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls + (fake.n_launches > 0) == 1, "%d calls",
+        fake_cublas.n_calls);
+}
+
+/* A bad ld is cuBLAS's to name. */
+static void bad_ld_child(void *unused) {
+  (void)unused;
+  begin_case();
+  const float alpha = 1, beta = 0;
+  fake_cublas.status = CUBLAS_STATUS_INVALID_VALUE;
+  CHECK(cublasSgemm_v2(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2048, 2048, 2048, &alpha, (float *)matrix[0], 2047, (float *)matrix[1],
+                       2048, &beta, (float *)matrix[2], 2048) == CUBLAS_STATUS_INVALID_VALUE &&
+            fake_cublas.n_calls == 1 && fake.n_launches == 0,
+        "%d calls", fake_cublas.n_calls);
+}
+
+/* A captured call stays in the capture. */
+static void captured_child(void *unused) {
+  (void)unused;
+  begin_case();
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS, "before");
+  fake_begin_capture(5);
+  fake_forget();
+  CHECK(sgemm(2048) == CUBLAS_STATUS_SUCCESS && fake_cublas.n_calls == 0 && is_written(matrix[2]), "%d launches",
+        fake.n_launches);
+  CHECK(!fake.is_capture_broken && !fake.misuse, "the capture is broken");
+  fake_end_capture(5);
+}
+
+#define CASE(name) \
+  static void name(void) { check_in_child(#name, name##_child, NULL); }
+CASE(launches)
+CASE(no_memory)
+CASE(scalars)
+CASE(bad_ld)
+CASE(captured)
+
+static const struct check_case cases[] = {
+    {"launches", launches}, {"no_memory", no_memory}, {"scalars", scalars}, {"bad_ld", bad_ld}, {"captured", captured},
+};
+CHECK_MAIN("cublas_device", cases)
