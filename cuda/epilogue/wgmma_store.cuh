@@ -121,6 +121,9 @@ private:
   /* Whether TMA stores C. */
   __device__ __forceinline__ bool by_map() const { return Config::is_bare || args.c_by_map; }
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
+  /* Whether this thread asks for copies by TMA: one of the warpgroup, always the same, of which the
+   * compiler knows that it is one; of others it makes a loop for each copy. */
+  static __device__ __forceinline__ bool asks() { return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one(); }
   static __device__ __forceinline__ int barrier() {
     return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
   } /* a number of the warpgroup's own, from 1 on */
@@ -301,7 +304,7 @@ private:
       }
     fence_proxy_async_shared();
     barrier_sync(barrier(), 128);
-    if (__shfl_sync(~0u, thread() / 32, 0) != 0 || !elect_one()) return;
+    if (!asks()) return;
     const int n_rows = int(args.m) - m, n_columns = int(args.n) - n;
 #pragma unroll
     for (int p = 0; p < n_fragments; p++)
@@ -399,7 +402,7 @@ private:
         if (m + s * 64 >= args.m || n + p * 64 >= args.n) continue;
         const uint32_t place = places + uint32_t(output * Config::output_bytes);
         output = (output + 1) % Config::n_outputs;
-        if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+        cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
         barrier_sync(barrier(), 128);
 #pragma unroll
         for (int q = 0; q < 4; q++) { /* 16 lines */
@@ -411,7 +414,7 @@ private:
         }
         fence_proxy_async_shared();
         barrier_sync(barrier(), 128);
-        if (thread() != 0) continue;
+        if (!asks()) continue;
 #pragma unroll
         for (int line = 0; line < 64 && s * 64 + line < BM; line += box_columns)
           if (m + s * 64 + line < args.m)
@@ -473,7 +476,7 @@ private:
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
     if (by_map()) {
-      if (thread() == 0) cp_async_bulk_wait_group_read<Config::n_outputs - 1>();
+      cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
       barrier_sync(barrier(), 128);
     } else {
       __syncwarp();
@@ -485,7 +488,7 @@ private:
     if (by_map()) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
-      if (thread() == 0) {
+      if (asks()) {
 #pragma unroll
         for (int s = 0; s < 64; s += box_rows)
           if (s < n_rows && m + s < args.m)

@@ -1,10 +1,10 @@
 /* gemm_wgmma.cuh - products of 16-bit elements on the tensor cores of cc 9.0: warpgroups with roles
  * of their own around two pipelines.
  *
- *   producer (1 warp)       draws items one ahead, publishes them to the consumers (pipeline of
- *                           items), and has TMA fill stages (pipeline of stages): one k block of A,
- *                           and as many of B as the item has tiles; the first ones as soon as it
- *                           knows its item, before the block's threads have met
+ *   producers (2 warps)     that of A draws items one ahead, and publishes them to the others (pipeline
+ *                           of items); they have TMA fill stages (pipeline of stages): one k block
+ *                           of A, and as many of B as the item has tiles; the first ones as soon as
+ *                           they know their item, before the block's threads have met
  *   consumers (128 each)    each owns some of the item's columns against the same stage of A; wgmma
  *                           reads the stages, the sums stay in registers; then they go to C, while
  *                           the producer already fills stages of the next item. This is
@@ -45,6 +45,7 @@ namespace ws {
 template <class Config, template <int> class Sched> struct wgmma_kernel {
   using element = typename Config::element;
   static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a, n_shared_b = Config::n_shared_b;
+  static constexpr int n_producers = 2, producers_barrier = 1 + Config::n_consumers;
   /* Bits of the blocks of a cluster's first column. */
   static constexpr uint32_t every_nth = ((1u << cluster) - 1) / ((1u << n_shared_a) - 1);
   static constexpr int n_partners = n_shared_a + n_shared_b - 1; /* blocks that fill a stage, this one among them */
@@ -92,7 +93,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       }
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&state().item_full[i], 1);
-        mbarrier_init(&state().item_empty[i], Config::n_consumers * cluster + cluster - 1);
+        mbarrier_init(&state().item_empty[i], (Config::n_consumers + n_producers) * cluster - 1);
       }
       if constexpr (Config::ping_pong)
         for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
@@ -145,10 +146,13 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* Whether all threads of all blocks know the first item: it has not to be drawn. */
   __device__ __forceinline__ bool all_know() const { return Config::is_bare && !args.sched.queue; }
 
-  /* ---- Producer: one warp, of which one thread asks for copies, and one speaks for all -------- */
+  /* ---- Producers: a warp for A, which draws the items, and one for B; a thread of each asks for copies,
+   * and one speaks for the scheduler --------------------------------------------------------------- */
 
+  /* Of the warp. */
+  static __device__ __forceinline__ bool is_first() { return threadIdx.x % 32 == 0; }
   /* Whether the scheduler answers this thread. */
-  __device__ __forceinline__ bool is_told() const { return !args.sched.queue || threadIdx.x == 0; }
+  __device__ __forceinline__ bool is_told() const { return !args.sched.queue || is_first(); }
   __device__ __forceinline__ uint32_t tell(uint32_t item_idx) const {
     return args.sched.queue ? __shfl_sync(~0u, item_idx, 0) : item_idx;
   }
@@ -156,7 +160,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* In block 0, for the consumers of all blocks and the producers of the others. */
   __device__ __forceinline__ void publish(const item &at, const pipeline_stage<Config::n_items> &slot) const {
     wait(state().item_empty[slot.place], slot.empty_parity());
-    if (threadIdx.x != 0) return;
+    if (!is_first()) return;
     const uint32_t full = shared_address(&state().item_full[slot.place]);
     if constexpr (cluster > 1) {
       mbarrier_arrive_expect_tx(full, sizeof(item));
@@ -168,13 +172,19 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     }
   }
 
-  /* The producer of another block. */
-  __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
-    if (threadIdx.x == 0) mbarrier_arrive_expect_tx(shared_address(&state().item_full[slot.place]), sizeof(item));
+  /* The producers that have not drawn the item. */
+  template <bool IS_A> __device__ __forceinline__ item receive(const pipeline_stage<Config::n_items> &slot) const {
+    const uint32_t full = shared_address(&state().item_full[slot.place]), empty = shared_address(&state().item_empty[slot.place]);
+    if (IS_A && is_first()) mbarrier_arrive_expect_tx(full, sizeof(item));
     wait(state().item_full[slot.place], slot.full_parity());
     const item at = state().items[slot.place];
     __syncwarp();
-    if (threadIdx.x == 0) mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
+    if (is_first()) {
+      if constexpr (cluster > 1)
+        mbarrier_arrive_at(empty, 0);
+      else
+        mbarrier_arrive(empty);
+    }
     return at;
   }
 
@@ -201,59 +211,84 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   /* Before the threads of the cluster have met: so no block may write to another one yet. Who has
    * not drawn the item itself does not know it. */
-  __device__ __forceinline__ beginning begin() const {
+  template <bool IS_A> __device__ __forceinline__ beginning begin() const {
     const Sched<cluster> sched(args.sched);
-    const bool is_known = cluster == 1 || all_know();
+    const bool is_known = (IS_A && cluster == 1) || all_know();
     beginning first = {is_known ? tell(is_told() ? sched.first() : no_item) : no_item, 0};
     if (!is_known) {
-      if (rank() == 0) first.item_idx = tell(is_told() ? sched.first() : no_item);
+      if (IS_A && rank() == 0) first.item_idx = tell(is_told() ? sched.first() : no_item);
       return first;
     }
     const item at = item_at(first.item_idx);
     if (at.m < 0) return first;
-    const bool is_elected = elect_one();
-    line_loader<Config::bm, n_shared_a> a(args.a, row(at.m), 0, at.batch);
-    line_loader<Config::item_n, n_shared_b> b(args.b, column(at.n), 0, at.batch);
     first.n_loaded = int(ws_min(n_k_blocks(), Config::n_stages));
-#pragma unroll 1
-    for (int s = 0; s < first.n_loaded; s++) {
-      const uint32_t to = stage_at(s), full = shared_address(&state().full[s]);
-      if (is_elected) {
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        a.ask(to, full);
-        b.ask(to + b_at, full);
-      }
-      a.advance(), b.advance();
-    }
+    pipeline_stage<Config::n_stages> stage;
+    load<IS_A, true>(at, {0, first.n_loaded}, stage);
     return first;
   }
 
-  /* The k blocks of an item from n_loaded on. */
-  __device__ __forceinline__ void load(const item &at, int n_loaded, pipeline_stage<Config::n_stages> &stage) const {
-    const k_blocks blocks = k_blocks_of(at);
-    const uint32_t of_row = ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a), of_column = every_nth << rank_n();
-    const int k = (blocks.first + n_loaded) * Config::bk;
+  /* Some k blocks of the item. IS_BEGUN: not for other blocks, nor after others. */
+  template <bool IS_A, bool IS_BEGUN>
+  __device__ __forceinline__ void load(const item &at, const k_blocks &blocks, pipeline_stage<Config::n_stages> &stage) const {
+    if ((IS_A ? args.a : args.b).along_k)
+      load_lines<IS_A, IS_BEGUN, true>(at, blocks, stage);
+    else
+      load_lines<IS_A, IS_BEGUN, false>(at, blocks, stage);
+  }
+
+  template <bool IS_A, bool IS_BEGUN, bool ALONG_K>
+  __device__ __forceinline__ void load_lines(const item &at, const k_blocks &blocks,
+                                             pipeline_stage<Config::n_stages> &stage) const {
+    constexpr int n_parts = IS_A ? n_shared_a : n_shared_b;
+    const uint32_t sharing = IS_A ? ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a) : every_nth << rank_n();
     const bool is_elected = elect_one();
-    line_loader<Config::bm, n_shared_a> a(args.a, row(at.m), k, at.batch);
-    line_loader<Config::item_n, n_shared_b> b(args.b, column(at.n), k, at.batch);
+    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n),
+                                                                           blocks.first * Config::bk, at.batch);
 #pragma unroll 1
-    for (int k_block = n_loaded; k_block < blocks.count; k_block++) {
-      wait(state().empty[stage.place], stage.empty_parity());
-      const uint32_t to = stage_at(stage.place), full = shared_address(&state().full[stage.place]);
+    for (int k_block = 0; k_block < blocks.count; k_block++) {
+      if constexpr (!IS_BEGUN) wait(state().empty[stage.place], stage.empty_parity());
+      const uint32_t to = stage_at(stage.place) + (IS_A ? 0 : b_at), full = shared_address(&state().full[stage.place]);
       if (is_elected) {
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if constexpr (IS_A) mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if constexpr (IS_BEGUN) {
+          lines.ask(to, full);
+        } else {
 #pragma unroll
-        for (int s = 0; s < Config::n_slices; s++) {
-          a.template ask_part<(n_shared_a > 1)>(rank_n(), to + s * Config::a_bytes, full, of_row, s);
-          b.template ask_part<(n_shared_b > 1)>(rank_m(), to + b_at + s * Config::b_bytes, full, of_column, s);
+          for (int s = 0; s < Config::n_slices; s++)
+            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(), to + s * (IS_A ? Config::a_bytes : Config::b_bytes),
+                                                   full, sharing, s);
         }
       }
-      a.advance(), b.advance();
+      lines.advance();
       stage.advance();
     }
   }
 
-  __device__ __forceinline__ void produce(const beginning &first) const {
+  /* What the beginning has left of an item. */
+  template <bool IS_A>
+  __device__ __forceinline__ void load_rest(const item &at, int n_loaded, pipeline_stage<Config::n_stages> &stage) const {
+    k_blocks blocks = k_blocks_of(at);
+    blocks.first += n_loaded, blocks.count -= n_loaded;
+    load<IS_A, false>(at, blocks, stage);
+  }
+
+  __device__ __forceinline__ void produce_b(const beginning &first) const {
+    pipeline_stage<Config::n_stages> stage;
+    pipeline_stage<Config::n_items> slot;
+    bool is_known = all_know();
+    int n_loaded = first.n_loaded;
+    item at = item_at(first.item_idx);
+    stage.advance(n_loaded);
+    while (true) {
+      if (!is_known) at = receive<false>(slot), slot.advance();
+      is_known = false;
+      if (at.m < 0) break;
+      load_rest<false>(at, n_loaded, stage);
+      n_loaded = 0;
+    }
+  }
+
+  __device__ __forceinline__ void produce_a(const beginning &first) const {
     const Sched<cluster> sched(args.sched);
     pipeline_stage<Config::n_stages> stage;
     pipeline_stage<Config::n_items> slot;
@@ -273,16 +308,16 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         }
         if (!is_known) publish(at, slot);
       } else {
-        at = receive(slot);
+        at = receive<true>(slot);
       }
       if (!is_known) slot.advance();
       if (at.m < 0) break;
       is_known = false;
-      load(at, n_loaded, stage);
+      load_rest<true>(at, n_loaded, stage);
       item_idx = tell(next);
       n_loaded = 0;
     }
-    if (rank() == 0 && threadIdx.x == 0) sched.leave();
+    if (rank() == 0 && is_first()) sched.leave();
   }
 
   /* ---- Consumers ----------------------------------------------------------------------------- */
@@ -450,7 +485,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         store(sums, m, n, at.batch, bias, places, output);
       }
     }
-    if (t == 0) cp_async_bulk_wait_group_read<0>();
+    cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
   }
 
   /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all
@@ -469,8 +504,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     /* the same in all threads of a warp, which the compiler is to know */
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
     beginning first = {no_item, 0};
-    if constexpr (Config::is_bare) /* of the others the code is longer than what this saves */
-      if (warp == 0) first = begin();
+    if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
+      if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */
+      if (warp == 0) first = begin<true>();
+      if (warp == 1) first = begin<false>();
+    }
     meet();
     if constexpr (Config::is_sliced) {
       griddepcontrol_launch_dependents();
@@ -483,7 +521,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         const Sched<cluster> sched(args.sched);
         first.item_idx = tell(is_told() ? sched.first() : no_item);
       }
-      if (warp == 0) produce(first);
+      if (warp == 0) produce_a(first);
+      if (warp == 1) produce_b(first);
     } else {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();

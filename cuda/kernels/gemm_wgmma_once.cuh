@@ -2,7 +2,8 @@
  * block, or a cluster of them, for each item, which ends with it. The blocks of a cluster sum parts
  * of k, and add them up in distributed shared memory.
  *
- *   producer (1 warp)   begins to load before anybody else has begun, TMA fills the stages
+ *   producers (2 warps) of A and of B: begin to load before anybody else has begun, TMA fills the
+ *                       stages
  *   consumers           as in gemm_wgmma.cuh: each has some of the item's columns
  *
  *            k ->                               rows of the item ->
@@ -36,7 +37,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   static constexpr int n_parts = Config::cluster_splits, n_sharers = Config::n_sharers, n_fragments = Config::n_fragments;
   static constexpr int cluster = Config::cluster, n_shared_a = Config::n_shared_a;
   static constexpr int share_fours = Config::share_rows / 8, share_sums = Config::share_rows / 2;
-  static constexpr int n_consuming = Config::n_consumers * 128;
+  static constexpr int n_consuming = Config::n_consumers * 128, n_producers = 2;
 
   struct shared_state {
     uint64_t full[Config::n_stages], empty[Config::n_stages];
@@ -85,7 +86,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     return (args.n_k_blocks / n_parts * r + (r < more ? r : more)) * Config::bk;
   }
 
-  /* ---- Producer: one warp, of which one thread asks for copies -------------------------------- */
+  /* ---- Producers: a warp for A and one for B, of which one thread asks for copies -------------- */
 
   /* By all of the warp, a stage each. */
   __device__ __forceinline__ void prepare(bool is_elected) const {
@@ -106,61 +107,56 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   }
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
-  __device__ __forceinline__ void produce() const {
-    const bool is_elected = elect_one();
-    if (is_elected) {
-      prefetch_tensormap(&args.a.map);
-      prefetch_tensormap(&args.b.map);
+  template <bool IS_A> __device__ __forceinline__ void produce() const {
+    if constexpr (IS_A) {
+      const bool is_elected = elect_one();
+      if (is_elected) {
+        prefetch_tensormap(&args.a.map);
+        prefetch_tensormap(&args.b.map);
+      }
+      prepare(is_elected);
     }
-    prepare(is_elected);
     if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
+    barrier_sync(2 + Config::n_consumers, n_producers * 32); /* the barriers are there */
+    if ((IS_A ? args.a : args.b).along_k)
+      load_lines<IS_A, true>(at);
+    else
+      load_lines<IS_A, false>(at);
+  }
+
+  template <bool IS_A, bool ALONG_K> __device__ __forceinline__ void load_lines(const item &at) const {
+    constexpr int n_shared = IS_A ? n_shared_a : 1;
+    const bool is_elected = elect_one();
     const int n_k = n_k_blocks();
-    line_loader<Config::bm, n_shared_a> a(args.a, at.m, first_k(), at.batch);
-    line_loader<Config::item_n> b(args.b, at.n, first_k(), at.batch);
-    const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full;
-    uint32_t to = stage_at(0), full = first_full;
+    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n, first_k(),
+                                                                            at.batch);
+    const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full,
+                   first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
+    uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
-    int k_block = 0;
-    if constexpr (shares_first) {
-      const int n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
-#pragma unroll 1
-      for (; k_block < n_first; k_block++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
-        if (is_elected) {
-          mbarrier_arrive_expect_tx(full, args.stage_bytes);
-          b.ask(to + Config::a_bytes, full);
-        }
-        b.advance();
-        if (k_block == 0) barrier_arrive(0, Config::n_threads);
-      }
-      to = stage_at(0), full = first_full;
+    if constexpr (IS_A && shares_first) {
+      for (int s = 0; s < n_k && s < Config::n_stages; s++)
+        if (is_elected) mbarrier_arrive_expect_tx(full + uint32_t(s * sizeof state().full[0]), args.stage_bytes);
       barrier_cluster_wait();
-#pragma unroll 1
-      for (int s = 0; s < n_first; s++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
-        if (is_elected) a.template ask_part<true>(item_idx(), to, full, blocks_of_part());
-        a.advance();
-      }
-      to = stage_at(0), full = first_full;
-      stage.advance(n_first); /* all, or there is nothing left */
     }
 #pragma unroll 1
-    for (; k_block < n_k; k_block++) {
+    for (int k_block = 0; k_block < n_k; k_block++) {
       const bool is_first_round = k_block < Config::n_stages;
-      if constexpr (n_shared_a > 1 && !shares_first)
+      if constexpr (n_shared > 1 && !shares_first)
         if (k_block == Config::n_stages) barrier_cluster_wait();
       if (!is_first_round) mbarrier_wait<scope>(full + full_to_empty, stage.empty_parity());
       if (is_elected) {
-        mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        if (n_shared_a == 1 || is_first_round)
-          a.ask(to, full);
+        if (IS_A && !(shares_first && is_first_round)) mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if (n_shared == 1 || (is_first_round && !shares_first))
+          lines.ask(to, full);
         else
-          a.template ask_part<(n_shared_a > 1)>(item_idx(), to, full, blocks_of_part());
-        b.ask(to + Config::a_bytes, full);
+          lines.template ask_part<(n_shared > 1)>(item_idx(), to, full, blocks_of_part());
       }
-      a.advance(), b.advance();
+      lines.advance();
       if (k_block == 0) barrier_arrive(0, Config::n_threads);
       stage.advance();
-      to = stage.place == 0 ? stage_at(0) : to + Config::stage_bytes;
+      to = stage.place == 0 ? first_to : to + Config::stage_bytes;
       full = stage.place == 0 ? first_full : full + uint32_t(sizeof state().full[0]);
     }
   }
@@ -288,14 +284,16 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   /* ptxas keeps what is written last in front: producer, plain C, and behind them the rest. */
   __device__ __forceinline__ void run() const {
     const int warp = warp_idx();
-    if (warp != n_consuming / 32 && !args.is_plain) {
+    if (warp < n_consuming / 32 && !args.is_plain) {
       consume<false>(warp / 4);
       return;
     }
     if (warp < n_consuming / 32)
       consume<true>(warp / 4);
+    else if (warp == n_consuming / 32)
+      produce<true>();
     else
-      produce();
+      produce<false>();
   }
 };
 

@@ -76,8 +76,8 @@
  * take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
-/* Of a block that ends with its item (k1 .. k8): one warp of producers. */
-#define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 32 : 128))
+/* Of a block that ends with its item (k1 .. k8, s2 .. s4k2): two warps of producers. */
+#define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 64 : 128))
 #define WS_WGMMA_A_ROWS(bm) ((bm) <= 16 ? 16 : (bm) <= 32 ? 32 : ((bm) + 63) / 64 * 64)
 #define WS_WGMMA_A_LINE(bm) (WS_WGMMA_A_ROWS(bm) < 64 ? WS_WGMMA_A_ROWS(bm) : 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)

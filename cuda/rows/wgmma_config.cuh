@@ -23,7 +23,7 @@ struct wgmma_config {
   static constexpr int bm = BM, bn = BN, coarse = COARSE, item_n = BN * COARSE, n_stages = STAGES, cluster = CLUSTER;
   static constexpr int bk = WS_WGMMA_BK, n_consumers = CONSUMERS, n_threads = WS_WGMMA_ROW_THREADS(CONSUMERS, ONCE), n_items = 2;
   static constexpr bool ping_pong = PING_PONG, is_once = ONCE;
-  /* producers are the first warpgroup, or (ONCE) the last warp */
+  /* producers are of the first warpgroup, or (ONCE) the last warps */
   static constexpr int first_consumer = ONCE ? 0 : 128;
   static constexpr int cluster_splits = CLUSTER_SPLITS,
                        n_shared_b = CLUSTER_M, /* blocks that load B for each other, and A: */

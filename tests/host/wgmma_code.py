@@ -16,7 +16,7 @@ import tempfile
 from clc_code import check, failures, kernels_of, nvcc_or_skip
 
 OF_BLOCK = ["probe_k1", "probe_sliced_x1", "probe_x1"]
-OF_CLUSTER = ["probe_sliced_x2", "probe_x2", "probe_x2_turns"]
+OF_CLUSTER = ["probe_sliced_x2", "probe_x2", "probe_x24", "probe_x2_turns"]
 OF_PARTS = ["probe_k2", "probe_k8"]  # stages of their own block, sums of the cluster
 
 WAIT = r"mbarrier\.(try|test)_wait"
@@ -62,7 +62,7 @@ def check_parts(name, lines):
     for i in of_cluster:
         check(re.search(LOOP, lines[i + 1]) and re.search(ACQUIRE, lines[i + 2]), f"{name}: no fence after {lines[i:i + 3]}")
     n_begun = sum("barrier.cluster.arrive.relaxed" in line for line in lines)
-    check(n_begun == 3, f"{name}: {n_begun} of producer and two codes of consumers say that the block has begun")
+    check(n_begun == 4, f"{name}: {n_begun} of two producers and two codes of consumers say that the block has begun")
     in_stages = name == "probe_k2"
     for first, last in zip([0] + of_cluster, of_cluster):
         met = [i for i in range(first, last) if re.search(r"barrier\.cluster\.wait", lines[i])]

@@ -10,6 +10,7 @@
   }
 PROBE(probe_x1, WS_WGMMA_THREADS(1), 64, 64, 1, 1, 0, 10, 1, 1)
 PROBE(probe_x2, WS_WGMMA_THREADS(1), 128, 64, 1, 1, 0, 8, 2, 1)
+PROBE(probe_x24, WS_WGMMA_THREADS(1), 96, 64, 1, 1, 0, 8, 8, 1, 0, 1, false, true, 2)
 PROBE(probe_x2_turns, WS_WGMMA_THREADS(2), 128, 64, 2, 2, 1, 6, 2, 1)
 PROBE(probe_sliced_x1, WS_WGMMA_THREADS(1), 64, 64, 1, 1, false, 6, 1, 1, 2, 1)
 PROBE(probe_sliced_x2, WS_WGMMA_THREADS(2), 128, 64, 2, 2, false, 3, 2, 1, 2, 1)

@@ -42,7 +42,7 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
    false},
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                     \
   {"cuda", "wgmma", #t "gemm_wgmma_" #bm "x" #bn "x64_c" #coarse "_" #cluster, #t[0],    bm,    bn,       64, \
-   coarse, stages,  (#cluster[0] == 'x' ? 128 : 32) + 128 * (consumers),       #cluster, false, ping_pong},
+   coarse, stages,  (#cluster[0] == 'x' ? 128 : 64) + 128 * (consumers),       #cluster, false, ping_pong},
 #define WS_CUDA_SLICED_ROW(t, product, bm, bn, bk, coarse, consumers, stages, cluster, rate) \
   {"cuda",                                                                                   \
    #product,                                                                                 \
