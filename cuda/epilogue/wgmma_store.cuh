@@ -320,7 +320,7 @@ private:
 
   /* Of too few rows for boxes of 16 where these are columns of C, in boxes of eight of them. */
   __device__ __forceinline__ void store_eights_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
-                                                       uint32_t places) const {
+                                                      uint32_t places) const {
     constexpr int per_fragment = (BM + 63) / 64;
     const uint32_t lane = uint32_t(thread() % 32), eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
 #pragma unroll

@@ -242,8 +242,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     constexpr int n_parts = IS_A ? n_shared_a : n_shared_b;
     const uint32_t sharing = IS_A ? ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a) : every_nth << rank_n();
     const bool is_elected = elect_one();
-    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n),
-                                                                           blocks.first * Config::bk, at.batch);
+    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(
+        IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n), blocks.first * Config::bk, at.batch);
 #pragma unroll 1
     for (int k_block = 0; k_block < blocks.count; k_block++) {
       if constexpr (!IS_BEGUN) wait(state().empty[stage.place], stage.empty_parity());
@@ -255,8 +255,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         } else {
 #pragma unroll
           for (int s = 0; s < Config::n_slices; s++)
-            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(), to + s * (IS_A ? Config::a_bytes : Config::b_bytes),
-                                                   full, sharing, s);
+            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(),
+                                                   to + s * (IS_A ? Config::a_bytes : Config::b_bytes), full, sharing, s);
         }
       }
       lines.advance();
