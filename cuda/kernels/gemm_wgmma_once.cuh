@@ -117,8 +117,8 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     constexpr int n_shared = IS_A ? n_shared_a : 1;
     const bool is_elected = elect_one();
     const int n_k = n_k_blocks();
-    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n, first_k(),
-                                                                            at.batch);
+    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n,
+                                                                             first_k(), at.batch);
     const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full,
                    first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
     uint32_t to = first_to, full = first_full;
@@ -239,7 +239,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       if (rank() < n_sharers) store.prefetch(m, n, at.batch);
       bias_of_item = store.ask_for_bias(m, n, at.batch);
     }
-    barrier_sync(0, Config::n_threads); /* the barriers are there */
+    barrier_sync(0, Config::n_threads);                   /* the barriers are there */
     if constexpr (n_shared_a > 1) barrier_cluster_wait(); /* those of the other blocks, too */
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
     if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);
