@@ -467,7 +467,8 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE] [--commit ID] [--samples N] [--workspace "
+          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE] [--commit ID] [--samples N] "
+          "[--workspace "
           "own|asked] "
           "[--rows TEXT] [--list]\nsuites:\n",
           stderr);

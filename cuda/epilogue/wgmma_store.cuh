@@ -121,9 +121,13 @@ private:
   /* Whether TMA stores C. */
   __device__ __forceinline__ bool by_map() const { return Config::is_bare || args.c_by_map; }
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
-  /* Whether this thread asks for copies by TMA: one of the warpgroup, always the same, of which the
-   * compiler knows that it is one; of others it makes a loop for each copy. */
-  static __device__ __forceinline__ bool asks() { return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one(); }
+  /* Whether this thread asks for copies by TMA: one of the warpgroup, always the same. The compiler is to
+   * know that it is one; of others it makes a loop for each copy. Kernels with every epilogue have no
+   * register left for that. */
+  static __device__ __forceinline__ bool asks() {
+    if constexpr (Config::is_plain || Config::is_once) return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one();
+    return thread() == 0;
+  }
   static __device__ __forceinline__ int barrier() {
     return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
   } /* a number of the warpgroup's own, from 1 on */
@@ -320,7 +324,7 @@ private:
 
   /* Of too few rows for boxes of 16 where these are columns of C, in boxes of eight of them. */
   __device__ __forceinline__ void store_eights_across(const float (&sums)[n_fragments][n_sums], int m, int n, int batch,
-                                                       uint32_t places) const {
+                                                      uint32_t places) const {
     constexpr int per_fragment = (BM + 63) / 64;
     const uint32_t lane = uint32_t(thread() % 32), eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
 #pragma unroll

@@ -6,7 +6,6 @@
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
-#include "cuda/host/wgmma_model.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 

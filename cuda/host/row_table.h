@@ -91,8 +91,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
 /* Of gemm_direct.cuh: direct and flat ones. */
 #define WS_CUDA_MMA_SYNC_ROW(name, family, t, bm, bn, bk, stages, threads, shared_bytes, k_groups, blocks, cluster, is_flat, \
                              rate)                                                                                           \
-  {name, family,  WS_TYPE_##t, bm, bn,      bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT,                \
-   0,    cluster, 0,           0,  cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate},
+  {name,    family, WS_TYPE_##t, bm,      bn, bk, 1, stages,   threads, shared_bytes, blocks, 0, WS_ROW_DIRECT, 0,           \
+   cluster, 0,      0,           cluster, 1,  0,  0, k_groups, 0,       is_flat,      rate},
 #define WS_CUDA_DIRECT_ROW(t, bm, bn, tm, tn, k_groups, stages, blocks, cluster, rate)                                           \
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_direct_" #bm "x" #bn "x16_g" #k_groups "_k" #cluster, "direct", t, bm, bn, WS_DIRECT_BK, stages, \
                        WS_DIRECT_THREADS(bm, bn, tm, tn, k_groups), WS_DIRECT_SHARED_BYTES(bm, bn, k_groups, stages), k_groups,  \

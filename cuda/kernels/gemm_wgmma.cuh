@@ -76,8 +76,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ uint32_t stage_at(int place) const { return shared_address(shared) + uint32_t(place * Config::stage_bytes); }
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
   /* Of a cluster's items, along m and along n. */
-  static __device__ __forceinline__ int rank_m() { return int(rank()) / n_shared_a; }
-  static __device__ __forceinline__ int rank_n() { return int(rank()) % n_shared_a; }
+  static __device__ __forceinline__ int rank_m() { return n_shared_b > 1 ? int(rank()) / n_shared_a : 0; }
+  static __device__ __forceinline__ int rank_n() { return n_shared_b > 1 ? int(rank()) % n_shared_a : int(rank()); }
 
   /* Before the threads of the cluster have met. */
   __device__ __forceinline__ void prepare() const {
@@ -101,6 +101,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       fence_proxy_async_shared();
     }
   }
+
+  /* The same in all threads of a warp, which the compiler is to know. */
+  static __device__ __forceinline__ int warp_idx() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
 
   /* All threads of the cluster. It orders no memory (fence_mbarrier_init_release did for the barriers):
    * with a release all that is under way would be waited for. */
@@ -242,8 +245,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     constexpr int n_parts = IS_A ? n_shared_a : n_shared_b;
     const uint32_t sharing = IS_A ? ((1u << n_shared_a) - 1) << (rank_m() * n_shared_a) : every_nth << rank_n();
     const bool is_elected = elect_one();
-    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n),
-                                                                           blocks.first * Config::bk, at.batch);
+    line_loader<IS_A ? Config::bm : Config::item_n, n_parts, ALONG_K> lines(
+        IS_A ? args.a : args.b, IS_A ? row(at.m) : column(at.n), blocks.first * Config::bk, at.batch);
 #pragma unroll 1
     for (int k_block = 0; k_block < blocks.count; k_block++) {
       if constexpr (!IS_BEGUN) wait(state().empty[stage.place], stage.empty_parity());
@@ -255,8 +258,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         } else {
 #pragma unroll
           for (int s = 0; s < Config::n_slices; s++)
-            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(), to + s * (IS_A ? Config::a_bytes : Config::b_bytes),
-                                                   full, sharing, s);
+            lines.template ask_part<(n_parts > 1)>(IS_A ? rank_n() : rank_m(),
+                                                   to + s * (IS_A ? Config::a_bytes : Config::b_bytes), full, sharing, s);
         }
       }
       lines.advance();
@@ -329,9 +332,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
   __device__ __forceinline__ void release(int place, int = 0) const {
     if constexpr (n_partners > 1) {
-      const int block = int(threadIdx.x % 128);
-      if (block < cluster && (block / n_shared_a == rank_m() || block % n_shared_a == rank_n()))
-        mbarrier_arrive_at(shared_address(&state().empty[place]), uint32_t(block));
+      const uint32_t block = threadIdx.x % 128;
+      bool is_partner = block < cluster;
+      if constexpr (n_shared_b > 1)
+        is_partner = is_partner && (int(block) / n_shared_a == rank_m() || int(block) % n_shared_a == rank_n());
+      if (is_partner) mbarrier_arrive_at(shared_address(&state().empty[place]), block);
     } else {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().empty[place]));
     }
@@ -448,10 +453,11 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     int output = 0;
     uint32_t n_items_seen = 0;
     bool is_known = all_know();
-    item at = {-1, 0, 0, 0};
-    if (is_known) at = item_at(Sched<cluster>::first_of_worker());
     while (true) {
-      if (!is_known) {
+      item at;
+      if (is_known) {
+        at = item_at(Sched<cluster>::first_of_worker());
+      } else {
         wait(state().item_full[slot.place], slot.full_parity());
         at = state().items[slot.place];
         barrier_sync(1 + consumer_idx(), 128);
@@ -501,10 +507,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
 
   __device__ __forceinline__ void run() const {
     prepare();
-    /* the same in all threads of a warp, which the compiler is to know */
-    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0);
     beginning first = {no_item, 0};
     if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
+      const int warp = warp_idx();
       if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */
       if (warp == 0) first = begin<true>();
       if (warp == 1) first = begin<false>();
@@ -515,7 +520,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       griddepcontrol_wait(); /* for the slices */
       if (stores_nothing()) return;
     }
-    if (warp < 4) {
+    if (threadIdx.x < 128) {
+      const int warp = warp_idx();
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
       if (!Config::is_bare && warp == 0 && rank() == 0) {
         const Sched<cluster> sched(args.sched);

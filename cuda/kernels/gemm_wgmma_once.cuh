@@ -129,36 +129,26 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     constexpr int n_shared = IS_A ? n_shared_a : 1;
     const bool is_elected = elect_one();
     const int n_k = n_k_blocks();
-    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n, first_k(),
-                                                                            at.batch);
+    line_loader<IS_A ? Config::bm : Config::item_n, n_shared, ALONG_K> lines(IS_A ? args.a : args.b, IS_A ? at.m : at.n,
+                                                                             first_k(), at.batch);
     const uint32_t first_full = shared_address(&state().full[0]), full_to_empty = sizeof state().full,
                    first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
     uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
-    int k_block = 0;
-    if constexpr (n_shared > 1 && shares_first) {
-      const int n_first = n_k < Config::n_stages ? n_k : Config::n_stages;
-      if (int(threadIdx.x % 32) < n_first)
-        mbarrier_arrive_expect_tx(first_full + threadIdx.x % 32 * uint32_t(sizeof state().full[0]), args.stage_bytes);
-      barrier_arrive(0, Config::n_threads);
+    if constexpr (IS_A && shares_first) {
+      for (int s = 0; s < n_k && s < Config::n_stages; s++)
+        if (is_elected) mbarrier_arrive_expect_tx(full + uint32_t(s * sizeof state().full[0]), args.stage_bytes);
       barrier_cluster_wait();
-#pragma unroll 1
-      for (; k_block < n_first; k_block++, to += Config::stage_bytes, full += uint32_t(sizeof state().full[0])) {
-        if (is_elected) lines.template ask_part<true>(item_idx(), to, full, blocks_of_part());
-        lines.advance();
-      }
-      to = first_to, full = first_full;
-      stage.advance(n_first); /* all, or there is nothing left */
     }
 #pragma unroll 1
-    for (; k_block < n_k; k_block++) {
+    for (int k_block = 0; k_block < n_k; k_block++) {
       const bool is_first_round = k_block < Config::n_stages;
       if constexpr (n_shared > 1 && !shares_first)
         if (k_block == Config::n_stages) barrier_cluster_wait();
       if (!is_first_round) mbarrier_wait<scope>(full + full_to_empty, stage.empty_parity());
       if (is_elected) {
-        if constexpr (IS_A) mbarrier_arrive_expect_tx(full, args.stage_bytes);
-        if (n_shared == 1 || is_first_round)
+        if (IS_A && !(shares_first && is_first_round)) mbarrier_arrive_expect_tx(full, args.stage_bytes);
+        if (n_shared == 1 || (is_first_round && !shares_first))
           lines.ask(to, full);
         else
           lines.template ask_part<(n_shared > 1)>(item_idx(), to, full, blocks_of_part());
@@ -269,7 +259,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
       if (rank() < n_sharers) store.prefetch(m, n, at.batch);
       bias_of_item = store.ask_for_bias(m, n, at.batch);
     }
-    barrier_sync(0, Config::n_threads); /* the barriers are there */
+    barrier_sync(0, Config::n_threads);                   /* the barriers are there */
     if constexpr (n_shared_a > 1) barrier_cluster_wait(); /* those of the other blocks, too */
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
     if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);

@@ -40,7 +40,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, uint32_t 
 
 /* From one step of 16 k to the next, in units of the descriptor's address. */
 template <bool X_CONTIGUOUS, int LINE = wgmma_line>
-constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? wgmma_k * LINE * 2 >> 4 : wgmma_k * 2 >> 4;
+constexpr uint64_t wgmma_next_k = X_CONTIGUOUS ? wgmma_k *LINE * 2 >> 4 : wgmma_k * 2 >> 4;
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 

@@ -32,7 +32,8 @@ using wgmma_kernel_of =
   WS_WGMMA_ENTRY(name, queue, __VA_ARGS__, once, false, cluster_m) \
   WS_JOIN(WS_WGMMA_BARE_, once)(name, cluster_m, __VA_ARGS__, once)
 #define WS_CUDA_WGMMA_ROW(t, bm, bn, coarse, consumers, ping_pong, stages, cluster, rate)                                       \
-  WS_WGMMA_ENTRIES(t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster, WS_WGMMA_ONCE_##cluster, WS_WGMMA_CLUSTER_M_##cluster, WS_WGMMA_ELEMENT_##t, bm, bn, \
-                   coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster, WS_WGMMA_CLUSTER_SPLITS_##cluster, 0, 1)
+  WS_WGMMA_ENTRIES(t##gemm_wgmma_##bm##x##bn##x64_c##coarse##_##cluster, WS_WGMMA_ONCE_##cluster, WS_WGMMA_CLUSTER_M_##cluster, \
+                   WS_WGMMA_ELEMENT_##t, bm, bn, coarse, consumers, ping_pong, stages, WS_WGMMA_BLOCKS_##cluster,               \
+                   WS_WGMMA_CLUSTER_SPLITS_##cluster, 0, 1)
 #include "cuda/rows/kernels.def"
 #endif

@@ -72,13 +72,14 @@
   ((k_groups) * (stages) * (WS_DIRECT_OPERAND_ELEMENTS(bm) + WS_DIRECT_OPERAND_ELEMENTS(bn)) * 2)
 
 /* wgmma: one warpgroup of producers; k blocks of 128 bytes; A comes in slabs of 64 rows, or one of 16
- * or 32 (whose lines are as short where they are along m); each consumer's columns of C leave through
+ * or 32, whose lines are as short where they are along m; each consumer's columns of C leave through
  * WS_WGMMA_OUTPUTS places of 64 x 64 elements; the barriers take the last bytes. */
 #define WS_WGMMA_BK 64
 #define WS_WGMMA_THREADS(consumers) (128 * (1 + (consumers)))
-/* Of a block that ends with its item (k1 .. s4k2): two warps of producers. */
+/* Of a block that ends with its item (k1 .. k8, s2 .. s4k2): two warps of producers. */
 #define WS_WGMMA_ROW_THREADS(consumers, once) (128 * (consumers) + ((once) ? 64 : 128))
 #define WS_WGMMA_A_ROWS(bm) ((bm) <= 16 ? 16 : (bm) <= 32 ? 32 : ((bm) + 63) / 64 * 64)
+/* Elements of such a line. */
 #define WS_WGMMA_A_LINE(bm) (WS_WGMMA_A_ROWS(bm) < 64 ? WS_WGMMA_A_ROWS(bm) : 64)
 #define WS_WGMMA_OUTPUTS(consumers, ping_pong) ((consumers) == 3 || (ping_pong) ? 1 : 2)
 /* Three consumers, or more than 128 sums a thread, leave no registers for more than alpha * sum,

@@ -25,8 +25,7 @@ struct wgmma_config {
   static constexpr bool ping_pong = PING_PONG, is_once = ONCE;
   /* producers are of the first warpgroup, or (ONCE) the last warps */
   static constexpr int first_consumer = ONCE ? 0 : 128;
-  static constexpr int cluster_splits = CLUSTER_SPLITS,
-                       n_shared_b = CLUSTER_M, /* blocks that load B for each other, and A: */
+  static constexpr int cluster_splits = CLUSTER_SPLITS, n_shared_b = CLUSTER_M, /* blocks that load B for each other, and A: */
       n_shared_a = CLUSTER / CLUSTER_SPLITS / CLUSTER_M;
   static constexpr int n_sharing = PING_PONG ? 1 : CONSUMERS; /* consumers of a stage */
   /* of 64 columns of C, for each consumer */

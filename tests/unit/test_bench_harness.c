@@ -87,8 +87,10 @@ static void uniform_shapes(void) {
   const ws_random_sides any_sides = {0};
   int n_of_ops[4] = {0}, n_same = 0, n_least = 0, n_most = 0;
   for (int i = 0; i < N; i++) {
-    const ws_random_shape s = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides), again = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides),
-                          other = ws_random_uniform_shape_at(8, i, MULTIPLE, any_sides), any = ws_random_uniform_shape_at(7, i, 1, any_sides),
+    const ws_random_shape s = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides),
+                          again = ws_random_uniform_shape_at(7, i, MULTIPLE, any_sides),
+                          other = ws_random_uniform_shape_at(8, i, MULTIPLE, any_sides),
+                          any = ws_random_uniform_shape_at(7, i, 1, any_sides),
                           narrow = ws_random_uniform_shape_at(7, i, MULTIPLE, (ws_random_sides){65, 2000});
     const int64_t sizes[] = {s.m, s.n, s.k, any.m, any.n, any.k};
     for (int x = 0; x < 6; x++)
