@@ -7,6 +7,7 @@
 
 #include "support/adversary.h"
 #include "support/check.h"
+#include "support/fused_model.h"
 #include "support/reference.h"
 #include "support/sliced_model.h"
 #include "support/tensor_core.h"
@@ -306,6 +307,39 @@ static void elements(void) {
         n_beyond_plain, n_beyond_of_normal);
 }
 
+/* ---- Slices of floats as they are (fused_model.h) -------------------------------------------- */
+
+/* All elements the same, of which high and low are as far from BF16 as can be. */
+static void put_far_from_bf16(int64_t k) {
+  for (int64_t p = 0; p < k; p++) a[p] = 0x1.0102p0f + 0x1.01p-12f, b[p] = 0x1.01p0f + 0x1.01fep-11f;
+}
+
+static double worst_of_fused(fused_cross cross, int n) {
+  struct check_random random = check_random_from(3);
+  double worst = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t k = fused_least_k(cross) + check_random_in(&random, 0, i % 4 ? 40 : 900);
+    if (i % 8 == 0)
+      put_far_from_bf16(k = fused_least_k(cross));
+    else if (i % 8 == 1)
+      for (int64_t p = 0; p < k; p++)
+        a[p] = (float)check_random_in(&random, 1 << 23, 1 << 24), b[p] = (float)check_random_in(&random, 1 << 23, 1 << 24);
+    else
+      adversary_of_slices(&random, k, a, b);
+    if (!fused_model_stands_for(k, a) || !fused_model_stands_for(k, b)) continue;
+    const double part = part_of_bound(k, fused_model_dot(cross, k, i % 3 ? 1 : 2, a, b));
+    if (!(part <= worst)) worst = part;
+  }
+  return worst;
+}
+
+static void fused(void) {
+  const int n = 20000 / check_scale();
+  const double of_tf32 = worst_of_fused(FUSED_CROSS_TF32, n), of_bf16 = worst_of_fused(FUSED_CROSS_BF16, n);
+  printf("%d adversaries: cross products of TF32 at worst %.3f of the bound, of BF16 %.3f\n", n, of_tf32, of_bf16);
+  CHECK(of_tf32 <= 1 && of_bf16 <= 1, "cross products of TF32 at worst %.3f of the bound, of BF16 %.3f", of_tf32, of_bf16);
+}
+
 static const struct check_case cases[] = {{"steps", steps},
                                           {"measured_elements", measured_elements},
                                           {"measured_slices", measured_slices},
@@ -314,5 +348,6 @@ static const struct check_case cases[] = {{"steps", steps},
                                           {"complex_numbers", complex_numbers},
                                           {"complex_one_slice", complex_one_slice},
                                           {"one_slice", one_slice},
-                                          {"elements", elements}};
+                                          {"elements", elements},
+                                          {"fused", fused}};
 CHECK_MAIN("tensor_core", cases)

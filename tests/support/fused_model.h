@@ -1,0 +1,20 @@
+/* fused_model.h - products of floats as cuda/kernels/gemm_fused.cuh splits and sums them, one element
+ * of C at a time, on the model of the tensor core. */
+#ifndef WSGEMM_TESTS_FUSED_MODEL_H
+#define WSGEMM_TESTS_FUSED_MODEL_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The cross products: of TF32 slices, or of BF16. */
+typedef enum fused_cross { FUSED_CROSS_TF32, FUSED_CROSS_BF16 } fused_cross;
+
+/* The least k of which the kernel's bound is gamma_{k+2} (gemm_fused.cuh derives 136 and 80). */
+static inline int fused_least_k(fused_cross cross) { return cross == FUSED_CROSS_BF16 ? 144 : 80; }
+
+/* Whether slices stand for all of k elements; an infinity or NaN shows in the sum. */
+bool fused_model_stands_for(int64_t k, const float *x);
+
+/* alpha = 1, beta = 0: a row of R times a column of S, k cut into n_parts (the blocks of a cluster). */
+float fused_model_dot(fused_cross cross, int64_t k, int n_parts, const float *r, const float *s);
+
+#endif
