@@ -413,8 +413,8 @@ CHILD_CASE(parts_of_k) {
     wsgemm_handle *h = handle_of_row(row);
     wsgemm_gemm_desc d = half_desc(row->type, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, 16, 400, 256 * row->cluster_splits);
     const fake_launch *l = launch_of(h, &d);
-    CHECK(row_of(l) == row && l->grid[0] == gpu_row_items(row, 16, 400, 1) * (unsigned)row->cluster, "%s for %s, %u blocks",
-          l->kernel, row->name, l->grid[0]);
+    CHECK(row_of(l) == row && l->grid[0] == n_items_of(l, &d) * row->cluster, "%s for %s, %u blocks", l->kernel, row->name,
+          l->grid[0]);
     d.k--;
     CHECK(row_of(launch_of(h, &d)) != row, "%s: parts of a short k", row->name);
     d.k++;
