@@ -472,9 +472,12 @@ template <class Type> struct solver {
     element corner[own][own], result[own] = {};
 #pragma unroll
     for (int r = 0; r < own; r++) load_d(of_d + (group() * own + r) * d_pitch, corner[r]);
-    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1
-                                             : sizeof(real) == 8   ? 2
-                                                                   : groups; /* as there are registers for */
+    /* as there are registers for */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : 2;
+#else
+    [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : sizeof(real) == 8 ? 2 : groups;
+#endif
 #pragma unroll at_once
     for (int g = 0; g < groups; g++) {
       element value[own];
