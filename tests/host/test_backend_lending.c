@@ -564,7 +564,7 @@ static void work_of_all_kinds(const char *where) {
   wsgemm_handle *stealing = stealing_handle(), *cutting = forced(sliced_row);
   for (int s = 1; s <= 3; s++) {
     const wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1000, 1000, 10, 0), cut = device_desc(WSGEMM_F32, 64, 64, 128, 0),
-                           split = device_desc(WSGEMM_F64, 64, 64, 8192, 0);
+                           split = device_desc(WSGEMM_F32, 64, 64, 8192, 0);
     wsgemm_set_stream(stealing, &fake.stream[s]), wsgemm_set_stream(cutting, &fake.stream[s]);
     CHECK(launch_of(stealing, &d)->args.sched.queue, "%s, stream %d: no state", where, s);
     CHECK(watched_gemm(cutting, &cut) == WSGEMM_SUCCESS && fake.n_launches == N_CUT, "%s, stream %d: %s", where, s,
