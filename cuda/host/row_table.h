@@ -120,6 +120,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                \
    0,                                                                                \
    cluster,                                                                          \
+   1,                                                                                \
    0,                                                                                \
    0,                                                                                \
    k_groups,                                                                         \
