@@ -105,7 +105,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   /* The same in all threads of a warp, which the compiler is to know. */
   static __device__ __forceinline__ int warp_idx() { return __shfl_sync(~0u, int(threadIdx.x) / 32, 0); }
 
-  /* All threads of the cluster. It orders no memory (fence_mbarrier_init_release did for the barriers):
+  /* All threads of the cluster, at the beginning. It orders no memory (fence_mbarrier_init_release did for the barriers):
    * with a release all that is under way would be waited for. */
   static __device__ __forceinline__ void meet() {
     if constexpr (cluster > 1)
@@ -533,8 +533,9 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       if constexpr (Config::producer_registers > 0) setmaxnreg_inc<Config::consumer_registers>();
       consume();
     }
-    /* no block leaves while another may still write to it */
-    if constexpr (cluster > 1) meet();
+    /* No block leaves while another may still write to it. With a release: an arrival at another block's
+     * barrier is on its way when its instruction is done, and a block that is gone cannot take it. */
+    if constexpr (cluster > 1) cluster_sync();
   }
 };
 

@@ -193,11 +193,10 @@ static int sums_of_direct(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "dmma")) return SUMS_DMMA + n_groups * (MOST_BLOCKS + 1) + n_blocks;
   return n_groups * n_blocks == 1 ? SUMS_PLAIN : SUMS_DIRECT + n_groups * (MOST_BLOCKS + 1) + n_blocks;
 }
-/* Blocks of a cluster that share k, of wgmma rows ("..._k4"). */
+/* Parts of k of an item, which blocks of a cluster sum, of wgmma rows. */
 static int n_parts_of(const wsgemm_kernel_info *row) {
-  int n_parts = 1;
-  const char *parts = is_of_family(row, "wgmma") ? strstr(row->name, "_k") : NULL;
-  REQUIRE(!parts || (sscanf(parts, "_k%d", &n_parts) == 1 && n_parts <= MOST_BLOCKS), "%s", row->name);
+  const int n_parts = is_of_family(row, "wgmma") ? row->cluster_splits : 1;
+  REQUIRE(n_parts >= 1 && n_parts <= MOST_BLOCKS, "%s: %d parts", row->name, n_parts);
   return n_parts;
 }
 /* Flat rows by their blocks of k, too ("..._s4_g8_k1"). */
