@@ -7,6 +7,7 @@
 /* One panel of rows (ws_is_one_panel), without a plan. */
 void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row);
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
+void ws_dots_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 /* false: no memory for packing, nothing done. */
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan);

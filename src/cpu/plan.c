@@ -8,7 +8,7 @@
 #include "tune/tuning.h"
 
 const char *ws_path_name(ws_path path) {
-  static const char *const names[] = {"direct", "vector", "packed", "half"};
+  static const char *const names[] = {"direct", "vector", "dots", "packed", "half"};
   return names[path];
 }
 
@@ -67,7 +67,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
-  plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
@@ -104,6 +104,24 @@ static void plan_vector(const ws_call *call, const ws_problem *p, double work, w
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
   plan->coarse = 1;
+}
+
+/* So many lines of k elements each do not stay in L2. */
+static bool is_far(double n_lines, const ws_problem *p) {
+  return n_lines * (double)p->k * ws_types[p->a.type].bytes > (double)ws_machine_get()->l2_bytes;
+}
+
+/* The long side of C is cut. */
+static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
+  plan->path = WS_PATH_DOTS;
+  /* from far away in long runs; else both operands' blocks stay in L1 */
+  plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
+  plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
+  const int64_t n_items = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  if (p->m > p->n)
+    plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
+  else
+    plan->bn = round_up(ws_ceil_div(p->n, n_items), plan->row->ukr->dots_n);
 }
 
 static void plan_packed(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
@@ -175,7 +193,7 @@ static bool c_streams(const ws_problem *p) {
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  const bool is_thin = !p->a.trans && !p->b.trans && p->n <= 64 && a_bytes <= 32 * l2_bytes;
+  const bool is_thin = !p->a.trans && p->n <= (p->b.trans ? 24 : 64) && a_bytes <= 32 * l2_bytes;
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
@@ -223,6 +241,43 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
   return ws_tuned_for_row(&tuned, plan->row);
 }
 
+/* ---- few rows, few columns ------------------------------------------------------------------- */
+
+/* Rows or columns that are few beside the other side of C and k. */
+enum { FEW = 24 };
+
+/* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
+ * it, or few rows, which do not fill vectors. Costs are in multiply-adds of vectors (measured, Zen 5): an
+ * element's sum takes another 4 at its end, a vector that is copied along the other dimension 6. */
+static bool is_dots(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  enum { LEAST_K = 32, END_OF_SUM = 4, COPY = 6 };
+  if (call->settings.invariant || ws_is_half(p->a.type) || p->k < LEAST_K) return false;
+  const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
+  if (!few_rows && !few_columns) return false;
+  const int64_t vl = row->ukr->vl, k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
+  if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return false; /* slower (Zen 5), by up to a third */
+  const bool has_copies = !p->a.trans || p->b.trans;
+  const int64_t dots = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
+  const int64_t others = ws_ceil_div(p->m, vl) * p->k * (p->n + (p->a.trans ? COPY : 0));
+  return 6 * dots < 5 * others;
+}
+
+/* Few rows are computed as their transpose where B lies along its rows: vectors are fuller so, or B is
+ * read in longer runs. Writing C costs as much as about ten steps of k. */
+static bool is_by_rows(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  enum { STEPS_OF_C = 10 };
+  if (!p->b.trans || p->m > FEW || p->m >= p->n || ws_is_half(p->a.type)) return false;
+  if (call->settings.invariant && ws_types[p->a.type].n_real == 2) return false;
+  const int64_t vl = row->ukr->vl, as_it_is = ws_ceil_div(p->m, vl) * p->n, by_rows = ws_ceil_div(p->n, vl) * p->m;
+  return is_far((double)p->n, p) || by_rows * (p->k + STEPS_OF_C) < as_it_is * p->k;
+}
+
+bool ws_plan_has_few(const ws_call *call, const ws_problem *p) {
+  enum { LEAST_WORK = 20 * 20 * 20 };
+  const ws_cpu_row *row = ws_row_for(call, p->a.type);
+  return p->m * p->n * p->k >= LEAST_WORK && (is_dots(call, p, row) || is_by_rows(call, p, row));
+}
+
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
   /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between */
@@ -238,10 +293,16 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
    * numbers have the same bits. */
   const bool is_row = invariant && given->m == 1 && given->n > 1 && given->c.ld == 1 && ws_types[given->a.type].n_real == 1 &&
                       !ws_is_half(given->a.type);
+  const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
+                         (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
+  const bool has_few = !is_vector && !is_row && ws_plan_has_few(call, given);
+  const bool has_dots = has_few && is_dots(call, given, ws_row_for(call, given->a.type));
+  plan->c_by_rows = has_few && !has_dots;
+  plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
-  if (is_row) transposed = ws_transposed(given);
-  const ws_problem *p = is_row ? &transposed : given;
-  plan->transposed = is_row;
+  if (plan->transposed) transposed = ws_transposed(given);
+  if (plan->c_by_rows) transposed.c.ld = given->c.ld;
+  const ws_problem *p = plan->transposed ? &transposed : given;
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
@@ -251,16 +312,17 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
-  const bool is_vector = !ws_is_half(p->a.type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(call, given, plan, work);
+  plan->tuned = is_vector || has_dots || plan->c_by_rows ? ws_tuned_model() : tuned_for(call, given, plan, work);
   plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   if (ws_is_half(p->a.type))
     plan_half(call, p, work * (double)p->batch_count, plan);
-  else if (ws_is_one_panel(p, plan->row))
+  else if (has_dots)
+    plan_dots(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
+  else if (!plan->c_by_rows && ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
   else if (is_vector)
     plan_vector(call, p, work * (double)p->batch_count, plan);
-  else if (is_direct(p, plan))
+  else if (plan->c_by_rows || is_direct(p, plan))
     plan_direct(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
   else
     plan_packed(call, p, work * ws_float_products(p->a.type), plan);
@@ -317,7 +379,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->transposed = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

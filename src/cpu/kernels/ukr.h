@@ -71,6 +71,12 @@ enum { WS_VEC_ROWS = 1024 };
 typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
                         int64_t incy, const ws_scale *scale);
 
+/* C[m x n] = alpha A B + beta C for lines along k: row i of A at a + i * lda, column j of B at b + j * ldb,
+ * k elements each; m <= WS_DOTS_ROWS, n <= dots_n. Sums along k in vectors: an order of its own. */
+enum { WS_DOTS_ROWS = 4 };
+typedef void ws_dots_fn(int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
+                        const ws_scale *scale, int64_t m, int64_t n);
+
 /* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand
  * goes to panel r / width, place p * width + r % width; panels follow each other at width * k
  * elements. r, p < n, k is at in + r + p * ld, or at in + p + r * ld if k_contiguous. What the last
@@ -121,6 +127,8 @@ typedef struct ws_ukr_set {
   ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_gemv_fn *gemv;
+  ws_dots_fn *dots;
+  int dots_n;
   ws_pack_fn *pack;
   ws_transpose_fn *transpose;
 } ws_ukr_set;

@@ -26,6 +26,7 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #include "cpu/kernels/ukr_tile.h"
 
 #include "cpu/kernels/ukr_solve.h"
+#include "cpu/kernels/ukr_dots.h"
 #include "cpu/kernels/ukr_vector.h"
 
 #define WS_N 1
@@ -88,6 +89,8 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .gemv = WS_NAME(gemv),
+    .dots = WS_NAME(dots),
+    .dots_n = WS_DOTS_N,
     .pack = WS_PACK,
     .transpose = WS_TRANSPOSE,
 };
@@ -104,6 +107,8 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_OP__
 #undef WS_OP
 #undef WS_V
+#undef WS_DOTS_M
+#undef WS_DOTS_N
 #undef WS_M
 #undef WS_INLINE
 #undef WS_AT
