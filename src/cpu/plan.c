@@ -181,7 +181,7 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
 static bool c_streams(const ws_problem *p) {
   const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
-  return p->k > 16 && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+  return (p->k > 16 || p->a.trans) && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
 }
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
@@ -243,40 +243,57 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 /* ---- few rows, few columns ------------------------------------------------------------------- */
 
-/* Rows or columns that are few beside the other side of C and k. */
-enum { FEW = 24 };
+/* Rows or columns that are few: for sums along k; for tiles of C by rows. */
+enum { FEW = 24, FEW_BY_ROWS = 64 };
+
+/* How a product is computed whose C or operands do not suit register tiles of columns. */
+typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
+
+/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
+enum {
+  END_OF_SUM = 4,  /* an element's sum along k */
+  COPY = 6,        /* a vector that is copied along the other dimension */
+  STEPS_OF_C = 10, /* of k, for a tile of C that is written by rows */
+};
+
+static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
+  return ws_ceil_div(p->m, vl) * p->k * (p->n + (p->a.trans ? COPY : 0));
+}
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
- * it, or few rows, which do not fill vectors. Costs are in multiply-adds of vectors (measured, Zen 5): an
- * element's sum takes another 4 at its end, a vector that is copied along the other dimension 6. */
-static bool is_dots(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
-  enum { LEAST_K = 32, END_OF_SUM = 4, COPY = 6 };
-  if (call->settings.invariant || ws_is_half(p->a.type) || p->k < LEAST_K) return false;
+ * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
+static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
+  enum { LEAST_K = 32 };
+  if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
   const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
-  if (!few_rows && !few_columns) return false;
-  const int64_t vl = row->ukr->vl, k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
-  if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return false; /* slower (Zen 5), by up to a third */
+  if (!few_rows && !few_columns) return INT64_MAX;
+  const int64_t k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
+  if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
   const bool has_copies = !p->a.trans || p->b.trans;
-  const int64_t dots = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
-  const int64_t others = ws_ceil_div(p->m, vl) * p->k * (p->n + (p->a.trans ? COPY : 0));
-  return 6 * dots < 5 * others;
+  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
+  return cost + cost / 5; /* where it wins by little, it does not (measured) */
 }
 
-/* Few rows are computed as their transpose where B lies along its rows: vectors are fuller so, or B is
- * read in longer runs. Writing C costs as much as about ten steps of k. */
-static bool is_by_rows(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
-  enum { STEPS_OF_C = 10 };
-  if (!p->b.trans || p->m > FEW || p->m >= p->n || ws_is_half(p->a.type)) return false;
-  if (call->settings.invariant && ws_types[p->a.type].n_real == 2) return false;
-  const int64_t vl = row->ukr->vl, as_it_is = ws_ceil_div(p->m, vl) * p->n, by_rows = ws_ceil_div(p->n, vl) * p->m;
-  return is_far((double)p->n, p) || by_rows * (p->k + STEPS_OF_C) < as_it_is * p->k;
+/* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
+ * fuller. */
+static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
+  if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
+  if (p->m > FEW_BY_ROWS && (!p->a.trans || is_far((double)p->m, p) || is_far((double)p->n, p))) return INT64_MAX;
+  return ws_ceil_div(p->n, vl) * p->m * (p->k + STEPS_OF_C);
 }
 
-bool ws_plan_has_few(const ws_call *call, const ws_problem *p) {
+static way way_of(const ws_call *call, const ws_problem *p) {
   enum { LEAST_WORK = 20 * 20 * 20 };
-  const ws_cpu_row *row = ws_row_for(call, p->a.type);
-  return p->m * p->n * p->k >= LEAST_WORK && (is_dots(call, p, row) || is_by_rows(call, p, row));
+  const int64_t most = INT64_C(1) << 20;
+  if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
+  if ((!p->a.trans && !p->b.trans && p->m > FEW) || p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
+  if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
+  return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
+
+bool ws_plan_has_few(const ws_call *call, const ws_problem *p) { return way_of(call, p) != WAY_OF_TILES; }
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
@@ -295,9 +312,9 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
                       !ws_is_half(given->a.type);
   const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
                          (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
-  const bool has_few = !is_vector && !is_row && ws_plan_has_few(call, given);
-  const bool has_dots = has_few && is_dots(call, given, ws_row_for(call, given->a.type));
-  plan->c_by_rows = has_few && !has_dots;
+  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given);
+  const bool has_dots = way == WAY_OF_DOTS;
+  plan->c_by_rows = way == WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
   if (plan->transposed) transposed = ws_transposed(given);

@@ -36,6 +36,48 @@ static inline __attribute__((always_inline)) void copy_columns(int64_t words, in
   }
 }
 
+/* Up to 4 rows of words, transposed: whole 128-bit lanes are written. */
+static inline __attribute__((always_inline)) void transpose_few_rows(int64_t w, int64_t k, const char *in, int64_t ld_bytes,
+                                                                     char *out, int64_t out_bytes) {
+  const __mmask8 rows = (__mmask8)(0xffu >> (8 - w));
+  for (int64_t p = 0; p < k; p += 16) {
+    const int64_t n = k - p < 16 ? k - p : 16;
+    const __mmask16 cols = (__mmask16)(0xffffu >> (16 - n));
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++)
+      v[r] = r < w ? _mm512_maskz_loadu_epi32(cols, in + r * ld_bytes + p * 4) : _mm512_setzero_si512();
+    transpose_lanes(v);
+#pragma GCC unroll 4
+    for (int lane = 0; lane < 4; lane++)
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; q++)
+        if (4 * lane + q < n)
+          _mm_mask_storeu_epi32(out + (p + 4 * lane + q) * out_bytes, rows, _mm512_extracti32x4_epi32(v[q], lane));
+  }
+}
+
+/* Up to 16 rows of up to 4 words each, transposed. */
+static inline __attribute__((always_inline)) void transpose_few_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes,
+                                                                        char *out, int64_t out_bytes) {
+  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n));
+  const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
+  __m128i x[16];
+  __m512i v[4];
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; r++) x[r] = r < w ? _mm_maskz_loadu_epi32(cols, in + r * ld_bytes) : _mm_setzero_si128();
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; r++) {
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(x[r]), x[4 + r], 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(x[8 + r]), x[12 + r], 1);
+    v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  transpose_lanes(v);
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; q++)
+    if (q < n) _mm512_mask_storeu_epi32(out + q * out_bytes, rows, v[q]);
+}
+
 /* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next
  * panel, is asked for meanwhile. */
 static inline __attribute__((always_inline)) void transpose_strip(int64_t w, int64_t k, const char *in, int64_t ld_bytes,
@@ -44,6 +86,14 @@ static inline __attribute__((always_inline)) void transpose_strip(int64_t w, int
   const int side = 64 / bytes;
   const int words = bytes / 4;
   const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w * words));
+  if (bytes == 4 && w <= 4) {
+    transpose_few_rows(w, k, in, ld_bytes, out, out_bytes);
+    return;
+  }
+  if (bytes == 4 && k <= 4) {
+    transpose_few_columns(w, k, in, ld_bytes, out, out_bytes);
+    return;
+  }
   for (int64_t p = 0; p < k; p += side) {
     const int64_t n = k - p < side ? k - p : side;
     const __mmask16 cols = (__mmask16)(0xffffu >> (16 - n * words));
