@@ -253,7 +253,7 @@ typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
 enum {
   END_OF_SUM = 4,  /* an element's sum along k */
   COPY = 6,        /* a vector that is copied along the other dimension */
-  STEPS_OF_C = 10, /* of k, for a tile of C that is written by rows */
+  STEPS_OF_C = 5,  /* of k, for a tile of C that is written by rows */
 };
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
