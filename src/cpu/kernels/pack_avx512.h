@@ -55,10 +55,11 @@ static __attribute__((noinline)) int64_t transpose_4_rows(int64_t k, const char 
   return p;
 }
 
-/* Up to 4 rows of words, transposed. */
+/* Up to 4 rows of words, transposed. Written as parts of 512 bits: of 128, gcc makes a masked vextracti32x4,
+ * which faults where the lanes left out are not mapped. */
 static __attribute__((noinline)) void transpose_few_rows(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,
                                                          int64_t out_bytes) {
-  const __mmask8 rows = (__mmask8)(0xffu >> (8 - w));
+  const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
   for (int64_t p = 0; p < k; p += 16) {
     const int64_t n = k - p < 16 ? k - p : 16;
     const __mmask16 cols = (__mmask16)(0xffffu >> (16 - n));
@@ -71,7 +72,7 @@ static __attribute__((noinline)) void transpose_few_rows(int64_t w, int64_t k, c
     for (int lane = 0; lane < 4; lane++, to += 4 * out_bytes) {
 #pragma GCC unroll 4
       for (int q = 0; q < 4; q++)
-        if (4 * lane + q < n) _mm_mask_storeu_epi32(to + q * out_bytes, rows, _mm512_castsi512_si128(v[q]));
+        if (4 * lane + q < n) _mm512_mask_storeu_epi32(to + q * out_bytes, rows, v[q]);
 #pragma GCC unroll 4
       for (int q = 0; q < 4; q++) v[q] = _mm512_shuffle_i32x4(v[q], v[q], 0x39);
     }
