@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Of the header: all of the thread's stack, with what the C library keeps there. */
-enum { PROMISED_BYTES = 96 * 1024, PROMISED_BYTES_OF_HALVES = 128 * 1024 };
+enum { PROMISED_BYTES = 32 * 1024, PROMISED_BYTES_OF_HALVES = 32 * 1024 };
 enum { MOST = 700 };
 
 struct call {
