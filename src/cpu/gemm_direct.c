@@ -1,12 +1,13 @@
 /* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time
- * through the stack.
+ * through the stack or a room (cpu/workspace.h).
  *
- * No memory is allocated here, so this is also the way out when there is none for packing. Items
+ * No memory is needed here, so this is also the way out when there is none for packing. Items
  * are rectangles of C; each takes all of k, in the same blocks of kc as the packed path, so that
  * both give the same bits. */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"
+#include "cpu/workspace.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 
@@ -71,18 +72,33 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
-static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r,
-                                               const ws_scale *scale, int64_t k0, int64_t kb) {
+static void packed_panels(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                          int64_t kb, char *panel) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
-  /* at most 64 KiB */
-  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS);
   for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
     ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
     panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1,
                   plan->c_by_rows);
   }
+}
+
+static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+                                                      const ws_scale *scale, int64_t k0, int64_t kb) {
+  char *panel = __builtin_alloca_with_align((size_t)(plan->row->mr * kb * ws_types[p->a.type].bytes), PANEL_ALIGN_BITS);
+  packed_panels(p, plan, r, scale, k0, kb, panel);
+}
+
+static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb) {
+  const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
+  if (bytes <= WS_STACK_PANEL_BYTES) {
+    packed_on_stack(p, plan, r, scale, k0, kb);
+    return;
+  }
+  const ws_room room = ws_room_take((size_t)bytes);
+  packed_panels(p, plan, r, scale, k0, kb, room.at);
+  ws_room_give(&room);
 }
 
 static inline void plain_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,

@@ -8,7 +8,7 @@
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
-enum { STACK_BYTES = 16 * 1024, LINE = 64 };
+enum { LINE = 64 };
 
 typedef struct dots_run {
   const ws_problem *p;
@@ -99,17 +99,19 @@ typedef struct copies {
   bool is_b;
 } copies;
 
+/* Copies of all lines, or of as many as there is room for: at least one. */
 static void copied_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb,
                          void *argument) {
   const copies *c = argument;
   block_by_copies(p, plan, r, scale, k0, kb, c->is_b, c->room, c->most, c->ld);
 }
 
-/* Copies on the stack: all lines, or, if there is no memory for them, as many as have room: at least one. */
-static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r, copies *c) {
-  _Alignas(LINE) char room[STACK_BYTES];
-  c->room = room;
-  all_blocks(p, plan, r, copied_block, c);
+static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+                                                        const copies *given) {
+  _Alignas(LINE) char lines[WS_STACK_PANEL_BYTES];
+  copies c = *given;
+  c.room = lines;
+  all_blocks(p, plan, r, copied_block, &c);
 }
 
 static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *r) {
@@ -119,23 +121,24 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *
     return;
   }
   /* lines that do not all begin in the same set of L1 */
-  copies c = {NULL, 0, ws_ceil_div(kb * bytes, LINE) * LINE / bytes, p->b.trans};
-  const int64_t n = c.is_b ? r->j1 - r->j0 : r->i1 - r->i0;
-  if (n * (c.ld + LINE / bytes) * bytes <= STACK_BYTES) {
-    c.ld += LINE / bytes, c.most = n;
+  copies c = {NULL, 0, (ws_ceil_div(kb * bytes, LINE) + 1) * LINE / bytes, p->b.trans};
+  const int64_t n = c.is_b ? r->j1 - r->j0 : r->i1 - r->i0, line_bytes = c.ld * bytes;
+  c.most = n;
+  if (n * line_bytes <= WS_STACK_PANEL_BYTES) {
     multiply_on_stack(p, plan, r, &c);
     return;
   }
-  ws_workspace *memory = ws_workspace_get((size_t)(n * (c.ld * bytes + LINE)));
+  ws_workspace *memory = ws_workspace_get((size_t)(n * line_bytes));
   if (memory) {
-    c.ld += LINE / bytes, c.most = n;
     c.room = ws_workspace_data(memory);
     all_blocks(p, plan, r, copied_block, &c);
     ws_workspace_put(memory);
     return;
   }
-  c.most = STACK_BYTES / (c.ld * bytes);
-  multiply_on_stack(p, plan, r, &c);
+  const ws_room room = ws_room_take(WS_ROOM_BYTES);
+  c.room = room.at, c.most = (int64_t)WS_ROOM_BYTES / line_bytes;
+  all_blocks(p, plan, r, copied_block, &c);
+  ws_room_give(&room);
 }
 
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {

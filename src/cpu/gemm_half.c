@@ -27,11 +27,11 @@
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
-/* STACK_FLOATS holds one register tile with the longest kc, of every row. */
-enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 64, WIDEST_PANEL = 32 };
+/* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */
+enum { ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float), STACK_FLOATS = 3 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 32, WIDEST_PANEL = 32 };
 
 #define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
-  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL && \
+  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS && (mr) <= WIDEST_PANEL && \
                      (nr) <= WIDEST_PANEL,                                                                        \
                  "the least that a row needs must fit on the stack");
 #define WS_CPU_ROWS_AVX512
@@ -42,7 +42,7 @@ enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K
 #undef WS_CPU_ROW
 
 #define WS_CPU_ROW(t, isa, mr, nr, kc)                                                             \
-  _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS, \
+  _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS, \
                  "the same for panels of halves");
 #undef WS_CPU_ROWS_AVX512
 #undef WS_CPU_ROWS_AVX2
@@ -206,6 +206,12 @@ static __attribute__((noinline)) void item_on_stack(const half_run *run, int64_t
   multiply_tiles(run, __builtin_alloca_with_align((size_t)run->n_floats * sizeof(float), STACK_ALIGN_BITS), item_idx);
 }
 
+static void item_in_room(const half_run *run, int64_t item_idx) {
+  const ws_room room = ws_room_take((size_t)run->n_floats * sizeof(float));
+  multiply_tiles(run, (float *)(void *)room.at, item_idx);
+  ws_room_give(&room);
+}
+
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const half_run *run = context;
   (void)step;
@@ -220,8 +226,10 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   if (unit) unit->begin();
   if (run->memory)
     multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
-  else
+  else if (run->n_floats <= STACK_FLOATS)
     item_on_stack(run, item_idx);
+  else
+    item_in_room(run, item_idx);
   if (unit) unit->end();
 }
 
@@ -252,7 +260,7 @@ void ws_half_run(const ws_problem *p, const ws_plan *plan) {
   frugal.n_threads = 1;
   if (run.n_floats > STACK_FLOATS) {
     workspace = ws_workspace_get((size_t)(plan->n_threads * run.n_floats) * sizeof(float));
-    if (!workspace) { /* then for one worker; then on the stack, a register tile at a time */
+    if (!workspace) { /* then for one worker; then in the room, a register tile at a time */
       run.plan = &frugal;
       workspace = ws_workspace_get((size_t)run.n_floats * sizeof(float));
     }

@@ -13,6 +13,10 @@ void ws_vector_run(const ws_problem *p, const ws_plan *plan);
 bool ws_packed_run(const ws_problem *p, const ws_plan *plan);
 void ws_half_run(const ws_problem *p, const ws_plan *plan);
 
+/* The largest panel that goes to the stack: callers may have little of it. Larger ones are in a room
+ * (cpu/workspace.h). */
+enum { WS_STACK_PANEL_BYTES = 16 * 1024 };
+
 /* The scalars as micro-kernels take them. */
 static inline ws_scale ws_scale_first(const ws_problem *p) {
   ws_scale s = p->scale;

@@ -195,7 +195,9 @@ static solve_run run_in(const ws_solve *v, const ws_solve_plan *plan, const memo
   return run;
 }
 
-/* ---- a small T: each item packs it for itself, on its stack ---------------------------------- */
+/* ---- a small T: each item packs it for itself, on its stack or in a room ---------------------- */
+
+enum { ON_STACK = 16 * 1024 };
 
 typedef struct small_run {
   const ws_solve *v;
@@ -210,8 +212,7 @@ static void small_count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]
   n_items[1] = 0;
 }
 
-static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n) {
-  _Alignas(ALIGN) char packed[WS_SOLVE_STACK_BYTES];
+static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n, char *packed) {
   const ws_block b = ws_block_at(v, batch, 0);
   char *y = packed + ws_packed_diagonal_bytes(v, &b);
   const int64_t n_groups = ws_diagonal_groups(v, &b);
@@ -224,14 +225,30 @@ static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t ba
   }
 }
 
-static void small_item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
-  const small_run *run = context;
+static void systems(const small_run *run, int64_t item_idx, char *packed) {
   const ws_solve_plan *plan = run->plan;
-  (void)worker, (void)step, (void)kind;
   const int64_t r = item_idx % run->n_ranges * plan->item_n, n = ws_min(plan->item_n, run->v->n - r);
   const int64_t first = item_idx / run->n_ranges * plan->n_systems;
   for (int64_t batch = first; batch < ws_min(run->v->batch_count, first + plan->n_systems); batch++)
-    solve_small(run->v, plan, batch, r, n);
+    solve_small(run->v, plan, batch, r, n, packed);
+}
+
+static __attribute__((noinline)) void systems_on_stack(const small_run *run, int64_t item_idx) {
+  _Alignas(ALIGN) char packed[ON_STACK];
+  systems(run, item_idx, packed);
+}
+
+static void small_item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
+  const small_run *run = context;
+  (void)worker, (void)step, (void)kind;
+  const ws_block b = ws_block_at(run->v, 0, 0);
+  if (ws_packed_diagonal_bytes(run->v, &b) + ws_panel_bytes(run->v, run->plan->panels_n) <= ON_STACK) {
+    systems_on_stack(run, item_idx);
+    return;
+  }
+  const ws_room room = ws_room_take(WS_SOLVE_SMALL_BYTES);
+  systems(run, item_idx, room.at);
+  ws_room_give(&room);
 }
 
 static void run_small(const ws_solve *v, const ws_solve_plan *plan) {

@@ -64,10 +64,14 @@ typedef void ws_solve_fn(int64_t k, const void *y, const void *t, const void *di
 /* Substitution alone, for a group of n unknowns: the same bits. */
 typedef void ws_substitute_fn(int64_t n, const void *diagonal, bool is_unit, bool is_scaled, int direction, void *x);
 
-/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is
+/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= ws_vec_rows, p < k; a(i, p) is
  * at a + i + p * lda, or at a + p + i * lda if a_trans; x and y have strides incx and incy.
  * scale->conj_a is a's, conj_b x's. */
-enum { WS_VEC_ROWS = 1024 };
+enum { WS_VEC_BYTES = 8192 }; /* of sums, on the stack */
+static inline int64_t ws_vec_rows(int n_real, int bytes) {
+  const int64_t rows = WS_VEC_BYTES / (n_real * bytes);
+  return rows < 1024 ? rows : 1024;
+}
 typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
                         int64_t incy, const ws_scale *scale);
 
