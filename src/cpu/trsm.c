@@ -225,35 +225,43 @@ static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t ba
   }
 }
 
-static void systems(const small_run *run, int64_t item_idx, char *packed) {
-  const ws_solve_plan *plan = run->plan;
-  const int64_t r = item_idx % run->n_ranges * plan->item_n, n = ws_min(plan->item_n, run->v->n - r);
-  const int64_t first = item_idx / run->n_ranges * plan->n_systems;
-  for (int64_t batch = first; batch < ws_min(run->v->batch_count, first + plan->n_systems); batch++)
-    solve_small(run->v, plan, batch, r, n, packed);
+/* Right sides r .. r + n - 1 of systems first .. last - 1. */
+typedef struct small_share {
+  int64_t first, last, r, n;
+} small_share;
+
+static void solve_systems(const ws_solve *v, const ws_solve_plan *plan, const small_share *s, char *packed) {
+  for (int64_t batch = s->first; batch < s->last; batch++) solve_small(v, plan, batch, s->r, s->n, packed);
 }
 
-static __attribute__((noinline)) void systems_on_stack(const small_run *run, int64_t item_idx) {
+static __attribute__((noinline)) void solve_on_stack(const ws_solve *v, const ws_solve_plan *plan, const small_share *s) {
   _Alignas(ALIGN) char packed[ON_STACK];
-  systems(run, item_idx, packed);
+  solve_systems(v, plan, s, packed);
+}
+
+static void solve_share(const ws_solve *v, const ws_solve_plan *plan, const small_share *s) {
+  const ws_block b = ws_block_at(v, s->first, 0);
+  if (ws_packed_diagonal_bytes(v, &b) + ws_panel_bytes(v, plan->panels_n) <= ON_STACK) {
+    solve_on_stack(v, plan, s);
+    return;
+  }
+  const ws_room room = ws_room_take(WS_SOLVE_SMALL_BYTES);
+  solve_systems(v, plan, s, room.at);
+  ws_room_give(&room);
 }
 
 static void small_item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
   const small_run *run = context;
+  const ws_solve_plan *plan = run->plan;
   (void)worker, (void)step, (void)kind;
-  const ws_block b = ws_block_at(run->v, 0, 0);
-  if (ws_packed_diagonal_bytes(run->v, &b) + ws_panel_bytes(run->v, run->plan->panels_n) <= ON_STACK) {
-    systems_on_stack(run, item_idx);
-    return;
-  }
-  const ws_room room = ws_room_take(WS_SOLVE_SMALL_BYTES);
-  systems(run, item_idx, room.at);
-  ws_room_give(&room);
+  const int64_t r = item_idx % run->n_ranges * plan->item_n, first = item_idx / run->n_ranges * plan->n_systems;
+  const small_share share = {first, ws_min(run->v->batch_count, first + plan->n_systems), r, ws_min(plan->item_n, run->v->n - r)};
+  solve_share(run->v, plan, &share);
 }
 
 static void run_small(const ws_solve *v, const ws_solve_plan *plan) {
   if (plan->n_threads == 1) {
-    for (int64_t batch = 0; batch < v->batch_count; batch++) solve_small(v, plan, batch, 0, v->n);
+    solve_share(v, plan, &(small_share){0, v->batch_count, 0, v->n});
     return;
   }
   small_run run = {v, plan, ws_ceil_div(v->n, plan->item_n)};
