@@ -254,7 +254,8 @@ typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
 enum {
   END_OF_SUM = 4,  /* an element's sum along k */
   COPY = 6,        /* a vector that is copied along the other dimension */
-  STEPS_OF_C = 5,  /* of k, for a tile of C that is written by rows */
+  STEPS_OF_C = 16, /* of k, for a tile of C that is written by rows */
+  STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
@@ -280,7 +281,7 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
 static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
   if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
   if (p->m > FEW_BY_ROWS && (!p->a.trans || is_far((double)p->m, p) || is_far((double)p->n, p))) return INT64_MAX;
-  return ws_ceil_div(p->n, vl) * p->m * (p->k + STEPS_OF_C);
+  return ws_ceil_div(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
 }
 
 static way way_of(const ws_call *call, const ws_problem *p) {
