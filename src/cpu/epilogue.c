@@ -19,7 +19,7 @@
 
 /* Elements of C that are converted at a time; partial sums of a column; columns that are summed at
  * a time. */
-enum { BLOCK = 1024, SUM_LANES = 16, SUM_COLUMNS = 64 };
+enum { BLOCK = 512, SUM_LANES = 16, SUM_COLUMNS = 64 };
 
 /* ---- activations ----------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ static void run(const ws_call *call, const ws_problem *p, bool has_product, bool
 }
 
 /* Bytes of a residual that is kept on the stack. */
-enum { SMALL = 2 * 1024 };
+enum { SMALL = 4 * 1024 };
 
 static __attribute__((noinline)) void run_beside_copy(const ws_call *call, ws_problem *apart, bool has_product, bool is_fused) {
   _Alignas(64) char small[SMALL];

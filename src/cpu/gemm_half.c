@@ -28,7 +28,7 @@
 #include "cpu/workspace.h"
 
 /* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */
-enum { ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float), STACK_FLOATS = 3 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 32, WIDEST_PANEL = 32 };
+enum { ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float), STACK_FLOATS = 3584, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 32, WIDEST_PANEL = 32 };
 
 #define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
   _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS && (mr) <= WIDEST_PANEL && \
@@ -138,7 +138,7 @@ static void copy_lines(int64_t m, int64_t n, const float *in, int64_t ld_in, flo
  * from (i, j) on: a few columns, or a part of a long one, at a time. */
 static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t m, int64_t j_first, int64_t n, const float *sums,
                    int64_t ld_sums) {
-  enum { MOST = 1024 };
+  enum { MOST = 512 };
   const ws_problem *p = run->p;
   const ws_cpu_row *row = run->plan->row;
   const ws_convert_set *convert = row->convert;
@@ -254,10 +254,17 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
 }
 
 void ws_half_run(const ws_problem *p, const ws_plan *plan) {
+  /* Small products neither lock nor allocate: on the stack a few register tiles at a time, even if that
+   * converts operands twice. */
+  enum { SMALL = 48 * 48 * 48 };
   half_run run = run_of(p, plan);
   ws_workspace *workspace = NULL;
   ws_plan frugal = *plan;
   frugal.n_threads = 1;
+  if (run.n_floats > STACK_FLOATS && p->m * p->n * p->k <= SMALL) {
+    frugal.bm = plan->row->mr, frugal.bn = plan->row->nr * 2, frugal.coarse = 1;
+    run = run_of(p, &frugal);
+  }
   if (run.n_floats > STACK_FLOATS) {
     workspace = ws_workspace_get((size_t)(plan->n_threads * run.n_floats) * sizeof(float));
     if (!workspace) { /* then for one worker; then in the room, a register tile at a time */
