@@ -96,7 +96,8 @@ typedef struct sizes {
 } sizes;
 
 static sizes no_sizes(void) {
-  return (sizes){{.what = "min(m, n)", .ends = {4, 8, 16, 24, 64, 256}}, {.what = "m n k", .ends = {1e4, 1e5, 1e6, 1e7, 1e8, 1e9}}};
+  return (sizes){{.what = "min(m, n)", .ends = {4, 8, 16, 24, 64, 256}},
+                 {.what = "m n k", .ends = {1e4, 1e5, 1e6, 1e7, 1e8, 1e9}}};
 }
 
 static void by_size_add(by_size *b, double size, double ratio) {
@@ -149,7 +150,7 @@ static void print_peers_head(bench_session *s, int width) {
 
 /* Returns the least ratio. */
 static double report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
-                         group *groups) {
+                           group *groups) {
   const int width = label_width(suite);
   char line[256 + WS_RANDOM_CASE_BYTES], label[WS_RANDOM_CASE_BYTES + 16];
   const bench_candidate *own = &candidates[0], *peak = &candidates[1 + s->n_peers];

@@ -67,8 +67,8 @@ static double gelu_erf(double z) {
 static const char *at(const void *base, int64_t elements, int bytes) { return (const char *)base + elements * bytes; }
 
 /* Out of line: what is converted takes room on the stack that others do not need. */
-static __attribute__((noinline)) void apply_floats(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n, int64_t n_bias,
-                                                   const void *bias, const void *residual, void *x, int64_t ldx) {
+static __attribute__((noinline)) void apply_floats(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n,
+                                                   int64_t n_bias, const void *bias, const void *residual, void *x, int64_t ldx) {
   const ws_epilogue *e = &p->epilogue;
   float bias_floats[BLOCK], residual_floats[BLOCK];
   int64_t ld_residual = e->ld_residual;

@@ -90,7 +90,8 @@ static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const
   packed_panels(p, plan, r, scale, k0, kb, panel);
 }
 
-static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb) {
+static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                     int64_t kb) {
   const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
   if (bytes <= WS_STACK_PANEL_BYTES) {
     packed_on_stack(p, plan, r, scale, k0, kb);

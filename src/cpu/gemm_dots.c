@@ -30,7 +30,8 @@ static inline int64_t strip(int64_t n, int64_t most) { return n > 2 * most ? mos
 
 /* The longer side's lines pass by once, a strip at a time; each meets all lines of the other one, which
  * stay near. */
-static void tiles(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t kb, lines a, lines b) {
+static void tiles(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t kb, lines a,
+                  lines b) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
   const int64_t m = r->i1 - r->i0, n = r->j1 - r->j0;
@@ -60,8 +61,8 @@ static lines in_place(const ws_problem *p, bool is_b, const rectangle *r, int64_
 }
 
 /* One block of k with one operand copied to `room` by runs of at most `most` lines, each ld long. */
-static void block_by_copies(const ws_problem *p, const ws_plan *plan, const rectangle *all, const ws_scale *scale, int64_t k0, int64_t kb,
-                            bool is_b, char *room, int64_t most, int64_t ld) {
+static void block_by_copies(const ws_problem *p, const ws_plan *plan, const rectangle *all, const ws_scale *scale, int64_t k0,
+                            int64_t kb, bool is_b, char *room, int64_t most, int64_t ld) {
   rectangle r = *all;
   for (int64_t n, line = is_b ? all->j0 : all->i0; line < (is_b ? all->j1 : all->i1); line += n) {
     n = ws_min(most, (is_b ? all->j1 : all->i1) - line);
@@ -87,8 +88,8 @@ static inline void all_blocks(const ws_problem *p, const ws_plan *plan, const re
   }
 }
 
-static void plain_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb,
-                        void *argument) {
+static void plain_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                        int64_t kb, void *argument) {
   (void)argument;
   tiles(p, plan, r, scale, kb, in_place(p, false, r, k0), in_place(p, true, r, k0));
 }
@@ -100,8 +101,8 @@ typedef struct copies {
 } copies;
 
 /* Copies of all lines, or of as many as there is room for: at least one. */
-static void copied_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb,
-                         void *argument) {
+static void copied_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                         int64_t kb, void *argument) {
   const copies *c = argument;
   block_by_copies(p, plan, r, scale, k0, kb, c->is_b, c->room, c->most, c->ld);
 }

@@ -28,11 +28,18 @@
 #include "cpu/workspace.h"
 
 /* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */
-enum { ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float), STACK_FLOATS = 3584, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 32, WIDEST_PANEL = 32 };
+enum {
+  ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float),
+  STACK_FLOATS = 3584,
+  ALIGN_FLOATS = 32,
+  STACK_ALIGN_BITS = 64 * 8,
+  K_STRIP = 32,
+  WIDEST_PANEL = 32
+};
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                           \
   _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS && (mr) <= WIDEST_PANEL && \
-                     (nr) <= WIDEST_PANEL,                                                                        \
+                     (nr) <= WIDEST_PANEL,                                                                       \
                  "the least that a row needs must fit on the stack");
 #define WS_CPU_ROWS_AVX512
 #define WS_CPU_ROWS_AVX2
@@ -41,7 +48,7 @@ enum { ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float), STACK_FLOATS = 3584, ALIGN_F
 #include "cpu/kernels/kernels.def"
 #undef WS_CPU_ROW
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                             \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                            \
   _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS, \
                  "the same for panels of halves");
 #undef WS_CPU_ROWS_AVX512

@@ -99,8 +99,7 @@ static void few(void) {
 static void few_paths(void) {
   for (int type = 0; type < N_TYPES; type++) {
     if (type_is_half((wsgemm_type)type)) continue;
-    const wsgemm_gemm_desc long_a =
-        gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 300, 6, 900);
+    const wsgemm_gemm_desc long_a = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 300, 6, 900);
     const wsgemm_gemm_desc long_b = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 300, 900);
     wsgemm_handle *h = NULL;
     REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
@@ -155,5 +154,6 @@ static void batches(void) {
   }
 }
 
-static const struct check_case cases[] = {{"edges", edges}, {"blocks", blocks}, {"few", few}, {"few_paths", few_paths}, {"batches", batches}};
+static const struct check_case cases[] = {
+    {"edges", edges}, {"blocks", blocks}, {"few", few}, {"few_paths", few_paths}, {"batches", batches}};
 CHECK_MAIN("exact", cases)

@@ -65,8 +65,7 @@ static __attribute__((noinline)) void transpose_few_rows(int64_t w, int64_t k, c
     const __mmask16 cols = (__mmask16)(0xffffu >> (16 - n));
     __m512i v[4];
 #pragma GCC unroll 4
-    for (int r = 0; r < 4; r++)
-      v[r] = r < w ? _mm512_maskz_loadu_epi32(cols, in + r * ld_bytes + p * 4) : _mm512_setzero_si512();
+    for (int r = 0; r < 4; r++) v[r] = r < w ? _mm512_maskz_loadu_epi32(cols, in + r * ld_bytes + p * 4) : _mm512_setzero_si512();
     transpose_lanes(v);
     char *to = out + p * out_bytes;
     for (int lane = 0; lane < 4; lane++, to += 4 * out_bytes) {
@@ -80,8 +79,8 @@ static __attribute__((noinline)) void transpose_few_rows(int64_t w, int64_t k, c
 }
 
 /* Up to 16 rows of up to 4 words each, transposed. */
-static __attribute__((noinline)) void transpose_few_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes,
-                                                                        char *out, int64_t out_bytes) {
+static __attribute__((noinline)) void transpose_few_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
+                                                            int64_t out_bytes) {
   const __mmask8 cols = (__mmask8)(0xffu >> (8 - n));
   const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
   __m128i x[16];
@@ -161,7 +160,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(int64_t n, in
 }
 
 static __attribute__((noinline)) void transpose_words(int64_t n, int64_t k, const char *in, int64_t ld_in, char *out,
-                                                     int64_t ld_out) {
+                                                      int64_t ld_out) {
   transpose_avx512(n, k, in, ld_in, out, ld_out, 4);
 }
 
@@ -205,7 +204,7 @@ static __attribute__((noinline)) int64_t transpose_4_rows_8(int64_t k, const cha
 }
 
 static __attribute__((noinline)) void transpose_pairs(int64_t n, int64_t k, const char *in, int64_t ld_in, char *out,
-                                                     int64_t ld_out) {
+                                                      int64_t ld_out) {
   transpose_avx512(n, k, in, ld_in, out, ld_out, 8);
 }
 

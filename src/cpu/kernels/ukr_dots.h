@@ -74,8 +74,7 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
   for (int j = 0; j < n; j++) {
     const WS_V *column[WS_DOTS_M], *swapped_column[WS_DOTS_M];
 #pragma GCC unroll 4
-    for (int i = 0; i < WS_DOTS_M; i++)
-      column[i] = &ab[i < m ? i : 0][j], swapped_column[i] = &swapped[i < m ? i : 0][j];
+    for (int i = 0; i < WS_DOTS_M; i++) column[i] = &ab[i < m ? i : 0][j], swapped_column[i] = &swapped[i < m ? i : 0][j];
     WS_NAME(dots_column)(column, swapped_column, c + j * ldc, &s, m);
   }
 }
@@ -83,8 +82,8 @@ WS_INLINE void WS_NAME(dots_tile)(int64_t k_reals, const R *a, int64_t lda, cons
 /* A strip of up to WS_DOTS_N columns with so many rows: constants put in. */
 WS_INLINE void WS_NAME(dots_rows)(int64_t k, const R *a, int64_t lda, const R *b, int64_t ldb, R *c, int64_t ldc,
                                   const ws_scale *scale, const int m, int64_t n) {
-#define WS_DOTS_CASE(width)                                                                               \
-  case width:                                                                                             \
+#define WS_DOTS_CASE(width)                                                                          \
+  case width:                                                                                        \
     WS_NAME(dots_tile)(k, a, lda, b, ldb, c, ldc, scale, m, width <= WS_DOTS_N ? width : WS_DOTS_N); \
     return;
   switch (n) {
@@ -104,8 +103,8 @@ WS_INLINE void WS_NAME(dots_rows)(int64_t k, const R *a, int64_t lda, const R *b
 #undef WS_DOTS_CASE
 }
 
-static void WS_NAME(dots)(int64_t k, const void *a_lines, int64_t lda, const void *b_lines, int64_t ldb, void *c_tile, int64_t ldc,
-                          const ws_scale *scale, int64_t m, int64_t n) {
+static void WS_NAME(dots)(int64_t k, const void *a_lines, int64_t lda, const void *b_lines, int64_t ldb, void *c_tile,
+                          int64_t ldc, const ws_scale *scale, int64_t m, int64_t n) {
   const R *a = a_lines, *b = b_lines;
   R *c = c_tile;
   k *= WS_UNIT, lda *= WS_UNIT, ldb *= WS_UNIT, ldc *= WS_UNIT;
