@@ -254,7 +254,7 @@ typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
 enum {
   END_OF_SUM = 4,  /* an element's sum along k */
   COPY = 6,        /* a vector that is copied along the other dimension */
-  STEPS_OF_C = 16, /* of k, for a tile of C that is written by rows */
+  STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
   STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
@@ -285,12 +285,13 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
 }
 
 static way way_of(const ws_call *call, const ws_problem *p) {
-  enum { LEAST_WORK = 20 * 20 * 20 };
+  enum { LEAST_WORK = 1500, LEAST_BY_ROWS = 4000 }; /* less is sooner done than planned */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
   if ((!p->a.trans && !p->b.trans && p->m > FEW) || p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
   const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl),
+                by_rows = p->m * p->n * p->k < LEAST_BY_ROWS ? INT64_MAX : cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
   return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
