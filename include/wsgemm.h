@@ -162,8 +162,8 @@ typedef enum wsgemm_policy {
  *
  * After fork() parent and child both go on; only the parent can use GPUs. A pthread_cancel() takes
  * effect after the call (asynchronous cancellation is not supported). A call on host memory needs
- * 96 KiB of the calling thread's stack, in half precision 128 KiB. The details, and what
- * constructors of libraries may do: docs/behaviour.md. */
+ * 32 KiB of the calling thread's stack; tuning, and bgemm on a CPU with AMX, 64 KiB. The details,
+ * and what constructors of libraries may do: docs/behaviour.md. */
 
 /* ---- Handle ---------------------------------------------------------------------------------- */
 

@@ -542,6 +542,7 @@ def headline_table(rows):
 
 TABLES = {
     "random": random_table,
+    "wide": random_table,
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,
     "gpu_level3": gpu_level3_table,

@@ -9,7 +9,7 @@
 enum { FLAT_MOST = 128, OCTAVES = 16 /* most / OCTAVES divides small sizes from large ones */ };
 
 const char *ws_shape_class_name(int shape_class) {
-  static const char *const names[WS_N_SHAPE_CLASSES + 1] = {"square", "flat", "small", "ragged", "uniform"};
+  static const char *const names[WS_SHAPE_WIDE + 1] = {"square", "flat", "small", "ragged", "uniform", "wide"};
   return names[shape_class];
 }
 
@@ -56,6 +56,21 @@ ws_random_shape ws_random_uniform_shape_at(uint64_t seed, int idx, int64_t multi
     }
     product = (double)s.m * (double)s.n * (double)s.k, side = s.m < s.n ? s.m : s.n;
   } while (product < least_product || product > most_product || (sides.most && (side < sides.least || side > sides.most)));
+  s.transposed_a = ws_random_below(&state, 2);
+  s.transposed_b = ws_random_below(&state, 2);
+  return s;
+}
+
+ws_random_shape ws_random_wide_shape_at(uint64_t seed, int idx) {
+  const int64_t least = 4, most = 4000;
+  const double most_product = 4e9;
+  uint64_t state = state_of(seed, idx);
+  ws_random_shape s = {.shape_class = WS_SHAPE_WIDE, .seed = seed, .idx = idx};
+  do {
+    s.m = ws_random_size(&state, least, most);
+    s.n = ws_random_size(&state, least, most);
+    s.k = ws_random_size(&state, least, most);
+  } while ((double)s.m * (double)s.n * (double)s.k > most_product);
   s.transposed_a = ws_random_below(&state, 2);
   s.transposed_b = ws_random_below(&state, 2);
   return s;

@@ -36,7 +36,7 @@ static void print_help(void) {
         "  --suite NAME[,NAME...]    suites to run, or all but demo: all (--list shows them; default: demo)\n"
         "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
         "                            not run is named, with the reason\n"
-        "  --seed N, --count N       suite random: which shapes are drawn (default: seed 1), and how many\n"
+        "  --seed N, --count N       suites random, wide: which shapes are drawn (default: seed 1), and how many\n"
         "  --shapes LIST             instead of the suite's shapes: sets, shapes MxNxK, squares N, files with\n"
         "                            a shape a line, separated by commas. Sets:\n",
         stdout);
@@ -338,7 +338,7 @@ int ws_cmd_bench(int argc, char **argv) {
     return ws_cli_usage("bench", "bench: --processor-time needs --threads 1");
   bool has_random = false;
   for (int i = 0; i < o.n_suites; i++) has_random |= o.suites[i]->n_random > 0;
-  if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suite random");
+  if (o.draws && !has_random) return ws_cli_usage("bench", "bench: --seed and --count belong to suites random and wide");
   const bool only_draws = o.plot && !o.measures;
   if (!o.n_suites && !only_draws) o.suites[o.n_suites++] = ws_bench_find_suite("demo");
   const int code = only_draws ? WS_EXIT_OK : run(&session, &o);

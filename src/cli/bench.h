@@ -177,6 +177,7 @@ struct bench_suite {
   int64_t complex_limit;     /* complex squares beyond this are left out; 0: none */
   bool one_thread, all_threads, all_ops;
   int n_random; /* shapes drawn at random, in place of sizes and shapes; 0: none */
+  bool is_wide; /* these are of the class `wide`: else of four classes by turns */
   bench_timing timing;
 };
 

@@ -81,6 +81,55 @@ static void group_print(bench_session *s, const group *groups, const char *again
   }
 }
 
+/* ---- Shapes drawn at random, by size --------------------------------------------------------- */
+
+/* Geometric means of ratios by what is counted of a shape: its fewest rows or columns, or its multiply-adds. */
+enum { MOST_BUCKETS = 7 };
+typedef struct by_size {
+  const char *what;
+  double ends[MOST_BUCKETS - 1]; /* the last of each bucket but the last one */
+  ws_bench_mean mean[MOST_BUCKETS];
+} by_size;
+
+typedef struct sizes {
+  by_size few, work;
+} sizes;
+
+static sizes no_sizes(void) {
+  return (sizes){{.what = "min(m, n)", .ends = {4, 8, 16, 24, 64, 256}},
+                 {.what = "m n k", .ends = {1e4, 1e5, 1e6, 1e7, 1e8, 1e9}}};
+}
+
+static void by_size_add(by_size *b, double size, double ratio) {
+  int i = 0;
+  while (i < MOST_BUCKETS - 1 && size > b->ends[i]) i++;
+  ws_bench_mean_add(&b->mean[i], ratio);
+}
+
+static void sizes_add(sizes *s, const bench_shape *shape, double ratio) {
+  by_size_add(&s->few, (double)(shape->m < shape->n ? shape->m : shape->n), ratio);
+  by_size_add(&s->work, (double)shape->m * (double)shape->n * (double)shape->k, ratio);
+}
+
+static void by_size_print(bench_session *s, const char *routine, int n_threads, const by_size *b) {
+  char line[256];
+  int used = snprintf(line, sizeof line, "  %s, %d thread%s, by %s:", routine, n_threads, n_threads == 1 ? "" : "s", b->what);
+  for (int i = 0; i < MOST_BUCKETS; i++) {
+    if (!b->mean[i].n) continue;
+    used += snprintf(line + used, sizeof line - (size_t)used, "  %s%g %.3f (%d)", i < MOST_BUCKETS - 1 ? "to " : "above ",
+                     b->ends[i < MOST_BUCKETS - 1 ? i : i - 1], ws_bench_mean_of(&b->mean[i]), b->mean[i].n);
+  }
+  ws_bench_line(s, "%s", line);
+}
+
+/* Of the cases begun with `first`, which are of one routine and thread count. */
+static void sizes_print(bench_session *s, const bench_case *first, const sizes *by) {
+  char routine[BENCH_ROUTINE_BYTES];
+  ws_bench_routine(&first->shape, routine);
+  by_size_print(s, routine, first->n_threads, &by->few);
+  by_size_print(s, routine, first->n_threads, &by->work);
+}
+
 static void label_case(char *label, size_t bytes, const bench_case *c) {
   char routine[BENCH_ROUTINE_BYTES];
   ws_bench_routine(&c->shape, routine);
@@ -99,8 +148,9 @@ static void print_peers_head(bench_session *s, int width) {
   ws_bench_line(s, "%s", line);
 }
 
-static void report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
-                         group *groups) {
+/* Returns the least ratio. */
+static double report_peers(bench_session *s, const bench_suite *suite, const bench_case *c, const bench_candidate *candidates,
+                           group *groups) {
   const int width = label_width(suite);
   char line[256 + WS_RANDOM_CASE_BYTES], label[WS_RANDOM_CASE_BYTES + 16];
   const bench_candidate *own = &candidates[0], *peak = &candidates[1 + s->n_peers];
@@ -129,11 +179,14 @@ static void report_peers(bench_session *s, const bench_suite *suite, const bench
   if (!s->n_peers) ws_bench_emit(s, &r);
   ws_bench_line(s, "%s", line);
   group_add(groups, c, s->n_peers ? worst : 1, of_peak);
+  return s->n_peers ? worst : 1;
 }
 
 bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases) {
   const bench_timing timing = ws_bench_suite_timing(s, suite);
   group groups[MAX_GROUPS] = {{0}};
+  sizes by = no_sizes();
+  const bench_case *first = cases;
   bool good = true;
 
   print_peers_head(s, label_width(suite));
@@ -156,11 +209,14 @@ bool ws_bench_run_peers(bench_session *s, const bench_suite *suite, const bench_
     ws_bench_peak_candidate(&candidates[1 + s->n_peers], ws_bench_is_double(c->shape.type), c->n_threads);
     good = good && ws_bench_measure(candidates, n_candidates, &timing, s->error, sizeof s->error);
     if (good)
-      report_peers(s, suite, c, candidates, groups);
+      sizes_add(&by, &c->shape, report_peers(s, suite, c, candidates, groups));
     else
       fail_case(s, suite, c);
     free_candidates(candidates, n_candidates);
     ws_bench_problem_free(&p);
+    const bool is_last = i + 1 == n_cases || c[1].shape.type != c->shape.type || c[1].n_threads != c->n_threads;
+    if (good && is_last && suite->n_random && s->n_peers) sizes_print(s, first, &by);
+    if (is_last) by = no_sizes(), first = c + 1;
   }
   if (good && s->n_peers) group_print(s, groups, s->n_peers > 1 ? "speedup over the fastest peer" : "speedup", true);
   return good;

@@ -130,6 +130,14 @@ const bench_suite ws_bench_suites[] = {
      .one_thread = true,
      .all_threads = true,
      .timing = {11, 1e-3, 1.5}},
+    {.name = "wide",
+     .what = "m, n and k drawn at random, each from 4 to 4000, all ops; one thread",
+     .routines = "sdcz",
+     .run = ws_bench_run_peers,
+     .n_random = 200,
+     .is_wide = true,
+     .one_thread = true,
+     .timing = {9, 1e-3, 1}},
     {.name = "heat",
      .what = "m and n from 16 to 4096 at k = 1024, all threads",
      .routines = "sd",
@@ -254,7 +262,8 @@ static void add_ops(case_list *list, const bench_suite *suite, bench_shape shape
 static void add_random(case_list *list, const bench_session *s, const bench_suite *suite, wsgemm_type type, int n_threads) {
   const int n_shapes = s->n_random ? s->n_random : suite->n_random;
   for (int i = 0; i < n_shapes && !list->out_of_memory; i++) {
-    const ws_random_shape drawn = ws_random_shape_at(s->seed, i, RANDOM_LEAST, RANDOM_MOST);
+    const ws_random_shape drawn =
+        suite->is_wide ? ws_random_wide_shape_at(s->seed, i) : ws_random_shape_at(s->seed, i, RANDOM_LEAST, RANDOM_MOST);
     const bench_shape shape = {.type = type,
                                .layout = WSGEMM_COL_MAJOR,
                                .transa = drawn.transposed_a ? WSGEMM_TRANS : WSGEMM_NO_TRANS,

@@ -21,7 +21,7 @@ wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) 
     if (!p->scale.beta_one) ws_cpu_scale(p, row);
     return WSGEMM_SUCCESS;
   }
-  if (!ws_is_one_panel(p, row)) return run_planned(call, p);
+  if (!ws_is_one_panel(p, row) || ws_plan_has_few(call, p)) return run_planned(call, p);
   ws_cpu_one_panel(p, row);
   return WSGEMM_SUCCESS;
 }

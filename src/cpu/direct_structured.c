@@ -6,8 +6,10 @@
  * Blocks of k are those of the packed path, so that both give the same bits; panels follow each
  * other in the order of the blocks, so that C may be the other operand itself. */
 #include "core/tile.h"
+#include "cpu/paths.h"
 #include "cpu/structured.h"
 #include "cpu/team.h"
+#include "cpu/workspace.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 
@@ -78,13 +80,11 @@ static void panel_of_rows(const direct_run *run, const ws_tile_work *t, int64_t 
   if (run->p->c.region == WS_UPPER) rows_times_b(run, *t, vectors, end, run->j1);
 }
 
-/* Of two products the panels follow each other in the same memory, which is the caller's stack: at
- * most 64 KiB. */
-static __attribute__((noinline)) void packed_rows(const direct_run *run) {
+/* Of two products the panels follow each other in the same memory. */
+static void packed_rows(const direct_run *run, char *panel) {
   const ws_problem *p = run->p;
   const ws_ukr_set *ukr = run->ukr;
   const int64_t mr = ukr->mr, n_panels = ws_ceil_div(run->i1 - run->i0, mr);
-  char *panel = __builtin_alloca_with_align((size_t)(mr * run->kb * run->bytes), PANEL_ALIGN_BITS);
   direct_run alone = *run, second = *run;
   alone.second = second.second = NULL;
   second.p = p->second, second.first = second.later = run->of_second;
@@ -126,10 +126,9 @@ static void columns_times_a(const direct_run *run, ws_tile_work t) {
   }
 }
 
-static __attribute__((noinline)) void packed_columns(const direct_run *run) {
+static void packed_columns(const direct_run *run, char *panel) {
   const ws_problem *p = run->p;
   const int64_t nr = run->ukr->nr, n_panels = ws_ceil_div(run->j1 - run->j0, nr);
-  char *panel = __builtin_alloca_with_align((size_t)(nr * run->kb * run->bytes), PANEL_ALIGN_BITS);
   for (int64_t s = 0; s < n_panels; s++) {
     const int64_t j = run->j0 + (run->descends ? n_panels - 1 - s : s) * nr, n = ws_min(nr, run->j1 - j);
     const ws_part part = {run->batch, j, n, run->k0, run->kb, true};
@@ -139,14 +138,31 @@ static __attribute__((noinline)) void packed_columns(const direct_run *run) {
   }
 }
 
+static void packed(const direct_run *run, char *panel) {
+  if (run->p->b.structure != WS_GENERAL)
+    packed_columns(run, panel);
+  else
+    packed_rows(run, panel);
+}
+
+static __attribute__((noinline)) void packed_on_stack(const direct_run *run, int64_t bytes) {
+  packed(run, __builtin_alloca_with_align((size_t)bytes, PANEL_ALIGN_BITS));
+}
+
 static void multiply_block(const direct_run *run) {
   const ws_problem *p = run->p;
-  if (p->b.structure != WS_GENERAL)
-    packed_columns(run);
-  else if (p->a.structure != WS_GENERAL || p->a.trans)
-    packed_rows(run);
-  else
+  if (p->b.structure == WS_GENERAL && p->a.structure == WS_GENERAL && !p->a.trans) {
     plain_rows(run);
+    return;
+  }
+  const int64_t lines = p->b.structure != WS_GENERAL ? run->ukr->nr : run->ukr->mr, bytes = lines * run->kb * run->bytes;
+  if (bytes <= WS_STACK_PANEL_BYTES) {
+    packed_on_stack(run, bytes);
+    return;
+  }
+  const ws_room room = ws_room_take((size_t)bytes);
+  packed(run, room.at);
+  ws_room_give(&room);
 }
 
 /* All of k for the part of C. */

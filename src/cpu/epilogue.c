@@ -19,7 +19,7 @@
 
 /* Elements of C that are converted at a time; partial sums of a column; columns that are summed at
  * a time. */
-enum { BLOCK = 1024, SUM_LANES = 16, SUM_COLUMNS = 64 };
+enum { BLOCK = 512, SUM_LANES = 16, SUM_COLUMNS = 64 };
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
@@ -66,17 +66,10 @@ static double gelu_erf(double z) {
 
 static const char *at(const void *base, int64_t elements, int bytes) { return (const char *)base + elements * bytes; }
 
-void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
-                       void *x, int64_t ldx) {
+/* Out of line: what is converted takes room on the stack that others do not need. */
+static __attribute__((noinline)) void apply_floats(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n,
+                                                   int64_t n_bias, const void *bias, const void *residual, void *x, int64_t ldx) {
   const ws_epilogue *e = &p->epilogue;
-  const int64_t n_bias = e->bias_per_row ? m : n, bias_at = batch * e->stride_bias + (e->bias_per_row ? i : j);
-  const int64_t residual_at = batch * e->stride_residual + i + j * e->ld_residual;
-  const void *bias = e->bias ? at(e->bias, bias_at, ws_types[e->type_bias].bytes) : NULL;
-  const void *residual = e->residual ? at(e->residual, residual_at, ws_types[p->c.type].bytes) : NULL;
-  if (p->c.type == WSGEMM_F64) {
-    apply_double(e, m, n, x, ldx, bias, residual, e->ld_residual);
-    return;
-  }
   float bias_floats[BLOCK], residual_floats[BLOCK];
   int64_t ld_residual = e->ld_residual;
   if (bias && ws_is_half(e->type_bias)) {
@@ -88,6 +81,20 @@ void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch
     residual = residual_floats, ld_residual = m;
   }
   apply_float(e, m, n, x, ldx, bias, residual, ld_residual);
+}
+
+void ws_epilogue_apply(const ws_problem *p, const ws_cpu_row *row, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
+                       void *x, int64_t ldx) {
+  const ws_epilogue *e = &p->epilogue;
+  const int64_t n_bias = e->bias_per_row ? m : n, bias_at = batch * e->stride_bias + (e->bias_per_row ? i : j);
+  const int64_t residual_at = batch * e->stride_residual + i + j * e->ld_residual;
+  const void *bias = e->bias ? at(e->bias, bias_at, ws_types[e->type_bias].bytes) : NULL;
+  const void *residual = e->residual ? at(e->residual, residual_at, ws_types[p->c.type].bytes) : NULL;
+  if (p->c.type == WSGEMM_F64) {
+    apply_double(e, m, n, x, ldx, bias, residual, e->ld_residual);
+    return;
+  }
+  apply_floats(p, row, m, n, n_bias, bias, residual, x, ldx);
 }
 
 /* ---- all of C -------------------------------------------------------------------------------- */

@@ -1,12 +1,13 @@
 /* gemm_direct.c - small and thin products: B is read where it is, A too, or one panel at a time
- * through the stack.
+ * through the stack or a room (cpu/workspace.h).
  *
- * No memory is allocated here, so this is also the way out when there is none for packing. Items
+ * No memory is needed here, so this is also the way out when there is none for packing. Items
  * are rectangles of C; each takes all of k, in the same blocks of kc as the packed path, so that
  * both give the same bits. */
 #include "core/tile.h"
 #include "cpu/paths.h"
 #include "cpu/team.h"
+#include "cpu/workspace.h"
 
 enum { PANEL_ALIGN_BITS = 64 * 8 };
 
@@ -39,33 +40,66 @@ static inline void ask_for_c(char *c, int64_t ldc_bytes, int64_t column_bytes, i
     for (int64_t at = 0; at < column_bytes; at += LINE) __builtin_prefetch(c + j * ldc_bytes + at, 1);
 }
 
+/* A tile of which C holds the transpose, through the stack: element (i, j) is at c[j + i * ldc]. The tile
+ * has its columns along C's rows, which are the longer ones. */
+static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_ukr_fn *tile, int64_t kb, const char *a,
+                                                   int64_t a_ld, const char *b, int64_t b_ld, char *c, int64_t ldc,
+                                                   const ws_scale *scale, int64_t m, int64_t n) {
+  enum { MOST_VECTORS = 24, VECTOR = 64 };
+  _Alignas(VECTOR) char copy[MOST_VECTORS * VECTOR];
+  const int64_t ld = (m + ukr->vl - 1) / ukr->vl * ukr->vl;
+  if (!scale->beta_zero) ukr->transpose(n, m, c, ldc, copy, ld);
+  tile(kb, a, a_ld, b, b_ld, copy, ld, scale, m);
+  ukr->transpose(m, n, copy, ld, c, ldc);
+}
+
 /* One panel of rows against the columns j0 .. j1. */
 static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int bytes, int64_t batch,
                                  const char *a, int64_t a_ld, int64_t vectors, int64_t m, int64_t i, int64_t k0, int64_t kb,
-                                 int64_t j0, int64_t j1) {
+                                 int64_t j0, int64_t j1, const bool c_by_rows) {
   ws_ukr_fn *const *tile = ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
   const int64_t most = ukr->width[vectors - 1];
   for (int64_t n, j = j0; j < j1; j += n) {
     n = strip_width(j1 - j, most);
-    tile[n - 1](kb, a, a_ld, ws_operand_at(&p->b, batch, k0, j, bytes), p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale,
-                m);
+    const char *b = ws_operand_at(&p->b, batch, k0, j, bytes);
+    if (c_by_rows)
+      tile_by_rows(ukr, tile[n - 1], kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, j, i, bytes), p->c.ld, scale, m, n);
+    else
+      tile[n - 1](kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, i, j, bytes), p->c.ld, scale, m);
   }
 }
 
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
-static __attribute__((noinline)) void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r,
-                                               const ws_scale *scale, int64_t k0, int64_t kb) {
+static void packed_panels(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                          int64_t kb, char *panel) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
-  /* at most 64 KiB */
-  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * kb * bytes), PANEL_ALIGN_BITS);
   for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
     ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
-    panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1);
+    panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1,
+                  plan->c_by_rows);
   }
+}
+
+static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+                                                      const ws_scale *scale, int64_t k0, int64_t kb) {
+  char *panel = __builtin_alloca_with_align((size_t)(plan->row->mr * kb * ws_types[p->a.type].bytes), PANEL_ALIGN_BITS);
+  packed_panels(p, plan, r, scale, k0, kb, panel);
+}
+
+static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+                     int64_t kb) {
+  const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
+  if (bytes <= WS_STACK_PANEL_BYTES) {
+    packed_on_stack(p, plan, r, scale, k0, kb);
+    return;
+  }
+  const ws_room room = ws_room_take((size_t)bytes);
+  packed_panels(p, plan, r, scale, k0, kb, room.at);
+  ws_room_give(&room);
 }
 
 static inline void plain_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
@@ -79,7 +113,7 @@ static inline void plain_a(const ws_problem *p, const ws_plan *plan, const recta
       m = ws_min(vectors * ukr->vl, r->i1 - i);
       if (plan->by_columns && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
       panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb,
-                    j, j + n);
+                    j, j + n, plan->c_by_rows);
     }
   }
 }
@@ -125,7 +159,7 @@ void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   ws_scale conjugated;
   if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
   panel_times_b(p, ukr, scale, ws_types[p->a.type].bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
-                p->n);
+                p->n, false);
 }
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {

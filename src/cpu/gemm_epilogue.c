@@ -25,8 +25,16 @@ static void run(const ws_call *call, const ws_problem *p, bool has_product, bool
   ws_epilogue_walk(call, p, !is_fused, has_product);
 }
 
+/* Bytes of a residual that is kept on the stack. */
+enum { SMALL = 4 * 1024 };
+
+static __attribute__((noinline)) void run_beside_copy(const ws_call *call, ws_problem *apart, bool has_product, bool is_fused) {
+  _Alignas(64) char small[SMALL];
+  keep_residual(apart, small);
+  run(call, apart, has_product, is_fused);
+}
+
 wsgemm_status ws_cpu_gemm_epilogue(const ws_call *call, const ws_problem *p) {
-  enum { SMALL = 8 * 1024 };
   const bool has_product = !ws_product_is_zero(p), is_fused = has_product && ws_is_half(p->a.type);
   if (!has_product || is_fused || !ws_residual_is_c(p)) {
     run(call, p, has_product, is_fused);
@@ -38,9 +46,7 @@ wsgemm_status ws_cpu_gemm_epilogue(const ws_call *call, const ws_problem *p) {
       __builtin_mul_overflow(bytes, p->batch_count, &bytes))
     bytes = INT64_MAX;
   if (bytes <= SMALL) {
-    _Alignas(64) char small[SMALL];
-    keep_residual(&apart, small);
-    run(call, &apart, has_product, is_fused);
+    run_beside_copy(call, &apart, has_product, is_fused);
     return WSGEMM_SUCCESS;
   }
   ws_workspace *memory = ws_workspace_get((size_t)bytes);

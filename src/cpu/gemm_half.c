@@ -27,12 +27,19 @@
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
-/* STACK_FLOATS holds one register tile with the longest kc, of every row. */
-enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K_STRIP = 64, WIDEST_PANEL = 32 };
+/* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */
+enum {
+  ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float),
+  STACK_FLOATS = 3584,
+  ALIGN_FLOATS = 32,
+  STACK_ALIGN_BITS = 64 * 8,
+  K_STRIP = 32,
+  WIDEST_PANEL = 32
+};
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                            \
-  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS && (mr) <= WIDEST_PANEL && \
-                     (nr) <= WIDEST_PANEL,                                                                        \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                                           \
+  _Static_assert(((mr) + (nr)) * (kc) + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS && (mr) <= WIDEST_PANEL && \
+                     (nr) <= WIDEST_PANEL,                                                                       \
                  "the least that a row needs must fit on the stack");
 #define WS_CPU_ROWS_AVX512
 #define WS_CPU_ROWS_AVX2
@@ -41,8 +48,8 @@ enum { STACK_FLOATS = 24 * 1024, ALIGN_FLOATS = 32, STACK_ALIGN_BITS = 64 * 8, K
 #include "cpu/kernels/kernels.def"
 #undef WS_CPU_ROW
 
-#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                             \
-  _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= STACK_FLOATS, \
+#define WS_CPU_ROW(t, isa, mr, nr, kc)                                                            \
+  _Static_assert((((mr) + (nr)) * (kc + 64)) / 2 + (mr) * (nr) + 3 * ALIGN_FLOATS <= ROOM_FLOATS, \
                  "the same for panels of halves");
 #undef WS_CPU_ROWS_AVX512
 #undef WS_CPU_ROWS_AVX2
@@ -138,7 +145,7 @@ static void copy_lines(int64_t m, int64_t n, const float *in, int64_t ld_in, flo
  * from (i, j) on: a few columns, or a part of a long one, at a time. */
 static void finish(const half_run *run, int64_t batch, int64_t i_first, int64_t m, int64_t j_first, int64_t n, const float *sums,
                    int64_t ld_sums) {
-  enum { MOST = 1024 };
+  enum { MOST = 512 };
   const ws_problem *p = run->p;
   const ws_cpu_row *row = run->plan->row;
   const ws_convert_set *convert = row->convert;
@@ -206,6 +213,12 @@ static __attribute__((noinline)) void item_on_stack(const half_run *run, int64_t
   multiply_tiles(run, __builtin_alloca_with_align((size_t)run->n_floats * sizeof(float), STACK_ALIGN_BITS), item_idx);
 }
 
+static void item_in_room(const half_run *run, int64_t item_idx) {
+  const ws_room room = ws_room_take((size_t)run->n_floats * sizeof(float));
+  multiply_tiles(run, (float *)(void *)room.at, item_idx);
+  ws_room_give(&room);
+}
+
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const half_run *run = context;
   (void)step;
@@ -220,8 +233,10 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   if (unit) unit->begin();
   if (run->memory)
     multiply_tiles(run, run->memory + worker * run->n_floats, item_idx);
-  else
+  else if (run->n_floats <= STACK_FLOATS)
     item_on_stack(run, item_idx);
+  else
+    item_in_room(run, item_idx);
   if (unit) unit->end();
 }
 
@@ -246,13 +261,20 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
 }
 
 void ws_half_run(const ws_problem *p, const ws_plan *plan) {
+  /* Small products neither lock nor allocate: on the stack a few register tiles at a time, even if that
+   * converts operands twice. */
+  enum { SMALL = 48 * 48 * 48 };
   half_run run = run_of(p, plan);
   ws_workspace *workspace = NULL;
   ws_plan frugal = *plan;
   frugal.n_threads = 1;
+  if (run.n_floats > STACK_FLOATS && p->m * p->n * p->k <= SMALL) {
+    frugal.bm = plan->row->mr, frugal.bn = plan->row->nr * 2, frugal.coarse = 1;
+    run = run_of(p, &frugal);
+  }
   if (run.n_floats > STACK_FLOATS) {
     workspace = ws_workspace_get((size_t)(plan->n_threads * run.n_floats) * sizeof(float));
-    if (!workspace) { /* then for one worker; then on the stack, a register tile at a time */
+    if (!workspace) { /* then for one worker; then in the room, a register tile at a time */
       run.plan = &frugal;
       workspace = ws_workspace_get((size_t)run.n_floats * sizeof(float));
     }

@@ -29,8 +29,9 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   const int64_t first = item_idx % per_product * run->plan->bm, last = ws_min(run->m, first + run->plan->bm);
   const char *x = (const char *)run->x.data + batch * run->x.stride * run->bytes;
   char *y = (char *)run->y.data + batch * run->y.stride * run->bytes;
-  for (int64_t i = first; i < last; i += WS_VEC_ROWS)
-    run->plan->row->ukr->gemv(ws_min(WS_VEC_ROWS, last - i), run->k, ws_operand_at(&run->matrix, batch, i, 0, run->bytes),
+  const int64_t rows = ws_vec_rows(ws_types[run->matrix.type].n_real, run->bytes);
+  for (int64_t i = first; i < last; i += rows)
+    run->plan->row->ukr->gemv(ws_min(rows, last - i), run->k, ws_operand_at(&run->matrix, batch, i, 0, run->bytes),
                               run->matrix.ld, run->matrix.trans, x, run->incx, y + i * run->incy * run->bytes, run->incy,
                               &run->scale);
 }

@@ -8,7 +8,7 @@
 #include "tune/tuning.h"
 
 const char *ws_path_name(ws_path path) {
-  static const char *const names[] = {"direct", "vector", "packed", "half"};
+  static const char *const names[] = {"direct", "vector", "dots", "packed", "half"};
   return names[path];
 }
 
@@ -67,7 +67,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
-  plan->by_columns = !plan->pack_a && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
@@ -104,6 +104,25 @@ static void plan_vector(const ws_call *call, const ws_problem *p, double work, w
   plan->bm = plan->n_threads == 1 ? m : ws_max(64, round_up(ws_ceil_div(m, plan->n_threads * ITEMS_PER_THREAD), 64));
   plan->bn = 1;
   plan->coarse = 1;
+}
+
+/* So many lines of k elements each do not stay in L2. Of any size: bits depend on this, but not on the machine. */
+static bool is_far(double n_lines, const ws_problem *p) {
+  const double far_bytes = 1024.0 * 1024;
+  return n_lines * (double)p->k * ws_types[p->a.type].bytes > far_bytes;
+}
+
+/* The long side of C is cut. */
+static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
+  plan->path = WS_PATH_DOTS;
+  /* from far away in long runs; else both operands' blocks stay in L1 */
+  plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
+  plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
+  const int64_t n_items = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  if (p->m > p->n)
+    plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
+  else
+    plan->bn = round_up(ws_ceil_div(p->n, n_items), plan->row->ukr->dots_n);
 }
 
 static void plan_packed(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
@@ -163,7 +182,7 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
 static bool c_streams(const ws_problem *p) {
   const double c_bytes = (double)p->m * (double)p->n * ws_types[p->a.type].bytes;
-  return p->k > 16 && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
+  return (p->k > 16 || p->a.trans) && p->n > 96 && c_bytes > 4 * (double)ws_machine_get()->l2_bytes;
 }
 
 /* Direct: B is read in place, once for each panel of A, and A packed a panel at a time. The one
@@ -175,7 +194,7 @@ static bool c_streams(const ws_problem *p) {
 static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
-  const bool is_thin = !p->a.trans && !p->b.trans && p->n <= 64 && a_bytes <= 32 * l2_bytes;
+  const bool is_thin = !p->a.trans && p->n <= (p->b.trans ? 24 : 64) && a_bytes <= 32 * l2_bytes;
   return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
@@ -223,6 +242,62 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
   return ws_tuned_for_row(&tuned, plan->row);
 }
 
+/* ---- few rows, few columns ------------------------------------------------------------------- */
+
+/* Rows or columns that are few: for sums along k; for tiles of C by rows. */
+enum { FEW = 24, FEW_BY_ROWS = 64 };
+
+/* How a product is computed whose C or operands do not suit register tiles of columns. */
+typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
+
+/* Costs of the ways are in multiply-adds of vectors (measured, Zen 5). */
+enum {
+  END_OF_SUM = 4,  /* an element's sum along k */
+  COPY = 6,        /* a vector that is copied along the other dimension */
+  STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
+  STEPS_OF_FEW = 5 /* the same of 4 rows or less */
+};
+
+static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
+  return ws_ceil_div(p->m, vl) * p->k * (p->n + (p->a.trans ? COPY : 0));
+}
+
+/* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
+ * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
+static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
+  enum { LEAST_K = 32 };
+  if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
+  const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
+  if (!few_rows && !few_columns) return INT64_MAX;
+  const int64_t k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
+  if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
+  const bool has_copies = !p->a.trans || p->b.trans;
+  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
+  return cost + cost / 5; /* where it wins by little, it does not (measured) */
+}
+
+/* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
+ * fuller. */
+static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
+  if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
+  if (p->m > FEW_BY_ROWS && (!p->a.trans || is_far((double)p->m, p) || is_far((double)p->n, p))) return INT64_MAX;
+  return ws_ceil_div(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
+}
+
+static way way_of(const ws_call *call, const ws_problem *p) {
+  enum { LEAST_WORK = 1500, LEAST_BY_ROWS = 4000 }; /* less is sooner done than planned */
+  const int64_t most = INT64_C(1) << 20;
+  if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
+  if ((!p->a.trans && !p->b.trans && p->m > FEW) || p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl),
+                by_rows = p->m * p->n * p->k < LEAST_BY_ROWS ? INT64_MAX : cost_by_rows(call, p, vl);
+  if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
+  return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
+}
+
+bool ws_plan_has_few(const ws_call *call, const ws_problem *p) { return way_of(call, p) != WAY_OF_TILES; }
+
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
   /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between */
@@ -238,10 +313,16 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
    * numbers have the same bits. */
   const bool is_row = invariant && given->m == 1 && given->n > 1 && given->c.ld == 1 && ws_types[given->a.type].n_real == 1 &&
                       !ws_is_half(given->a.type);
+  const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
+                         (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
+  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given);
+  const bool has_dots = way == WAY_OF_DOTS;
+  plan->c_by_rows = way == WAY_BY_ROWS;
+  plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
-  if (is_row) transposed = ws_transposed(given);
-  const ws_problem *p = is_row ? &transposed : given;
-  plan->transposed = is_row;
+  if (plan->transposed) transposed = ws_transposed(given);
+  if (plan->c_by_rows) transposed.c.ld = given->c.ld;
+  const ws_problem *p = plan->transposed ? &transposed : given;
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
@@ -251,16 +332,17 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->n_products = 1;
   plan->n_threads = 1;
   plan->thread_limit = 0;
-  const bool is_vector = !ws_is_half(p->a.type) && (p->n == 1 || p->m == 1) && p->k >= 4 && work >= VECTOR_LEAST && !invariant;
-  plan->tuned = is_vector ? ws_tuned_model() : tuned_for(call, given, plan, work);
+  plan->tuned = is_vector || has_dots || plan->c_by_rows ? ws_tuned_model() : tuned_for(call, given, plan, work);
   plan->policy = ws_cpu_policy(call, &plan->tuned.tuning);
   if (ws_is_half(p->a.type))
     plan_half(call, p, work * (double)p->batch_count, plan);
-  else if (ws_is_one_panel(p, plan->row))
+  else if (has_dots)
+    plan_dots(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
+  else if (!plan->c_by_rows && ws_is_one_panel(p, plan->row))
     plan->path = WS_PATH_DIRECT;
   else if (is_vector)
     plan_vector(call, p, work * (double)p->batch_count, plan);
-  else if (is_direct(p, plan))
+  else if (plan->c_by_rows || is_direct(p, plan))
     plan_direct(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
   else
     plan_packed(call, p, work * ws_float_products(p->a.type), plan);
@@ -317,7 +399,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->transposed = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

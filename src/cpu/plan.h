@@ -7,10 +7,14 @@
 typedef enum ws_path {
   WS_PATH_DIRECT, /* B as it is, A as it is or one panel at a time packed on the stack */
   WS_PATH_VECTOR, /* m = 1 or n = 1: a matrix-vector product */
+  WS_PATH_DOTS,   /* few rows or columns, the longer operand along k: sums along k in vectors */
   WS_PATH_PACKED, /* B packed once for all workers, or read in place; A by the worker of its rows */
   /* half precision: FP32 copies of A, B and C, a block at a time, by the worker of it */
   WS_PATH_HALF
 } ws_path;
+
+/* The k block of DOTS, in those of its row. */
+enum { WS_DOTS_BLOCKS = 2, WS_DOTS_BLOCKS_FAR = 16 };
 
 typedef struct ws_plan {
   const ws_cpu_row *row;
@@ -18,7 +22,8 @@ typedef struct ws_plan {
   bool pack_a; /* DIRECT: pack panels of A */
   /* DIRECT: a strip of columns at a time, not a panel of rows: C in long runs */
   bool by_columns;
-  bool transposed;    /* m = 1, computed as its transpose */
+  bool transposed;    /* computed as its transpose: m = 1, or few rows */
+  bool c_by_rows;     /* DIRECT, transposed: the tiles of C are written by rows */
   int64_t kc;         /* k block: a function of the row and of k alone */
   int64_t bm, bn;     /* tile of the queue, in elements of C */
   int64_t n_products; /* DIRECT, HALF: of a batch, in one work item */
@@ -41,6 +46,8 @@ static inline bool ws_is_one_panel(const ws_problem *p, const ws_cpu_row *row) {
          p->k <= row->kc && !p->a.trans && p->m > 1 && p->n > 1 && p->batch_count == 1 && !ws_is_half(p->a.type);
 }
 
+/* A product that ws_is_one_panel would take, but that its plan does better: few rows or columns. */
+bool ws_plan_has_few(const ws_call *call, const ws_problem *p);
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
 /* A product with a structured operand or a region of C. */
 void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan);

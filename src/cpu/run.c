@@ -9,11 +9,17 @@ void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
   ws_problem transposed;
   /* which transposes by itself */
   const bool is_transposed = plan->transposed && plan->path != WS_PATH_VECTOR;
-  if (is_transposed) transposed = ws_transposed(given);
+  if (is_transposed) {
+    transposed = ws_transposed(given);
+    if (plan->c_by_rows) transposed.c.ld = given->c.ld;
+  }
   const ws_problem *p = is_transposed ? &transposed : given;
   switch (plan->path) {
   case WS_PATH_DIRECT:
     ws_direct_run(p, plan);
+    return;
+  case WS_PATH_DOTS:
+    ws_dots_run(p, plan);
     return;
   case WS_PATH_VECTOR:
     ws_vector_run(p, plan);

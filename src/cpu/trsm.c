@@ -195,7 +195,9 @@ static solve_run run_in(const ws_solve *v, const ws_solve_plan *plan, const memo
   return run;
 }
 
-/* ---- a small T: each item packs it for itself, on its stack ---------------------------------- */
+/* ---- a small T: each item packs it for itself, on its stack or in a room ---------------------- */
+
+enum { ON_STACK = 16 * 1024 };
 
 typedef struct small_run {
   const ws_solve *v;
@@ -210,10 +212,7 @@ static void small_count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]
   n_items[1] = 0;
 }
 
-/* Out of line: its stack is large. */
-__attribute__((noinline)) static void solve_packed(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r,
-                                                   int64_t n) {
-  _Alignas(ALIGN) char packed[WS_SOLVE_STACK_BYTES];
+static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n, char *packed) {
   const ws_block b = ws_block_at(v, batch, 0);
   char *y = packed + ws_packed_diagonal_bytes(v, &b);
   const int64_t n_groups = ws_diagonal_groups(v, &b);
@@ -226,23 +225,48 @@ __attribute__((noinline)) static void solve_packed(const ws_solve *v, const ws_s
   }
 }
 
-static void solve_small(const ws_solve *v, const ws_solve_plan *plan, int64_t batch, int64_t r, int64_t n) {
-  if (!ws_solve_in_place(v, batch, r, n)) solve_packed(v, plan, batch, r, n);
+/* Right sides r .. r + n - 1 of systems first .. last - 1. */
+typedef struct small_share {
+  int64_t first, last, r, n;
+} small_share;
+
+static void solve_systems(const ws_solve *v, const ws_solve_plan *plan, const small_share *s, char *packed) {
+  for (int64_t batch = s->first; batch < s->last; batch++)
+    if (!ws_solve_in_place(v, batch, s->r, s->n)) solve_small(v, plan, batch, s->r, s->n, packed);
+}
+
+static __attribute__((noinline)) void solve_on_stack(const ws_solve *v, const ws_solve_plan *plan, const small_share *s) {
+  _Alignas(ALIGN) char packed[ON_STACK];
+  solve_systems(v, plan, s, packed);
+}
+
+/* Memory for packed ones is taken where the first system needs it. */
+static void solve_share(const ws_solve *v, const ws_solve_plan *plan, const small_share *share) {
+  small_share s = *share;
+  while (s.first < s.last && ws_solve_in_place(v, s.first, s.r, s.n)) s.first++;
+  if (s.first == s.last) return;
+  const ws_block b = ws_block_at(v, s.first, 0);
+  if (ws_packed_diagonal_bytes(v, &b) + ws_panel_bytes(v, plan->panels_n) <= ON_STACK) {
+    solve_on_stack(v, plan, &s);
+    return;
+  }
+  const ws_room room = ws_room_take(WS_SOLVE_SMALL_BYTES);
+  solve_systems(v, plan, &s, room.at);
+  ws_room_give(&room);
 }
 
 static void small_item(void *context, int worker, int64_t step, int kind, int64_t item_idx) {
   const small_run *run = context;
   const ws_solve_plan *plan = run->plan;
   (void)worker, (void)step, (void)kind;
-  const int64_t r = item_idx % run->n_ranges * plan->item_n, n = ws_min(plan->item_n, run->v->n - r);
-  const int64_t first = item_idx / run->n_ranges * plan->n_systems;
-  for (int64_t batch = first; batch < ws_min(run->v->batch_count, first + plan->n_systems); batch++)
-    solve_small(run->v, plan, batch, r, n);
+  const int64_t r = item_idx % run->n_ranges * plan->item_n, first = item_idx / run->n_ranges * plan->n_systems;
+  const small_share share = {first, ws_min(run->v->batch_count, first + plan->n_systems), r, ws_min(plan->item_n, run->v->n - r)};
+  solve_share(run->v, plan, &share);
 }
 
 static void run_small(const ws_solve *v, const ws_solve_plan *plan) {
   if (plan->n_threads == 1) {
-    for (int64_t batch = 0; batch < v->batch_count; batch++) solve_small(v, plan, batch, 0, v->n);
+    solve_share(v, plan, &(small_share){0, v->batch_count, 0, v->n});
     return;
   }
   small_run run = {v, plan, ws_ceil_div(v->n, plan->item_n)};

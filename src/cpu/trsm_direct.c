@@ -1,8 +1,9 @@
 /* trsm_direct.c - a few right sides, or no memory for packing: T is read where it is, a vector of
- * right sides is packed on the stack, a block of unknowns at a time, and X holds the others. The
+ * right sides is packed in a room, a block of unknowns at a time, and X holds the others. The
  * same sums in the same order as with T packed. */
 #include "core/tile.h"
 #include "cpu/trsm.h"
+#include "cpu/workspace.h"
 
 /* Of the rows of kernels.def: unknowns of a block for a vector of right sides; a diagonal, and a
  * group's unknowns. */
@@ -53,7 +54,8 @@ static void update(const ws_solve *v, const ws_block *b, const ws_matrix *from, 
 }
 
 void ws_solve_directly(const ws_solve *v) {
-  _Alignas(ALIGN) char y[BLOCK_BYTES];
+  const ws_room room = ws_room_take(BLOCK_BYTES);
+  char *const y = room.at;
   const int64_t vl = v->ukr->vl;
   ws_matrix x = *v->b;
   x.data = v->x->data, x.ld = v->x->ld, x.stride = v->x->stride;
@@ -69,4 +71,5 @@ void ws_solve_directly(const ws_solve *v) {
         update(v, &b, from, &lanes, y);
       }
     }
+  ws_room_give(&room);
 }

@@ -122,7 +122,7 @@ void ws_solve_plan_make(const ws_call *call, const ws_system *s, ws_solve *v, ws
   plan->groups_n = GROUPS_PER_ITEM;
   const ws_block b = ws_block_at(v, 0, 0);
   const int64_t packed_bytes = ws_packed_diagonal_bytes(v, &b);
-  const bool is_small = v->n_blocks == 1 && packed_bytes + ws_panel_bytes(v, 1) <= WS_SOLVE_STACK_BYTES - 64;
+  const bool is_small = v->n_blocks == 1 && packed_bytes + ws_panel_bytes(v, 1) <= WS_SOLVE_SMALL_BYTES - 64;
   const bool is_batch = plan->n_threads > 1 && v->batch_count >= 2 * plan->n_threads;
   if (is_batch)
     plan->n_systems =

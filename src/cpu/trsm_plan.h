@@ -6,7 +6,7 @@
 #include "tune/tuning.h"
 
 /* What packing may take of a stack instead of a workspace. */
-enum { WS_SOLVE_STACK_BYTES = 29 * 1024 };
+enum { WS_SOLVE_SMALL_BYTES = 29 * 1024 };
 
 typedef enum ws_solve_path {
   WS_SOLVE_DIRECT,  /* T where it is, by the calling thread */

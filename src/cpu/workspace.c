@@ -24,8 +24,19 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ws_workspace *free_list;
 static int n_free;
 
-void ws_workspace_lock(void) { pthread_mutex_lock(&lock); }
-void ws_workspace_unlock(void) { pthread_mutex_unlock(&lock); }
+/* Where there is no memory: rather than on the stacks of callers, who may have little. */
+static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(HEADER_BYTES) char last_room[WS_ROOM_BYTES];
+
+void ws_workspace_lock(void) {
+  pthread_mutex_lock(&room_lock);
+  pthread_mutex_lock(&lock);
+}
+
+void ws_workspace_unlock(void) {
+  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&room_lock);
+}
 
 void *ws_workspace_data(ws_workspace *w) { return (char *)w + HEADER_BYTES; }
 
@@ -81,4 +92,17 @@ void ws_workspace_put(ws_workspace *w) {
   }
   pthread_mutex_unlock(&lock);
   if (!keep) munmap(w, w->mapped_bytes);
+}
+
+ws_room ws_room_take(size_t bytes) {
+  ws_workspace *w = ws_workspace_get(bytes);
+  if (!w) pthread_mutex_lock(&room_lock);
+  return (ws_room){w ? ws_workspace_data(w) : last_room, w};
+}
+
+void ws_room_give(const ws_room *room) {
+  if (room->workspace)
+    ws_workspace_put(room->workspace);
+  else
+    pthread_mutex_unlock(&room_lock);
 }

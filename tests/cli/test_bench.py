@@ -99,6 +99,13 @@ def test_random_shapes_are_those_of_the_seed(tmp_path):
     assert not {case.split(" lda")[0] for case, _ in other} & {case.split(" lda")[0] for case, _ in first}
 
 
+def test_wide_shapes_are_told_by_size(tmp_path):
+    text, lines = measured(tmp_path, "--suite", "wide", "--routine", "s", "--count", "3", "--seed", "5")
+    assert [line["class"] for line in lines] == ["wide"] * 3
+    sizes = [[int(x) for x in re.search(r" (\d+)x(\d+)x(\d+) wide ", line["case"]).groups()] for line in lines]
+    assert all(4 <= x <= 4000 for shape in sizes for x in shape)
+
+
 def test_processor_time_is_told(tmp_path):
     _, lines = measured(tmp_path, "--suite", "square", "--routine", "s", "--shapes", "64", "--processor-time")
     assert [line["clock"] for line in lines] == ["processor time"]
@@ -110,8 +117,8 @@ def test_processor_time_is_told(tmp_path):
 
 def test_seed_and_count_are_checked(tmp_path):
     for arguments, words in [
-        (["--seed", "1"], ["belong to suite random"]),
-        (["--suite", "square", "--count", "3"], ["belong to suite random"]),
+        (["--seed", "1"], ["belong to suites random and wide"]),
+        (["--suite", "square", "--count", "3"], ["belong to suites random and wide"]),
         (["--suite", "random", "--count", "0"], ["--count takes 1 to"]),
         (["--suite", "random", "--seed", "-1"], ["--seed takes 0 to"]),
         (["--suite", "random", "--routine", "x"], ["routines are"]),

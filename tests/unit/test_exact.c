@@ -77,6 +77,40 @@ static void blocks(void) {
   for (int type = 0; type < N_TYPES; type++) blocks_of((wsgemm_type)type);
 }
 
+/* Few rows or few columns, by every way that the plan may choose for them. */
+static void few_of(wsgemm_type type) {
+  static struct rows_of_type rows;
+  rows_open(&rows, type);
+  const int scale = check_scale();
+  for (int shape = 0; shape < 120 / scale; shape++) {
+    const int64_t few = check_random_in(&rng, 2, 26), other = check_random_in(&rng, few, shape % 4 ? 150 : 40);
+    const int64_t k = shape % 8 == 0 ? check_random_in(&rng, 2 * rows.max_kc, 5 * rows.max_kc) : check_random_in(&rng, 5, 300);
+    run_shape(&rows, shape % 2 ? few : other, shape % 2 ? other : few, k, 4);
+  }
+  rows_close(&rows);
+}
+
+static void few(void) {
+  rng = check_random_from(22);
+  for (int type = 0; type < N_TYPES; type++) few_of((wsgemm_type)type);
+}
+
+/* Sums along k are made where the long operand lies along k; not in invariant mode. */
+static void few_paths(void) {
+  for (int type = 0; type < N_TYPES; type++) {
+    if (type_is_half((wsgemm_type)type)) continue;
+    const wsgemm_gemm_desc long_a = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 300, 6, 900);
+    const wsgemm_gemm_desc long_b = gemm_desc((wsgemm_type)type, WSGEMM_COL_MAJOR, WSGEMM_TRANS, WSGEMM_NO_TRANS, 1, 300, 900);
+    wsgemm_handle *h = NULL;
+    REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+    CHECK(explained_is(h, &long_a, "path", "dots"), "type %d: few columns", type);
+    CHECK(explained_is(h, &long_b, "path", "vector"), "type %d: one row", type);
+    wsgemm_set_invariant(h, 1);
+    CHECK(!explained_is(h, &long_a, "path", "dots"), "type %d: invariant", type);
+    wsgemm_destroy(h);
+  }
+}
+
 /* Strided batches, with A or B shared by all products, and strides with gaps. */
 static void batches(void) {
   rng = check_random_from(23);
@@ -120,5 +154,6 @@ static void batches(void) {
   }
 }
 
-static const struct check_case cases[] = {{"edges", edges}, {"blocks", blocks}, {"batches", batches}};
+static const struct check_case cases[] = {
+    {"edges", edges}, {"blocks", blocks}, {"few", few}, {"few_paths", few_paths}, {"batches", batches}};
 CHECK_MAIN("exact", cases)

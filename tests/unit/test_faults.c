@@ -203,7 +203,7 @@ static void residuals_child(void *unused) {
     const bool is_copied = !type_is_half(types[t]);
     CHECK(add_to_itself(types[t], 20, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     faults_count_anew();
-    CHECK(add_to_itself(types[t], 400, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+    CHECK(add_to_itself(types[t], 200, &c, 4) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     faults_expect_none("C as its own residual");
     faults_fail(KIND_MMAP, 1, 1 << 30);
     const wsgemm_status status = add_to_itself(types[t], 20000, &c, is_copied ? 3 : 4);

@@ -62,7 +62,7 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   plan.row = row;
   plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a.trans;
-  plan.by_columns = plan.transposed = false;
+  plan.by_columns = plan.transposed = plan.c_by_rows = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
   plan.n_products = 1;

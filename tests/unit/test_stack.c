@@ -12,11 +12,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 /* Of the header: all of the thread's stack, with what the C library keeps there. */
-enum { PROMISED_BYTES = 96 * 1024, PROMISED_BYTES_OF_HALVES = 128 * 1024 };
+enum { PROMISED_BYTES = 32 * 1024, PROMISED_BYTES_OF_TUNING = 64 * 1024, PROMISED_BYTES_BESIDE_AMX = 64 * 1024 };
 enum { MOST = 700 };
 
 struct call {
@@ -67,15 +68,20 @@ static void on_stack_of(size_t bytes, void *(*body)(void *argument), void *argum
   pthread_attr_destroy(&attr);
 }
 
+static bool has_amx(void) {
+  char text[4096];
+  return wsgemm_machine(text, sizeof text) > 0 && strstr(text, "amx");
+}
+
 static void call_child(void *argument) {
   const struct call *call = argument;
   if (!call->is_first) CHECK(wsgemm_default_num_threads() > 0, "threads");
-  on_stack_of(type_is_half(call->type) ? PROMISED_BYTES_OF_HALVES : PROMISED_BYTES, make_call, argument);
+  on_stack_of(call->type == WSGEMM_BF16 && has_amx() ? PROMISED_BYTES_BESIDE_AMX : PROMISED_BYTES, make_call, argument);
 }
 
 static void tune_child(void *file) {
   setenv("WSGEMM_TUNE", file, 1);
-  on_stack_of(PROMISED_BYTES, tune, file);
+  on_stack_of(PROMISED_BYTES_OF_TUNING, tune, file);
 }
 
 /* The sanitizers' instructions take more. */

@@ -557,7 +557,7 @@ static void small_fits(void) {
         if (plan.path != WS_SOLVE_SMALL) continue;
         const ws_block b = ws_block_at(&v, 0, 0);
         const int64_t bytes = ws_packed_diagonal_bytes(&v, &b) + ws_panel_bytes(&v, plan.panels_n);
-        CHECK(bytes <= WS_SOLVE_STACK_BYTES, "%s, order %d: %d bytes on the stack", rows.row[i].name, (int)order, (int)bytes);
+        CHECK(bytes <= WS_SOLVE_SMALL_BYTES, "%s, order %d: %d bytes", rows.row[i].name, (int)order, (int)bytes);
         n_small++;
       }
     rows_close(&rows);

@@ -36,6 +36,69 @@ static inline __attribute__((always_inline)) void copy_columns(int64_t words, in
   }
 }
 
+/* 4 rows of words, transposed, 16 at a time; returns how many of them are done. Out of line, as the
+ * compiler would keep all addresses of all cases at hand. */
+static __attribute__((noinline)) int64_t transpose_4_rows(int64_t k, const char *in, int64_t ld_bytes, char *out,
+                                                          int64_t out_bytes) {
+  int64_t p = 0;
+  for (; p + 16 <= k; p += 16) {
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 4);
+    transpose_lanes(v);
+    char *to = out + p * out_bytes;
+#pragma GCC unroll 4
+    for (int lane = 0; lane < 4; lane++, to += 4 * out_bytes)
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; q++) _mm_storeu_si128((__m128i *)(to + q * out_bytes), _mm512_extracti32x4_epi32(v[q], lane));
+  }
+  return p;
+}
+
+/* Up to 4 rows of words, transposed. Written as parts of 512 bits: of 128, gcc makes a masked vextracti32x4,
+ * which faults where the lanes left out are not mapped. */
+static __attribute__((noinline)) void transpose_few_rows(int64_t w, int64_t k, const char *in, int64_t ld_bytes, char *out,
+                                                         int64_t out_bytes) {
+  const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
+  for (int64_t p = 0; p < k; p += 16) {
+    const int64_t n = k - p < 16 ? k - p : 16;
+    const __mmask16 cols = (__mmask16)(0xffffu >> (16 - n));
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) v[r] = r < w ? _mm512_maskz_loadu_epi32(cols, in + r * ld_bytes + p * 4) : _mm512_setzero_si512();
+    transpose_lanes(v);
+    char *to = out + p * out_bytes;
+    for (int lane = 0; lane < 4; lane++, to += 4 * out_bytes) {
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; q++)
+        if (4 * lane + q < n) _mm512_mask_storeu_epi32(to + q * out_bytes, rows, v[q]);
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; q++) v[q] = _mm512_shuffle_i32x4(v[q], v[q], 0x39);
+    }
+  }
+}
+
+/* Up to 16 rows of up to 4 words each, transposed. */
+static __attribute__((noinline)) void transpose_few_columns(int64_t w, int64_t n, const char *in, int64_t ld_bytes, char *out,
+                                                            int64_t out_bytes) {
+  const __mmask8 cols = (__mmask8)(0xffu >> (8 - n));
+  const __mmask16 rows = (__mmask16)(0xffffu >> (16 - w));
+  __m128i x[16];
+  __m512i v[4];
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; r++) x[r] = r < w ? _mm_maskz_loadu_epi32(cols, in + r * ld_bytes) : _mm_setzero_si128();
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; r++) {
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(x[r]), x[4 + r], 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(x[8 + r]), x[12 + r], 1);
+    v[r] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  transpose_lanes(v);
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; q++)
+    if (q < n) _mm512_mask_storeu_epi32(out + q * out_bytes, rows, v[q]);
+}
+
 /* One strip of at most 64 / bytes rows, transposed. What lies ahead_bytes further on, the next
  * panel, is asked for meanwhile. */
 static inline __attribute__((always_inline)) void transpose_strip(int64_t w, int64_t k, const char *in, int64_t ld_bytes,
@@ -96,12 +159,60 @@ static inline __attribute__((always_inline)) void transpose_avx512(int64_t n, in
                       out + (p + r * ld_out) * bytes, ld_out * bytes, side * ld_in * bytes, bytes);
 }
 
-static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+static __attribute__((noinline)) void transpose_words(int64_t n, int64_t k, const char *in, int64_t ld_in, char *out,
+                                                      int64_t ld_out) {
   transpose_avx512(n, k, in, ld_in, out, ld_out, 4);
 }
 
-static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+static void transpose_avx512_4(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  const char *from = in;
+  char *to = out;
+  if (k <= 4) {
+    const int64_t done = k == 4 ? transpose_4_rows(n, from, ld_in * 4, to, ld_out * 4) : 0;
+    if (done < n) transpose_few_rows(k, n - done, from + done * 4, ld_in * 4, to + done * ld_out * 4, ld_out * 4);
+  } else if (n <= 4) {
+    for (int64_t p = 0; p < k; p += 16)
+      transpose_few_columns(k - p < 16 ? k - p : 16, n, from + p * ld_in * 4, ld_in * 4, to + p * 4, ld_out * 4);
+  } else {
+    transpose_words(n, k, from, ld_in, to, ld_out);
+  }
+}
+
+/* As transpose_4_rows, of 8 bytes each, 8 at a time. */
+static __attribute__((noinline)) int64_t transpose_4_rows_8(int64_t k, const char *in, int64_t ld_bytes, char *out,
+                                                            int64_t out_bytes) {
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) {
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 8);
+    /* even and odd columns of two rows each */
+    const __m512i even = _mm512_unpacklo_epi64(v[0], v[1]), odd = _mm512_unpackhi_epi64(v[0], v[1]);
+    const __m512i even_2 = _mm512_unpacklo_epi64(v[2], v[3]), odd_2 = _mm512_unpackhi_epi64(v[2], v[3]);
+    const __m512i pairs[4] = {_mm512_permutex2var_epi64(even, low, even_2), _mm512_permutex2var_epi64(odd, low, odd_2),
+                              _mm512_permutex2var_epi64(even, high, even_2), _mm512_permutex2var_epi64(odd, high, odd_2)};
+    char *to = out + p * out_bytes;
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; q++) { /* columns c and c + 2 */
+      char *const at = to + (q / 2 * 4 + q % 2) * out_bytes;
+      _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(pairs[q]));
+      _mm256_storeu_si256((__m256i *)(at + 2 * out_bytes), _mm512_extracti64x4_epi64(pairs[q], 1));
+    }
+  }
+  return p;
+}
+
+static __attribute__((noinline)) void transpose_pairs(int64_t n, int64_t k, const char *in, int64_t ld_in, char *out,
+                                                      int64_t ld_out) {
   transpose_avx512(n, k, in, ld_in, out, ld_out, 8);
+}
+
+static void transpose_avx512_8(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {
+  const char *from = in;
+  char *to = out;
+  const int64_t done = k == 4 ? transpose_4_rows_8(n, from, ld_in * 8, to, ld_out * 8) : 0;
+  if (done < n) transpose_pairs(n - done, k, from + done * 8, ld_in, to + done * ld_out * 8, ld_out);
 }
 
 static void transpose_avx512_16(int64_t n, int64_t k, const void *in, int64_t ld_in, void *out, int64_t ld_out) {

@@ -49,9 +49,18 @@ static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
   return _mm256_fmaddsub_ps(a, b, c);
 }
 static inline ws_vs ws_swap_s(ws_vs v) { return _mm256_permute_ps(v, 0xb1); }
+/* even lanes of a, odd ones of b */
+static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) { return _mm256_blend_ps(a, b, 0xaa); }
 static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) { return _mm256_xor_ps(a, b); }
 static inline ws_vs ws_sign_s(void) { return _mm256_set1_ps(-0.0f); }
 static inline ws_vs ws_sign_im_s(void) { return _mm256_castsi256_ps(_mm256_set1_epi64x((long long)0x8000000000000000ull)); }
+/* A vector's lanes, the upper half added to the lower one until `unit` are left: 1 or 2. */
+static inline void ws_fold_s(float *out, ws_vs v, int unit) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  out[0] = unit == 1 ? two[0] + two[1] : two[0];
+  if (unit == 2) out[1] = two[1];
+}
 
 static inline ws_md ws_mask_d(int64_t m) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(m), _mm256_setr_epi64x(0, 1, 2, 3)); }
 static inline ws_vd ws_zero_d(void) { return _mm256_setzero_pd(); }
@@ -87,9 +96,28 @@ static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   return _mm256_fmaddsub_pd(a, b, c);
 }
 static inline ws_vd ws_swap_d(ws_vd v) { return _mm256_permute_pd(v, 0x5); }
+static inline ws_vd ws_even_odd_d(ws_vd a, ws_vd b) { return _mm256_blend_pd(a, b, 0xa); }
 static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) { return _mm256_xor_pd(a, b); }
 static inline ws_vd ws_sign_d(void) { return _mm256_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm256_setr_pd(0.0, -0.0, 0.0, -0.0); }
+static inline void ws_fold_d(double *out, ws_vd v, int unit) {
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  out[0] = unit == 1 ? two[0] + two[1] : two[0];
+  if (unit == 2) out[1] = two[1];
+}
+/* Those of four vectors, one after the other. */
+static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
+  ws_fold_s(out, v0, unit);
+  ws_fold_s(out + unit, v1, unit);
+  ws_fold_s(out + 2 * unit, v2, unit);
+  ws_fold_s(out + 3 * unit, v3, unit);
+}
+static inline void ws_fold4_d(double *out, ws_vd v0, ws_vd v1, ws_vd v2, ws_vd v3, int unit) {
+  ws_fold_d(out, v0, unit);
+  ws_fold_d(out + unit, v1, unit);
+  ws_fold_d(out + 2 * unit, v2, unit);
+  ws_fold_d(out + 3 * unit, v3, unit);
+}
 
 typedef __m128i ws_v16;
 static inline ws_v16 ws_load_16(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }

@@ -54,6 +54,8 @@ static inline ws_vs ws_fma_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
 }
 /* (x0, x1, x2, x3, ..) -> (x1, x0, x3, x2, ..): swaps re and im. */
 static inline ws_vs ws_swap_s(ws_vs v) { return _mm512_permute_ps(v, 0xb1); }
+/* even lanes of a, odd ones of b */
+static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) { return _mm512_mask_blend_ps(0xaaaa, a, b); }
 /* even lanes a * b - c, odd lanes a * b + c */
 static inline ws_vs ws_fmaddsub_m_s(ws_vs a, ws_vs b, ws_vs c, ws_ms m) {
   WS_MERGING("vfmaddsub231ps", c, m, a, b);
@@ -65,6 +67,18 @@ static inline ws_vs ws_xor_s(ws_vs a, ws_vs b) {
 /* sign patterns: -0.0 in every lane, and in the odd (imaginary) lanes only */
 static inline ws_vs ws_sign_s(void) { return _mm512_set1_ps(-0.0f); }
 static inline ws_vs ws_sign_im_s(void) { return _mm512_castsi512_ps(_mm512_set1_epi64((long long)0x8000000000000000ull)); }
+
+/* Sums of four vectors' lanes, one after the other to `out`, which has room for a vector: the upper half
+ * is added to the lower one until `unit` lanes are left, 1 or 2. */
+static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
+  const ws_vs v01 = _mm512_add_ps(_mm512_shuffle_f32x4(v0, v1, 0x44), _mm512_shuffle_f32x4(v0, v1, 0xee));
+  const ws_vs v23 = _mm512_add_ps(_mm512_shuffle_f32x4(v2, v3, 0x44), _mm512_shuffle_f32x4(v2, v3, 0xee));
+  const ws_vs four = _mm512_add_ps(_mm512_shuffle_f32x4(v01, v23, 0x88), _mm512_shuffle_f32x4(v01, v23, 0xdd));
+  const ws_vs two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e)), one = _mm512_add_ps(two, _mm512_movehdup_ps(two));
+  const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+  const __m512i pairs = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13);
+  ws_store_s(out, _mm512_permutexvar_ps(unit == 1 ? firsts : pairs, unit == 1 ? one : two));
+}
 
 static inline ws_md ws_mask_d(int64_t m) { return (ws_md)((1u << m) - 1u); }
 static inline ws_vd ws_zero_d(void) { return _mm512_setzero_pd(); }
@@ -92,6 +106,7 @@ static inline ws_vd ws_fma_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   return c;
 }
 static inline ws_vd ws_swap_d(ws_vd v) { return _mm512_permute_pd(v, 0x55); }
+static inline ws_vd ws_even_odd_d(ws_vd a, ws_vd b) { return _mm512_mask_blend_pd(0xaa, a, b); }
 static inline ws_vd ws_fmaddsub_m_d(ws_vd a, ws_vd b, ws_vd c, ws_md m) {
   WS_MERGING("vfmaddsub231pd", c, m, a, b);
   return c;
@@ -101,6 +116,14 @@ static inline ws_vd ws_xor_d(ws_vd a, ws_vd b) {
 }
 static inline ws_vd ws_sign_d(void) { return _mm512_set1_pd(-0.0); }
 static inline ws_vd ws_sign_im_d(void) { return _mm512_mask_blend_pd(0xaa, _mm512_setzero_pd(), _mm512_set1_pd(-0.0)); }
+static inline void ws_fold4_d(double *out, ws_vd v0, ws_vd v1, ws_vd v2, ws_vd v3, int unit) {
+  const ws_vd v01 = _mm512_add_pd(_mm512_shuffle_f64x2(v0, v1, 0x44), _mm512_shuffle_f64x2(v0, v1, 0xee));
+  const ws_vd v23 = _mm512_add_pd(_mm512_shuffle_f64x2(v2, v3, 0x44), _mm512_shuffle_f64x2(v2, v3, 0xee));
+  const ws_vd two = _mm512_add_pd(_mm512_shuffle_f64x2(v01, v23, 0x88), _mm512_shuffle_f64x2(v01, v23, 0xdd));
+  const ws_vd one = _mm512_add_pd(two, _mm512_permute_pd(two, 0x55));
+  const __m512i firsts = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
+  ws_store_d(out, unit == 1 ? _mm512_permutexvar_pd(firsts, one) : two);
+}
 
 /* As many halves as a vector has floats: their bits, loaded and stored whole or the first n of
  * them, and what they stand for. */

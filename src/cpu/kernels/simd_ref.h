@@ -122,4 +122,38 @@ static inline ws_vs ws_widen_h(ws_v16 v) {
   const ws_v32 other = (magnitude << 13) + (112u << 23) + (is_top & (112u << 23));
   return (ws_vs)((x & 0x8000) << 16 | (tiny & is_tiny) | (other & ~is_tiny));
 }
+
+/* even lanes of a, odd ones of b */
+static inline ws_vs ws_even_odd_s(ws_vs a, ws_vs b) {
+  a[1] = b[1], a[3] = b[3];
+  return a;
+}
+static inline ws_vd ws_even_odd_d(ws_vd a, ws_vd b) {
+  a[1] = b[1];
+  return a;
+}
+/* A vector's lanes, the upper half added to the lower one until `unit` are left: 1 or 2. */
+static inline void ws_fold_s(float *out, ws_vs v, int unit) {
+  const float even = v[0] + v[2], odd = v[1] + v[3];
+  out[0] = unit == 1 ? even + odd : even;
+  if (unit == 2) out[1] = odd;
+}
+static inline void ws_fold_d(double *out, ws_vd v, int unit) {
+  out[0] = unit == 1 ? v[0] + v[1] : v[0];
+  if (unit == 2) out[1] = v[1];
+}
+/* Those of four vectors, one after the other. */
+static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
+  ws_fold_s(out, v0, unit);
+  ws_fold_s(out + unit, v1, unit);
+  ws_fold_s(out + 2 * unit, v2, unit);
+  ws_fold_s(out + 3 * unit, v3, unit);
+}
+static inline void ws_fold4_d(double *out, ws_vd v0, ws_vd v1, ws_vd v2, ws_vd v3, int unit) {
+  ws_fold_d(out, v0, unit);
+  ws_fold_d(out + unit, v1, unit);
+  ws_fold_d(out + 2 * unit, v2, unit);
+  ws_fold_d(out + 3 * unit, v3, unit);
+}
+
 #endif

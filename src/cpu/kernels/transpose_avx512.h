@@ -35,6 +35,14 @@ static inline __attribute__((always_inline)) void transpose_16(__m512i v[16]) {
   for (int i = 0; i < 16; i++) v[i] = t[i];
 }
 
+/* 4 x 4 words in each 128-bit lane. */
+static inline __attribute__((always_inline)) void transpose_lanes(__m512i v[4]) {
+  const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+  const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+  v[0] = _mm512_unpacklo_epi64(a, c), v[1] = _mm512_unpackhi_epi64(a, c);
+  v[2] = _mm512_unpacklo_epi64(b, d), v[3] = _mm512_unpackhi_epi64(b, d);
+}
+
 static inline __attribute__((always_inline)) void transpose_8(__m512i v[16]) {
   __m512i t[8];
 #pragma GCC unroll 4

@@ -77,12 +77,22 @@ typedef struct ws_small_triangle {
 } ws_small_triangle;
 typedef void ws_substitute_small_fn(const ws_small_triangle *s, const void *b, int64_t step_b, void *x, int64_t step_x);
 
-/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= WS_VEC_ROWS, p < k; a(i, p) is
+/* y[i] = alpha * sum over p of a(i, p) x[p] + beta * y[i], i < m <= ws_vec_rows, p < k; a(i, p) is
  * at a + i + p * lda, or at a + p + i * lda if a_trans; x and y have strides incx and incy.
  * scale->conj_a is a's, conj_b x's. */
-enum { WS_VEC_ROWS = 1024 };
+enum { WS_VEC_BYTES = 8192 }; /* of sums, on the stack */
+static inline int64_t ws_vec_rows(int n_real, int bytes) {
+  const int64_t rows = WS_VEC_BYTES / (n_real * bytes);
+  return rows < 1024 ? rows : 1024;
+}
 typedef void ws_gemv_fn(int64_t m, int64_t k, const void *a, int64_t lda, bool a_trans, const void *x, int64_t incx, void *y,
                         int64_t incy, const ws_scale *scale);
+
+/* C[m x n] = alpha A B + beta C for lines along k: row i of A at a + i * lda, column j of B at b + j * ldb,
+ * k elements each; m <= WS_DOTS_ROWS, n <= dots_n. Sums along k in vectors: an order of its own. */
+enum { WS_DOTS_ROWS = 4 };
+typedef void ws_dots_fn(int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc,
+                        const ws_scale *scale, int64_t m, int64_t n);
 
 /* Packs n rows of op(A), or n columns of op(B), into panels of `width`: element r, p of the operand
  * goes to panel r / width, place p * width + r % width; panels follow each other at width * k
@@ -135,6 +145,8 @@ typedef struct ws_ukr_set {
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_substitute_small_fn *substitute_small;
   ws_gemv_fn *gemv;
+  ws_dots_fn *dots;
+  int dots_n;
   ws_pack_fn *pack;
   ws_transpose_fn *transpose;
 } ws_ukr_set;

@@ -25,6 +25,7 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 
 #include "cpu/kernels/ukr_tile.h"
 
+#include "cpu/kernels/ukr_dots.h"
 #include "cpu/kernels/ukr_solve.h"
 #include "cpu/kernels/ukr_vector.h"
 
@@ -89,6 +90,8 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .substitute_small = WS_NAME(substitute_small),
     .gemv = WS_NAME(gemv),
+    .dots = WS_NAME(dots),
+    .dots_n = WS_DOTS_N,
     .pack = WS_PACK,
     .transpose = WS_TRANSPOSE,
 };
@@ -105,6 +108,8 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_OP__
 #undef WS_OP
 #undef WS_V
+#undef WS_DOTS_M
+#undef WS_DOTS_N
 #undef WS_M
 #undef WS_INLINE
 #undef WS_AT

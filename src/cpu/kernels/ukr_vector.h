@@ -5,14 +5,14 @@
  * keep the sums of a block of rows on the stack: four real sums make a complex one, of ar xr, ai
  * xi, ar xi and ai xr. Each sum is a fixed order of fused multiply-adds over p. */
 
-#define WS_K_CHUNK 1024 /* elements of x copied at a time */
+#define WS_K_CHUNK (sizeof(R) * WS_UNIT > 8 ? 512 : 1024) /* elements of x copied at a time: at most 8 KiB */
 
 typedef struct WS_NAME(sums) {
   /* untransposed A: sum of a(i,:) re(x), and of a(i,:) im(x); transposed A: elementwise products,
    * see dot */
-  R by_re[WS_VEC_ROWS * WS_UNIT];
+  R by_re[WS_VEC_BYTES / WS_UNIT / sizeof(R)];
 #if WS_UNIT == 2
-  R by_im[WS_VEC_ROWS * WS_UNIT];
+  R by_im[WS_VEC_BYTES / WS_UNIT / sizeof(R)];
 #endif
 } WS_NAME(sums);
 
