@@ -9,7 +9,7 @@
 #include "cuda/host/wgmma_model.h"
 
 enum { N_SMS = 132, N_WGMMA = sizeof(ws_wgmma_terms) / sizeof(double), N_DIRECT = sizeof(ws_direct_terms) / sizeof(double) };
-enum { MOST_ROWS = 256 };
+enum { MOST_ROWS = 512 };
 
 typedef struct fit_product {
   int64_t m, n, k, a_trans, b_trans, n_entries; /* entries: those of one product stand together */

@@ -472,8 +472,7 @@ template <class Type> struct solver {
     element corner[own][own], result[own] = {};
 #pragma unroll
     for (int r = 0; r < own; r++) load_d(of_d + (group() * own + r) * d_pitch, corner[r]);
-    /* as there are registers for */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 /* as there are registers for */
     [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : 2;
 #else
     [[maybe_unused]] constexpr int at_once = sizeof(element) == 16 ? 1 : sizeof(real) == 8 ? 2 : groups;
