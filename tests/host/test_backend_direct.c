@@ -114,7 +114,7 @@ CHILD_CASE(others) {
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   wsgemm_handle *h = handle_in(false), *invariant = handle_in(true);
   const wsgemm_gemm_desc small = half_desc(WSGEMM_F16, 0, 39, 69, 39), large = half_desc(WSGEMM_F16, 0, 1400, 1400, 1400),
-                         vector = half_desc(WSGEMM_F16, 2, 12, 1, 10176), short_vector = half_desc(WSGEMM_F16, 2, 300, 1, 300);
+                         vector = half_desc(WSGEMM_F16, 2, 12, 1, 10177), short_vector = half_desc(WSGEMM_F16, 2, 300, 1, 300);
   CHECK(is_direct(launch_of(h, &small)), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &large), "wgmma"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &vector), "vec"), "%s", fake.launch[0].kernel);
