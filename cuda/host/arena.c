@@ -300,7 +300,8 @@ static void add_of_row(listing *l, const ws_tuning *base, int row_idx) {
   const int64_t n_places = (int64_t)l->device->n_sms * (row->blocks > 0 ? row->blocks : 1) / row->cluster;
   const int64_t n_items = ws_gpu_plan_items(l->plan->problem, row, &grid);
   const bool order_matters = grid.n_rows > 1 && n_items > n_places / 2;
-  const bool sharing_matters = l->plan->split.n_splits == 1 && n_items > n_places && !row->is_once;
+  const bool sharing_matters = l->plan->split.n_splits == 1 && n_items > n_places && !row->is_once &&
+                               !ws_has_entry_for_ops(row->kind); /* they are not persistent */
   const bool policy_is_free = l->call.settings.policy == WSGEMM_POLICY_AUTO, quantum_is_free = l->call.settings.quantum == 0;
   ws_tuning t = *base;
   t.row = row_idx + 1;

@@ -340,8 +340,17 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   return plan->split.n_splits > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
+/* Whether parts of k begin where the k of a tile begins: those of a triangular operand, which are others for tiles of another
+ * height. */
+static bool has_parts_of_tiles(const ws_gpu_plan *plan, const ws_cuda_row *row) {
+  const ws_problem *p = plan->problem;
+  return row->kind == WS_ROW_DMMA && row->k_groups * row->cluster_splits > 1 &&
+         (ws_is_triangular((ws_structure)p->a.structure) || ws_is_triangular((ws_structure)p->b.structure));
+}
+
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
+  if (row_idx != plan->row_idx && has_parts_of_tiles(plan, row)) return false;
   return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
 }
 

@@ -39,6 +39,7 @@
 #include "cuda/mainloop/fused_split.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/ptx/wgmma_registers.cuh"
+#include "cuda/sched/fixed.cuh"
 
 namespace ws {
 
@@ -67,9 +68,9 @@ template <class Config> struct fused_kernel {
   }
   /* Calls body(tile, number) for this block's tiles: of clusters one. */
   template <class Body> __device__ __forceinline__ void for_each_tile(Body body) const {
-    const int step = int(gridDim.x) / args.n_parts;
+    const int step = int(n_workers()) / args.n_parts;
 #pragma unroll 1
-    for (int i = int(blockIdx.x) / args.n_parts, number = 0; i < n_tiles(); i += step, number++) body(tile_at(i), number);
+    for (int i = int(worker_idx()) / args.n_parts, number = 0; i < n_tiles(); i += step, number++) body(tile_at(i), number);
   }
 
   /* ---- Loaders ------------------------------------------------------------------------------- */

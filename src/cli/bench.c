@@ -36,7 +36,7 @@ static void print_help(void) {
         "  --suite NAME[,NAME...]    suites to run, or all but demo: all (--list shows them; default: demo)\n"
         "  --routine s,d,c,z,h,b     only these routines; h and b are those of suite half. What a suite does\n"
         "                            not run is named, with the reason\n"
-        "  --seed N, --count N       suites random, wide: which shapes are drawn (default: seed 1), and how many\n"
+        "  --seed N, --count N       suites random, wide: which shapes are drawn (default: 1), and how many\n"
         "  --shapes LIST             instead of the suite's shapes: sets, shapes MxNxK, squares N, files with\n"
         "                            a shape a line, separated by commas. Sets:\n",
         stdout);

@@ -30,7 +30,7 @@
 /* ROOM_FLOATS holds one register tile with the longest kc, of every row; STACK_FLOATS goes to the caller's stack. */
 enum {
   ROOM_FLOATS = WS_ROOM_BYTES / sizeof(float),
-  STACK_FLOATS = 3584,
+  STACK_FLOATS = 3072,
   ALIGN_FLOATS = 32,
   STACK_ALIGN_BITS = 64 * 8,
   K_STRIP = 32,
@@ -261,7 +261,7 @@ static half_run run_of(const ws_problem *p, const ws_plan *plan) {
 }
 
 void ws_half_run(const ws_problem *p, const ws_plan *plan) {
-  /* Small products neither lock nor allocate: on the stack a few register tiles at a time, even if that
+  /* Small products neither lock nor allocate: on the stack a register tile at a time, even if that
    * converts operands twice. */
   enum { SMALL = 48 * 48 * 48 };
   half_run run = run_of(p, plan);
@@ -269,7 +269,7 @@ void ws_half_run(const ws_problem *p, const ws_plan *plan) {
   ws_plan frugal = *plan;
   frugal.n_threads = 1;
   if (run.n_floats > STACK_FLOATS && p->m * p->n * p->k <= SMALL) {
-    frugal.bm = plan->row->mr, frugal.bn = plan->row->nr * 2, frugal.coarse = 1;
+    frugal.bm = plan->row->mr, frugal.bn = plan->row->nr, frugal.coarse = 1;
     run = run_of(p, &frugal);
   }
   if (run.n_floats > STACK_FLOATS) {

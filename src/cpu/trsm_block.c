@@ -435,11 +435,21 @@ bool ws_small_triangle_at(const ws_solve *v, int64_t batch, int64_t i, int64_t n
   return v->is_unit || !invert_diagonal(v, s->t, n, inverse, 1, factors);
 }
 
+/* Of T's diagonal. Lanes without a right side are zeros, and 0 times Inf would raise a flag that no right side raises. */
+static bool are_finite(const ws_solve *v, const double *inverse) {
+  const int64_t n = v->m * ws_types[v->type].n_real;
+  for (int64_t i = 0; i < n; i++)
+    if (!(v->bytes / ws_types[v->type].n_real == 4 ? isfinite(((const float *)(const void *)inverse)[i]) : isfinite(inverse[i])))
+      return false;
+  return true;
+}
+
 bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n) {
   double inverse[2 * WS_NR_MAX];
   ws_small_triangle s;
   s.scale = &v->first;
   if (!ws_fits_place(v, n) || !ws_small_triangle_at(v, batch, 0, v->m, &s, inverse)) return false;
+  if (!v->is_unit && n % v->ukr->vl != 0 && !are_finite(v, inverse)) return false;
   const int64_t most = v->lanes_contiguous || n > FEW ? v->ukr->vl : 1;
   for (int64_t done = 0; done < n; done += s.n_lanes) {
     s.n_lanes = ws_min(most, n - done);

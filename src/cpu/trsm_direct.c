@@ -1,5 +1,5 @@
-/* trsm_direct.c - a few right sides, or no memory for packing: T is read where it is, a vector of
- * right sides is packed in a room, a block of unknowns at a time, and X holds the others. The
+/* trsm_direct.c - a few right sides, or no memory for packing: T is read where it is, a vector of right
+ * sides is packed on the stack or in a room, a block of unknowns at a time, and X holds the others. The
  * same sums in the same order as with T packed. */
 #include "core/tile.h"
 #include "cpu/trsm.h"
@@ -7,7 +7,7 @@
 
 /* Of the rows of kernels.def: unknowns of a block for a vector of right sides; a diagonal, and a
  * group's unknowns. */
-enum { BLOCK_BYTES = 24 * 1024, GROUP_BYTES = 2 * 1024, ALIGN = 64 };
+enum { BLOCK_BYTES = 24 * 1024, ON_STACK = 8 * 1024, GROUP_BYTES = 2 * 1024, ALIGN = 64 };
 
 /* x -= T(i .. i + w - 1, p .. p + k - 1) y */
 static void multiply(const ws_solve *v, const ws_block *b, int64_t i, int64_t w, int64_t p, int64_t k, const char *y, char *x) {
@@ -53,9 +53,8 @@ static void update(const ws_solve *v, const ws_block *b, const ws_matrix *from, 
   }
 }
 
-void ws_solve_directly(const ws_solve *v) {
-  const ws_room room = ws_room_take(BLOCK_BYTES);
-  char *const y = room.at;
+/* y: room for a block's unknowns. */
+static void solve_systems(const ws_solve *v, char *y) {
   const int64_t vl = v->ukr->vl;
   ws_matrix x = *v->b;
   x.data = v->x->data, x.ld = v->x->ld, x.stride = v->x->stride;
@@ -71,5 +70,20 @@ void ws_solve_directly(const ws_solve *v) {
         update(v, &b, from, &lanes, y);
       }
     }
+}
+
+static __attribute__((noinline)) void solve_on_stack(const ws_solve *v) {
+  _Alignas(ALIGN) char y[ON_STACK];
+  solve_systems(v, y);
+}
+
+void ws_solve_directly(const ws_solve *v) {
+  const ws_block b = ws_block_at(v, 0, 0);
+  if (v->n_blocks == 1 && (b.k1 - b.k0) * v->ukr->vl * v->bytes <= ON_STACK) {
+    solve_on_stack(v);
+    return;
+  }
+  const ws_room room = ws_room_take(BLOCK_BYTES);
+  solve_systems(v, room.at);
   ws_room_give(&room);
 }

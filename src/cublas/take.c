@@ -180,7 +180,7 @@ static wsgemm_status compute(ws_cublas_call *call, ws_cublas_state *state) {
   pthread_mutex_lock(&state->lock);
   wsgemm_status status = state->handle ? WSGEMM_SUCCESS : wsgemm_create(&state->handle);
   if (status == WSGEMM_SUCCESS) status = wsgemm_set_stream(state->handle, call->stream);
-  if (status == WSGEMM_SUCCESS && state->workspace) status = set_workspace(call, state);
+  if (status == WSGEMM_SUCCESS) status = set_workspace(call, state); /* or ends the one of an earlier call */
   if (status == WSGEMM_SUCCESS)
     status = call->is_level3 ? wsgemm_level3(state->handle, &call->desc.level3) : wsgemm_gemm(state->handle, &call->desc.gemm);
   pthread_mutex_unlock(&state->lock);

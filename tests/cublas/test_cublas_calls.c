@@ -245,9 +245,14 @@ static void workspaces(void) {
   cublasSetWorkspace_v2(handle, matrix[0] + 16, 4000);
   CHECK(is_taken() && !wsgemm.workspace, "a workspace that is not aligned");
   cublasSetWorkspace_v2(handle, matrix[0], 1000);
+  CHECK(is_taken() && wsgemm.workspace == matrix[0], "the caller's workspace again");
   cublasSetStream_v2(handle, NULL);
   CHECK(is_taken() && !wsgemm.workspace, "a new stream ends the workspace");
-  CHECK(fake_cublas.n_calls_of[WS_cublasSetWorkspace_v2] == 4 && fake_cublas.n_calls_of[WS_cublasSetStream_v2] == 1, "passed on");
+  cublasSetWorkspace_v2(handle, matrix[0], 1000);
+  CHECK(is_taken() && wsgemm.workspace == matrix[0], "the caller's workspace for the new stream");
+  cublasSetWorkspace_v2(handle, NULL, 0);
+  CHECK(is_taken() && !wsgemm.workspace, "no workspace any more");
+  CHECK(fake_cublas.n_calls_of[WS_cublasSetWorkspace_v2] == 6 && fake_cublas.n_calls_of[WS_cublasSetStream_v2] == 1, "passed on");
 }
 
 static void handles(void) {

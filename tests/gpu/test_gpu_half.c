@@ -258,9 +258,9 @@ static void few_k_blocks_from_memory(void) {
 
 /* ---- non-persistent rows --------------------------------------------------------------------- */
 
-/* Rows of wgmma whose names end in k1, k2, .. */
+/* Rows of wgmma whose names end in k1, k2, .., s2, s4k2, .. */
 static bool is_non_persistent(const struct kernel_row *row) {
-  return is_of_family(&row->info, "wgmma") && strrchr(row->name, '_')[1] == 'k';
+  return is_of_family(&row->info, "wgmma") && strchr("ks", strrchr(row->name, '_')[1]);
 }
 
 static unsigned long long digest_by(int row_idx, struct stage *stage, wsgemm_gemm_desc *d, const struct layout_of_case *where) {

@@ -47,10 +47,19 @@ static __attribute__((noinline)) int64_t transpose_4_rows(int64_t k, const char 
     for (int r = 0; r < 4; r++) v[r] = _mm512_loadu_si512(in + r * ld_bytes + p * 4);
     transpose_lanes(v);
     char *to = out + p * out_bytes;
+/* a constant of the instruction, also where nothing is optimized */
+#define STORE_LANE(lane)      \
+  for (int q = 0; q < 4; q++) \
+  _mm_storeu_si128((__m128i *)(to + (4 * (lane) + q) * out_bytes), _mm512_extracti32x4_epi32(v[q], lane))
 #pragma GCC unroll 4
-    for (int lane = 0; lane < 4; lane++, to += 4 * out_bytes)
+    STORE_LANE(0);
 #pragma GCC unroll 4
-      for (int q = 0; q < 4; q++) _mm_storeu_si128((__m128i *)(to + q * out_bytes), _mm512_extracti32x4_epi32(v[q], lane));
+    STORE_LANE(1);
+#pragma GCC unroll 4
+    STORE_LANE(2);
+#pragma GCC unroll 4
+    STORE_LANE(3);
+#undef STORE_LANE
   }
   return p;
 }
