@@ -21,19 +21,11 @@
 #include "bench/harness/library.h"
 #include "bench/harness/result.h"
 #include "bench/harness/stats.h"
+#include "cublas_level3.h"
 #include "operands.h"
 
 enum { CUBLAS_LEFT = 0, CUBLAS_LOWER = 0, CUBLAS_N = 0, CUBLAS_NON_UNIT = 0, MOST_SAMPLES = 64 };
 static const char *const names[] = {"", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
-
-typedef int symm_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t, const void *,
-                    void *, int64_t);
-typedef int syrk_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, void *, int64_t);
-typedef int syr2k_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t, const void *,
-                     void *, int64_t);
-typedef int trmm_fn(void *, int, int, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
-                    void *, int64_t);
-typedef int trsm_fn(void *, int, int, int, int, int64_t, int64_t, const void *, const void *, int64_t, void *, int64_t);
 
 static struct {
   void *library, *handle;

@@ -18,6 +18,8 @@
 #include "bench/harness/random.h"
 #include "bench/harness/result.h"
 #include "bench/harness/stats.h"
+#include "cublas/wins.h"
+#include "cublas_level3.h"
 #include "operands.h"
 
 enum {
@@ -33,36 +35,10 @@ enum {
   COMPUTE_32F = 68
 };
 
-/* Of wins.def. */
-enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100 };
-typedef enum layout { ANY, ODD } layout;
-typedef struct win {
-  int routine;
-  wsgemm_type type;
-  wsgemm_math math;
-  int64_t least_mn, least_k;
-  double least_products;
-  layout layout;
-} win;
-static const win wins[] = {
-#define WIN(routine, type, math, mn, k, products, layout) \
-  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, mn, k, products, layout},
-#include "cublas/wins.def"
-#undef WIN
-};
 static const char *const routines[] = {"gemm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr", "trmm", "trsm"};
 
 typedef int gemm_fn(void *, int, int, int64_t, int64_t, int64_t, const void *, const void *, int, int64_t, const void *, int,
                     int64_t, const void *, void *, int, int64_t, int, int);
-typedef int symm_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t, const void *,
-                    void *, int64_t);
-typedef int syrk_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, void *, int64_t);
-typedef int syr2k_fn(void *, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t, const void *,
-                     void *, int64_t);
-typedef int trmm_fn(void *, int, int, int, int, int64_t, int64_t, const void *, const void *, int64_t, const void *, int64_t,
-                    void *, int64_t);
-typedef int trsm_fn(void *, int, int, int, int, int64_t, int64_t, const void *, const void *, int64_t, void *, int64_t);
-
 static struct {
   void *library[N_SIDES], *handle;
   int (*set_math)(void *, int);
@@ -75,7 +51,7 @@ static struct {
 
 /* A call as cuBLAS has it: ops, sides and triangles are its numbers. */
 typedef struct product {
-  const win *row;
+  const ws_cublas_win *row;
   int transa, transb, side, uplo;
   int64_t m, n, k, lda, ldb, ldc;
   void *a, *b, *c[N_SIDES];
@@ -114,14 +90,14 @@ static int run(const product *p, int which) {
 }
 
 /* Half of the lds are multiples of 128 bytes, unless the row wants odd ones. */
-static int64_t draw_ld(const win *row, int64_t rows) {
+static int64_t draw_ld(const ws_cublas_win *row, int64_t rows) {
   const int64_t multiple = 128 / (int64_t)type_bytes(row->type);
   if (row->layout == ODD) return (rows | 1) + 2 * (int64_t)ws_random_below(&bench.random, 20);
   return ws_random_below(&bench.random, 2) ? (rows + multiple - 1) / multiple * multiple
                                            : rows + (int64_t)ws_random_below(&bench.random, 60);
 }
 
-static product draw(const win *row) {
+static product draw(const ws_cublas_win *row) {
   product p = {.row = row};
   const bool has_triangle =
       row->routine == WSGEMM_SYMM || row->routine == WSGEMM_HEMM || row->routine == WSGEMM_TRMM || row->routine == WSGEMM_TRSM;
@@ -220,7 +196,7 @@ static void report(const product *p, const double us[N_SIDES], double wrong) {
   ws_bench_result_end(bench.json);
 }
 
-static bool run_row(const win *row) {
+static bool run_row(const ws_cublas_win *row) {
   ws_bench_mean mean = {0};
   bool is_good = bench.set_math(bench.handle, row->math == WSGEMM_MATH_TF32 ? 3 : 0) == 0;
   for (int i = 0; i < bench.n_shapes && is_good; i++) {

@@ -6,6 +6,7 @@
  * both give the same bits. */
 #include "core/tile.h"
 #include "cpu/paths.h"
+#include "cpu/rectangle.h"
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
@@ -16,14 +17,6 @@ typedef struct direct_run {
   const ws_plan *plan;
   ws_tile_grid grid;
 } direct_run;
-
-typedef struct rectangle {
-  int64_t batch, i0, i1, j0, j1;
-} rectangle;
-
-/* Width of the next strip of columns when n are left: the most, but the last two share what is
- * left, as a narrow rest would leave units idle. */
-static inline int64_t strip_width(int64_t n, int64_t most) { return n > 2 * most ? most : n > most ? (n + 1) / 2 : n; }
 
 /* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with
  * one if that can be helped. */
@@ -60,7 +53,7 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
   ws_ukr_fn *const *tile = ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
   const int64_t most = ukr->width[vectors - 1];
   for (int64_t n, j = j0; j < j1; j += n) {
-    n = strip_width(j1 - j, most);
+    n = ws_strip(j1 - j, most);
     const char *b = ws_operand_at(&p->b, batch, k0, j, bytes);
     if (c_by_rows)
       tile_by_rows(ukr, tile[n - 1], kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, j, i, bytes), p->c.ld, scale, m, n);
@@ -72,7 +65,7 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
-static void packed_panels(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                           int64_t kb, char *panel) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
@@ -84,13 +77,13 @@ static void packed_panels(const ws_problem *p, const ws_plan *plan, const rectan
   }
 }
 
-static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r,
                                                       const ws_scale *scale, int64_t k0, int64_t kb) {
   char *panel = __builtin_alloca_with_align((size_t)(plan->row->mr * kb * ws_types[p->a.type].bytes), PANEL_ALIGN_BITS);
   packed_panels(p, plan, r, scale, k0, kb, panel);
 }
 
-static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+static void packed_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                      int64_t kb) {
   const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
   if (bytes <= WS_STACK_PANEL_BYTES) {
@@ -102,12 +95,12 @@ static void packed_a(const ws_problem *p, const ws_plan *plan, const rectangle *
   ws_room_give(&room);
 }
 
-static inline void plain_a(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+static inline void plain_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                            int64_t kb) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
   for (int64_t n, j = r->j0; j < r->j1; j += n) {
-    n = plan->by_columns ? strip_width(r->j1 - j, ukr->width[ukr->n_vectors - 1]) : r->j1 - j;
+    n = plan->by_columns ? ws_strip(r->j1 - j, ukr->width[ukr->n_vectors - 1]) : r->j1 - j;
     for (int64_t m, i = r->i0; i < r->i1; i += m) {
       const int64_t vectors = panel_vectors(vectors_of(r->i1 - i, ukr->vl), ukr->n_vectors);
       m = ws_min(vectors * ukr->vl, r->i1 - i);
@@ -118,7 +111,7 @@ static inline void plain_a(const ws_problem *p, const ws_plan *plan, const recta
   }
 }
 
-static inline void multiply_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale,
+static inline void multiply_block(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale,
                                   int64_t k0) {
   const int64_t kb = ws_min(plan->kc, p->k - k0);
   if (plan->pack_a)
@@ -127,7 +120,7 @@ static inline void multiply_block(const ws_problem *p, const ws_plan *plan, cons
     plain_a(p, plan, r, scale, k0, kb);
 }
 
-static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *r) {
+static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r) {
   const ws_scale first = ws_scale_first(p);
   multiply_block(p, plan, r, &first, 0);
   if (p->k <= plan->kc) return;
@@ -147,8 +140,8 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   (void)worker, (void)step, (void)kind;
   const ws_tile t = ws_tile_at(&run->grid, item_idx);
   const ws_plan *plan = run->plan;
-  rectangle r = {0, t.row * plan->bm, ws_min(run->p->m, (t.row + 1) * plan->bm), t.col * plan->bn,
-                 ws_min(run->p->n, (t.col + t.n_col) * plan->bn)};
+  ws_rectangle r = {0, t.row * plan->bm, ws_min(run->p->m, (t.row + 1) * plan->bm), t.col * plan->bn,
+                    ws_min(run->p->n, (t.col + t.n_col) * plan->bn)};
   const int64_t last = ws_min(run->p->batch_count, (t.batch + 1) * plan->n_products);
   for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
 }
@@ -165,7 +158,7 @@ void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
   if (plan->n_threads == 1) {
     for (int64_t batch = 0; batch < p->batch_count; batch++) {
-      const rectangle all = {batch, 0, p->m, 0, p->n};
+      const ws_rectangle all = {batch, 0, p->m, 0, p->n};
       multiply(p, plan, &all);
     }
     return;

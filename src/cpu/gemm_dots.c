@@ -5,6 +5,7 @@
  * themselves. Items are runs of the long side of C; each takes all of k. */
 #include "core/tile.h"
 #include "cpu/paths.h"
+#include "cpu/rectangle.h"
 #include "cpu/team.h"
 #include "cpu/workspace.h"
 
@@ -21,16 +22,9 @@ typedef struct lines {
   int64_t ld;
 } lines;
 
-typedef struct rectangle {
-  int64_t batch, i0, i1, j0, j1;
-} rectangle;
-
-/* Lines of the next strip when n are left: the most, but the last two share what is left. */
-static inline int64_t strip(int64_t n, int64_t most) { return n > 2 * most ? most : n > most ? (n + 1) / 2 : n; }
-
 /* The longer side's lines pass by once, a strip at a time; each meets all lines of the other one, which
  * stay near. */
-static void tiles(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t kb, lines a,
+static void tiles(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t kb, lines a,
                   lines b) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
@@ -40,9 +34,9 @@ static void tiles(const ws_problem *p, const ws_plan *plan, const rectangle *r, 
   const int64_t n_passing = by_rows ? m : n, n_staying = by_rows ? n : m;
   const int64_t most_passing = by_rows ? WS_DOTS_ROWS : ukr->dots_n, most_staying = by_rows ? ukr->dots_n : WS_DOTS_ROWS;
   for (int64_t first = 0, count; first < n_passing; first += count) {
-    count = strip(n_passing - first, most_passing);
+    count = ws_strip(n_passing - first, most_passing);
     for (int64_t other = 0, n_other; other < n_staying; other += n_other) {
-      n_other = strip(n_staying - other, most_staying);
+      n_other = ws_strip(n_staying - other, most_staying);
       const char *x = passing.at + first * passing.ld * bytes, *y = staying.at + other * staying.ld * bytes;
       char *c = ws_c_at(p, r->batch, r->i0 + (by_rows ? first : other), r->j0 + (by_rows ? other : first), bytes);
       if (by_rows)
@@ -54,16 +48,16 @@ static void tiles(const ws_problem *p, const ws_plan *plan, const rectangle *r, 
 }
 
 /* Lines first .. first + n - 1 of an operand as they are. */
-static lines in_place(const ws_problem *p, bool is_b, const rectangle *r, int64_t k0) {
+static lines in_place(const ws_problem *p, bool is_b, const ws_rectangle *r, int64_t k0) {
   const int bytes = ws_types[p->a.type].bytes;
   return is_b ? (lines){ws_operand_at(&p->b, r->batch, k0, r->j0, bytes), p->b.ld}
               : (lines){ws_operand_at(&p->a, r->batch, r->i0, k0, bytes), p->a.ld};
 }
 
 /* One block of k with one operand copied to `room` by runs of at most `most` lines, each ld long. */
-static void block_by_copies(const ws_problem *p, const ws_plan *plan, const rectangle *all, const ws_scale *scale, int64_t k0,
+static void block_by_copies(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                             int64_t kb, bool is_b, char *room, int64_t most, int64_t ld) {
-  rectangle r = *all;
+  ws_rectangle r = *all;
   for (int64_t n, line = is_b ? all->j0 : all->i0; line < (is_b ? all->j1 : all->i1); line += n) {
     n = ws_min(most, (is_b ? all->j1 : all->i1) - line);
     if (is_b)
@@ -76,11 +70,11 @@ static void block_by_copies(const ws_problem *p, const ws_plan *plan, const rect
   }
 }
 
-typedef void block_fn(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0, int64_t kb,
-                      void *argument);
+typedef void block_fn(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
+                      int64_t kb, void *argument);
 
 /* All blocks of k: the first as alpha and beta say, the later ones added. */
-static inline void all_blocks(const ws_problem *p, const ws_plan *plan, const rectangle *r, block_fn *block, void *argument) {
+static inline void all_blocks(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, block_fn *block, void *argument) {
   ws_scale scale = ws_scale_first(p);
   for (int64_t k0 = 0; k0 < p->k; k0 += plan->kc) {
     block(p, plan, r, &scale, k0, ws_min(plan->kc, p->k - k0), argument);
@@ -88,7 +82,7 @@ static inline void all_blocks(const ws_problem *p, const ws_plan *plan, const re
   }
 }
 
-static void plain_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+static void plain_block(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                         int64_t kb, void *argument) {
   (void)argument;
   tiles(p, plan, r, scale, kb, in_place(p, false, r, k0), in_place(p, true, r, k0));
@@ -101,13 +95,13 @@ typedef struct copies {
 } copies;
 
 /* Copies of all lines, or of as many as there is room for: at least one. */
-static void copied_block(const ws_problem *p, const ws_plan *plan, const rectangle *r, const ws_scale *scale, int64_t k0,
+static void copied_block(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
                          int64_t kb, void *argument) {
   const copies *c = argument;
   block_by_copies(p, plan, r, scale, k0, kb, c->is_b, c->room, c->most, c->ld);
 }
 
-static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, const ws_plan *plan, const rectangle *r,
+static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r,
                                                         const copies *given) {
   _Alignas(LINE) char lines[WS_STACK_PANEL_BYTES];
   copies c = *given;
@@ -115,7 +109,7 @@ static __attribute__((noinline)) void multiply_on_stack(const ws_problem *p, con
   all_blocks(p, plan, r, copied_block, &c);
 }
 
-static void multiply(const ws_problem *p, const ws_plan *plan, const rectangle *r) {
+static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r) {
   const int64_t bytes = ws_types[p->a.type].bytes, kb = ws_min(plan->kc, p->k);
   if (p->a.trans && !p->b.trans) {
     all_blocks(p, plan, r, plain_block, NULL);
@@ -156,14 +150,14 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   (void)worker, (void)step, (void)kind;
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm), n_cols = ws_ceil_div(p->n, plan->bn);
   const int64_t i0 = item_idx % n_rows * plan->bm, j0 = item_idx / n_rows % n_cols * plan->bn;
-  const rectangle r = {item_idx / n_rows / n_cols, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
+  const ws_rectangle r = {item_idx / n_rows / n_cols, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
   multiply(p, plan, &r);
 }
 
 void ws_dots_run(const ws_problem *p, const ws_plan *plan) {
   if (plan->n_threads == 1) {
     for (int64_t batch = 0; batch < p->batch_count; batch++) {
-      const rectangle all = {batch, 0, p->m, 0, p->n};
+      const ws_rectangle all = {batch, 0, p->m, 0, p->n};
       multiply(p, plan, &all);
     }
     return;

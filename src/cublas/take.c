@@ -7,27 +7,7 @@
 #include <string.h>
 
 #include "cublas/cublas.h"
-
-/* Of wins.def's rows; wsgemm_routine counts from 1. */
-enum { WSGEMM_GEMM = 0, WSGEMM_GEMM_EPILOGUE = 100 };
-typedef enum layout { ANY, ODD } layout;
-
-typedef struct win {
-  int routine;
-  wsgemm_type type;
-  wsgemm_math math;
-  int64_t least_mn, least_k;
-  double least_products;
-  layout layout;
-} win;
-
-static const win wins[] = {
-#define WIN(routine, type, math, least_mn, least_k, least_products, layout) \
-  {WSGEMM_##routine, WSGEMM_##type, WSGEMM_MATH_##math, least_mn, least_k, least_products, layout},
-#include "cublas/wins.def"
-#undef WIN
-};
-enum { N_WINS = sizeof wins / sizeof wins[0] };
+#include "cublas/wins.h"
 
 /* A call as wins.def sees it. */
 typedef struct product {
@@ -65,7 +45,7 @@ static bool is_win(const product *p, wsgemm_math math) {
   const int64_t mn = p->m < p->n ? p->m : p->n;
   const double n_products = (double)p->m * (double)p->n * (double)p->k;
   for (int i = 0; i < N_WINS; i++) {
-    const win *const w = &wins[i];
+    const ws_cublas_win *const w = &wins[i];
     if (w->routine == p->routine && w->type == p->type && (math == WSGEMM_MATH_INHERIT || w->math == math) && mn >= w->least_mn &&
         p->k >= w->least_k && n_products >= w->least_products && (w->layout == ANY || p->is_odd))
       return true;

@@ -4,28 +4,7 @@
 #   process.sh LIBRARY SOURCE_DIR SCRATCH_DIR C_COMPILER
 set -eu
 library=$1 source=$2 scratch=$3 cc=$4
-n_checks=0
-fail() {
-  echo "process.sh: $*" >&2
-  exit 1
-}
-# expect TEXT COMMAND...: the command's output, stderr included, has this line (or these, with \n).
-expect() {
-  wanted=$1
-  shift
-  got=$("$@" 2>&1) || true
-  case "
-$got
-" in *"
-$wanted
-"*) n_checks=$((n_checks + 1)) ;; *) fail "'$*' says '$got', not '$wanted'" ;; esac
-}
-for tool in nm readelf; do
-  command -v $tool >/dev/null || {
-    echo "skipped: no $tool"
-    exit 77
-  }
-done
+. "$source/tests/support/expect.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch/as_libblas"
 cd "$scratch"

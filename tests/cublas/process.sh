@@ -4,28 +4,7 @@
 #   process.sh LIBRARY SOURCE_DIR FOLDER    FOLDER: of the programs that CMake made
 set -eu
 library=$1 source=$2 folder=$3
-n_checks=0
-fail() {
-  echo "process.sh: $*" >&2
-  exit 1
-}
-# expect TEXT COMMAND...: the command's output, stderr included, has this line (or these, with \n).
-expect() {
-  wanted=$1
-  shift
-  got=$("$@" 2>&1) || true
-  case "
-$got
-" in *"
-$wanted
-"*) n_checks=$((n_checks + 1)) ;; *) fail "'$*' says '$got', not '$wanted'" ;; esac
-}
-for tool in nm readelf; do
-  command -v $tool >/dev/null || {
-    echo "skipped: no $tool"
-    exit 77
-  }
-done
+. "$source/tests/support/expect.sh"
 unset WSGEMM_CUBLAS WSGEMM_CUBLAS_SUMMARY WSGEMM_CUBLAS_FILE LD_PRELOAD || true
 scratch=$folder/process
 rm -rf "$scratch"

@@ -76,6 +76,14 @@ wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t 
   return device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
 }
 
+wsgemm_gemm_desc ops_desc(wsgemm_type type, int ops, int64_t m, int64_t n, int64_t k) {
+  static const wsgemm_op both[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
+  wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
+  d.transa = both[ops / 2], d.transb = both[ops % 2];
+  d.lda = ops / 2 ? k : m, d.ldb = ops % 2 ? n : k;
+  return d;
+}
+
 /* By the words of their names, so that none can come in by another door. Streams may wait, the call
  * may not. Memory is allocated once in a context, see watched_gemm, and by nodes of a graph. */
 static bool is_never_called(const char *name) {
@@ -157,4 +165,40 @@ void expect_cpu_works(const char *when) {
         "%s: on host memory: %s (%s), (%g, %g, %g, %g)", when, wsgemm_status_name(status), wsgemm_last_error(), c[0], c[1], c[2],
         c[3]);
   CHECK(fake.n_launches == n_launches, "%s: a launch for host memory", when);
+}
+
+static void check_launch_by_ops(const ws_cuda_row *row, const fake_launch *l, int ops, const wsgemm_gemm_desc *d) {
+  static const char *const entries[] = {"nn", "nt", "tn", "tt"};
+  const int64_t n_items = ws_ceil_div(d->m, row->bm) * ws_ceil_div(d->n, row->bn);
+  CHECK(row_of(l) == row && strcmp(l->entry, entries[ops]) == 0, "%s, ops %d: %s", row->name, ops, l->kernel);
+  CHECK(l->grid[0] == n_items * row->cluster && l->cluster == (unsigned)row->cluster && l->block[0] == (unsigned)row->n_threads &&
+            l->shared_bytes == (unsigned)row->shared_bytes,
+        "%s: %u blocks in clusters of %u, %u threads", row->name, l->grid[0], l->cluster, l->block[0]);
+  CHECK(l->args.sched.n_items == n_items && !l->args.sched.queue && l->args.grid.coarse == 1 &&
+            l->args.grid.n_rows * row->bm >= d->m && l->args.grid.n_cols * row->bn >= d->n,
+        "%s: grid", row->name);
+  CHECK(l->args.a.data == d->a && l->args.b.data == d->b && l->args.c == d->c && l->args.k == d->k, "%s: operands", row->name);
+}
+
+void check_launches_by_ops(ws_row_kind kind, void (*check_more)(const ws_cuda_row *row, const fake_launch *l)) {
+  int n_rows = 0;
+  fake.device[0].cc = 90;
+  for (int r = 0; r < n_all_gpu_rows; r++) {
+    const ws_cuda_row *row = &gpu_rows[r];
+    if (row->kind != kind) continue;
+    n_rows++;
+    wsgemm_handle *h = handle_of_row(row);
+    for (int ops = 0; ops < 4; ops++)
+      for (int policy = 0; policy < WS_N_POLICIES; policy++) {
+        wsgemm_gemm_desc d = ops_desc(row->type, ops, 301, 203, 77);
+        /* A begins one real number late; lines of other lengths */
+        d.a = (const char *)d.a + (type_is_half(row->type) ? 2 : 8), d.lda += ops;
+        REQUIRE(wsgemm_set_policy(h, (wsgemm_policy)policy) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+        const fake_launch *l = launch_of(h, &d);
+        check_launch_by_ops(row, l, ops, &d);
+        check_more(row, l);
+      }
+    wsgemm_destroy(h);
+  }
+  CHECK(n_rows > 0, "there are no such rows");
 }

@@ -35,6 +35,8 @@ wsgemm_handle *handle_of_row(const ws_cuda_row *row);
 wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, int device);
 /* The same that the row can run: m or n becomes 1 where it must be. */
 wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device);
+/* On device 0, with ops and lds: 0 NN, 1 NT, 2 TN, 3 TT. */
+wsgemm_gemm_desc ops_desc(wsgemm_type type, int ops, int64_t m, int64_t n, int64_t k);
 /* of this device, once and for all; with room for 3 matrices of 4 MiB */
 void *device_memory(int device);
 
@@ -47,6 +49,10 @@ wsgemm_status watched_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 const fake_launch *launch_of(wsgemm_handle *h, const wsgemm_gemm_desc *d);
 /* The same, which must fail so, with words that hold the text. */
 void expect_failure(wsgemm_handle *h, const wsgemm_gemm_desc *d, wsgemm_status status, const char *words);
+
+/* Every row of the kind on cc 9.0: one launch however the operands lie, a block or a cluster for each item
+ * whatever the policy, the entry point of the ops; and what else there is to be checked of the row's launch. */
+void check_launches_by_ops(ws_row_kind kind, void (*check_more)(const ws_cuda_row *row, const fake_launch *l));
 
 /* Whether a launch writes C, or the sums of its columns: all but those that copy operands or split
  * them into slices. */

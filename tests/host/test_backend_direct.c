@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const wsgemm_op both_ops[] = {WSGEMM_NO_TRANS, WSGEMM_TRANS};
-
-static wsgemm_gemm_desc half_desc(wsgemm_type type, int ops, int64_t m, int64_t n, int64_t k) {
-  wsgemm_gemm_desc d = device_desc(type, m, n, k, 0);
-  d.transa = both_ops[ops / 2], d.transb = both_ops[ops % 2];
-  d.lda = ops / 2 ? k : m, d.ldb = ops % 2 ? n : k;
-  return d;
-}
-
 static wsgemm_handle *handle_in(bool is_invariant) {
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, is_invariant) == WSGEMM_SUCCESS, "%s",
@@ -24,37 +15,12 @@ static wsgemm_handle *handle_in(bool is_invariant) {
 
 static bool is_direct(const fake_launch *l) { return is_of(l, "direct"); }
 
-/* Every row: one launch however the operands lie, a block or a cluster for each item whatever the
- * policy, the entry point of the ops. */
+static void check_direct_grid(const ws_cuda_row *row, const fake_launch *l) {
+  CHECK(l->args.grid.swizzle == l->args.grid.n_rows, "%s: grid", row->name);
+}
 CHILD_CASE(launches) {
   (void)unused;
-  static const char *const entries[] = {"nn", "nt", "tn", "tt"};
-  int n_direct = 0;
-  fake.device[0].cc = 90;
-  for (int r = 0; r < n_all_gpu_rows; r++) {
-    const ws_cuda_row *row = &gpu_rows[r];
-    if (row->kind != WS_ROW_DIRECT) continue;
-    n_direct++;
-    wsgemm_handle *h = handle_of_row(row);
-    for (int ops = 0; ops < 4; ops++)
-      for (int policy = 0; policy < WS_N_POLICIES; policy++) {
-        wsgemm_gemm_desc d = half_desc(row->type, ops, 301, 203, 77);
-        d.a = (const char *)d.a + 2, d.lda += ops;
-        REQUIRE(wsgemm_set_policy(h, (wsgemm_policy)policy) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-        const fake_launch *l = launch_of(h, &d);
-        const int64_t n_items = ws_ceil_div(d.m, row->bm) * ws_ceil_div(d.n, row->bn);
-        CHECK(row_of(l) == row && strcmp(l->entry, entries[ops]) == 0, "%s, ops %d: %s", row->name, ops, l->kernel);
-        CHECK(l->grid[0] == n_items * row->cluster && l->cluster == (unsigned)row->cluster &&
-                  l->block[0] == (unsigned)row->n_threads && l->shared_bytes == (unsigned)row->shared_bytes,
-              "%s: %u blocks in clusters of %u, %u threads", row->name, l->grid[0], l->cluster, l->block[0]);
-        CHECK(l->args.sched.n_items == n_items && !l->args.sched.queue && l->args.grid.swizzle == l->args.grid.n_rows &&
-                  l->args.grid.coarse == 1 && l->args.grid.n_rows * row->bm >= d.m && l->args.grid.n_cols * row->bn >= d.n,
-              "%s: grid", row->name);
-        CHECK(l->args.a.data == d.a && l->args.b.data == d.b && l->args.c == d.c && l->args.k == d.k, "%s: operands", row->name);
-      }
-    wsgemm_destroy(h);
-  }
-  CHECK(n_direct > 0, "there are no direct rows");
+  check_launches_by_ops(WS_ROW_DIRECT, check_direct_grid);
 }
 
 /* Which row it is follows from sizes and ops: no pointer, no ld, no C changes it. */
@@ -65,7 +31,7 @@ CHILD_CASE(choice) {
   wsgemm_handle *h = handle_in(false);
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (int ops = 0; ops < 4; ops++) {
-      wsgemm_gemm_desc d = half_desc(WSGEMM_BF16, ops, sizes[s][0], sizes[s][1], sizes[s][2]);
+      wsgemm_gemm_desc d = ops_desc(WSGEMM_BF16, ops, sizes[s][0], sizes[s][1], sizes[s][2]);
       const ws_cuda_row *row = row_of(launch_of(h, &d));
       CHECK(row->kind == WS_ROW_DIRECT, "%s", row->name);
       for (int turn = 0; turn < 6; turn++) {
@@ -96,7 +62,7 @@ CHILD_CASE(flat) {
       for (int turn = 0; turn < 4; turn++) {
         const int64_t x = 1024 << turn, k = turn == 2 ? 4100 : 4096;
         const bool is_tall = ops / 2, may_be_flat = few <= 8 && k % 8 == 0;
-        wsgemm_gemm_desc d = half_desc(WSGEMM_F16, ops, is_tall ? x : few, is_tall ? few : x, k);
+        wsgemm_gemm_desc d = ops_desc(WSGEMM_F16, ops, is_tall ? x : few, is_tall ? few : x, k);
         const ws_cuda_row *row = last_row(h, &d);
         const bool is_along_k = is_tall ? ops / 2 == 1 : ops % 2 == 0;
         CHECK(!row->is_flat || (may_be_flat && is_along_k && (row->bm > row->bn) == is_tall), "%s", row->name);
@@ -113,8 +79,8 @@ CHILD_CASE(others) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   wsgemm_handle *h = handle_in(false), *invariant = handle_in(true);
-  const wsgemm_gemm_desc small = half_desc(WSGEMM_F16, 0, 39, 69, 39), large = half_desc(WSGEMM_F16, 0, 1400, 1400, 1400),
-                         vector = half_desc(WSGEMM_F16, 2, 12, 1, 10177), short_vector = half_desc(WSGEMM_F16, 2, 300, 1, 300);
+  const wsgemm_gemm_desc small = ops_desc(WSGEMM_F16, 0, 39, 69, 39), large = ops_desc(WSGEMM_F16, 0, 1400, 1400, 1400),
+                         vector = ops_desc(WSGEMM_F16, 2, 12, 1, 10177), short_vector = ops_desc(WSGEMM_F16, 2, 300, 1, 300);
   CHECK(is_direct(launch_of(h, &small)), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &large), "wgmma"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(h, &vector), "vec"), "%s", fake.launch[0].kernel);

@@ -134,18 +134,6 @@ static inline void ws_fold_d(double *out, ws_vd v, int unit) {
   out[0] = unit == 1 ? v[0] + v[1] : v[0];
   if (unit == 2) out[1] = v[1];
 }
-/* Those of four vectors, one after the other. */
-static inline void ws_fold4_s(float *out, ws_vs v0, ws_vs v1, ws_vs v2, ws_vs v3, int unit) {
-  ws_fold_s(out, v0, unit);
-  ws_fold_s(out + unit, v1, unit);
-  ws_fold_s(out + 2 * unit, v2, unit);
-  ws_fold_s(out + 3 * unit, v3, unit);
-}
-static inline void ws_fold4_d(double *out, ws_vd v0, ws_vd v1, ws_vd v2, ws_vd v3, int unit) {
-  ws_fold_d(out, v0, unit);
-  ws_fold_d(out + unit, v1, unit);
-  ws_fold_d(out + 2 * unit, v2, unit);
-  ws_fold_d(out + 3 * unit, v3, unit);
-}
+#include "cpu/kernels/simd_fold4.h"
 
 #endif
