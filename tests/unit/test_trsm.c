@@ -631,9 +631,41 @@ static void zeros_and_flags(void) {
     }
 }
 
-static const struct check_case cases[] = {
-    {"combinations", combinations}, {"edges", edges},   {"scalings", scalings},
-    {"batches", batches},           {"bits", bits},     {"bits_of_few", bits_of_few},
-    {"no_memory", no_memory},       {"forked", forked}, {"stack", stack},
-    {"small_fits", small_fits},     {"paths", paths},   {"zeros_and_flags", zeros_and_flags}};
+/* x = 1 / 0 is Inf, of any number of right sides, and no more than a division by zero: lanes without a right side are not
+ * multiplied by Inf. */
+static void flags_of_empty_lanes(void) {
+  enum { MOST_N = 39 };
+  const float zero = 0;
+  const double zero_d = 0;
+  for (int layout = 0; layout < 2; layout++)
+    for (int64_t n = 1; n <= MOST_N; n++) {
+      float b[MOST_N];
+      double b_d[MOST_N];
+      const wsgemm_layout order = layout ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR;
+      const int64_t ld = layout ? n : 1;
+      for (int64_t j = 0; j < n; j++) b[j] = 1, b_d[j] = 1;
+      feclearexcept(FE_ALL_EXCEPT);
+      CHECK(wsgemm_strsm(NULL, order, WSGEMM_LEFT, WSGEMM_UPPER, WSGEMM_NO_TRANS, WSGEMM_NON_UNIT, 1, n, 1, &zero, 1, b, ld) ==
+                    WSGEMM_SUCCESS &&
+                wsgemm_dtrsm(NULL, order, WSGEMM_LEFT, WSGEMM_UPPER, WSGEMM_NO_TRANS, WSGEMM_NON_UNIT, 1, n, 1, &zero_d, 1, b_d,
+                             ld) == WSGEMM_SUCCESS,
+            "%s", wsgemm_last_error());
+      CHECK(!fetestexcept(FE_INVALID), "%lld right sides, layout %d", (long long)n, layout);
+      for (int64_t j = 0; j < n; j++) CHECK(isinf(b[j]) && isinf(b_d[j]), "right side %lld of %lld", (long long)j, (long long)n);
+    }
+}
+
+static const struct check_case cases[] = {{"flags_of_empty_lanes", flags_of_empty_lanes},
+                                          {"combinations", combinations},
+                                          {"edges", edges},
+                                          {"scalings", scalings},
+                                          {"batches", batches},
+                                          {"bits", bits},
+                                          {"bits_of_few", bits_of_few},
+                                          {"no_memory", no_memory},
+                                          {"forked", forked},
+                                          {"stack", stack},
+                                          {"small_fits", small_fits},
+                                          {"paths", paths},
+                                          {"zeros_and_flags", zeros_and_flags}};
 CHECK_MAIN("trsm", cases)
