@@ -71,6 +71,15 @@ static void pack_off_diagonal(const view *x, int64_t r, int64_t n, int64_t p, in
   if (!is_stored && x->structure == WS_HERMITIAN) conjugate(x->type, n, k, out, width);
 }
 
+/* n elements, `step` bytes apart where they come from. */
+static inline __attribute__((always_inline)) void gather(char *out, const char *from, int64_t n, int64_t step,
+                                                         const int64_t bytes) {
+  if (step == bytes)
+    memcpy(out, from, (size_t)(n * bytes));
+  else
+    for (int64_t i = 0; i < n; i++) memcpy(out + i * bytes, from + i * step, (size_t)bytes);
+}
+
 /* Places p .. p + k - 1 of lines r .. r + n - 1, r <= p, p + k <= r + n, element by element. */
 static inline __attribute__((always_inline)) void pack_elements(const view *x, int64_t r, int64_t n, int64_t p, int64_t k,
                                                                 char *out, int64_t width, const int64_t bytes) {
@@ -86,11 +95,11 @@ static inline __attribute__((always_inline)) void pack_elements(const view *x, i
     const int64_t on = p + q - r; /* the line on the diagonal */
     const int64_t stored = x->stored_before ? on : 0, n_stored = x->stored_before ? n - on : on + 1;
     const int64_t other = x->stored_before ? 0 : on + 1, n_other = n - n_stored;
-    for (int64_t i = stored; i < stored + n_stored; i++) memcpy(out + i * bytes, first + i * line, (size_t)bytes);
+    gather(out + stored * bytes, first + stored * line, n_stored, line, bytes);
     if (has_zeros)
       memset(out + other * bytes, 0, (size_t)(n_other * bytes));
     else
-      for (int64_t i = other; i < other + n_other; i++) memcpy(out + i * bytes, mirrored_first + i * place, (size_t)bytes);
+      gather(out + other * bytes, mirrored_first + other * place, n_other, place, bytes);
     if (x->structure == WS_HERMITIAN) conjugate(x->type, n_other, 1, out + other * bytes, n_other);
   }
 }
