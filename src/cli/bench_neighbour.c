@@ -62,6 +62,7 @@ bool ws_bench_neighbour_start(bench_neighbour *nb, int64_t burn_ns, char *error,
   nb->child = fork();
   if (nb->child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setsid(); /* where the scheduler shares among sessions, as another program has it */
     if (getppid() != parent || sched_setaffinity(0, sizeof set, &set)) _exit(1);
     neighbour_main(nb->busy, burn_ns);
   }

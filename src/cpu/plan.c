@@ -85,7 +85,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   if (p->m <= tall && p->batch_count == 1) {
     /* One panel: cut by columns; into one strip each if A is too large to be read again for every
      * strip. */
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    const int64_t most = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    plan->bn = ws_ceil_div(p->n, ws_ceil_div(p->n, most)); /* no last strip of a column */
     return;
   }
   const int64_t unit = p->m >= 2 * tall && !plan->pack_a ? tall : row->mr;
