@@ -257,13 +257,14 @@ typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
 enum {
   END_OF_SUM = 4,  /* an element's sum along k */
   COPY = 6,        /* a vector that is copied along the other dimension */
-  END_OF_TILE = 8, /* for a column of one vector */
+  END_OF_TILE = 8, /* of a vector of real C, beside a tile that is written by rows; sums were fitted without it */
   STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
   STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
-  return ws_ceil_div(p->m, vl) * ((p->k + END_OF_TILE) * p->n + (p->a.trans ? COPY * p->k : 0));
+  const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
+  return ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
 }
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
