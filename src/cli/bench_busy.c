@@ -98,7 +98,8 @@ bool ws_bench_run_busy(bench_session *s, const bench_suite *suite, const bench_c
     snprintf(s->error, sizeof s->error, "suite busy needs two cores; this process may use one");
     return false;
   }
-  ws_bench_line(s, "%-22s %-32s %10s %10s %10s %10s %8s", "mean, us", "beside", "idle", "its idle", "busy", "its busy", "speedup");
+  ws_bench_line(s, "%-22s %-32s %10s %10s %10s %10s %8s", "mean, us", "beside", "idle", "its idle", "busy", "its busy",
+                "speedup");
   for (int i = 0; good && i < n_cases; i++) {
     ws_bench_progress(s, i, n_cases, cases[i].name);
     good = prepare_and_run(s, suite, &cases[i]);

@@ -34,8 +34,10 @@ static const bench_shape heat_shapes[] = {
     {.m = 4096, .n = 4096, .k = 1024},
 };
 
-static const bench_shape busy_shapes[] = {
-    {.m = 24, .n = 37, .k = 1378}, {.m = 128, .n = 128, .k = 128}, {.m = 200, .n = 200, .k = 200}, {.m = 500, .n = 500, .k = 500}};
+static const bench_shape busy_shapes[] = {{.m = 24, .n = 37, .k = 1378},
+                                          {.m = 128, .n = 128, .k = 128},
+                                          {.m = 200, .n = 200, .k = 200},
+                                          {.m = 500, .n = 500, .k = 500}};
 
 enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 

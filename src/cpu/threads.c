@@ -115,7 +115,7 @@ void ws_relax(unsigned *round) {
 typedef struct followed {
   unsigned affinity_count;
   schedule schedule;
-  unsigned job;           /* in which it has looked for a place */
+  unsigned job;            /* in which it has looked for a place */
   int64_t wall_ns, cpu_ns; /* 0: it has slept since */
 } followed;
 

@@ -9,7 +9,7 @@
 typedef void ws_worker_fn(void *context, int worker);
 
 typedef struct ws_pool_job {
-  int n_workers; /* at most */
+  int n_workers;  /* at most */
   bool needs_all; /* waits for every worker's own share */
   /* First, with the number of workers that may come: fewer than asked for if threads cannot be made, 1
    * if another call is using the pool. */
