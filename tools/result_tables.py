@@ -447,22 +447,40 @@ def random_table(records):
     return table([speedup_head(cases) + ": geometric mean (least)", "shapes", *CLASSES, "all"], rows)
 
 
-def uniform_table(records):
-    """Sizes drawn log-uniformly, multiples of 8: one row for each routine, one column for each range of min(m, n)."""
-    cases = cases_of(records)
-    ranges = (("<= 64", 0, 64), ("65-256", 65, 256), ("257-1024", 257, 1024), ("> 1024", 1025, 1 << 62))
+def by_lesser_side(cases, ends):
+    """One row for each routine and thread count, one column for each range of min(m, n), which end at `ends` but the last one."""
+    firsts = (0, *(end + 1 for end in ends))
+    ranges = list(zip(firsts, (*ends, 1 << 62)))
+    names = [f"<= {ends[0]}", *(f"{least}-{most}" for least, most in ranges[1:-1]), f"> {ends[-1]}"]
 
     def lesser_side(case):
         return min(int(size) for size in re.search(r"(\d+)x(\d+)x", case.name).groups())
 
     rows = []
-    for routine in sorted(unique(c.routine for c in cases), key=lambda name: "sdczhb".index(name[0])):
-        group = [c for c in cases if c.routine == routine]
-        rows.append([f"`{routine}`", str(len(group))] +
-                    [mean_and_least([c for c in group if least <= lesser_side(c) <= most]) for _, least, most in ranges] +
+    for routine, threads in sorted(unique((c.routine, c.threads) for c in cases), key=lambda k: ("sdczhb".index(k[0][0]), k[1])):
+        group = [c for c in cases if (c.routine, c.threads) == (routine, threads)]
+        rows.append([f"`{routine}`" + (f", {threads_text(threads)}" if threads else ""), str(len(group))] +
+                    [mean_and_least([c for c in group if least <= lesser_side(c) <= most]) for least, most in ranges] +
                     [mean_and_least(group)])
-    return table([speedup_head(cases) + ": geometric mean (least); min(m, n):", "shapes", *(name for name, _, _ in ranges), "all"],
-                 rows)
+    return table([speedup_head(cases) + ": geometric mean (least); min(m, n):", "shapes", *names, "all"], rows)
+
+
+def uniform_table(records):
+    """Sizes drawn log-uniformly, multiples of 8."""
+    return by_lesser_side(cases_of(records), (64, 256, 1024))
+
+
+def wide_table(records):
+    """Sizes drawn log-uniformly from 4 to 4000."""
+    return by_lesser_side(cases_of(records), (8, 24, 64, 256))
+
+
+def busy_table(records):
+    """Means of a call: alone and beside a loop on one core; one row for each shape and contestant."""
+    rows = [[r["case"], r["peer"], f"{1e6 * r['idle_s']:.0f}", f"{r['ours']:.0f}", f"{r['theirs']:.0f}", f"{r['ratio']:.2f}"]
+            for r in records]
+    heads = ["wsgemm, machine idle, us", "wsgemm beside the loop, us", "the other beside the loop, us", "speedup"]
+    return table(["shape", "compared with", *heads], rows)
 
 
 def gpu_level3_table(records):
@@ -542,7 +560,8 @@ def headline_table(rows):
 
 TABLES = {
     "random": random_table,
-    "wide": random_table,
+    "wide": wide_table,
+    "busy": busy_table,
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,
     "gpu_level3": gpu_level3_table,

@@ -1,7 +1,7 @@
 /* bench.h - what the files of `wsgemm bench` share.
  *
  * bench.c reads the options; bench_suites.c holds the one table of suites and cuts a suite into
- * cases; bench_run.c and bench_steal.c turn a case into candidates; bench_candidates.c owns the
+ * cases; bench_run.c, bench_steal.c and bench_busy.c turn a case into candidates; bench_candidates.c owns the
  * matrices and the calling loops; bench_measure.c times candidates in turn; bench_peak.c measures
  * the FMA peak; bench_load.c watches other processes; bench_report.c writes tables and JSON lines.
  * Clock, medians, random shapes, peers and the form of a JSON line are those of all benches:
@@ -197,6 +197,7 @@ bool ws_bench_run_policies(bench_session *s, const bench_suite *suite, const ben
 bool ws_bench_run_coarse(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_half(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 bool ws_bench_run_steal(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
+bool ws_bench_run_busy(bench_session *s, const bench_suite *suite, const bench_case *cases, int n_cases);
 
 bench_timing ws_bench_suite_timing(const bench_session *s, const bench_suite *suite);
 
@@ -211,7 +212,7 @@ typedef struct bench_record {
   double ours, theirs;     /* in unit */
   double ratio;            /* above 1: ours is better */
   double peak_fraction, spread;
-  double idle_s, busy_s, busy_share, over_ideal; /* suite steal */
+  double idle_s, busy_s, busy_share, over_ideal; /* suites steal, busy */
 } bench_record;
 
 bench_record ws_bench_record(const bench_suite *suite, const bench_case *c);

@@ -1,106 +1,20 @@
 /* bench_steal.c - suite `steal`: what is left of each policy's speed while another process keeps
  * one core half busy.
  *
- * A child process, tied to the last core, burns CPU time for half of every period. Each candidate
- * is timed alone (idle) and then beside the child (busy), in every round. The child's CPU time is
+ * A child process (bench_neighbour.h) burns CPU time for half of every period. Each candidate is timed
+ * alone (idle) and then beside the child (busy), in every round. The child's CPU time is
  * read from its own clock over exactly the timed window, so that
  *   ideal = idle time x cores / (cores - share of one core that the child really got)
  * is what a scheduler could reach that wastes nothing. A candidate is given by busy time / ideal;
- * 1.0 is perfect. The child makes no library call and no allocation, and dies with its parent. */
+ * 1.0 is perfect. */
 #define _GNU_SOURCE
 #include "bench.h"
+#include "bench_neighbour.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { PERIOD_NS = 10 * 1000 * 1000, BURN_NS = PERIOD_NS / 2, LEAD_NS = 50 * 1000 * 1000, MAX_ROUNDS = 100 };
-
-typedef struct neighbour {
-  atomic_int *busy; /* shared with the child */
-  pid_t child;
-  clockid_t clock; /* the child's CPU clock */
-} neighbour;
-
-static int64_t now_ns(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void sleep_ns(int64_t ns) {
-  struct timespec t = {ns / 1000000000, ns % 1000000000};
-  while (nanosleep(&t, &t) && errno == EINTR) {
-  }
-}
-
-/* While told to be busy: BURN_NS of CPU time in every period, and if the core was not free enough
- * for that, at once the next. */
-static _Noreturn void neighbour_main(atomic_int *busy) {
-  for (;;) {
-    if (!atomic_load_explicit(busy, memory_order_relaxed)) {
-      sleep_ns(PERIOD_NS / 10);
-      continue;
-    }
-    const int64_t start = now_ns(CLOCK_MONOTONIC), used = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-    while (now_ns(CLOCK_PROCESS_CPUTIME_ID) - used < BURN_NS) {
-    }
-    const int64_t rest = start + PERIOD_NS - now_ns(CLOCK_MONOTONIC);
-    if (rest > 0) sleep_ns(rest);
-  }
-}
-
-static int last_core(void) {
-  cpu_set_t set;
-  int last = 0;
-  if (sched_getaffinity(0, sizeof set, &set)) return 0;
-  for (int i = 0; i < CPU_SETSIZE; i++)
-    if (CPU_ISSET(i, &set)) last = i;
-  return last;
-}
-
-static bool neighbour_start(neighbour *nb, char *error, size_t bytes) {
-  cpu_set_t set;
-  const pid_t parent = getpid();
-  CPU_ZERO(&set);
-  CPU_SET(last_core(), &set);
-  nb->busy = mmap(NULL, sizeof *nb->busy, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (nb->busy == MAP_FAILED) {
-    snprintf(error, bytes, "cannot map memory for the neighbour: %s", strerror(errno));
-    return false;
-  }
-  fflush(NULL); /* nothing may be in a buffer twice */
-  nb->child = fork();
-  if (nb->child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || sched_setaffinity(0, sizeof set, &set)) _exit(1);
-    neighbour_main(nb->busy);
-  }
-  if (nb->child < 0 || clock_getcpuclockid(nb->child, &nb->clock)) {
-    snprintf(error, bytes, "cannot start the neighbour: %s", strerror(errno));
-    munmap(nb->busy, sizeof *nb->busy);
-    if (nb->child > 0) {
-      kill(nb->child, SIGKILL);
-      waitpid(nb->child, NULL, 0);
-    }
-    return false;
-  }
-  return true;
-}
-
-static void neighbour_stop(neighbour *nb) {
-  kill(nb->child, SIGKILL);
-  waitpid(nb->child, NULL, 0);
-  munmap(nb->busy, sizeof *nb->busy);
-}
+enum { MAX_ROUNDS = 100 };
 
 typedef struct steal_result {
   double idle_s[MAX_ROUNDS], busy_s[MAX_ROUNDS], share[MAX_ROUNDS], over_ideal[MAX_ROUNDS];
@@ -116,22 +30,14 @@ static const struct {
 enum { N_OWN = sizeof own_rows / sizeof *own_rows, MAX_STEAL_CANDIDATES = N_OWN + BENCH_MAX_PEERS };
 
 /* The same number of calls idle and busy. */
-static bool time_round(const bench_candidate *candidate, const neighbour *nb, steal_result *result, int round) {
+static bool time_round(const bench_candidate *candidate, const bench_neighbour *nb, steal_result *result, int round) {
+  double busy;
   if (!ws_bench_enter(candidate, true)) return false;
   const double idle = candidate->run(candidate, candidate->n_calls);
-
-  atomic_store(nb->busy, 1);
-  sleep_ns(LEAD_NS); /* the child wakes, and the scheduler learns that its core is loaded */
-  const int64_t start = now_ns(CLOCK_MONOTONIC), child_start = now_ns(nb->clock);
-  const double busy = candidate->run(candidate, candidate->n_calls);
-  const int64_t child_used = now_ns(nb->clock) - child_start, window = now_ns(CLOCK_MONOTONIC) - start;
-  atomic_store(nb->busy, 0);
-  sleep_ns(PERIOD_NS);
-
+  result->share[round] = ws_bench_beside_neighbour(nb, candidate, candidate->n_calls, &busy);
   if (idle < 0 || busy < 0) return false;
   result->idle_s[round] = idle / (double)candidate->n_calls;
   result->busy_s[round] = busy / (double)candidate->n_calls;
-  result->share[round] = (double)child_used / (double)window;
   return true;
 }
 
@@ -169,9 +75,9 @@ static void report(bench_session *s, const bench_suite *suite, const bench_case 
 static bool run_case(bench_session *s, const bench_suite *suite, const bench_case *c, bench_candidate *candidates,
                      int n_candidates, steal_result *results) {
   const bench_timing timing = ws_bench_suite_timing(s, suite);
-  const double min_time_s = 20e-9 * PERIOD_NS; /* a window of many periods of the child */
+  const double min_time_s = 20e-9 * BENCH_PERIOD_NS; /* a window of many periods of the child */
   double round_s = 0;
-  neighbour nb;
+  bench_neighbour nb;
   bool good = true;
 
   if (!ws_bench_prepare(candidates, n_candidates, min_time_s, true, s->error, sizeof s->error)) return false;
@@ -181,14 +87,14 @@ static bool run_case(bench_session *s, const bench_suite *suite, const bench_cas
   if (n_rounds * round_s > timing.budget_s) n_rounds = (int)(timing.budget_s / round_s);
   if (n_rounds < BENCH_MIN_ROUNDS) n_rounds = BENCH_MIN_ROUNDS;
 
-  if (!neighbour_start(&nb, s->error, sizeof s->error)) return false;
+  if (!ws_bench_neighbour_start(&nb, BENCH_PERIOD_NS / 2, s->error, sizeof s->error)) return false;
   for (int round = 0; good && round < n_rounds; round++)
     for (int i = 0; good && i < n_candidates; i++) {
       const int at = (i + round) % n_candidates;
       good = time_round(&candidates[at], &nb, &results[at], round);
       if (!good) snprintf(s->error, sizeof s->error, "%s failed while it was timed", candidates[at].label);
     }
-  neighbour_stop(&nb);
+  ws_bench_neighbour_stop(&nb);
   for (int i = 0; good && i < n_candidates; i++) conclude(&results[i], n_rounds, s->device.n_cores);
   if (good) report(s, suite, c, candidates, n_candidates, results, n_rounds);
   return good;

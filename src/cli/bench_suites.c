@@ -34,6 +34,11 @@ static const bench_shape heat_shapes[] = {
     {.m = 4096, .n = 4096, .k = 1024},
 };
 
+static const bench_shape busy_shapes[] = {{.m = 24, .n = 37, .k = 1378},
+                                          {.m = 128, .n = 128, .k = 128},
+                                          {.m = 200, .n = 200, .k = 200},
+                                          {.m = 500, .n = 500, .k = 500}};
+
 enum { RANDOM_LEAST = 8, RANDOM_MOST = 2048 };
 
 static const int64_t level3_sizes[] = {64, 128, 256, 512, 1024, 2048, 4096, 0};
@@ -131,12 +136,13 @@ const bench_suite ws_bench_suites[] = {
      .all_threads = true,
      .timing = {11, 1e-3, 1.5}},
     {.name = "wide",
-     .what = "m, n and k drawn at random, each from 4 to 4000, all ops; one thread",
+     .what = "m, n and k drawn at random, each from 4 to 4000, all ops; one thread and all",
      .routines = "sdcz",
      .run = ws_bench_run_peers,
      .n_random = 200,
      .is_wide = true,
      .one_thread = true,
+     .all_threads = true,
      .timing = {9, 1e-3, 1}},
     {.name = "heat",
      .what = "m and n from 16 to 4096 at k = 1024, all threads",
@@ -176,6 +182,14 @@ const bench_suite ws_bench_suites[] = {
      .sizes = steal_sizes,
      .all_threads = true,
      .timing = {9, 2e-3, 90}},
+    {.name = "busy",
+     .what = "mean time of small products beside a loop that keeps one core busy",
+     .routines = "s",
+     .run = ws_bench_run_busy,
+     .shapes = busy_shapes,
+     .n_shapes = sizeof busy_shapes / sizeof *busy_shapes,
+     .all_threads = true,
+     .timing = {10, 2e-3, 90}},
     {.name = "demo",
      .what = "a short look: three sizes, one thread and all",
      .routines = "sd",

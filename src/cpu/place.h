@@ -15,8 +15,11 @@ typedef struct ws_places {
 /* Forgets all claims; nobody may be claiming. */
 void ws_places_clear(ws_places *places);
 
-/* Claims the processor that the calling thread runs on. If another worker has it, moves the thread
- * to one that its affinity allows and nobody has claimed, if there is one; the affinity is as
- * before on return. */
-void ws_places_claim(ws_places *places);
+/* Claims the processor that the calling thread runs on. If another worker has it, claims one that
+ * the thread's affinity allows and nobody has claimed, if there is one, and returns it; else -1: the
+ * thread stays. */
+int ws_places_claim(ws_places *places);
+/* Moves the calling thread there; its affinity is as before on return. It may have to wait there for
+ * what runs: nobody should be waiting for the thread meanwhile. */
+void ws_place_move(int processor);
 #endif

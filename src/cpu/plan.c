@@ -68,6 +68,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
   plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
+  plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
@@ -85,7 +87,8 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   if (p->m <= tall && p->batch_count == 1) {
     /* One panel: cut by columns; into one strip each if A is too large to be read again for every
      * strip. */
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    const int64_t most = round_up(ws_ceil_div(p->n, plan->n_threads * (a_bytes > l2_bytes ? 1 : ITEMS_PER_THREAD)), row->nr);
+    plan->bn = ws_ceil_div(p->n, ws_ceil_div(p->n, most)); /* no last strip of a column */
     return;
   }
   const int64_t unit = p->m >= 2 * tall && !plan->pack_a ? tall : row->mr;
@@ -254,12 +257,14 @@ typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
 enum {
   END_OF_SUM = 4,  /* an element's sum along k */
   COPY = 6,        /* a vector that is copied along the other dimension */
+  END_OF_TILE = 8, /* of a vector of real C, beside a tile that is written by rows; sums were fitted without it */
   STEPS_OF_C = 20, /* of k, for a tile of C that is written by rows */
   STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
-  return ws_ceil_div(p->m, vl) * p->k * (p->n + (p->a.trans ? COPY : 0));
+  const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
+  return ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
 }
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
@@ -280,7 +285,9 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
  * fuller. */
 static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl) {
   if (!p->b.trans || (call->settings.invariant && ws_types[p->a.type].n_real == 2)) return INT64_MAX;
-  if (p->m > FEW_BY_ROWS && (!p->a.trans || is_far((double)p->m, p) || is_far((double)p->n, p))) return INT64_MAX;
+  const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
+  if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (is_far((double)p->m, p) || is_far((double)p->n, p)))))
+    return INT64_MAX;
   return ws_ceil_div(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
 }
 
@@ -300,8 +307,9 @@ bool ws_plan_has_few(const ws_call *call, const ws_problem *p) { return way_of(c
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
-  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between */
-  const int64_t few_rows = (p->a.trans && !p->b.trans ? 1 : 2) * plan->row->mr;
+  /* of two panels, a transposed A is packed once, not one panel at a time with all of B in between; a B that
+   * lies along its rows takes long to pack (Zen 5, FP64: 46 x 1756 x 446 99 GF/s to 117) */
+  const int64_t few_rows = (p->b.trans && !p->a.trans ? 4 : p->a.trans && !p->b.trans ? 1 : 2) * plan->row->mr;
   return direct_pays(p) || p->m <= few_rows || (p->n == 1 && p->a.trans) || p->k < 4;
 }
 
@@ -326,7 +334,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_c = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
@@ -399,7 +407,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

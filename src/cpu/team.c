@@ -45,9 +45,10 @@ static void open_steps(team *t, int64_t step) {
     atomic_store_explicit(&t->left, is_end ? 0 : n_items[0] + n_items[1] + 1, memory_order_relaxed);
     if (!is_end)
       for (int kind = 0; kind < WS_N_KINDS; kind++) ws_queue_fill(&queues[kind], n_items[kind]);
-    /* pairs with the acquire in work */
+    /* pairs with the acquire in lead */
     atomic_store_explicit(&t->opened, ++step, memory_order_release);
     if (is_end) return;
+    ws_pool_call();
   } while (one_done(t));
 }
 
@@ -69,28 +70,39 @@ static void work_alone(const ws_team_job *job) {
   }
 }
 
-static void work(void *context, int worker) {
-  team *t = context;
+/* Takes items for as long as there are some. */
+static void take_items(team *t, int worker) {
   const ws_team_job *job = t->job;
-  if (t->n_workers == 1) {
-    work_alone(job);
-    return;
-  }
-  for (int64_t seen = 0;;) {
-    unsigned round = 0;
-    int64_t opened;
-    while ((opened = atomic_load_explicit(&t->opened, memory_order_acquire)) == seen) ws_relax(&round);
-    if (opened > job->n_steps) return;
-    seen = opened;
-    for (int kind = 0; kind < WS_N_KINDS; kind++) {
-      int64_t item_idx;
-      while (ws_queue_take(&queues[kind], worker, &item_idx)) {
-        const int64_t step = atomic_load_explicit(&t->step, memory_order_relaxed);
-        job->item(job->context, worker, step, kind, item_idx);
-        if (one_done(t)) open_steps(t, step + 1);
-      }
+  for (int kind = 0; kind < WS_N_KINDS; kind++) {
+    int64_t item_idx;
+    while (ws_queue_take(&queues[kind], worker, &item_idx)) {
+      const int64_t step = atomic_load_explicit(&t->step, memory_order_relaxed);
+      job->item(job->context, worker, step, kind, item_idx);
+      if (one_done(t)) open_steps(t, step + 1);
+      if (worker == 0) ws_pool_offer();
     }
   }
+}
+
+/* The step after those seen, when it is open. */
+static int64_t wait_for_step(team *t, int64_t seen) {
+  int64_t opened = atomic_load_explicit(&t->opened, memory_order_acquire);
+  if (opened != seen) return opened;
+  const int64_t begin = ws_pool_now();
+  for (unsigned round = 0; (opened = atomic_load_explicit(&t->opened, memory_order_acquire)) == seen;) ws_relax(&round);
+  ws_pool_waited(ws_pool_now() - begin);
+  return opened;
+}
+
+/* Worker 0 stays until all is done; the others leave, and are called again to each step. */
+static void work(void *context, int worker) {
+  team *t = context;
+  if (t->n_workers == 1)
+    work_alone(t->job);
+  else if (worker > 0)
+    take_items(t, worker);
+  else
+    for (int64_t opened = 0; (opened = wait_for_step(t, opened)) <= t->job->n_steps;) take_items(t, 0);
 }
 
 /* A queue numbers its items in 32 bits. The first two steps are the largest of any job. */
@@ -109,5 +121,7 @@ void ws_team_run(const ws_team_job *job) {
   atomic_init(&t.opened, 0);
   atomic_init(&t.left, 0);
   atomic_init(&t.step, 0);
-  ws_pool_run(job->n_threads > 1 && fits_queue(job) ? job->n_threads : 1, begin, work, &t);
+  const ws_pool_job pool_job = {job->n_threads > 1 && fits_queue(job) ? job->n_threads : 1,
+                                job->policy == WSGEMM_POLICY_FIXED_BLOCKS, begin, work, &t};
+  ws_pool_run(&pool_job);
 }

@@ -1,10 +1,13 @@
 /* threads.c - the pool of worker threads.
  *
  * No thread exists before the first call that wants one. A call that finds the pool taken by
- * another call does not wait: it runs alone (its bits are the same). A job is published by raising
- * `generation`; a worker that sees it enters unless the job is closed already, so the caller never
- * waits for a worker that is slow to wake. Workers spin for a short time after a job, then sleep.
- * After fork() the child starts with an empty pool.
+ * another call does not wait: it runs alone (its bits are the same). A job is published, and workers
+ * are called to more of it, by raising `generation`; a worker that sees it enters unless the job is
+ * closed already, and leaves when it finds nothing to do. So the caller never waits for a worker that
+ * is slow to wake, moves to another processor or has lost the one it had, but for one in the middle
+ * of an item. After such a wait the workers rest (rest.h), and jobs are published to them only once
+ * they have taken LATE_NS. Workers spin for a short time after a job, then sleep. After fork() the
+ * child starts with an empty pool.
  *
  * A worker computes as the caller would: each job carries the caller's floating-point environment,
  * affinity and real-time priority, and the exception flags that a worker raises become the
@@ -31,12 +34,18 @@
 #include "cpu/fp_state.h"
 #include "cpu/place.h"
 #include "cpu/queue.h"
+#include "cpu/rest.h"
 #include "cpu/workspace.h"
 
 #define CLOSED UINT32_C(0x80000000)
 /* How long a worker looks for the next job before it sleeps: some times the cost of waking it
  * (about 50 us). */
 #define SPIN_NS INT64_C(200000)
+/* What a worker has been without a processor, and its caller has waited, to be taken for the work of
+ * others: more than interrupts take, less than a time slice (3 ms and more). */
+#define LOST_NS INT64_C(500000)
+/* Jobs that take longer gain by a worker even where others use its processor, too: one time slice. */
+#define LATE_NS INT64_C(4000000)
 
 /* Real-time policy and priority of a thread; SCHED_OTHER and 0 for all that has none. */
 typedef struct schedule {
@@ -50,24 +59,31 @@ static struct {
   _Alignas(64) _Atomic uint32_t generation;
   _Alignas(64) _Atomic uint32_t entry;
   _Alignas(64) _Atomic int n_asleep;
-  int n_created; /* threads besides the callers; written by the owner only */
+  int n_created; /* threads besides the callers; written by the owner only, as the next three */
+  ws_rest rest;
+  int64_t begun_ns, waited_ns; /* the job: its beginning, and what the caller has waited in it */
+  bool is_late;                /* it was not published at once */
   /* the job */
+  bool is_open; /* published, and not closed yet */
+  unsigned job; /* its number */
   int n_workers;
   ws_worker_fn *fn;
   void *context;
   ws_places places;
   ws_fp_control fp_control;
   _Atomic unsigned fp_raised; /* flags of all workers but the caller */
+  _Atomic bool has_lost;      /* a worker was without a processor for LOST_NS in the middle of it */
   ws_affinity affinity;
   unsigned affinity_count; /* how often it has changed; 0: it is not known */
   schedule schedule;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .entry = CLOSED};
 
-static int64_t now_ns(void) {
+static int64_t clock_ns(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+  return clock_gettime(clock, &t) == 0 ? (int64_t)t.tv_sec * 1000000000 + t.tv_nsec : 0;
 }
+
+int64_t ws_pool_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -80,9 +96,9 @@ static void pause_cpu(void) {
 /* A real-time thread yields to none of a lower priority, which a worker has until it has followed
  * its caller: after about a millisecond it sleeps now and then, so that such a worker on its
  * processor comes to that. */
-static void yield_cpu(unsigned round) {
+static void yield_cpu(unsigned round, int policy) {
   enum { LONG = 1 << 14, NS = 20000 };
-  if (round < LONG || pool.schedule.policy == SCHED_OTHER)
+  if (round < LONG || policy == SCHED_OTHER)
     sched_yield();
   else
     nanosleep(&(struct timespec){.tv_nsec = NS}, NULL);
@@ -90,18 +106,33 @@ static void yield_cpu(unsigned round) {
 
 void ws_relax(unsigned *round) {
   if (++*round % 256 == 0)
-    yield_cpu(*round);
+    yield_cpu(*round, pool.schedule.policy);
   else
     pause_cpu();
 }
 
-static void wait_for_job(uint32_t seen) {
-  const int64_t begin = now_ns();
+/* What a worker has taken from callers so far, and when it last looked at its clocks. */
+typedef struct followed {
+  unsigned affinity_count;
+  schedule schedule;
+  unsigned job;            /* in which it has looked for a place */
+  int64_t wall_ns, cpu_ns; /* 0: it has slept since */
+} followed;
+
+static void wait_for_job(uint32_t seen, followed *f) {
+  int64_t begin = ws_pool_now();
   for (unsigned round = 1; atomic_load_explicit(&pool.generation, memory_order_acquire) == seen; round++) {
     pause_cpu();
-    if (round % 64 == 0 && now_ns() - begin > SPIN_NS) break;
+    if (round % 64 != 0) continue;
+    if (!(atomic_load_explicit(&pool.entry, memory_order_relaxed) & CLOSED)) { /* more may come */
+      if (round % 256 == 0) yield_cpu(round, f->schedule.policy);
+      begin = ws_pool_now();
+    } else if (ws_pool_now() - begin > SPIN_NS) {
+      break;
+    }
   }
   if (atomic_load(&pool.generation) != seen) return;
+  f->wall_ns = 0;
   pthread_mutex_lock(&pool.lock);
   /* seq_cst against the caller's raise of generation: one of us sees the other */
   atomic_fetch_add(&pool.n_asleep, 1);
@@ -136,55 +167,86 @@ static schedule own_schedule(void) {
   return s;
 }
 
-/* What a worker has taken from callers so far. */
-typedef struct followed {
-  unsigned affinity_count;
+/* What a worker has to change before it works as its caller does. */
+typedef struct change {
+  bool of_schedule, of_affinity;
+  int processor; /* -1: it stays */
   schedule schedule;
-} followed;
+  ws_affinity affinity;
+} change;
 
-/* What the system refuses stays as it is. Nothing is asked for that is so already: in a sandbox the
- * question may end the process. */
-static void follow_caller(followed *f) {
-  /* The policy first: on the processor of a real-time caller that waits for it, a worker without
-   * would get no time to take it. */
-#if defined(__linux__)
-  const struct sched_param param = {.sched_priority = pool.schedule.priority};
-  if (f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority)
-    (void)!sched_setscheduler(0, pool.schedule.policy, &param);
-#endif
-  f->schedule = pool.schedule;
-  if (f->affinity_count != pool.affinity_count) {
-    ws_affinity own;
-    ws_affinity_get(&own);
-    if (!ws_affinity_equal(&own, &pool.affinity)) ws_affinity_set(&pool.affinity);
-  }
-  f->affinity_count = pool.affinity_count;
+/* Inside a job: whether there is nothing to change. A place is looked for once in a job, under the
+ * caller's affinity. */
+static bool is_settled(followed *f, change *c) {
+  c->of_schedule = f->schedule.policy != pool.schedule.policy || f->schedule.priority != pool.schedule.priority;
+  c->of_affinity = f->affinity_count != pool.affinity_count;
+  c->processor = -1;
+  if (c->of_schedule) c->schedule = f->schedule = pool.schedule;
+  if (c->of_affinity) c->affinity = pool.affinity, f->affinity_count = pool.affinity_count;
+  if (c->of_schedule || c->of_affinity) return false;
+  if (f->job != pool.job) c->processor = ws_places_claim(&pool.places);
+  f->job = pool.job;
+  return c->processor < 0;
 }
 
-static void work_as_caller(int worker, followed *f) {
-  follow_caller(f);
-  ws_places_claim(&pool.places);
-  ws_fp_enter(&pool.fp_control);
+/* Outside: a thread may wait long for the processor that it is moved to. What the system refuses stays
+ * as it is. Nothing is asked for that is so already: in a sandbox the question may end the process. */
+static void settle(const change *c) {
+  /* the policy first: on a real-time caller's processor a worker without would get no time to take it */
+#if defined(__linux__)
+  const struct sched_param param = {.sched_priority = c->schedule.priority};
+  if (c->of_schedule) (void)!sched_setscheduler(0, c->schedule.policy, &param);
+#endif
+  if (c->of_affinity) {
+    ws_affinity own;
+    ws_affinity_get(&own);
+    if (!ws_affinity_equal(&own, &c->affinity)) ws_affinity_set(&c->affinity);
+  }
+  if (c->processor >= 0) ws_place_move(c->processor);
+}
+
+/* Looks whether the worker has lost its processor meanwhile: its own clock, a system call, is read
+ * once in a millisecond, and after long work. */
+static void work_and_watch(int worker, followed *f) {
+  enum { PERIOD_NS = 1000000 };
+  const int64_t begin = ws_pool_now();
+  if (begin - f->wall_ns > PERIOD_NS) f->wall_ns = begin, f->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   pool.fn(pool.context, worker);
+  const int64_t end = ws_pool_now();
+  if (end - begin < LOST_NS) return;
+  const int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  if (end - f->wall_ns - (cpu_ns - f->cpu_ns) > LOST_NS) atomic_store_explicit(&pool.has_lost, true, memory_order_relaxed);
+  f->wall_ns = end, f->cpu_ns = cpu_ns;
+}
+
+/* What is stored here is handed over by the release of `entry`. */
+static void work_as_caller(int worker, followed *f) {
+  ws_fp_enter(&pool.fp_control);
+  work_and_watch(worker, f);
   const unsigned raised = ws_fp_raised();
-  /* handed over by the release of `entry` */
   if (raised) atomic_fetch_or_explicit(&pool.fp_raised, raised, memory_order_relaxed);
 }
 
 static void *worker_main(void *arg) {
   const int worker = (int)(intptr_t)arg;
   uint32_t seen = 0;
-  followed f = {0, own_schedule()};
+  followed f = {0, own_schedule(), 0, 0, 0};
+  change c;
   introduce_worker();
-  for (;;) {
-    wait_for_job(seen);
+  for (bool is_ready = true;;) {
+    if (is_ready) wait_for_job(seen, &f);
+    is_ready = true;
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
     if (!enter_job()) continue;
-    /* The job entered may be newer than `seen`; then it must not be entered again. No newer one can
-     * start before we leave. */
+    /* The job entered may be newer than `seen`; then it must not be entered again for nothing. No newer
+     * one can start before we leave. */
     seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
-    if (worker < pool.n_workers) work_as_caller(worker, &f);
+    if (worker < pool.n_workers) {
+      is_ready = is_settled(&f, &c);
+      if (is_ready) work_as_caller(worker, &f);
+    }
     atomic_fetch_sub_explicit(&pool.entry, 1, memory_order_release);
+    if (!is_ready) settle(&c);
   }
   return NULL;
 }
@@ -201,6 +263,7 @@ void ws_pool_unlock_in_child(void) {
   atomic_store(&pool.generation, 0);
   atomic_store(&pool.n_asleep, 0);
   pool.n_created = 0;
+  pool.is_open = pool.is_late = false;
 }
 
 /* Signals that no worker takes: all but those that tell a thread of a fault of its own, which must
@@ -245,46 +308,85 @@ static void publish_caller(void) {
   pool.schedule = own_schedule();
   pool.fp_control = ws_fp_control_of_caller();
   atomic_store_explicit(&pool.fp_raised, 0, memory_order_relaxed);
+  atomic_store_explicit(&pool.has_lost, false, memory_order_relaxed);
 }
 
-static void publish(int n_workers, ws_worker_fn *fn, void *context) {
-  pool.n_workers = n_workers;
-  pool.fn = fn;
-  pool.context = context;
+/* Whether somebody had to be woken. */
+static bool call_workers(void) {
+  atomic_fetch_add(&pool.generation, 1);
+  if (atomic_load(&pool.n_asleep) == 0) return false;
+  pthread_mutex_lock(&pool.lock);
+  pthread_cond_broadcast(&pool.wake);
+  pthread_mutex_unlock(&pool.lock);
+  return true;
+}
+
+void ws_pool_call(void) {
+  if (pool.is_open) call_workers();
+}
+
+static void publish(void) {
   publish_caller();
   ws_places_clear(&pool.places);
   ws_places_claim(&pool.places);
+  pool.is_open = true;
   /* pairs with the acquire in enter_job */
   atomic_store_explicit(&pool.entry, 0, memory_order_release);
-  atomic_fetch_add(&pool.generation, 1);
-  if (atomic_load(&pool.n_asleep) > 0) {
-    pthread_mutex_lock(&pool.lock);
-    pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
-    sched_yield(); /* a worker woken on this processor gets it at once, and moves away (place.c) */
-  }
+  /* a worker woken on this processor gets it at once, and moves away (place.c) */
+  if (call_workers()) sched_yield();
 }
 
-void ws_pool_run(int n_workers, ws_worker_fn *begin, ws_worker_fn *fn, void *context) {
-  if (n_workers > WS_MAX_WORKERS) n_workers = WS_MAX_WORKERS;
+void ws_pool_offer(void) {
+  if (!pool.is_late || pool.is_open || ws_pool_now() - pool.begun_ns < LATE_NS) return;
+  publish();
+}
+
+void ws_pool_waited(int64_t ns) { pool.waited_ns += ns; }
+
+static void close_job(void) {
+  const int64_t begin = ws_pool_now();
+  unsigned round = 0;
+  pool.is_late = false;
+  if (!pool.is_open) return;
+  atomic_fetch_or_explicit(&pool.entry, CLOSED, memory_order_acq_rel);
+  while (atomic_load_explicit(&pool.entry, memory_order_acquire) != CLOSED) ws_relax(&round);
+  pool.is_open = false;
+  const unsigned raised = atomic_load_explicit(&pool.fp_raised, memory_order_relaxed);
+  if (raised) ws_fp_raise(raised);
+  if (!atomic_load_explicit(&pool.has_lost, memory_order_relaxed)) return;
+  const int64_t now = ws_pool_now(), waited = pool.waited_ns + now - begin;
+  /* beside a long job a wait is nothing */
+  if (waited > LOST_NS && 2 * waited > now - pool.begun_ns) ws_rest_begin(&pool.rest, now, waited);
+}
+
+static void run_by_team(const ws_pool_job *job, int n_workers) {
+  pool.n_workers = n_workers;
+  pool.fn = job->fn;
+  pool.context = job->context;
+  pool.job++;
+  pool.begun_ns = ws_pool_now();
+  pool.waited_ns = 0;
+  pool.is_late = !job->needs_all && ws_rest_is_on(&pool.rest, pool.begun_ns);
+  if (!pool.is_late) publish();
+  job->fn(job->context, 0);
+  close_job();
+}
+
+void ws_pool_run(const ws_pool_job *job) {
+  int n_workers = job->n_workers < WS_MAX_WORKERS ? job->n_workers : WS_MAX_WORKERS;
   if (n_workers <= 1 || atomic_exchange_explicit(&pool.taken, true, memory_order_acquire)) {
-    begin(context, 1);
-    fn(context, 0);
+    job->begin(job->context, 1);
+    job->fn(job->context, 0);
     return;
   }
   /* also in a handler that repairs a fault of this thread's: others are at work for it */
   WS_UNCANCELLED;
   create_threads(n_workers - 1);
   if (n_workers > pool.n_created + 1) n_workers = pool.n_created + 1;
-  begin(context, n_workers);
-  unsigned round = 0;
-  if (n_workers > 1) publish(n_workers, fn, context);
-  fn(context, 0);
-  if (n_workers > 1) {
-    atomic_fetch_or_explicit(&pool.entry, CLOSED, memory_order_acq_rel);
-    while (atomic_load_explicit(&pool.entry, memory_order_acquire) != CLOSED) ws_relax(&round);
-    const unsigned raised = atomic_load_explicit(&pool.fp_raised, memory_order_relaxed);
-    if (raised) ws_fp_raise(raised);
-  }
+  job->begin(job->context, n_workers);
+  if (n_workers > 1)
+    run_by_team(job, n_workers);
+  else
+    job->fn(job->context, 0);
   atomic_store_explicit(&pool.taken, false, memory_order_release);
 }

@@ -1,5 +1,5 @@
-/* test_place.c - src/cpu/place.h alone: who finds his processor taken is moved to a free one that
- * he may use, and his affinity stays as it was. */
+/* test_place.c - src/cpu/place.h alone: who finds his processor taken is given a free one that he
+ * may use, and his affinity stays as it was. */
 #define _GNU_SOURCE
 #include "support/check.h"
 
@@ -35,6 +35,13 @@ static int n_claimed(ws_places *places) {
   return n;
 }
 
+static void take_place(ws_places *places) {
+  const int processor = ws_places_claim(places);
+  if (processor < 0) return;
+  ws_place_move(processor);
+  CHECK(sched_getcpu() == processor, "not moved to processor %d", processor);
+}
+
 /* Each claim of one thread finds the processor taken that it claimed before, so it travels over all
  * that it may use. */
 static void every_worker_apart(void) {
@@ -46,7 +53,7 @@ static void every_worker_apart(void) {
   }
   ws_places_clear(&places);
   set_affinity(nth_allowed(0));
-  ws_places_claim(&places);
+  take_place(&places);
   CHECK(is_claimed(&places, nth_allowed(0)) && n_claimed(&places) == 1, "the first claim claims where it runs");
   sched_setaffinity(0, sizeof allowed, &allowed);
   for (int n = 2; n <= n_cpus && n <= 4; n++) {
@@ -57,7 +64,7 @@ static void every_worker_apart(void) {
         sched_setaffinity(0, sizeof allowed, &allowed);
         break;
       }
-    ws_places_claim(&places);
+    take_place(&places);
     CHECK(n_claimed(&places) == n, "%d workers claimed %d processors", n, n_claimed(&places));
     CHECK(affinity_is(&allowed), "the affinity has changed");
   }
@@ -68,7 +75,7 @@ static void none_left(void) {
   static ws_places places;
   ws_places_clear(&places);
   for (int i = 0; i < CPU_COUNT(&allowed) + 3; i++) {
-    ws_places_claim(&places);
+    take_place(&places);
     CHECK(affinity_is(&allowed), "the affinity has changed");
   }
   CHECK(n_claimed(&places) <= CPU_COUNT(&allowed), "%d processors claimed of %d", n_claimed(&places), CPU_COUNT(&allowed));
@@ -80,7 +87,7 @@ static void bound_stays(void) {
   ws_places_clear(&places);
   const int home = nth_allowed(CPU_COUNT(&allowed) - 1);
   set_affinity(home);
-  for (int i = 0; i < 3; i++) ws_places_claim(&places);
+  for (int i = 0; i < 3; i++) take_place(&places);
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(home, &one);
