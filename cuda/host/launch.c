@@ -134,8 +134,25 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
   return status;
 }
 
+/* Of the kernels the first one that has a place for all blocks, else the last one. */
+static wsgemm_status add_sliced_solve(wsgemm_handle *h, const ws_triangle_args *args, ws_device *device, ws_launch_list *list) {
+  wsgemm_status status;
+  double blocks = 0;
+  int i = 0;
+  for (; i < WS_N_SLICED_SOLVES; i++) {
+    blocks = (double)ws_ceil_div(args->n_columns, ws_sliced_solves[i].columns) * (double)args->n_batch;
+    if (i == WS_N_SLICED_SOLVES - 1 || blocks <= (double)ws_sliced_solves[i].blocks * device->n_sms) break;
+  }
+  const ws_sliced_solve *s = &ws_sliced_solves[i];
+  ws_launch *l = add_over(h, WS_KERNEL_SLICED_SOLVE + i, "solve", blocks, s->n_threads, s->shared_bytes, WS_BEGIN_STREAM_ORDERED,
+                          device, list, &status);
+  if (l) l->args.triangle = *args;
+  return status;
+}
+
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
                               ws_launch_list *list) {
+  if (args->work == WS_TRIANGLE_SLICED) return add_sliced_solve(h, args, device, list);
   wsgemm_status status;
   static const int solve_threads[] = {WS_SOLVE_THREADS(s), WS_SOLVE_THREADS(d), WS_SOLVE_THREADS(c), WS_SOLVE_THREADS(z)};
   const bool solves = args->work == WS_TRIANGLE_SOLVE;

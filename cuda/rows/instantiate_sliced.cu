@@ -5,6 +5,7 @@
 #include "cuda/kernels/fallback.cuh"
 #include "cuda/kernels/gemm_wgmma.cuh"
 #include "cuda/kernels/slices.cuh"
+#include "cuda/kernels/solve_sliced.cuh"
 #include "cuda/mainloop/simt.cuh"
 
 #define WS_SLICED_ELEMENT_f16x3 __half
@@ -71,4 +72,12 @@ WS_KERNELS_OF_SLICES(c)
   }
 WS_KERNELS_OF_STRUCTURED(s)
 WS_KERNELS_OF_STRUCTURED(c)
+
+#define WS_SLICED_SOLVE(columns, tiles, warps, blocks)                       \
+  extern "C" __global__ void __launch_bounds__(32 * (warps), blocks)         \
+      ssolve_sliced_##columns(const __grid_constant__ ws_triangle_args args) { \
+    static_assert(32 * (tiles) * (warps) == WS_SLICED_SOLVE_N);              \
+    ws::solve_by_slices<columns, tiles, warps>(args);                        \
+  }
+WS_SLICED_SOLVES(WS_SLICED_SOLVE)
 #endif
