@@ -392,16 +392,9 @@ int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
   return n;
 }
 
-const ws_sliced_solve ws_sliced_solves[WS_N_SLICED_SOLVES] = {
-#define WS_SLICED_SOLVE(columns, tiles, warps, blocks) {columns, 32 * (warps), WS_SLICED_SOLVE_BYTES(columns, tiles, warps), blocks},
-    WS_SLICED_SOLVES(WS_SLICED_SOLVE)
-#undef WS_SLICED_SOLVE
-};
-
 /* Shared memory of a block of a kernel that may ask for more than a launch does without; 0: of any other. */
 static int plain_shared_bytes(const ws_device *device, int which) {
-  if (which >= WS_KERNEL_SLICED_SOLVE && which < WS_KERNEL_SLICED_SOLVE + WS_N_SLICED_SOLVES)
-    return ws_sliced_solves[which - WS_KERNEL_SLICED_SOLVE].shared_bytes;
+  if (which == WS_KERNEL_SLICED_SOLVE) return WS_SLICED_SOLVE_SHARED_BYTES;
   if (which >= WS_KERNEL_TRIANGLE && which < WS_KERNEL_SOLVE) return ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE));
   if (which < WS_KERNEL_SOLVE || which >= WS_KERNEL_WRITE_OUT) return 0;
   const wsgemm_type type = (wsgemm_type)(which - WS_KERNEL_SOLVE);

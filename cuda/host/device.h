@@ -147,8 +147,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(STRUCTURED_SLICES_C3, "cstructured_slices_3", SLICED) \
   X(EXPAND, "sexpand_structured", SLICED)                 \
   X(EXPAND_C, "cexpand_structured", SLICED)               \
-  X(SLICED_SOLVE, "ssolve_sliced_16", SLICED)             \
-  X(SLICED_SOLVE_32, "ssolve_sliced_32", SLICED)          \
+  X(SLICED_SOLVE, "ssolve_sliced", SLICED)                \
   X(TRIANGLE, "striangle", TRIANGLE)                      \
   X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
   X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \
@@ -177,12 +176,6 @@ _Static_assert((int)WS_KERNEL_COLUMN_SUMS == (int)WS_KERNEL_SCALE + WS_N_TYPES &
 int ws_triangle_shared_bytes(wsgemm_type type);
 int ws_solve_shared_bytes(wsgemm_type type, int64_t n);
 int64_t ws_solve_n(const ws_device *device, wsgemm_type type);
-/* Blocks of threads of WS_KERNEL_SLICED_SOLVE + i, by i: see triangle_args.h. */
-typedef struct ws_sliced_solve {
-  int columns, n_threads, shared_bytes, blocks;
-} ws_sliced_solve;
-enum { WS_N_SLICED_SOLVES = 2 };
-extern const ws_sliced_solve ws_sliced_solves[WS_N_SLICED_SOLVES];
 /* WS_KERNEL_SCALE + type */
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result);
 

@@ -134,18 +134,11 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
   return status;
 }
 
-/* Of the kernels the first one that has a place for all blocks, else the last one. */
 static wsgemm_status add_sliced_solve(wsgemm_handle *h, const ws_triangle_args *args, ws_device *device, ws_launch_list *list) {
   wsgemm_status status;
-  double blocks = 0;
-  int i = 0;
-  for (; i < WS_N_SLICED_SOLVES; i++) {
-    blocks = (double)ws_ceil_div(args->n_columns, ws_sliced_solves[i].columns) * (double)args->n_batch;
-    if (i == WS_N_SLICED_SOLVES - 1 || blocks <= (double)ws_sliced_solves[i].blocks * device->n_sms) break;
-  }
-  const ws_sliced_solve *s = &ws_sliced_solves[i];
-  ws_launch *l = add_over(h, WS_KERNEL_SLICED_SOLVE + i, "solve", blocks, s->n_threads, s->shared_bytes, WS_BEGIN_STREAM_ORDERED,
-                          device, list, &status);
+  const double blocks = (double)ws_ceil_div(args->n_columns, WS_SLICED_SOLVE_COLUMNS) * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_SLICED_SOLVE, "solve by slices", blocks, 32 * WS_SLICED_SOLVE_WARPS,
+                          WS_SLICED_SOLVE_SHARED_BYTES, WS_BEGIN_STREAM_ORDERED, device, list, &status);
   if (l) l->args.triangle = *args;
   return status;
 }

@@ -470,7 +470,8 @@ wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p) {
 
 /* ---- systems --------------------------------------------------------------------------------- */
 
-/* Where products of its size are made by slices. */
+/* Where products of its size are made by slices, and the other kernel's blocks of 16 right-hand sides do not all have an SM of
+ * their own: until then it is as quick. */
 static bool solves_by_slices(const ws_call *call, const ws_system *s, const ws_device *device) {
   const ws_problem like = {.m = s->m,
                            .n = s->n,
@@ -481,7 +482,9 @@ static bool solves_by_slices(const ws_call *call, const ws_system *s, const ws_d
                            .b = s->is_right ? s->a : s->b,
                            .c = s->x,
                            .math = s->math};
-  return s->a.type == WSGEMM_F32 && ws_gpu_slices_to_pack(call, &like, device) > 0;
+  const int64_t other = s->is_right ? s->m : s->n;
+  return s->a.type == WSGEMM_F32 && ws_gpu_slices_to_pack(call, &like, device) > 0 &&
+         (double)ws_ceil_div(other, WS_SOLVE_COLUMNS) * (double)s->batch_count > device->n_sms;
 }
 
 static level3_call call_of_system(const ws_call *call, const ws_system *s, const ws_device *device) {

@@ -73,11 +73,8 @@ WS_KERNELS_OF_SLICES(c)
 WS_KERNELS_OF_STRUCTURED(s)
 WS_KERNELS_OF_STRUCTURED(c)
 
-#define WS_SLICED_SOLVE(columns, tiles, warps, blocks)                       \
-  extern "C" __global__ void __launch_bounds__(32 * (warps), blocks)         \
-      ssolve_sliced_##columns(const __grid_constant__ ws_triangle_args args) { \
-    static_assert(32 * (tiles) * (warps) == WS_SLICED_SOLVE_N);              \
-    ws::solve_by_slices<columns, tiles, warps>(args);                        \
-  }
-WS_SLICED_SOLVES(WS_SLICED_SOLVE)
+extern "C" __global__ void __launch_bounds__(32 * WS_SLICED_SOLVE_WARPS, 1)
+    ssolve_sliced(const __grid_constant__ ws_triangle_args args) {
+  ws::solve_by_slices<WS_SLICED_SOLVE_COLUMNS, WS_SLICED_SOLVE_TILES, WS_SLICED_SOLVE_WARPS>(args);
+}
 #endif

@@ -85,15 +85,17 @@ enum {
   WS_SOLVE_HALVES_d = 1,
   WS_SOLVE_HALVES_c = 1,
   WS_SOLVE_HALVES_z = 1,
+  /* systems by slices (solve_sliced.cuh): right-hand sides of a block, tiles of 32 rows of a warp, warps; the largest diagonal block */
+  WS_SLICED_SOLVE_COLUMNS = 32,
+  WS_SLICED_SOLVE_TILES = 2,
+  WS_SLICED_SOLVE_WARPS = 8,
   WS_SLICED_SOLVE_N = 512
 };
 
-/* Systems by slices (solve_sliced.cuh), of at most WS_SLICED_SOLVE_N rows: X(right-hand sides of a block of threads, tiles of 32 rows
- * of a warp, warps, blocks of an SM). */
-#define WS_SLICED_SOLVES(X) X(16, 2, 8, 1) X(32, 2, 8, 1)
 /* Shared memory: unknowns by tiles, of each warp a tile of D and its reciprocals; a barrier for each tile. */
-#define WS_SLICED_SOLVE_BYTES(columns, tiles, warps)                                                                  \
+#define WS_SLICED_SOLVE_BYTES(columns, tiles, warps)                                                                           \
   (4 * ((tiles) * (warps) * (columns)*WS_TRIANGLE_PITCH + (warps)*WS_TRIANGLE_PART * (WS_TRIANGLE_PITCH + 1)) + 8 * (tiles) * (warps))
+#define WS_SLICED_SOLVE_SHARED_BYTES WS_SLICED_SOLVE_BYTES(WS_SLICED_SOLVE_COLUMNS, WS_SLICED_SOLVE_TILES, WS_SLICED_SOLVE_WARPS)
 
 #define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + WS_SOLVE_SOLVERS))
 /* Rows of a block of threads at a time; their columns of D, and of sums, in shared memory; parts of D on the diagonal and
