@@ -18,10 +18,6 @@
 #include "cuda/ptx/mma_tf32.cuh"
 #include "cuda/ptx/tma.cuh"
 
-#ifndef WS_STAMP
-#define WS_STAMP(what, tile)
-#endif
-
 namespace ws {
 
 /* x = high + low, exactly; of both the units read 11 bits. */
@@ -44,8 +40,9 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
 
   const ws_triangle_args &args;
   const float *d;
-  float *slots, *diagonal, *reciprocals; /* unknowns by tiles, each by columns; of this warp D's tile on the diagonal by columns */
-  uint64_t *solved;                      /* barriers, by tiles */
+  float *slots, *diagonal,
+      *reciprocals; /* unknowns by tiles, each by columns; of this warp D's tile on the diagonal by columns */
+  uint64_t *solved; /* barriers, by tiles */
   int n, n_tiles;
   bool is_flipped, is_plain; /* neighbours in D's memory are read backwards; reciprocals of this warp's tile may be had */
 
@@ -103,21 +100,15 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
     }
   }
   /* A row of the four, as it lies in registers. */
-  template <reading HOW> __device__ __forceinline__ int row_in(int r) const { return HOW == by_columns && is_flipped ? 3 - r : r; }
+  template <reading HOW> __device__ __forceinline__ int row_in(int r) const {
+    return HOW == by_columns && is_flipped ? 3 - r : r;
+  }
 
-  /* The tile on the diagonal. Where 16 bytes are read at a time there are elements among them that are not stored; nothing is done
-   * with these. */
-  template <reading HOW> __device__ __forceinline__ void begin_diagonal(int tile) const {
+  /* The tile on the diagonal: neighbouring lanes read neighbours in memory. Elements that are not stored, or are no part of D, are
+   * not read. */
+  __device__ __forceinline__ void begin_diagonal(int tile) const {
     const float *const first = d + tile * side * (args.of_d.row + args.of_d.column);
     const int n_rows = n - tile * side;
-    if (HOW == by_columns && !is_flipped && n_rows >= side) {
-      const float *from = first + lane() % 8 * 4 + lane() / 8 * args.of_d.column;
-      const uint32_t to = shared_address(diagonal + lane() % 8 * 4 + lane() / 8 * pitch);
-#pragma unroll
-      for (int s = 0; s < side / 4; s++, from += 4 * args.of_d.column) cp_async_16(to + s * 4 * pitch * 4, from, 16);
-      cp_async_commit();
-      return;
-    }
     const bool is_by_columns = args.of_d.row == 1 || args.of_d.row == -1, is_unit = args.structure == WS_UNIT_TRIANGULAR;
 #pragma unroll 4
     for (int s = 0; s < side; s++) {
@@ -285,7 +276,9 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
 
   /* ---- right-hand sides of one system ---- */
 
-  static __device__ __forceinline__ uint32_t groups_of(const ws_triangle_args &args) { return uint32_t(ws_ceil_div(args.n_columns, N)); }
+  static __device__ __forceinline__ uint32_t groups_of(const ws_triangle_args &args) {
+    return uint32_t(ws_ceil_div(args.n_columns, N));
+  }
 
   __device__ __forceinline__ void init_barriers() const {
     if (int(threadIdx.x) < TILES * WARPS) mbarrier_init(solved + threadIdx.x, 1);
@@ -300,17 +293,15 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
     int first = warp(); /* of its tiles that are not solved */
     sums acc[TILES];
     piece own;
-    WS_STAMP(0, warp());
 #pragma unroll
     for (int q = 0; q < TILES; q++)
       if (first + q * WARPS < n_tiles) load_sides<HOW>(acc[q], x, first + q * WARPS, n_columns);
     const int begin = least(first == 0 ? WARPS : first, n_tiles - 1);
     load_half<HOW>(own[0], begin, 0, 0), load_half<HOW>(own[1], begin, 0, 1);
-    if (first < n_tiles) begin_diagonal<HOW>(first), end_diagonal(first);
+    if (first < n_tiles) begin_diagonal(first), end_diagonal(first);
 #pragma unroll
     for (int q = 0; q < TILES; q++)
       if (first + q * WARPS < n_tiles) scale_sides(acc[q]);
-    WS_STAMP(1, warp());
 #pragma unroll 1
     for (int j = -1; first < n_tiles; j++) {
       const bool solves = first == j + 1;
@@ -318,18 +309,15 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
       const int after = solves ? first + WARPS : first; /* the first one of the next j */
       if (j >= 0) {
         mbarrier_wait<barrier_scope::cta>(shared_address(solved + j), parity);
-        if (solves) WS_STAMP(2, first);
         const bool is_last = TILES == 1 || first + WARPS >= n_tiles;
         subtract_tile<HOW>(acc[0], own, unknowns, is_last ? after : first + WARPS, is_last ? j + 1 : j);
       }
       if (solves) {
         float *const slot = slots + first * slot_size;
-        WS_STAMP(3, first);
         solve_tile<HOW>(acc[0], slot);
         if (lane() == 0) mbarrier_arrive(shared_address(solved + first));
-        WS_STAMP(4, first);
         store_sides(slot, x, first, n_columns);
-        if (after < n_tiles) begin_diagonal<HOW>(after);
+        if (after < n_tiles) begin_diagonal(after);
       }
 #pragma unroll
       for (int q = 1; q < TILES; q++)
@@ -345,7 +333,6 @@ template <int N, int TILES, int WARPS> struct sliced_solver {
       first = after;
       if (first < n_tiles) end_diagonal(first);
     }
-    WS_STAMP(5, warp());
     __syncthreads();
   }
 };

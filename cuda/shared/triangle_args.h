@@ -93,8 +93,9 @@ enum {
 };
 
 /* Shared memory: unknowns by tiles, of each warp a tile of D and its reciprocals; a barrier for each tile. */
-#define WS_SLICED_SOLVE_BYTES(columns, tiles, warps)                                                                           \
-  (4 * ((tiles) * (warps) * (columns)*WS_TRIANGLE_PITCH + (warps)*WS_TRIANGLE_PART * (WS_TRIANGLE_PITCH + 1)) + 8 * (tiles) * (warps))
+#define WS_SLICED_SOLVE_BYTES(columns, tiles, warps)                                                            \
+  (4 * ((tiles) * (warps) * (columns)*WS_TRIANGLE_PITCH + (warps)*WS_TRIANGLE_PART * (WS_TRIANGLE_PITCH + 1)) + \
+   8 * (tiles) * (warps))
 #define WS_SLICED_SOLVE_SHARED_BYTES WS_SLICED_SOLVE_BYTES(WS_SLICED_SOLVE_COLUMNS, WS_SLICED_SOLVE_TILES, WS_SLICED_SOLVE_WARPS)
 
 #define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + WS_SOLVE_SOLVERS))

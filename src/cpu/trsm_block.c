@@ -436,16 +436,16 @@ bool ws_small_triangle_at(const ws_solve *v, int64_t batch, int64_t i, int64_t n
 }
 
 /* Elements of R, column by column: the triangle of T that is multiplied with, and the inverse of its diagonal. */
-#define ARE_FINITE(name, R)                                                                     \
-  static bool name(const ws_small_triangle *s, int64_t unit) {                                  \
-    const R *const inverse = s->inverse, *column = s->t;                                        \
-    const bool is_down = s->direction == WS_SOLVE_DOWN;                                         \
-    bool all = true;                                                                            \
-    for (int64_t e = 0; e < s->n * unit && !s->is_unit; e++) all &= isfinite(inverse[e]) != 0;  \
-    for (int64_t j = 0; j < s->n; j++, column += s->column_step * unit)                         \
-      for (int64_t i = is_down ? j + 1 : 0, end = is_down ? s->n : j; i < end; i++)             \
+#define ARE_FINITE(name, R)                                                                          \
+  static bool name(const ws_small_triangle *s, int64_t unit) {                                       \
+    const R *const inverse = s->inverse, *column = s->t;                                             \
+    const bool is_down = s->direction == WS_SOLVE_DOWN;                                              \
+    bool all = true;                                                                                 \
+    for (int64_t e = 0; e < s->n * unit && !s->is_unit; e++) all &= isfinite(inverse[e]) != 0;       \
+    for (int64_t j = 0; j < s->n; j++, column += s->column_step * unit)                              \
+      for (int64_t i = is_down ? j + 1 : 0, end = is_down ? s->n : j; i < end; i++)                  \
         for (int64_t u = 0; u < unit; u++) all &= isfinite(column[i * s->row_step * unit + u]) != 0; \
-    return all;                                                                                 \
+    return all;                                                                                      \
   }
 ARE_FINITE(are_finite_s, float)
 ARE_FINITE(are_finite_d, double)
