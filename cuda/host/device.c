@@ -392,6 +392,16 @@ int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
   return n;
 }
 
+/* Shared memory of a block of a kernel that may ask for more than a launch does without; 0: of any other. */
+static int plain_shared_bytes(const ws_device *device, int which) {
+  if (which == WS_KERNEL_SLICED_SOLVE) return WS_SLICED_SOLVE_SHARED_BYTES;
+  if (which >= WS_KERNEL_TRIANGLE && which < WS_KERNEL_SOLVE)
+    return ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE));
+  if (which < WS_KERNEL_SOLVE || which >= WS_KERNEL_WRITE_OUT) return 0;
+  const wsgemm_type type = (wsgemm_type)(which - WS_KERNEL_SOLVE);
+  return ws_solve_shared_bytes(type, ws_solve_n(device, type));
+}
+
 static CUresult find_plain(context_record *r, int which) {
   static const struct {
     const char *name;
@@ -402,10 +412,8 @@ static CUresult find_plain(context_record *r, int which) {
 #undef PLAIN
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
-  if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
-  const wsgemm_type type = (wsgemm_type)(which - (which >= WS_KERNEL_SOLVE ? WS_KERNEL_SOLVE : WS_KERNEL_TRIANGLE));
-  const int bytes =
-      which >= WS_KERNEL_SOLVE ? ws_solve_shared_bytes(type, ws_solve_n(&r->device, type)) : ws_triangle_shared_bytes(type);
+  const int bytes = plain_shared_bytes(&r->device, which);
+  if (result || bytes == 0) return result;
   return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, r->plain[which],
                                       devices[r->device.ordinal].handle);
 }

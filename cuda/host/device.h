@@ -147,6 +147,7 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(STRUCTURED_SLICES_C3, "cstructured_slices_3", SLICED) \
   X(EXPAND, "sexpand_structured", SLICED)                 \
   X(EXPAND_C, "cexpand_structured", SLICED)               \
+  X(SLICED_SOLVE, "ssolve_sliced", SLICED)                \
   X(TRIANGLE, "striangle", TRIANGLE)                      \
   X(TRIANGLE_D, "dtriangle", TRIANGLE)                    \
   X(TRIANGLE_C, "ctriangle", TRIANGLE)                    \

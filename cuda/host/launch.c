@@ -134,8 +134,18 @@ wsgemm_status ws_add_fallback(wsgemm_handle *h, wsgemm_type type, const ws_fallb
   return status;
 }
 
+static wsgemm_status add_sliced_solve(wsgemm_handle *h, const ws_triangle_args *args, ws_device *device, ws_launch_list *list) {
+  wsgemm_status status;
+  const double blocks = (double)ws_ceil_div(args->n_columns, WS_SLICED_SOLVE_COLUMNS) * (double)args->n_batch;
+  ws_launch *l = add_over(h, WS_KERNEL_SLICED_SOLVE, "solve by slices", blocks, 32 * WS_SLICED_SOLVE_WARPS,
+                          WS_SLICED_SOLVE_SHARED_BYTES, WS_BEGIN_STREAM_ORDERED, device, list, &status);
+  if (l) l->args.triangle = *args;
+  return status;
+}
+
 wsgemm_status ws_add_triangle(wsgemm_handle *h, wsgemm_type type, const ws_triangle_args *args, int add_n, ws_device *device,
                               ws_launch_list *list) {
+  if (args->work == WS_TRIANGLE_SLICED) return add_sliced_solve(h, args, device, list);
   wsgemm_status status;
   static const int solve_threads[] = {WS_SOLVE_THREADS(s), WS_SOLVE_THREADS(d), WS_SOLVE_THREADS(c), WS_SOLVE_THREADS(z)};
   const bool solves = args->work == WS_TRIANGLE_SOLVE;

@@ -47,9 +47,10 @@ typedef struct level3_call {
   ws_scale scale;
   wsgemm_math math;
   bool in_place;
-  int64_t block;     /* small diagonal blocks, at whole multiples of which halves are cut */
-  bool lacks_slices; /* a build without those kernels */
-  int64_t large_n;   /* the size of diagonal blocks by slices, or written out; 0: there are none */
+  int64_t block;            /* small diagonal blocks, at whole multiples of which halves are cut */
+  bool lacks_slices;        /* a build without those kernels */
+  ws_triangle_work solving; /* of a system */
+  int64_t large_n;          /* the size of diagonal blocks by slices, or written out; 0: there are none */
 } level3_call;
 
 static void *without_const(const void *given) {
@@ -213,6 +214,8 @@ static wsgemm_status reserve(level3_call *c, bool is_product) {
   char *memory;
   int64_t bytes;
   c->lacks_slices = x->device->cc != WS_BY_MAP_CC || !ws_device_plain_kernel(x->device, WS_KERNEL_STRUCTURED_MAXIMA, &result);
+  if (c->lacks_slices && c->solving == WS_TRIANGLE_SLICED)
+    c->solving = WS_TRIANGLE_SOLVE, c->block = ws_solve_n(x->device, c->a->type);
   const bool has_need = is_product ? find_memory(c, x->call, x->device, most, &need)
                                    : find_bound(c, &largest) && ws_gemm_most_need(x->call, &largest, x->device, most, &need);
   return has_need ? ws_executor_copies(x, &need, &memory, &bytes) : WSGEMM_SUCCESS;
@@ -365,7 +368,7 @@ static wsgemm_status solve(const level3_call *c, int64_t at, int64_t n, bool is_
   const wsgemm_type type = c->a->type;
   const ws_scale *alpha = is_scaled ? NULL : &c->scale, of_diagonal = scale_of(type, alpha, 1, NULL, 0),
                  of_product = scale_of(type, NULL, -1, alpha, 1);
-  if (n <= c->block) return run_diagonal(c, WS_TRIANGLE_SOLVE, at, n, &of_diagonal);
+  if (n <= c->block) return run_diagonal(c, c->solving, at, n, &of_diagonal);
   const two_parts t = halves_of(c, at, n);
   const ws_problem product = product_of(c, t.second, t.n_second, t.first, t.n_first, &of_product);
   wsgemm_status status = solve(c, t.first, t.n_first, is_scaled);
@@ -467,8 +470,26 @@ wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p) {
 
 /* ---- systems --------------------------------------------------------------------------------- */
 
-static level3_call call_of_system(const ws_system *s, const ws_device *device) {
+/* Where products of its size are made by slices, and the other kernel's blocks of 16 right-hand sides do not all have an SM of
+ * their own: until then it is as quick. */
+static bool solves_by_slices(const ws_call *call, const ws_system *s, const ws_device *device) {
+  const ws_problem like = {.m = s->m,
+                           .n = s->n,
+                           .k = s->is_right ? s->n : s->m,
+                           .batch_count = s->batch_count,
+                           .scale = s->scale,
+                           .a = s->is_right ? s->b : s->a,
+                           .b = s->is_right ? s->a : s->b,
+                           .c = s->x,
+                           .math = s->math};
+  const int64_t other = s->is_right ? s->m : s->n;
+  return s->a.type == WSGEMM_F32 && ws_gpu_slices_to_pack(call, &like, device) > 0 &&
+         (double)ws_ceil_div(other, WS_SOLVE_COLUMNS) * (double)s->batch_count > device->n_sms;
+}
+
+static level3_call call_of_system(const ws_call *call, const ws_system *s, const ws_device *device) {
   const ws_sides sides = {s->x.data, s->x.ld, s->x.stride};
+  const bool by_slices = solves_by_slices(call, s, device);
   return (level3_call){.a = &s->a,
                        .is_right = s->is_right,
                        .n = s->is_right ? s->n : s->m,
@@ -478,11 +499,12 @@ static level3_call call_of_system(const ws_system *s, const ws_device *device) {
                        .to = sides,
                        .scale = s->scale,
                        .math = s->math,
-                       .block = ws_solve_n(device, s->a.type)};
+                       .solving = by_slices ? WS_TRIANGLE_SLICED : WS_TRIANGLE_SOLVE,
+                       .block = by_slices ? WS_SLICED_SOLVE_N : ws_solve_n(device, s->a.type)};
 }
 
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s) {
-  level3_call c = call_of_system(s, x->device);
+  level3_call c = call_of_system(x->call, s, x->device);
   c.x = x;
   const ws_sides given = {without_const(s->b.data), s->b.ld, s->b.stride};
   wsgemm_status status = reserve(&c, false);
@@ -511,7 +533,7 @@ ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const 
 }
 
 ws_level3_cut ws_cut_system(const ws_call *call, const ws_system *s, const ws_device *device) {
-  const level3_call c = call_of_system(s, device);
+  const level3_call c = call_of_system(call, s, device);
   ws_level3_cut cut = {.block = ws_min(c.n, c.block)};
   cut.has_product = find_largest(&c, &cut.product);
   if (cut.has_product) cut.bytes = ws_gpu_workspace_bytes(call, &cut.product, device);

@@ -5,6 +5,7 @@
 #include "cuda/kernels/fallback.cuh"
 #include "cuda/kernels/gemm_wgmma.cuh"
 #include "cuda/kernels/slices.cuh"
+#include "cuda/kernels/solve_sliced.cuh"
 #include "cuda/mainloop/simt.cuh"
 
 #define WS_SLICED_ELEMENT_f16x3 __half
@@ -71,4 +72,9 @@ WS_KERNELS_OF_SLICES(c)
   }
 WS_KERNELS_OF_STRUCTURED(s)
 WS_KERNELS_OF_STRUCTURED(c)
+
+extern "C" __global__ void __launch_bounds__(32 * WS_SLICED_SOLVE_WARPS, 1)
+    ssolve_sliced(const __grid_constant__ ws_triangle_args args) {
+  ws::solve_by_slices<WS_SLICED_SOLVE_COLUMNS, WS_SLICED_SOLVE_TILES, WS_SLICED_SOLVE_WARPS>(args);
+}
 #endif

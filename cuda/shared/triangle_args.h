@@ -8,11 +8,12 @@
 
 /* With D a diagonal block and X its rows of the right-hand sides, column by column:
  *   SOLVE     X = D^-1 (alpha X), D lower triangular, by substitution
+ *   SLICED    the same of floats, products by slices of TF32
  *   MULTIPLY  X = alpha D X, D lower triangular
  *   ADD       Y = alpha D X + beta Y, D of any structure
  * What is upper triangular, or stands on the right, is brought into this form by the steps: rows may
  * be counted from the last one, and be columns. */
-typedef enum ws_triangle_work { WS_TRIANGLE_SOLVE, WS_TRIANGLE_MULTIPLY, WS_TRIANGLE_ADD } ws_triangle_work;
+typedef enum ws_triangle_work { WS_TRIANGLE_SOLVE, WS_TRIANGLE_MULTIPLY, WS_TRIANGLE_ADD, WS_TRIANGLE_SLICED } ws_triangle_work;
 
 /* Element (i, j) of something is at data[i * row + j * column], in elements. */
 typedef struct ws_steps {
@@ -83,8 +84,19 @@ enum {
   WS_SOLVE_HALVES_s = 2,
   WS_SOLVE_HALVES_d = 1,
   WS_SOLVE_HALVES_c = 1,
-  WS_SOLVE_HALVES_z = 1
+  WS_SOLVE_HALVES_z = 1,
+  /* systems by slices (solve_sliced.cuh): right-hand sides of a block, tiles of 32 rows of a warp, warps; the largest diagonal block */
+  WS_SLICED_SOLVE_COLUMNS = 32,
+  WS_SLICED_SOLVE_TILES = 2,
+  WS_SLICED_SOLVE_WARPS = 8,
+  WS_SLICED_SOLVE_N = 512
 };
+
+/* Shared memory: unknowns by tiles, of each warp a tile of D and its reciprocals; a barrier for each tile. */
+#define WS_SLICED_SOLVE_BYTES(columns, tiles, warps)                                                            \
+  (4 * ((tiles) * (warps) * (columns)*WS_TRIANGLE_PITCH + (warps)*WS_TRIANGLE_PART * (WS_TRIANGLE_PITCH + 1)) + \
+   8 * (tiles) * (warps))
+#define WS_SLICED_SOLVE_SHARED_BYTES WS_SLICED_SOLVE_BYTES(WS_SLICED_SOLVE_COLUMNS, WS_SLICED_SOLVE_TILES, WS_SLICED_SOLVE_WARPS)
 
 #define WS_SOLVE_THREADS(t) (32 * (WS_SOLVE_WARPS_##t + WS_SOLVE_SOLVERS))
 /* Rows of a block of threads at a time; their columns of D, and of sums, in shared memory; parts of D on the diagonal and

@@ -435,13 +435,25 @@ bool ws_small_triangle_at(const ws_solve *v, int64_t batch, int64_t i, int64_t n
   return v->is_unit || !invert_diagonal(v, s->t, n, inverse, 1, factors);
 }
 
-/* Of T's diagonal. Lanes without a right side are zeros, and 0 times Inf would raise a flag that no right side raises. */
-static bool are_finite(const ws_solve *v, const double *inverse) {
-  const int64_t n = v->m * ws_types[v->type].n_real;
-  for (int64_t i = 0; i < n; i++)
-    if (!(v->bytes / ws_types[v->type].n_real == 4 ? isfinite(((const float *)(const void *)inverse)[i]) : isfinite(inverse[i])))
-      return false;
-  return true;
+/* Elements of R, column by column: the triangle of T that is multiplied with, and the inverse of its diagonal. */
+#define ARE_FINITE(name, R)                                                                          \
+  static bool name(const ws_small_triangle *s, int64_t unit) {                                       \
+    const R *const inverse = s->inverse, *column = s->t;                                             \
+    const bool is_down = s->direction == WS_SOLVE_DOWN;                                              \
+    bool all = true;                                                                                 \
+    for (int64_t e = 0; e < s->n * unit && !s->is_unit; e++) all &= isfinite(inverse[e]) != 0;       \
+    for (int64_t j = 0; j < s->n; j++, column += s->column_step * unit)                              \
+      for (int64_t i = is_down ? j + 1 : 0, end = is_down ? s->n : j; i < end; i++)                  \
+        for (int64_t u = 0; u < unit; u++) all &= isfinite(column[i * s->row_step * unit + u]) != 0; \
+    return all;                                                                                      \
+  }
+ARE_FINITE(are_finite_s, float)
+ARE_FINITE(are_finite_d, double)
+
+/* Lanes without a right side are zeros, and 0 times Inf would raise a flag that no right side raises. */
+static bool are_finite(const ws_solve *v, const ws_small_triangle *s) {
+  const int64_t unit = ws_types[v->type].n_real;
+  return v->bytes / unit == 4 ? are_finite_s(s, unit) : are_finite_d(s, unit);
 }
 
 bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n) {
@@ -449,7 +461,7 @@ bool ws_solve_in_place(const ws_solve *v, int64_t batch, int64_t r, int64_t n) {
   ws_small_triangle s;
   s.scale = &v->first;
   if (!ws_fits_place(v, n) || !ws_small_triangle_at(v, batch, 0, v->m, &s, inverse)) return false;
-  if (!v->is_unit && n % v->ukr->vl != 0 && !are_finite(v, inverse)) return false;
+  if (n % v->ukr->vl != 0 && !are_finite(v, &s)) return false;
   const int64_t most = v->lanes_contiguous || n > FEW ? v->ukr->vl : 1;
   for (int64_t done = 0; done < n; done += s.n_lanes) {
     s.n_lanes = ws_min(most, n - done);

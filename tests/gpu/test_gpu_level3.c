@@ -506,6 +506,28 @@ static void any_scaling(void) {
     }
 }
 
+/* More right sides than the multiprocessors of any GPU have blocks of 16 for: systems by slices, diagonal blocks of which the last
+ * one is of any size; scaled, and whole numbers. */
+static void many_sides(void) {
+  static const int64_t sizes[] = {128, 129, 159, 160, 200, 252, 480, 511, 512, 513, 516, 700};
+  enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+  rng = check_random_from(313);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  column_step = 97;
+  for (int i = 0; i < 3 * N_SIZES; i++) {
+    const int64_t size = sizes[i % N_SIZES], others = 2600 + check_random_in(&rng, 0, 100);
+    struct level3_case t = drawn_case(WSGEMM_TRSM, WSGEMM_F32, size < 140 && i >= N_SIZES);
+    if (i % 5 == 2) t.scaling = 12, t.d.diag = WSGEMM_NON_UNIT, t.whole = false;
+    const bool left = t.d.side == WSGEMM_LEFT;
+    t.d.batch_count = 1 + i % 2;
+    t.d.m = left ? size : others / t.d.batch_count, t.d.n = left ? others / t.d.batch_count : size;
+    run_level3(h, t, i % 3 == 1);
+  }
+  column_step = 1;
+  wsgemm_destroy(h);
+}
+
 /* The same bits by every scheduler, in a graph, and (invariant mode) of a part of the columns. */
 static void bits(void) {
   for (int r = WSGEMM_SYMM; r <= WSGEMM_TRSM; r++)
@@ -605,10 +627,17 @@ static void invariant(void) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {
-    {"exact", exact},         {"bounds", bounds},           {"pedantic", pedantic}, {"tf32", tf32},
-    {"larger", larger},       {"any_scaling", any_scaling}, {"bits", bits},         {"graphs", graphs},
-    {"invariant", invariant}, {"workspaces", workspaces}};
+static const struct check_case cases[] = {{"exact", exact},
+                                          {"bounds", bounds},
+                                          {"pedantic", pedantic},
+                                          {"tf32", tf32},
+                                          {"larger", larger},
+                                          {"any_scaling", any_scaling},
+                                          {"bits", bits},
+                                          {"graphs", graphs},
+                                          {"invariant", invariant},
+                                          {"workspaces", workspaces},
+                                          {"many_sides", many_sides}};
 
 int main(int argc, char **argv) {
   gpu_open();

@@ -107,9 +107,23 @@ CHILD_CASE(long_batch) {
   CHECK(count_of("dsolve") == 2, "%d launches for 3 * 2^30 groups of right-hand sides", count_of("dsolve"));
 }
 
-static const struct check_case cases[] = {{"regions", regions},
-                                          {"by_slices", by_slices},
-                                          {"written_out", written_out},
-                                          {"systems", systems},
-                                          {"long_batch", long_batch}};
+/* Of floats by slices where the blocks of the other kernel would not all have an SM; not under PEDANTIC. */
+CHILD_CASE(systems_by_slices) {
+  (void)unused;
+  const int64_t enough = WS_SOLVE_COLUMNS * (int64_t)fake.device[0].n_sms;
+  wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRSM, WSGEMM_F32, 2 * WS_SLICED_SOLVE_N);
+  fake.device[0].cc = 90, d.c = NULL;
+  for (int more = 0; more < 2; more++)
+    for (int math = WSGEMM_MATH_DEFAULT; math <= WSGEMM_MATH_PEDANTIC; math++) {
+      d.n = enough + more, d.math = (wsgemm_math)math;
+      run(&d);
+      const bool by_slices = more && math != WSGEMM_MATH_PEDANTIC;
+      CHECK(count_of("ssolve") == 2 && (count_of("ssolve_sliced") > 0) == by_slices, "math %d, %d: %s", math, more,
+            fake.launch[0].kernel);
+    }
+}
+
+static const struct check_case cases[] = {{"regions", regions},     {"systems_by_slices", systems_by_slices},
+                                          {"by_slices", by_slices}, {"written_out", written_out},
+                                          {"systems", systems},     {"long_batch", long_batch}};
 CHECK_MAIN("backend_level3", cases)

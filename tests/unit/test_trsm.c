@@ -655,7 +655,38 @@ static void flags_of_empty_lanes(void) {
     }
 }
 
+/* An Inf off the diagonal makes Inf of the last unknown, of any number of right sides, and raises no flag. */
+static void flags_of_infinite_elements(void) {
+  enum { MOST_N = 20, MOST_M = 14 };
+  for (int kind = 0; kind < 8; kind++) {
+    const bool is_upper = kind & 1, is_unit = kind & 2;
+    const wsgemm_layout order = kind & 4 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR;
+    for (int64_t m = 2; m <= MOST_M; m++)
+      for (int64_t n = 1; n <= MOST_N; n++) {
+        float t[MOST_M * MOST_M], b[MOST_M * MOST_N];
+        double t_d[MOST_M * MOST_M], b_d[MOST_M * MOST_N];
+        const int64_t from = is_upper ? m - 1 : 0, last = m - 1 - from, ld = order == WSGEMM_ROW_MAJOR ? n : m;
+        for (int64_t i = 0; i < m * m; i++) t[i] = i % (m + 1) == 0 ? 1 : 0.25F;
+        t[order == WSGEMM_ROW_MAJOR ? last * m + from : last + from * m] = INFINITY;
+        for (int64_t i = 0; i < m * m; i++) t_d[i] = (double)t[i];
+        for (int64_t i = 0; i < m * n; i++) b[i] = 1, b_d[i] = 1;
+        feclearexcept(FE_ALL_EXCEPT);
+        CHECK(wsgemm_strsm(NULL, order, WSGEMM_LEFT, is_upper ? WSGEMM_UPPER : WSGEMM_LOWER, WSGEMM_NO_TRANS,
+                           is_unit ? WSGEMM_UNIT : WSGEMM_NON_UNIT, m, n, 1, t, m, b, ld) == WSGEMM_SUCCESS &&
+                  wsgemm_dtrsm(NULL, order, WSGEMM_LEFT, is_upper ? WSGEMM_UPPER : WSGEMM_LOWER, WSGEMM_NO_TRANS,
+                               is_unit ? WSGEMM_UNIT : WSGEMM_NON_UNIT, m, n, 1, t_d, m, b_d, ld) == WSGEMM_SUCCESS,
+              "%s", wsgemm_last_error());
+        CHECK(!fetestexcept(FE_INVALID), "kind %d, %lld unknowns, %lld right sides", kind, (long long)m, (long long)n);
+        for (int64_t j = 0; j < n; j++) {
+          const int64_t at = order == WSGEMM_ROW_MAJOR ? last * n + j : last + j * m;
+          CHECK(isinf(b[at]) && isinf(b_d[at]), "right side %lld of %lld", (long long)j, (long long)n);
+        }
+      }
+  }
+}
+
 static const struct check_case cases[] = {{"flags_of_empty_lanes", flags_of_empty_lanes},
+                                          {"flags_of_infinite_elements", flags_of_infinite_elements},
                                           {"combinations", combinations},
                                           {"edges", edges},
                                           {"scalings", scalings},
