@@ -101,7 +101,7 @@ def test_without_a_gpu():
 # ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 
-def test_calls_have_the_workspace_of_their_handle_and_leave_none(gpu, torch):  # noqa: F811
+def test_calls_have_the_workspace_of_their_handle(gpu, torch):  # noqa: F811
     memory, seen = Cuda(aligned(1024)), []
     handle, other = wsgemm.Handle(workspace=memory), wsgemm.Handle()
     there = (memory.array.ctypes.data, 1024)
@@ -123,7 +123,6 @@ def test_calls_have_the_workspace_of_their_handle_and_leave_none(gpu, torch):  #
         wsgemm.default_handle.workspace = None
     wsgemm.matmul(*arrays())
     assert seen == [there, NONE, NONE] and gpu.workspaces[None] == NONE
-    assert [gpu.workspaces.get(pointer, NONE) for pointer in gpu.handles] == [NONE] * len(gpu.handles)
     assert gpu.workspaces[handle.pointer] == there
 
 

@@ -13,6 +13,7 @@ from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of,
 from ._epilogue import Epilogue
 from ._handle import Handle, pointer_of
 from ._packed import unpacked
+from ._plans import way_of
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
 _ndarray, _empty = np.ndarray, np.empty
@@ -87,6 +88,12 @@ def matmul(
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
+    if type(a) is not _ndarray:
+        way = way_of(a)
+        if way is not None:
+            done = way.product(a, b, out, alpha, beta, dtype, epilogue, handle)
+            if done is not None:
+                return done
     if epilogue or type(a) is not _ndarray or type(b) is not _ndarray or (out is not None and type(out) is not _ndarray):
         a, record_a = unpacked(a, "a")
         b, record_b = unpacked(b, "b")

@@ -1,0 +1,276 @@
+"""Plans: the short way of products that are made again and again, of arrays of torch and CuPy.
+
+A plan is all of a product but where its arrays lie: the descriptor, the result's shape, what must hold of the addresses. It is
+kept by what it was made of: shapes, strides, types, devices, alpha and beta. What has no plan (other libraries, copies, several
+calls, nothing to do, errors) goes the long way through _device_product.py, which gives the same result by the same call.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Hashable
+from struct import Struct
+from typing import Any, NamedTuple
+
+from . import _device_product, _lib, _product, _streams
+from ._arrays import dtype_of, kind_of, scalars_of
+from ._device import View, c_strides
+from ._handle import Handle, on_stream, pointer_of
+from ._epilogue import Epilogue, Result
+from ._layout import may_overlap_itself
+from ._product import Options, describe, product_shapes
+
+_MOST_PLANS = 4096
+_PLACES = Struct("=QqQqQ")  # a, lda, b, ldb, c, as they stand in a descriptor
+_BEGIN = _lib.GemmDesc.a.offset
+_END = _BEGIN + _PLACES.size
+_NUMBERS = frozenset((int, float))
+
+
+class Plan(NamedTuple):
+    head: bytes  # of the descriptor: what stands before the places of A, B and C, and behind them
+    tail: bytes
+    lda: int
+    ldb: int
+    bytes_a: int  # extents
+    bytes_b: int
+    bytes_c: int
+    misaligned: int  # bits that no address may have
+    shape: tuple[int, ...]
+    dtype: Any  # of the result, as its library calls it
+    device: int
+
+
+def planned(a: View, b: View, out: View | None, alpha: complex, beta: complex, dtype: Any, device: int) -> Plan | None:
+    """The plan for arrays like these, whose addresses do not count; None: there is none."""
+    try:
+        kind = kind_of(a, b)
+        shapes = product_shapes(a.shape, b.shape)
+        scalars = scalars_of(kind, alpha, beta)
+    except (TypeError, ValueError, OverflowError):  # the long way says what is wrong
+        return None
+    if out is None:
+        out = View(a.dtype, shapes.out, c_strides(shapes.out), 0)
+    if out.dtype != a.dtype or out.shape != shapes.out or a.is_empty or b.is_empty or out.is_empty:
+        return None
+    full_a = a.insert(0) if len(a.shape) == 1 else a
+    full_b = b.insert(1) if len(b.shape) == 1 else b
+    full = Result(out.dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1).full(out)
+    if not (full_a.fits_blas and full_b.fits_blas and full.fits_blas) or full.strides is None:
+        return None
+    if may_overlap_itself(full.shape, full.strides):
+        return None
+    options = Options(scalars, beta != 0, kind, a.is_conjugated, b.is_conjugated)
+    plan = _device_product._plan(full_a, full_b, full, (None, None))
+    descs = list(describe(kind, plan, full_a.shape[-1], options, (0, 0, 0)))
+    at_a, lda, at_b, ldb, at_c = _PLACES.unpack(descs[0][_BEGIN:_END])
+    if len(descs) > 1 or at_a or at_b or at_c:
+        return None
+    extents = [_extent(x) for x in (full_a, full_b, full)]
+    unit = kind.itemsize // (2 if kind.is_complex else 1)
+    return Plan(descs[0][:_BEGIN], descs[0][_END:], lda, ldb, *extents, unit - 1, shapes.out, dtype, device)
+
+
+def _extent(x: View) -> int:
+    assert x.strides is not None
+    return x.dtype.itemsize * (1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.strides)))
+
+
+class Way:
+    """The short way for the arrays of one library. What it cannot do is None."""
+
+    name: str
+    types: tuple[str, ...]  # the classes, by name
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.plans: dict[Hashable, Plan | None] = {}
+
+    def keep(self, key: Hashable, plan: Plan | None) -> Plan | None:
+        if len(self.plans) >= _MOST_PLANS:
+            self.plans = {}
+        self.plans[key] = plan
+        return plan
+
+    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+        """alpha a b + beta out; a is of this way's types."""
+        raise NotImplementedError
+
+    def product(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
+    ) -> Any:
+        """As wsgemm.matmul."""
+        return self.matmul(a, b, out, alpha, beta, handle) if dtype is None and epilogue is None else None
+
+
+def _call(plan: Plan, addresses: tuple[int, int, int], is_given: bool, pointer: int | None) -> bool:
+    """Whether the addresses are such that there is nothing to copy; then the call is made. is_given: out is."""
+    a, b, c = addresses
+    if (a | b | c) & plan.misaligned:
+        return False
+    if is_given:
+        end = c + plan.bytes_c
+        if (a < end and c < a + plan.bytes_a) or (b < end and c < b + plan.bytes_b):
+            return False
+    status = _product._gemm(pointer, plan.head + _PLACES.pack(a, plan.lda, b, plan.ldb, c) + plan.tail)
+    if status:
+        _lib.check(status)
+    return True
+
+
+class TorchWay(Way):
+    """Tensors, also in host memory. Their gradients are the caller's to see to."""
+
+    name = "torch"
+    types = ("Tensor", "nn.Parameter")
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.exact = tuple(found for found in (_attribute(module, name) for name in self.types) if found is not None)
+        raw = _attribute(module, "_C._cuda_getCurrentRawStream")
+        self.stream = raw or (lambda device: module.cuda.current_stream(device).cuda_stream)
+        self.written = module.autograd.graph.increment_version
+        self.operator: Any = None
+        self.is_traced = lambda: False
+        if _attribute(module, "library.register_autograd") is not None:
+            self.operator = importlib.import_module("wsgemm.torch").operators.matmul
+            compiling, transformed = module.compiler.is_compiling, module._C._functorch.peek_interpreter_stack
+            self.is_traced = lambda: compiling() or transformed() is not None
+
+    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+        if type(b) not in self.exact or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+            return None
+        try:
+            key: Hashable = (
+                a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
+                b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
+            )  # fmt: skip
+            if out is not None:
+                if type(out) not in self.exact or out.requires_grad or out.is_inference():
+                    return None
+                key = (key, out.shape, out.stride(), out.dtype, out.get_device(), out.is_conj(), out.is_neg())
+            plan = self.plans[key] if key in self.plans else self.keep(key, self.planned(a, b, out, alpha, beta))
+            if plan is None:
+                return None
+            result = self.module.empty(plan.shape, dtype=plan.dtype, device=a.device) if out is None else out
+            addresses = (a.data_ptr(), b.data_ptr(), result.data_ptr())
+        except RuntimeError:  # a tensor without strides or memory: the long way says why
+            return None
+        if plan.device < 0:
+            lent, pointer = None, pointer_of(handle)
+        else:
+            lent = on_stream(handle, self.stream(plan.device) or 1)
+            pointer = lent.pointer
+        if not _call(plan, addresses, out is not None, pointer):
+            return None
+        if out is not None:
+            self.written(out)
+        return result
+
+    def product(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
+    ) -> Any:
+        if type(b) not in self.exact:
+            return None
+        if self.is_traced() or ((a.requires_grad or b.requires_grad) and self.module.is_grad_enabled()):
+            # torch is to know of the product; what its operator does not have, the long way refuses.
+            is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
+            return self.operator(a, b) if is_plain and self.operator is not None else None
+        if epilogue is not None or dtype is not None or not a.is_cuda:
+            return None
+        return self.matmul(a, b, out, alpha, beta, handle)
+
+    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
+        given = [x for x in (a, b, out) if x is not None]
+        device = a.get_device()
+        views = [self.view(x) for x in given]
+        is_odd = any(x.get_device() != device or x.device.type not in ("cuda", "cpu") or x.is_neg() for x in given)
+        if is_odd or None in views or (out is not None and out.is_conj()):
+            return None
+        if device >= 0:
+            _streams.require_gpu_backend()
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, a.dtype, device)
+
+    def view(self, x: Any) -> View | None:
+        dtype = dtype_of(x.dtype)
+        if dtype is None or x.layout != self.module.strided:
+            return None
+        return View(dtype, tuple(x.shape), tuple(x.stride()), 0, False, x.is_conj())
+
+
+class CupyWay(Way):
+    name = "cupy"
+    types = ("ndarray",)
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.array = module.ndarray
+        self.device = module.cuda.device.get_device_id
+        self.stream = module.cuda.get_current_stream
+
+    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+        if type(b) is not self.array or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+            return None
+        at_a, at_b, device = a.data, b.data, self.device()
+        if at_a.device_id != device or at_b.device_id != device:  # a new array, and the current stream, would be another device's
+            return None
+        key: Hashable = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, alpha, beta)
+        if out is not None:
+            if type(out) is not self.array or out.data.device_id != device:
+                return None
+            key = (key, out.shape, out.strides, out.dtype)
+        plan = self.plans[key] if key in self.plans else self.keep(key, self.planned(a, b, out, alpha, beta))
+        if plan is None:
+            return None
+        result = self.array(plan.shape, plan.dtype) if out is None else out
+        lent = on_stream(handle, self.stream().ptr or 1)
+        return result if _call(plan, (at_a.ptr, at_b.ptr, result.data.ptr), out is not None, lent.pointer) else None
+
+    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
+        views = [View(x.dtype, x.shape, _in_elements(x), 0) for x in (a, b, out) if x is not None]
+        if any(view.strides is None for view in views):
+            return None
+        _streams.require_gpu_backend()
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, a.dtype, 0)
+
+
+def _in_elements(x: Any) -> tuple[int, ...] | None:
+    itemsize = x.dtype.itemsize
+    return None if any(stride % itemsize for stride in x.strides) else tuple(stride // itemsize for stride in x.strides)
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name, None)
+    return module
+
+
+# ---- Which way -------------------------------------------------------------------------------------------------------------
+
+_WAYS: tuple[type[Way], ...] = (TorchWay, CupyWay)
+_found: dict[type[Any], Way] = {}
+
+
+def way_of(x: Any) -> Way | None:
+    """The short way for x, by its class itself: what is derived from it may be anything."""
+    way = _found.get(type(x))
+    if way is None or sys.modules.get(way.name) is not way.module:
+        return _find(type(x))
+    return way
+
+
+def _find(kind: type[Any]) -> Way | None:
+    for way in _WAYS:
+        module = sys.modules.get(way.name)
+        if module is not None and any(_attribute(module, name) is kind for name in way.types):
+            try:
+                made = way(module)
+            except AttributeError:  # a release that lacks something: the long way knows others
+                return None
+            for name in way.types:
+                found = _attribute(module, name)
+                if found is not None:
+                    _found[found] = made
+            return made
+    return None
