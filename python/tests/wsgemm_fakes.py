@@ -161,6 +161,9 @@ class Tensor(Cuda):
     def is_contiguous(self):
         return self.array.flags.c_contiguous
 
+    def get_device(self):
+        return 0
+
     def data_ptr(self):
         return self.array.ctypes.data if self.array.size else 0
 

@@ -131,10 +131,10 @@ class TorchWay(Way):
         raw = _attribute(module, "_C._cuda_getCurrentRawStream")
         self.stream = raw or (lambda device: module.cuda.current_stream(device).cuda_stream)
         self.written = module.autograd.graph.increment_version
-        self.operator: Any = None
+        self.operator: Any = None  # that torch knows of: with gradients, transforms, in compiled functions
         self.is_traced = lambda: False
-        if _attribute(module, "library.register_autograd") is not None:
-            self.operator = importlib.import_module("wsgemm.torch").operators.matmul
+        if _attribute(module, "library.register_vmap") is not None:
+            self.operator = importlib.import_module("wsgemm.torch").matmul
             compiling, transformed = module.compiler.is_compiling, module._C._functorch.peek_interpreter_stack
             self.is_traced = lambda: compiling() or transformed() is not None
 
@@ -185,7 +185,7 @@ class TorchWay(Way):
         given = [x for x in (a, b, out) if x is not None]
         device = a.get_device()
         views = [self.view(x) for x in given]
-        is_odd = any(x.get_device() != device or x.device.type not in ("cuda", "cpu") or x.is_neg() for x in given)
+        is_odd = any(x.get_device() != device or not (x.is_cuda or x.is_cpu) or x.is_neg() for x in given)
         if is_odd or None in views or (out is not None and out.is_conj()):
             return None
         if device >= 0:

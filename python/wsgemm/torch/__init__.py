@@ -14,7 +14,6 @@ torch's current stream of the operands' device, where their results are allocate
 """
 
 from ._functions import addmm, bmm, linear, matmul, mm
-from ._operators import operators
 from ._patch import patch
 
-__all__ = ["addmm", "bmm", "linear", "matmul", "mm", "operators", "patch"]
+__all__ = ["addmm", "bmm", "linear", "matmul", "mm", "patch"]

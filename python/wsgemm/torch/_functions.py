@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import _plans
-from ._operators import ACTIVATIONS, operators
+from ._operators import ACTIVATIONS, call
 
 _is_grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
@@ -35,8 +35,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
             done: Tensor | None = way.matmul(a, b, None, 1, 0, None)
             if done is not None:
                 return done
-    result: Tensor = operators.matmul.default(a, b)
-    return result
+    return call("matmul", a, b)
 
 
 def mm(a: Tensor, b: Tensor) -> Tensor:
@@ -61,8 +60,7 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: comp
     tensor([[4., 5.],
             [4., 5.]])
     """
-    result: Tensor = operators.addmm.default(input, a, b, beta=beta, alpha=alpha)
-    return result
+    return call("addmm", input, a, b, beta=beta, alpha=alpha)
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
@@ -83,6 +81,5 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation
         input.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     )  # fmt: skip
     if activation is not None and is_recorded:
-        return ACTIVATIONS[activation].function(operators.linear.default(input, weight, bias, None))
-    result: Tensor = operators.linear.default(input, weight, bias, activation)
-    return result
+        return ACTIVATIONS[activation].function(call("linear", input, weight, bias, None))
+    return call("linear", input, weight, bias, activation)

@@ -15,7 +15,10 @@ from torch import Tensor
 from ._compute import product
 
 _ops: Any = torch.ops.wsgemm
+_is_compiling = torch.compiler.is_compiling
+_transformed = torch._C._functorch.peek_interpreter_stack
 Gradients = tuple[Optional[Tensor], ...]
+Call = Callable[..., Tensor]  # of an operator, by its name
 
 
 # ---- matmul: of vectors, matrices and stacks ---------------------------------------------------------------------------------
@@ -46,21 +49,21 @@ def _matmul_gradient(ctx: Any, g: Tensor) -> Gradients:
     g = g.unsqueeze(-2) if a.dim() == 1 else g
     of_a = of_b = None
     if ctx.needs_input_grad[0]:
-        of_a = _ops.matmul(g, full_b.mH).sum_to_size(full_a.shape).reshape(a.shape)
+        of_a = call("matmul", g, full_b.mH).sum_to_size(full_a.shape).reshape(a.shape)
     if ctx.needs_input_grad[1] and full_b.dim() == 2:  # of a stack's products, one that is as high as all of them
-        of_b = _ops.matmul(full_a.reshape(-1, full_a.shape[-1]).mH, g.reshape(-1, g.shape[-1])).reshape(b.shape)
+        of_b = call("matmul", full_a.reshape(-1, full_a.shape[-1]).mH, g.reshape(-1, g.shape[-1])).reshape(b.shape)
     elif ctx.needs_input_grad[1]:
-        of_b = _ops.matmul(full_a.mH, g).sum_to_size(full_b.shape).reshape(b.shape)
+        of_b = call("matmul", full_a.mH, g).sum_to_size(full_b.shape).reshape(b.shape)
     return of_a, of_b
 
 
-def _matmul_of_stacks(info: Any, dims: Any, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+def _matmul_of_stacks(use: Call, dims: Any, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
     (a, n_a), (b, n_b) = _in_front(a, dims[0]), _in_front(b, dims[1])
     is_row, is_column = n_a == 1, n_b == 1
     a = a.unsqueeze(-2) if is_row else a
     b = b.unsqueeze(-1) if is_column else b
     n_axes = max(n_a + is_row, n_b + is_column)
-    result = _ops.matmul(_padded(a, dims[0], n_axes), _padded(b, dims[1], n_axes))
+    result = use("matmul", _padded(a, dims[0], n_axes), _padded(b, dims[1], n_axes))
     result = result.squeeze(-1) if is_column else result
     return (result.squeeze(-2 + is_column) if is_row else result), 0
 
@@ -108,8 +111,8 @@ def _addmm_gradient(ctx: Any, g: Tensor) -> Gradients:
     of_input = g if ctx.beta == 1 else g * _conjugate(ctx.beta)
     return (
         of_input.sum_to_size(ctx.shape) if needs[0] else None,
-        _ops.matmul(scaled, b.mH) if needs[1] else None,
-        _ops.matmul(a.mH, scaled) if needs[2] else None,
+        call("matmul", scaled, b.mH) if needs[1] else None,
+        call("matmul", a.mH, scaled) if needs[2] else None,
     )
 
 
@@ -118,9 +121,9 @@ def _conjugate(x: complex) -> complex:
 
 
 def _addmm_of_stacks(
-    info: Any, dims: Any, input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1
+    use: Call, dims: Any, input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1
 ) -> tuple[Tensor, int]:
-    result, _ = _matmul_of_stacks(info, dims[1:], a, b)
+    result, _ = _matmul_of_stacks(use, dims[1:], a, b)
     result = result.unsqueeze(0) if result.dim() == 2 else result
     input, n_axes = _in_front(input, dims[0])
     if dims[0] is not None:
@@ -172,30 +175,30 @@ def _linear_saved(ctx: Any, inputs: Any, output: Tensor) -> None:
 def _linear_gradient(ctx: Any, g: Tensor) -> Gradients:
     input, weight, bias, output = ctx.saved_tensors
     if ctx.activation is not None:
-        z = _ops.linear(input, weight, bias) if output is None else output  # relu's gradient asks for the sign only
+        z = call("linear", input, weight, bias) if output is None else output  # relu's gradient asks for the sign only
         g = ACTIVATIONS[ctx.activation].gradient(g, z)
     needs = ctx.needs_input_grad
     of_input = of_weight = of_bias = None
     rows = g.reshape(-1, g.shape[-1])
     if needs[0]:
-        of_input = _ops.matmul(rows, weight.conj()).view(input.shape)
+        of_input = call("matmul", rows, weight.conj()).view(input.shape)
     if needs[1]:
-        of_weight = _ops.matmul(rows.mT, input.reshape(-1, input.shape[-1]).conj())
+        of_weight = call("matmul", rows.mT, input.reshape(-1, input.shape[-1]).conj())
     if bias is not None and needs[2]:
         of_bias = rows.sum(0)
     return of_input, of_weight, of_bias, None
 
 
 def _linear_of_stacks(
-    info: Any, dims: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None
+    use: Call, dims: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None
 ) -> tuple[Tensor, int]:
     input, n_axes = _in_front(input, dims[0])
     if dims[1] is None and (bias is None or dims[2] is None):
-        return _ops.linear(input, weight, bias, activation), 0
+        return use("linear", input, weight, bias, activation), 0
     rows = input.shape[input.dim() - n_axes : -1]
     matrices = input.reshape(*input.shape[: input.dim() - n_axes], -1, input.shape[-1])
     weights = weight.mT if dims[1] is None else weight.movedim(dims[1], 0).mT
-    result = _ops.matmul(matrices, weights)
+    result = use("matmul", matrices, weights)
     if bias is not None:
         result = result + (bias if dims[2] is None else bias.movedim(dims[2], 0).unsqueeze(1))
     result = result.reshape(len(result) if result.dim() == 3 else 1, *rows, result.shape[-1])
@@ -213,6 +216,7 @@ class Operator(NamedTuple):
     save: Callable[..., None]
     gradient: Callable[[Any, Tensor], Gradients]
     of_stacks: Callable[..., tuple[Tensor, int]]
+    keywords: tuple[str, ...] = ()
 
 
 OPERATORS = (
@@ -223,6 +227,7 @@ OPERATORS = (
     Operator(
         "addmm", "(Tensor input, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm, _addmm_like, _addmm_saved, _addmm_gradient, _addmm_of_stacks,
+        ("beta", "alpha"),
     ),
     Operator(
         "linear", "(Tensor input, Tensor weight, Tensor? bias=None, str? activation=None) -> Tensor",
@@ -247,6 +252,47 @@ def _autocast(name: str, device: str, key: str) -> Callable[..., Tensor]:
     return call
 
 
+def _as_function(operator: Operator) -> Any:
+    """For torch.func's transforms, which do not take the gradients of torch.library."""
+    n_given = -len(operator.keywords) or None
+
+    def named(arguments: Any) -> dict[str, Any]:
+        return dict(zip(operator.keywords, arguments[n_given:])) if n_given else {}
+
+    def forward(*arguments: Any) -> Any:
+        return getattr(_ops, operator.name)(*arguments[:n_given], **named(arguments))
+
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        keywords = (named(inputs),) if n_given else ()
+        ctx.n_inputs = len(inputs)
+        operator.save(ctx, inputs[:n_given], *keywords, output)
+
+    def backward(ctx: Any, g: Tensor) -> Gradients:
+        found = operator.gradient(ctx, g)
+        return found + (None,) * (ctx.n_inputs - len(found))
+
+    def vmap(info: Any, dims: Any, *arguments: Any) -> tuple[Tensor, int]:
+        return operator.of_stacks(call, dims[:n_given], *arguments[:n_given], **named(arguments))
+
+    functions = {"forward": forward, "setup_context": setup_context, "backward": backward, "vmap": vmap}
+    return type(operator.name, (torch.autograd.Function,), {name: staticmethod(f) for name, f in functions.items()})
+
+
+_functions = {operator.name: (_as_function(operator), operator.keywords) for operator in OPERATORS}
+
+
+def _vmap_rule(operator: Operator) -> Callable[..., tuple[Tensor, int]]:
+    def rule(info: Any, dims: Any, *arguments: Any, **keywords: Any) -> tuple[Tensor, int]:
+        return operator.of_stacks(_dispatched, dims, *arguments, **keywords)
+
+    return rule
+
+
+def _dispatched(name: str, *arguments: Any) -> Tensor:
+    result: Tensor = _overloads[name](*arguments)
+    return result
+
+
 def _register() -> torch.library.Library:
     library = torch.library.Library("wsgemm", "DEF")
     for operator in OPERATORS:
@@ -256,11 +302,22 @@ def _register() -> torch.library.Library:
             library.impl(operator.name, operator.compute, key)
         torch.library.register_fake(name, operator.like, lib=library)
         torch.library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
-        torch.library.register_vmap(name, operator.of_stacks, lib=library)
+        torch.library.register_vmap(name, _vmap_rule(operator), lib=library)
         for device, key in _DEVICES.items():
             library.impl(operator.name, _autocast(operator.name, device, key), key)
     return library
 
 
 library = _register()  # kept as long as the module
-operators = _ops
+_overloads = {operator.name: getattr(_ops, operator.name).default for operator in OPERATORS}
+
+
+def call(name: str, *arguments: Any, **keywords: Any) -> Tensor:
+    """The operator, as torch wants it to be called where it is."""
+    result: Tensor
+    if _is_compiling() or _transformed() is None:
+        result = _overloads[name](*arguments, **keywords)
+    else:
+        function, names = _functions[name]
+        result = function.apply(*arguments, *(keywords[name] for name in names))
+    return result
