@@ -83,7 +83,9 @@ def matmul(
     - operands that must be copied are copied by torch or cupy on their stream; those of other libraries are a ValueError, and so
       is an `out` that is not a matrix (or stack) with one unit stride, or that is a jax array, which cannot be written, or a
       `column_sums` that is not contiguous or shares memory with another argument;
-    - torch: no gradient is recorded, and operands that require one are a TypeError, except under torch.no_grad().
+    - torch: the gradient of a plain a @ b is recorded where an operand requires one, and torch.compile and torch.func see the
+      product (wsgemm.torch has more); with `out`, alpha, beta, dtype, handle or an epilogue operands that require one are a
+      TypeError, except under torch.no_grad().
     """
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:

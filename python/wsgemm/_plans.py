@@ -13,11 +13,11 @@ from collections.abc import Hashable
 from struct import Struct
 from typing import Any, NamedTuple
 
-from . import _device_product, _lib, _product, _streams
-from ._arrays import dtype_of, kind_of, scalars_of
+from . import _device_product, _epilogue, _lib, _product, _streams
+from ._arrays import Kind, dtype_of, kind_of, scalars_of
 from ._device import View, c_strides
 from ._handle import Handle, on_stream, pointer_of
-from ._epilogue import Epilogue, Result
+from ._epilogue import Epilogue, Result, Steps
 from ._layout import may_overlap_itself
 from ._product import Options, describe, product_shapes
 
@@ -25,12 +25,15 @@ _MOST_PLANS = 4096
 _PLACES = Struct("=QqQqQ")  # a, lda, b, ldb, c, as they stand in a descriptor
 _BEGIN = _lib.GemmDesc.a.offset
 _END = _BEGIN + _PLACES.size
+_BIAS = Struct("=Q")
+_AT_BIAS = _lib.GemmDesc.bias.offset
 _NUMBERS = frozenset((int, float))
 
 
 class Plan(NamedTuple):
     head: bytes  # of the descriptor: what stands before the places of A, B and C, and behind them
     tail: bytes
+    rest: bytes | None  # what stands behind the place of the bias, to which `tail` goes then; None: there is no bias
     lda: int
     ldb: int
     bytes_a: int  # extents
@@ -42,8 +45,11 @@ class Plan(NamedTuple):
     device: int
 
 
-def planned(a: View, b: View, out: View | None, alpha: complex, beta: complex, dtype: Any, device: int) -> Plan | None:
-    """The plan for arrays like these, whose addresses do not count; None: there is none."""
+def planned(
+    a: View, b: View, out: View | None, alpha: complex, beta: complex, epilogue: Epilogue | None, dtype: Any, device: int
+) -> Plan | None:
+    """The plan for arrays like these, whose addresses do not count; None: there is none. epilogue: an activation, and a View as its
+    bias."""
     try:
         kind = kind_of(a, b)
         shapes = product_shapes(a.shape, b.shape)
@@ -56,20 +62,40 @@ def planned(a: View, b: View, out: View | None, alpha: complex, beta: complex, d
         return None
     full_a = a.insert(0) if len(a.shape) == 1 else a
     full_b = b.insert(1) if len(b.shape) == 1 else b
-    full = Result(out.dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1).full(out)
+    result = Result(out.dtype, shapes.out, shapes.full_out, len(a.shape) == 1, len(b.shape) == 1)
+    full = result.full(out)
     if not (full_a.fits_blas and full_b.fits_blas and full.fits_blas) or full.strides is None:
         return None
     if may_overlap_itself(full.shape, full.strides):
         return None
-    options = Options(scalars, beta != 0, kind, a.is_conjugated, b.is_conjugated)
-    plan = _device_product._plan(full_a, full_b, full, (None, None))
-    descs = list(describe(kind, plan, full_a.shape[-1], options, (0, 0, 0)))
+    if epilogue is None:
+        options = Options(scalars, beta != 0, kind, a.is_conjugated, b.is_conjugated)
+        joined = _device_product._plan(full_a, full_b, full, (None, None))
+        descs = list(describe(kind, joined, full_a.shape[-1], options, (0, 0, 0)))
+    else:
+        steps = _steps(kind, epilogue, result)
+        if steps is None:
+            return None
+        descs = list(_epilogue.describe(kind, kind, full_a, full_b, full, scalars, steps))
     at_a, lda, at_b, ldb, at_c = _PLACES.unpack(descs[0][_BEGIN:_END])
     if len(descs) > 1 or at_a or at_b or at_c:
         return None
+    has_bias = epilogue is not None and epilogue.bias is not None
+    tail, rest = (descs[0][_END:_AT_BIAS], descs[0][_AT_BIAS + _BIAS.size :]) if has_bias else (descs[0][_END:], None)
     extents = [_extent(x) for x in (full_a, full_b, full)]
     unit = kind.itemsize // (2 if kind.is_complex else 1)
-    return Plan(descs[0][:_BEGIN], descs[0][_END:], lda, ldb, *extents, unit - 1, shapes.out, dtype, device)
+    return Plan(descs[0][:_BEGIN], tail, rest, lda, ldb, *extents, unit - 1, shapes.out, dtype, device)
+
+
+def _steps(kind: Kind, epilogue: Epilogue, result: Result) -> Steps | None:
+    try:
+        steps = _epilogue.steps_of(kind, epilogue)
+        if epilogue.bias is None:
+            return steps
+        vectors, per = _epilogue.bias_vectors(epilogue.bias, result)
+    except (TypeError, ValueError):
+        return None
+    return steps._replace(bias=vectors, bias_per=per) if _epilogue.can_be_read(vectors) else None
 
 
 def _extent(x: View) -> int:
@@ -104,16 +130,16 @@ class Way:
         return self.matmul(a, b, out, alpha, beta, handle) if dtype is None and epilogue is None else None
 
 
-def _call(plan: Plan, addresses: tuple[int, int, int], is_given: bool, pointer: int | None) -> bool:
-    """Whether the addresses are such that there is nothing to copy; then the call is made. is_given: out is."""
-    a, b, c = addresses
-    if (a | b | c) & plan.misaligned:
+def _call(plan: Plan, a: int, b: int, c: int, bias: int, is_given: bool, pointer: int | None) -> bool:
+    """Whether the addresses are such that there is nothing to copy; then the call is made. is_given: C is."""
+    if (a | b | c | bias) & plan.misaligned:
         return False
     if is_given:
         end = c + plan.bytes_c
         if (a < end and c < a + plan.bytes_a) or (b < end and c < b + plan.bytes_b):
             return False
-    status = _product._gemm(pointer, plan.head + _PLACES.pack(a, plan.lda, b, plan.ldb, c) + plan.tail)
+    desc = plan.head + _PLACES.pack(a, plan.lda, b, plan.ldb, c) + plan.tail
+    status = _product._gemm(pointer, desc if plan.rest is None else desc + _BIAS.pack(bias) + plan.rest)
     if status:
         _lib.check(status)
     return True
@@ -138,23 +164,45 @@ class TorchWay(Way):
             compiling, transformed = module.compiler.is_compiling, module._C._functorch.peek_interpreter_stack
             self.is_traced = lambda: compiling() or transformed() is not None
 
-    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
-        if type(b) not in self.exact or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+    def matmul(
+        self,
+        a: Any,
+        b: Any,
+        out: Any,
+        alpha: complex,
+        beta: complex,
+        handle: Handle | None,
+        bias: Any = None,
+        activation: str | None = None,
+    ) -> Any:
+        exact = self.exact
+        if type(b) not in exact or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
         try:
             key: Hashable = (
                 a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
                 b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
             )  # fmt: skip
+            at_bias = 0
             if out is not None:
-                if type(out) not in self.exact or out.requires_grad or out.is_inference():
+                if type(out) not in exact or out.requires_grad or out.is_inference() or bias is not None:
                     return None
                 key = (key, out.shape, out.stride(), out.dtype, out.get_device(), out.is_conj(), out.is_neg())
-            plan = self.plans[key] if key in self.plans else self.keep(key, self.planned(a, b, out, alpha, beta))
+            if bias is not None:
+                if type(bias) not in exact:
+                    return None
+                key = (key, bias.shape, bias.stride(), bias.dtype, bias.get_device(), bias.is_neg(), activation)
+                at_bias = bias.data_ptr()
+            elif activation is not None:
+                key = (key, activation)
+            plan = (
+                self.plans[key] if key in self.plans
+                else self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation))
+            )  # fmt: skip
             if plan is None:
                 return None
             result = self.module.empty(plan.shape, dtype=plan.dtype, device=a.device) if out is None else out
-            addresses = (a.data_ptr(), b.data_ptr(), result.data_ptr())
+            at_a, at_b, at_c = a.data_ptr(), b.data_ptr(), result.data_ptr()
         except RuntimeError:  # a tensor without strides or memory: the long way says why
             return None
         if plan.device < 0:
@@ -162,7 +210,7 @@ class TorchWay(Way):
         else:
             lent = on_stream(handle, self.stream(plan.device) or 1)
             pointer = lent.pointer
-        if not _call(plan, addresses, out is not None, pointer):
+        if not _call(plan, at_a, at_b, at_c, at_bias, out is not None, pointer):
             return None
         if out is not None:
             self.written(out)
@@ -181,16 +229,21 @@ class TorchWay(Way):
             return None
         return self.matmul(a, b, out, alpha, beta, handle)
 
-    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
-        given = [x for x in (a, b, out) if x is not None]
+    def planned(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None
+    ) -> Plan | None:
         device = a.get_device()
-        views = [self.view(x) for x in given]
-        is_odd = any(x.get_device() != device or not (x.is_cuda or x.is_cpu) or x.is_neg() for x in given)
-        if is_odd or None in views or (out is not None and out.is_conj()):
+        given = {name: x for name, x in (("a", a), ("b", b), ("out", out), ("bias", bias)) if x is not None}
+        if any(x.get_device() != device or not (x.is_cuda or x.is_cpu) or x.is_neg() for x in given.values()):
+            return None
+        views = {name: self.view(x) for name, x in given.items()}
+        view_a, view_b, view_out, view_bias = (views.get(name) for name in ("a", "b", "out", "bias"))
+        if None in views.values() or view_a is None or view_b is None or (out is not None and out.is_conj()):
             return None
         if device >= 0:
             _streams.require_gpu_backend()
-        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, a.dtype, device)
+        epilogue = None if bias is None and activation is None else Epilogue(activation, view_bias, None, 1, None)
+        return planned(view_a, view_b, view_out, alpha, beta, epilogue, a.dtype, device)
 
     def view(self, x: Any) -> View | None:
         dtype = dtype_of(x.dtype)
@@ -225,14 +278,14 @@ class CupyWay(Way):
             return None
         result = self.array(plan.shape, plan.dtype) if out is None else out
         lent = on_stream(handle, self.stream().ptr or 1)
-        return result if _call(plan, (at_a.ptr, at_b.ptr, result.data.ptr), out is not None, lent.pointer) else None
+        return result if _call(plan, at_a.ptr, at_b.ptr, result.data.ptr, 0, out is not None, lent.pointer) else None
 
     def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
         views = [View(x.dtype, x.shape, _in_elements(x), 0) for x in (a, b, out) if x is not None]
         if any(view.strides is None for view in views):
             return None
         _streams.require_gpu_backend()
-        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, a.dtype, 0)
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, a.dtype, 0)
 
 
 def _in_elements(x: Any) -> tuple[int, ...] | None:

@@ -30,8 +30,8 @@ def product(
     """As wsgemm.matmul."""
     epilogue = None if bias is None and activation is None else Epilogue(activation, bias, None, 1, None)
     way = _plans.way_of(a)
-    if way is not None and epilogue is None:
-        done = way.matmul(a, b, out, alpha, beta, None)
+    if isinstance(way, _plans.TorchWay):
+        done: Tensor | None = way.matmul(a, b, out, alpha, beta, None, bias, activation)
         if done is not None:
             return done
     if a.device.type == "cpu":

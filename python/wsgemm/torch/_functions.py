@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import _plans
-from ._operators import ACTIVATIONS, call
+from ._operators import ACTIVATIONS, call, compute
 
 _is_grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
@@ -80,6 +80,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation
     is_recorded = activation in ACTIVATIONS and activation != "relu" and _is_grad_enabled() and (
         input.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     )  # fmt: skip
+    if not _is_compiling() and _is_plain(input, weight) and (bias is None or _is_plain(bias, bias)) and weight.dim() == 2:
+        return compute("linear", input, weight, bias, activation)
     if activation is not None and is_recorded:
         return ACTIVATIONS[activation].function(call("linear", input, weight, bias, None))
     return call("linear", input, weight, bias, activation)

@@ -309,7 +309,13 @@ def _register() -> torch.library.Library:
 
 
 library = _register()  # kept as long as the module
+_computes = {operator.name: operator.compute for operator in OPERATORS}
 _overloads = {operator.name: getattr(_ops, operator.name).default for operator in OPERATORS}
+
+
+def compute(name: str, *arguments: Any) -> Tensor:
+    """Without torch, of plain tensors."""
+    return _computes[name](*arguments)
 
 
 def call(name: str, *arguments: Any, **keywords: Any) -> Tensor:
