@@ -301,8 +301,11 @@ def pointer_of(handle: Handle | None) -> int | None:
 
 def on_stream(settings: Handle | None, stream: int) -> Handle:
     """The handle of a call on a CUDA stream, with the settings of another handle: see Handle.on_stream."""
-    pointer_of(settings)
-    return (default_handle if settings is None else settings).on_stream(stream)
+    if settings is None:
+        settings = default_handle
+    else:
+        pointer_of(settings)
+    return settings._on_streams.get(stream) or settings.on_stream(stream)
 
 
 @contextlib.contextmanager

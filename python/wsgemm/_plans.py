@@ -20,11 +20,13 @@ from ._handle import Handle, on_stream, pointer_of
 from ._epilogue import Epilogue, Result, Steps
 from ._layout import may_overlap_itself
 from ._product import Options, describe, product_shapes
+from ._streams import LEGACY
 
 _MOST_PLANS = 4096
 _PLACES = Struct("=QqQqQ")  # a, lda, b, ldb, c, as they stand in a descriptor
 _BEGIN = _lib.GemmDesc.a.offset
 _END = _BEGIN + _PLACES.size
+_pack_places = _PLACES.pack
 _BIAS = Struct("=Q")
 _AT_BIAS = _lib.GemmDesc.bias.offset
 _NUMBERS = frozenset((int, float))
@@ -41,6 +43,7 @@ class Plan(NamedTuple):
     bytes_c: int
     misaligned: int  # bits that no address may have
     shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in C order
     dtype: Any  # of the result, as its library calls it
     device: int
 
@@ -84,7 +87,7 @@ def planned(
     tail, rest = (descs[0][_END:_AT_BIAS], descs[0][_AT_BIAS + _BIAS.size :]) if has_bias else (descs[0][_END:], None)
     extents = [_extent(x) for x in (full_a, full_b, full)]
     unit = kind.itemsize // (2 if kind.is_complex else 1)
-    return Plan(descs[0][:_BEGIN], tail, rest, lda, ldb, *extents, unit - 1, shapes.out, dtype, device)
+    return Plan(descs[0][:_BEGIN], tail, rest, lda, ldb, *extents, unit - 1, shapes.out, c_strides(shapes.out), dtype, device)
 
 
 def _steps(kind: Kind, epilogue: Epilogue, result: Result) -> Steps | None:
@@ -101,6 +104,9 @@ def _steps(kind: Kind, epilogue: Epilogue, result: Result) -> Steps | None:
 def _extent(x: View) -> int:
     assert x.strides is not None
     return x.dtype.itemsize * (1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.strides)))
+
+
+_UNKNOWN: Any = object()
 
 
 class Way:
@@ -138,7 +144,7 @@ def _call(plan: Plan, a: int, b: int, c: int, bias: int, is_given: bool, pointer
         end = c + plan.bytes_c
         if (a < end and c < a + plan.bytes_a) or (b < end and c < b + plan.bytes_b):
             return False
-    desc = plan.head + _PLACES.pack(a, plan.lda, b, plan.ldb, c) + plan.tail
+    desc = plan.head + _pack_places(a, plan.lda, b, plan.ldb, c) + plan.tail
     status = _product._gemm(pointer, desc if plan.rest is None else desc + _BIAS.pack(bias) + plan.rest)
     if status:
         _lib.check(status)
@@ -156,6 +162,7 @@ class TorchWay(Way):
         self.exact = tuple(found for found in (_attribute(module, name) for name in self.types) if found is not None)
         raw = _attribute(module, "_C._cuda_getCurrentRawStream")
         self.stream = raw or (lambda device: module.cuda.current_stream(device).cuda_stream)
+        self.empty = module.empty_strided
         self.written = module.autograd.graph.increment_version
         self.operator: Any = None  # that torch knows of: with gradients, transforms, in compiled functions
         self.is_traced = lambda: False
@@ -179,15 +186,21 @@ class TorchWay(Way):
         if type(b) not in exact or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
         try:
-            key: Hashable = (
-                a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
-                b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
-            )  # fmt: skip
+            key: Hashable
             at_bias = 0
-            if out is not None:
+            if out is None:
+                key = (
+                    a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
+                    b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
+                )  # fmt: skip
+            else:
                 if type(out) not in exact or out.requires_grad or out.is_inference() or bias is not None:
                     return None
-                key = (key, out.shape, out.stride(), out.dtype, out.get_device(), out.is_conj(), out.is_neg())
+                key = (
+                    a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
+                    b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
+                    out.shape, out.stride(), out.dtype, out.get_device(), out.is_conj(), out.is_neg(),
+                )  # fmt: skip
             if bias is not None:
                 if type(bias) not in exact:
                     return None
@@ -195,20 +208,19 @@ class TorchWay(Way):
                 at_bias = bias.data_ptr()
             elif activation is not None:
                 key = (key, activation)
-            plan = (
-                self.plans[key] if key in self.plans
-                else self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation))
-            )  # fmt: skip
+            plan = self.plans.get(key, _UNKNOWN)
+            if plan is _UNKNOWN:
+                plan = self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation))
             if plan is None:
                 return None
-            result = self.module.empty(plan.shape, dtype=plan.dtype, device=a.device) if out is None else out
+            result = self.empty(plan.shape, plan.strides, dtype=plan.dtype, device=a.device) if out is None else out
             at_a, at_b, at_c = a.data_ptr(), b.data_ptr(), result.data_ptr()
         except RuntimeError:  # a tensor without strides or memory: the long way says why
             return None
         if plan.device < 0:
-            lent, pointer = None, pointer_of(handle)
+            lent, pointer = None, None if handle is None else pointer_of(handle)
         else:
-            lent = on_stream(handle, self.stream(plan.device) or 1)
+            lent = on_stream(handle, self.stream(plan.device) or LEGACY)
             pointer = lent.pointer
         if not _call(plan, at_a, at_b, at_c, at_bias, out is not None, pointer):
             return None
@@ -273,11 +285,13 @@ class CupyWay(Way):
             if type(out) is not self.array or out.data.device_id != device:
                 return None
             key = (key, out.shape, out.strides, out.dtype)
-        plan = self.plans[key] if key in self.plans else self.keep(key, self.planned(a, b, out, alpha, beta))
+        plan = self.plans.get(key, _UNKNOWN)
+        if plan is _UNKNOWN:
+            plan = self.keep(key, self.planned(a, b, out, alpha, beta))
         if plan is None:
             return None
         result = self.array(plan.shape, plan.dtype) if out is None else out
-        lent = on_stream(handle, self.stream().ptr or 1)
+        lent = on_stream(handle, self.stream().ptr or LEGACY)
         return result if _call(plan, at_a.ptr, at_b.ptr, result.data.ptr, 0, out is not None, lent.pointer) else None
 
     def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:

@@ -29,9 +29,9 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     >>> wsgemm.torch.matmul(torch.ones(2, 3), torch.ones(3))
     tensor([3., 3.])
     """
-    if not _is_compiling():
+    if not _is_compiling() and _is_plain(a, b):
         way = _plans.way_of(a)
-        if way is not None and _is_plain(a, b):
+        if way is not None:
             done: Tensor | None = way.matmul(a, b, None, 1, 0, None)
             if done is not None:
                 return done
