@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from . import _device_product, _epilogue, _lib, _product, _streams
 from ._arrays import Kind, dtype_of, kind_of, scalars_of
 from ._device import View, c_strides
-from ._handle import Handle, on_stream, pointer_of
 from ._epilogue import Epilogue, Result, Steps
+from ._handle import Handle, on_stream, pointer_of
 from ._layout import may_overlap_itself
 from ._product import Options, describe, product_shapes
 from ._streams import LEGACY
@@ -85,9 +85,10 @@ def planned(
         return None
     has_bias = epilogue is not None and epilogue.bias is not None
     tail, rest = (descs[0][_END:_AT_BIAS], descs[0][_AT_BIAS + _BIAS.size :]) if has_bias else (descs[0][_END:], None)
-    extents = [_extent(x) for x in (full_a, full_b, full)]
+    bytes_a, bytes_b, bytes_c = (_extent(x) for x in (full_a, full_b, full))
     unit = kind.itemsize // (2 if kind.is_complex else 1)
-    return Plan(descs[0][:_BEGIN], tail, rest, lda, ldb, *extents, unit - 1, shapes.out, c_strides(shapes.out), dtype, device)
+    head, strides = descs[0][:_BEGIN], c_strides(shapes.out)
+    return Plan(head, tail, rest, lda, ldb, bytes_a, bytes_b, bytes_c, unit - 1, shapes.out, strides, dtype, device)
 
 
 def _steps(kind: Kind, epilogue: Epilogue, result: Result) -> Steps | None:
@@ -165,10 +166,11 @@ class TorchWay(Way):
         self.empty = module.empty_strided
         self.written = module.autograd.graph.increment_version
         self.operator: Any = None  # that torch knows of: with gradients, transforms, in compiled functions
-        self.is_traced = lambda: False
+        self.is_traced: Any = lambda: False
         if _attribute(module, "library.register_vmap") is not None:
             self.operator = importlib.import_module("wsgemm.torch").matmul
-            compiling, transformed = module.compiler.is_compiling, module._C._functorch.peek_interpreter_stack
+            compiling: Any = module.compiler.is_compiling
+            transformed: Any = module._C._functorch.peek_interpreter_stack
             self.is_traced = lambda: compiling() or transformed() is not None
 
     def matmul(

@@ -40,7 +40,8 @@ def product(
         operands = _device_product.operands(closing, a, b, out, epilogue=epilogue)
         if operands is None:
             raise TypeError(f"a lies on {a.device}, but wsgemm multiplies in host memory and on NVIDIA GPUs")
-        return _device_product.matmul(operands, None, alpha, beta, epilogue, None)
+        result: Tensor = _device_product.matmul(operands, None, alpha, beta, epilogue, None)
+    return result
 
 
 def _on_host(a: Tensor, b: Tensor, out: Tensor | None, alpha: complex, beta: complex, epilogue: Epilogue | None) -> Tensor:

