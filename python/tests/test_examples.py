@@ -8,9 +8,11 @@ import sys
 
 import pytest
 import wsgemm
+from wsgemm import _lib
 
 FOLDER = pathlib.Path(__file__).parents[1] / "examples"
-EXAMPLES = {"training_step": ("torch", "--steps", "1"), "linear_layer": ("torch",), "batched_products": (None,), "numpy_products": (None,)}
+EXAMPLES = {"training_step": ("torch", "--steps", "1"), "linear_layer": ("torch",), "batched_products": (None,), "numpy_products": (None,),
+            "jax_solver": ("jax",)}  # fmt: skip
 
 
 def test_all_are_run():
@@ -22,6 +24,8 @@ def test_example(name):
     library, *arguments = EXAMPLES[name]
     if library is not None and importlib.util.find_spec(library) is None:
         pytest.skip(f"no {library}")
+    if library == "jax" and not (pathlib.Path(_lib.library._name).resolve().parent / "libwsgemm_xla.so").exists():
+        pytest.skip("no libwsgemm_xla.so beside the library")
     path = [str(pathlib.Path(wsgemm.__path__[0]).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [sys.executable, str(FOLDER / f"{name}.py"), *arguments],

@@ -101,8 +101,9 @@ def test_out_of_wsgemm_is_written_again_and_again():
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("dtype", [t for t in TYPES if not t.is_complex], ids=str)
 def test_linear(device, dtype, activation):
-    for shape in ((3, 4), (4,), (2, 3, 4), (0, 4)):
-        x, weight, bias = random(shape, device, dtype), random((5, 4), device, dtype), random((5,), device, dtype)
+    for shape in ((3, 4), (4,), (2, 3, 4), (0, 4), (2, 3, 0)):
+        x, bias = random(shape, device, dtype), random((5,), device, dtype)
+        weight = random((5, shape[-1]), device, dtype)
         for b in (None, bias):
             z = F.linear(exact(x), exact(weight), b if b is None else exact(b))
             expected = z if activation is None else wt._operators.ACTIVATIONS[activation].function(z)
@@ -154,6 +155,15 @@ def test_gradients_of_addmm(device, shape):
     for f in (lambda *x: wt.addmm(*x, beta=0.5, alpha=2.0), wt.addmm):
         assert torch.autograd.gradcheck(f, operands)
         assert torch.autograd.gradgradcheck(f, operands)
+
+
+def test_gradients_of_what_is_empty(device):
+    for shapes in (((0, 4), (5, 4), (5,)), ((2, 3, 0), (5, 0), (5,)), ((2, 0, 4), (5, 4), (5,))):
+        operands = [random(shape, device, grad=True) for shape in shapes]
+        ours, theirs = (torch.autograd.grad(f(*operands).sum(), operands) for f in (wt.linear, F.linear))
+        close(ours, theirs)
+        ours, theirs = (torch.autograd.grad(f(operands[0], operands[1].mT).sum(), operands[:2]) for f in (wt.matmul, torch.matmul))
+        close(ours, theirs)
 
 
 def test_gradients_of_wsgemm_itself(device):

@@ -90,8 +90,8 @@ def matmul(
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
-    if type(a) is not _ndarray:
-        way = way_of(a)
+    if type(a) is not _ndarray or type(b) is not _ndarray:
+        way = way_of(a) or way_of(b)
         if way is not None:
             done = way.product(a, b, out, alpha, beta, dtype, epilogue, handle)
             if done is not None:

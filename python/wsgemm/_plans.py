@@ -233,7 +233,7 @@ class TorchWay(Way):
     def product(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
     ) -> Any:
-        if type(b) not in self.exact:
+        if type(a) not in self.exact or type(b) not in self.exact:
             return None
         if self.is_traced() or ((a.requires_grad or b.requires_grad) and self.module.is_grad_enabled()):
             # torch is to know of the product; what its operator does not have, the long way refuses.
@@ -277,7 +277,7 @@ class CupyWay(Way):
         self.stream = module.cuda.get_current_stream
 
     def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
-        if type(b) is not self.array or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+        if type(a) is not self.array or type(b) is not self.array or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
         at_a, at_b, device = a.data, b.data, self.device()
         if at_a.device_id != device or at_b.device_id != device:  # a new array, and the current stream, would be another device's
@@ -304,6 +304,21 @@ class CupyWay(Way):
         return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, a.dtype, 0)
 
 
+class JaxWay(Way):
+    """Of arrays inside jax.jit, grad and vmap, which have no memory: what is to be computed is told to XLA."""
+
+    name = "jax"
+    types = ("core.Tracer",)
+
+    def product(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
+    ) -> Any:
+        is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
+        if not is_plain:
+            raise TypeError("of arrays that JAX has traced wsgemm computes a plain a @ b only; the rest is jax.numpy's to do")
+        return importlib.import_module("wsgemm.jax").matmul(a, b)
+
+
 def _in_elements(x: Any) -> tuple[int, ...] | None:
     itemsize = x.dtype.itemsize
     return None if any(stride % itemsize for stride in x.strides) else tuple(stride // itemsize for stride in x.strides)
@@ -317,12 +332,12 @@ def _attribute(module: Any, path: str) -> Any:
 
 # ---- Which way -------------------------------------------------------------------------------------------------------------
 
-_WAYS: tuple[type[Way], ...] = (TorchWay, CupyWay)
+_WAYS: tuple[type[Way], ...] = (TorchWay, CupyWay, JaxWay)
 _found: dict[type[Any], Way] = {}
 
 
 def way_of(x: Any) -> Way | None:
-    """The short way for x, by its class itself: what is derived from it may be anything."""
+    """The short way for x, by its class itself: what is derived from it may be anything, but of JAX's tracers one."""
     way = _found.get(type(x))
     if way is None or sys.modules.get(way.name) is not way.module:
         return _find(type(x))
@@ -332,14 +347,11 @@ def way_of(x: Any) -> Way | None:
 def _find(kind: type[Any]) -> Way | None:
     for way in _WAYS:
         module = sys.modules.get(way.name)
-        if module is not None and any(_attribute(module, name) is kind for name in way.types):
+        classes = [_attribute(module, name) for name in way.types]
+        if kind in classes or (way is JaxWay and classes[0] is not None and issubclass(kind, classes[0])):
             try:
-                made = way(module)
+                made = _found[kind] = way(module)
             except AttributeError:  # a release that lacks something: the long way knows others
                 return None
-            for name in way.types:
-                found = _attribute(module, name)
-                if found is not None:
-                    _found[found] = made
             return made
     return None

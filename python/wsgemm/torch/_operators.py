@@ -6,6 +6,7 @@ stack of arguments (vmap). Autocast is one rule for all. Shapes are checked wher
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
@@ -22,6 +23,11 @@ _is_compiling = torch.compiler.is_compiling
 _transformed = torch._C._functorch.peek_interpreter_stack
 Gradients = tuple[Optional[Tensor], ...]
 Call = Callable[..., Tensor]  # of an operator, by its name
+
+
+def _rows(x: Tensor) -> Tensor:
+    """All rows of a stack, in one matrix."""
+    return x if x.dim() == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 # ---- matmul: of vectors, matrices and stacks ---------------------------------------------------------------------------------
@@ -54,7 +60,7 @@ def _matmul_gradient(ctx: Any, g: Tensor) -> Gradients:
     if ctx.needs_input_grad[0]:
         of_a = call("matmul", g, full_b.mH).sum_to_size(full_a.shape).reshape(a.shape)
     if ctx.needs_input_grad[1] and full_b.dim() == 2:  # of a stack's products, one that is as high as all of them
-        of_b = call("matmul", full_a.reshape(-1, full_a.shape[-1]).mH, g.reshape(-1, g.shape[-1])).reshape(b.shape)
+        of_b = call("matmul", _rows(full_a).mH, _rows(g)).reshape(b.shape)
     elif ctx.needs_input_grad[1]:
         of_b = call("matmul", full_a.mH, g).sum_to_size(full_b.shape).reshape(b.shape)
     return of_a, of_b
@@ -155,7 +161,7 @@ ACTIVATIONS = {
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
     shape = (*input.shape[:-1], weight.shape[0])
-    matrix = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
+    matrix = _rows(input)
     has_epilogue = not input.is_complex()  # of which complex types have none
     result = product(matrix, weight.mT, bias=bias if has_epilogue else None, activation=activation)
     if bias is not None and not has_epilogue:
@@ -182,11 +188,11 @@ def _linear_gradient(ctx: Any, g: Tensor) -> Gradients:
         g = ACTIVATIONS[ctx.activation].gradient(g, z)
     needs = ctx.needs_input_grad
     of_input = of_weight = of_bias = None
-    rows = g.reshape(-1, g.shape[-1])
+    rows = _rows(g)
     if needs[0]:
         of_input = call("matmul", rows, weight.conj()).view(input.shape)
     if needs[1]:
-        of_weight = call("matmul", rows.mT, input.reshape(-1, input.shape[-1]).conj())
+        of_weight = call("matmul", rows.mT, _rows(input).conj())
     if bias is not None and needs[2]:
         of_bias = rows.sum(0)
     return of_input, of_weight, of_bias, None
