@@ -13,10 +13,11 @@ from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of,
 from ._epilogue import Epilogue
 from ._handle import Handle, pointer_of
 from ._packed import unpacked
-from ._plans import way_of
+from ._plans import NUMPY, way_of
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
 _ndarray, _empty = np.ndarray, np.empty
+_by_plan = NUMPY.matmul
 
 
 def matmul(
@@ -90,7 +91,12 @@ def matmul(
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
-    if type(a) is not _ndarray or type(b) is not _ndarray:
+    if type(a) is _ndarray and type(b) is _ndarray:
+        if epilogue is None and dtype is None and (out is None or type(out) is _ndarray):
+            done = _by_plan(a, b, out, alpha, beta, handle)
+            if done is not None:
+                return done
+    else:
         way = way_of(a) or way_of(b)
         if way is not None:
             done = way.product(a, b, out, alpha, beta, dtype, epilogue, handle)

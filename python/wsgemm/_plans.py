@@ -13,8 +13,10 @@ from collections.abc import Hashable
 from struct import Struct
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _device_product, _epilogue, _lib, _product, _streams
-from ._arrays import Kind, dtype_of, kind_of, scalars_of
+from ._arrays import Kind, address, dtype_of, kind_of, scalars_of
 from ._device import View, c_strides
 from ._epilogue import Epilogue, Result, Steps
 from ._handle import Handle, on_stream, pointer_of
@@ -22,6 +24,7 @@ from ._layout import may_overlap_itself
 from ._product import Options, describe, product_shapes
 from ._streams import LEGACY
 
+_empty = np.empty
 _MOST_PLANS = 4096
 _PLACES = Struct("=QqQqQ")  # a, lda, b, ldb, c, as they stand in a descriptor
 _BEGIN = _lib.GemmDesc.a.offset
@@ -59,6 +62,8 @@ def planned(
         scalars = scalars_of(kind, alpha, beta)
     except (TypeError, ValueError, OverflowError):  # the long way says what is wrong
         return None
+    if out is None and beta != 0:
+        return None
     if out is None:
         out = View(a.dtype, shapes.out, c_strides(shapes.out), 0)
     if out.dtype != a.dtype or out.shape != shapes.out or a.is_empty or b.is_empty or out.is_empty:
@@ -69,8 +74,8 @@ def planned(
     full = result.full(out)
     if not (full_a.fits_blas and full_b.fits_blas and full.fits_blas) or full.strides is None:
         return None
-    if may_overlap_itself(full.shape, full.strides):
-        return None
+    if may_overlap_itself(full.shape, full.strides) or any(min(x.strides or (), default=0) < 0 for x in (a, b, out)):
+        return None  # backwards: the descriptor has other addresses than the arrays
     if epilogue is None:
         options = Options(scalars, beta != 0, kind, a.is_conjugated, b.is_conjugated)
         joined = _device_product._plan(full_a, full_b, full, (None, None))
@@ -319,9 +324,44 @@ class JaxWay(Way):
         return importlib.import_module("wsgemm.jax").matmul(a, b)
 
 
+class NumpyWay(Way):
+    """Arrays of NumPy themselves, in host memory."""
+
+    name = "numpy"
+    types = ("ndarray",)
+
+    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+        if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+            return None
+        key: Hashable
+        if out is None:
+            key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, alpha, beta)
+        else:
+            if not out.flags.writeable:
+                return None
+            key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, alpha, beta, out.shape, out.strides, out.dtype)
+        plan = self.plans.get(key, _UNKNOWN)
+        if plan is _UNKNOWN:
+            plan = self.keep(key, self.planned(a, b, out, alpha, beta))
+        if plan is None:
+            return None
+        result = _empty(plan.shape, plan.dtype) if out is None else out
+        pointer = None if handle is None else pointer_of(handle)
+        return result if _call(plan, address(a), address(b), address(result), 0, out is not None, pointer) else None
+
+    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
+        views = [View(x.dtype, x.shape, _in_elements(x), 0) for x in (a, b, out) if x is not None]
+        if any(view.strides is None for view in views) or a.ndim + b.ndim == 2:  # of which the result is a scalar
+            return None
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, a.dtype, -1)
+
+
+NUMPY = NumpyWay(np)
+
+
 def _in_elements(x: Any) -> tuple[int, ...] | None:
     itemsize = x.dtype.itemsize
-    return None if any(stride % itemsize for stride in x.strides) else tuple(stride // itemsize for stride in x.strides)
+    return None if not itemsize or any(stride % itemsize for stride in x.strides) else tuple(stride // itemsize for stride in x.strides)
 
 
 def _attribute(module: Any, path: str) -> Any:
