@@ -25,6 +25,7 @@ ROOMS = {
     "kernels": ("src/cpu/kernels", {"core"}),
     "blas": ("src/blas", set()),
     "cublas": ("src/cublas", set()),
+    "xla": ("src/xla", set()),
     "cuda": ("cuda/host", {"core", "tune", "shared", "sched", "rows"}),
     "shared": ("cuda/shared", {"core", "sched"}),
     "sched": ("cuda/sched", {"core", "shared", "ptx"}),

@@ -768,8 +768,10 @@ def test_conjugated_and_gradients_of_torch(rng):
     expected = (-a.imag) @ np.ones((40, 2), "float32")
     np.testing.assert_array_equal(library.get(wsgemm.matmul(imaginary, torch.ones(40, 2, device="cuda"))), expected)
     weight = torch.ones(40, 40, device="cuda", requires_grad=True)
+    wsgemm.matmul(weight, weight).sum().backward()
+    assert (weight.grad == 80).all().item()
     with pytest.raises(TypeError, match="a requires a gradient"):
-        wsgemm.matmul(weight, weight)
+        wsgemm.matmul(weight, weight, alpha=2)
     with torch.no_grad():
         assert (wsgemm.matmul(weight, weight) == 40).all().item()
     saved = torch.ones(40, 40, device="cuda")

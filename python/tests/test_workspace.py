@@ -1,5 +1,6 @@
 """Workspaces, as far as no device is needed: what C handles get and lose, what is refused, and what is asked of which product."""
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -101,7 +102,7 @@ def test_without_a_gpu():
 # ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 
-def test_calls_have_the_workspace_of_their_handle_and_leave_none(gpu, torch):  # noqa: F811
+def test_calls_have_the_workspace_of_their_handle(gpu, torch):  # noqa: F811
     memory, seen = Cuda(aligned(1024)), []
     handle, other = wsgemm.Handle(workspace=memory), wsgemm.Handle()
     there = (memory.array.ctypes.data, 1024)
@@ -123,23 +124,29 @@ def test_calls_have_the_workspace_of_their_handle_and_leave_none(gpu, torch):  #
         wsgemm.default_handle.workspace = None
     wsgemm.matmul(*arrays())
     assert seen == [there, NONE, NONE] and gpu.workspaces[None] == NONE
-    assert [gpu.workspaces.get(pointer, NONE) for pointer in gpu.handles] == [NONE] * len(gpu.handles)
     assert gpu.workspaces[handle.pointer] == there
 
 
-@pytest.mark.parametrize("failure", [11, KeyboardInterrupt])
-def test_failing_calls_leave_none(gpu, failure):  # noqa: F811
+@pytest.mark.parametrize("failure", [0, 11, KeyboardInterrupt])
+def test_memory_is_kept_no_longer_than_it_is_set(gpu, failure):  # noqa: F811
     def fail(pointer):
-        if failure == 11:
+        if failure in (0, 11):
             return failure
         raise failure
 
     memory = Cuda(aligned(1024))
-    handle = wsgemm.Handle(workspace=memory)
+    handle, kept = wsgemm.Handle(workspace=memory), weakref.ref(memory)
     gpu.on_gemm = fail
-    with pytest.raises((wsgemm.WsgemmError, KeyboardInterrupt)):
+    with contextlib.suppress(wsgemm.WsgemmError, KeyboardInterrupt):
         wsgemm.matmul(*arrays(), handle=handle)
-    assert gpu.workspaces[gpu.handles[0]] == NONE
+    del memory
+    assert kept() is not None
+    handle.workspace = None
+    gc.collect()
+    assert kept() is None
+    gpu.on_gemm = lambda pointer: 0
+    wsgemm.matmul(*arrays(), handle=handle)
+    assert gpu.workspaces[gpu.handles[-1]] == NONE
 
 
 def test_memory_that_went_bad(gpu):  # noqa: F811
@@ -211,7 +218,8 @@ def test_calls_never_see_half_of_a_workspace(gpu):  # noqa: F811
     is_done.set()
     changer.join()
     assert not failures and len(gpu.log) == 300
-    assert {gpu.workspaces.get(pointer, NONE) for pointer in gpu.handles} == {NONE}
+    wsgemm.matmul(*arrays(), handle=handle)
+    assert gpu.workspaces[gpu.handles[-1]] == NONE
 
 
 # ---- Sizes ---------------------------------------------------------------------------------------------------------------

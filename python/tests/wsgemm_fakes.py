@@ -161,6 +161,9 @@ class Tensor(Cuda):
     def is_contiguous(self):
         return self.array.flags.c_contiguous
 
+    def get_device(self):
+        return 0
+
     def data_ptr(self):
         return self.array.ctypes.data if self.array.size else 0
 
@@ -208,6 +211,7 @@ def fake_torch(stream=5, is_grad_enabled=True):
         is_grad_enabled=lambda: is_grad_enabled,
         cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=stream)),
         empty=empty,
+        empty_strided=lambda shape, strides, dtype, device: empty(shape, dtype, device),
         autograd=types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=increment_version)),
         **TORCH_TYPES,
     )

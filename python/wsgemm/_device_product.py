@@ -236,15 +236,15 @@ class Operands:
         """Work with a C handle, on what lies there, after what is on the streams of all, and before what comes after on them.
         written: by the work."""
         device = common_device(views)
-        with on_stream(handle, self.stream) as pointer:
-            for other in self.others:
-                _streams.order(device, other, self.stream)
-            is_done = False
-            try:
-                work(pointer)
-                is_done = True
-            finally:  # of a stack, some products may be under way
-                self._leave(device, is_done, written)
+        lent = on_stream(handle, self.stream)
+        for other in self.others:
+            _streams.order(device, other, self.stream)
+        is_done = False
+        try:
+            work(lent.pointer)
+            is_done = True
+        finally:  # of a stack, some products may be under way
+            self._leave(device, is_done, written)
 
     def _leave(self, device: int, is_done: bool, written: Iterable[Argument]) -> None:
         """All of it is tried, whatever fails: the GPU is using what is given back after this. Raises the first error, unless the
@@ -484,8 +484,8 @@ def explain(ops: Operands, alpha: Any, beta: Any, handle: Handle | None) -> dict
     options = p.options._replace(conj_a=a.is_conjugated, conj_b=b.is_conjugated)
     addresses = (a.address, b.address, full.address)
     descs = list(ops.described(describe(p.kind, _plan(a, b, full, ops.own_loops), a.shape[-1], options, addresses)))
-    with on_stream(handle, ops.stream) as pointer:
-        answer = _lib.text(_lib.library.wsgemm_explain, pointer, descs[0])
+    lent = on_stream(handle, ops.stream)
+    answer = _lib.text(_lib.library.wsgemm_explain, lent.pointer, descs[0])
     return {**answer, "calls": str(len(descs)), "copies": ", ".join(copies)}
 
 
@@ -505,10 +505,10 @@ def workspace_size(ops: Operands, dtype: Any, alpha: Any, beta: Any, epilogue: E
     somewhere += _ALIGNED if any(x.address == somewhere for x in views.values()) else 0
     common_device({name: x._replace(address=_placed(x.address, somewhere)) for name, x in views.items()})
     size, n_bytes = ctypes.c_size_t(), 0
-    with on_stream(handle, ops.stream) as pointer:
-        for desc in descs:
-            _lib.check(_get_workspace_size(pointer, _with_places(desc, somewhere), ctypes.byref(size)))
-            n_bytes = max(n_bytes, size.value)
+    lent = on_stream(handle, ops.stream)
+    for desc in descs:
+        _lib.check(_get_workspace_size(lent.pointer, _with_places(desc, somewhere), ctypes.byref(size)))
+        n_bytes = max(n_bytes, size.value)
     return n_bytes
 
 

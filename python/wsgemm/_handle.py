@@ -96,7 +96,7 @@ class Handle(_lib.StaysHere):
             (NOT_SUPPORTED); a workspace that is badly aligned (INVALID_VALUE) or no memory of a GPU (INVALID_POINTER).
     """
 
-    __slots__ = ("pointer", "_kernels", "_workspace", "__weakref__")
+    __slots__ = ("pointer", "_kernels", "_workspace", "_on_streams", "__weakref__")
 
     pointer: int | None
 
@@ -132,6 +132,7 @@ class Handle(_lib.StaysHere):
         self.pointer = pointer
         self._kernels: tuple[str, ...] = ()
         self._workspace = _NO_WORKSPACE
+        self._on_streams: dict[int, Handle] = {}
 
     def _get(self, name: str) -> int:
         value = ctypes.c_int()
@@ -140,6 +141,7 @@ class Handle(_lib.StaysHere):
 
     def _set(self, name: str, value: int) -> None:
         _lib.check(getattr(_lib.library, "wsgemm_set_" + name)(self.pointer, value))
+        self._on_streams = {}
 
     @property
     def threads(self) -> int:
@@ -189,11 +191,14 @@ class Handle(_lib.StaysHere):
     @kernel.setter
     def kernel(self, value: str | tuple[str, ...] | list[str] | None) -> None:
         names = () if not value else (value,) if isinstance(value, str) else tuple(value)
-        _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, None))
-        self._kernels = ()
-        for name in names:
-            _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, name.encode()))
-            self._kernels += (name,)
+        try:
+            _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, None))
+            self._kernels = ()
+            for name in names:
+                _lib.check(_lib.library.wsgemm_set_kernel(self.pointer, name.encode()))
+                self._kernels += (name,)
+        finally:
+            self._on_streams = {}
 
     @property
     def workspace(self) -> Any:
@@ -231,6 +236,7 @@ class Handle(_lib.StaysHere):
         # The C handle's own is that of no product, for these have one each (on_stream): this asks whether it is good.
         _lib.check(_set_workspace(self.pointer, workspace.address, workspace.n_bytes))
         self._workspace = workspace
+        self._on_streams = {}
 
     def fallback_count(self, device: int = 0) -> int:
         """For how many rows and columns of float32 and complex64 products on a GPU the first slices would not do so far; see
@@ -251,19 +257,34 @@ class Handle(_lib.StaysHere):
             settings += f", workspace={self._workspace.n_bytes} bytes"
         return f"<wsgemm.Handle {settings}>" if self.pointer else f"<wsgemm.default_handle {settings}>"
 
-    def _take_settings(self, other: Handle) -> None:
-        # What matters on a GPU; the number of threads does not.
-        for name in ("policy", "coarse_factor", "quantum", "math", "check", "invariant"):
-            self._set(name, other._get(name))
-        rows = other._kernels
-        if self._kernels != rows:
-            self.kernel = rows
-        workspace = other._workspace
-        if workspace is not _NO_WORKSPACE:
-            # First, for on_stream to take back in any case. This keeps the array, whatever other threads set meanwhile.
-            self._workspace = workspace
-            _lib.check(_set_workspace(self.pointer, workspace.address, workspace.n_bytes))
+    def on_stream(self, stream: int) -> Handle:
+        """The handle of products with these settings on a CUDA stream.
 
+        A stream is a setting of a C handle, so that two threads could not set it on one that they share. So each stream has a
+        handle of its own, which nobody sets anything on once it is made, and which goes when a setting of this one changes. A
+        caller keeps a reference until the call has returned.
+        """
+        made = self._on_streams
+        handle = made.get(stream)
+        if handle is None:
+            if len(made) >= _MOST_STREAMS:
+                made = self._on_streams = {}
+            handle = self._copy()
+            _lib.check(_lib.library.wsgemm_set_stream(handle.pointer, stream))
+            made[stream] = handle  # whoever changes a setting meanwhile has put another dict in the place of this one
+        return handle
+
+    def _copy(self) -> Handle:
+        # What matters on a GPU; the number of threads does not.
+        copy = Handle()
+        for name in ("policy", "coarse_factor", "quantum", "math", "check", "invariant"):
+            copy._set(name, self._get(name))
+        copy.kernel = self._kernels
+        copy._lend(self._workspace)
+        return copy
+
+
+_MOST_STREAMS = 64  # of which handles are kept: programs may make and forget streams without end
 
 default_handle = Handle.__new__(Handle)  # what calls without a handle use
 default_handle._adopt(None)
@@ -278,29 +299,13 @@ def pointer_of(handle: Handle | None) -> int | None:
     return handle.pointer
 
 
-_idle: list[Handle] = []
-
-
-@contextlib.contextmanager
-def on_stream(settings: Handle | None, stream: int) -> Iterator[int | None]:
-    """The C handle of a call on a CUDA stream, with the settings of another handle.
-
-    A stream is a setting of a C handle, so that two threads could not set it on one that they share: each call takes a handle
-    that no other call uses meanwhile, not even one that interrupts it in its own thread.
-    """
-    pointer_of(settings)
-    try:
-        handle = _idle.pop()  # atomic, as append() is
-    except IndexError:
-        handle = Handle()
-    try:
-        handle._take_settings(default_handle if settings is None else settings)
-        _lib.check(_lib.library.wsgemm_set_stream(handle.pointer, stream))
-        yield handle.pointer
-    finally:
-        if handle._workspace is not _NO_WORKSPACE:
-            handle._lend(_NO_WORKSPACE)
-        _idle.append(handle)
+def on_stream(settings: Handle | None, stream: int) -> Handle:
+    """The handle of a call on a CUDA stream, with the settings of another handle: see Handle.on_stream."""
+    if settings is None:
+        settings = default_handle
+    else:
+        pointer_of(settings)
+    return settings._on_streams.get(stream) or settings.on_stream(stream)
 
 
 @contextlib.contextmanager

@@ -13,9 +13,11 @@ from ._arrays import KINDS, as_array, check_out, kind_of, needs_out, scalars_of,
 from ._epilogue import Epilogue
 from ._handle import Handle, pointer_of
 from ._packed import unpacked
+from ._plans import NUMPY, way_of
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
 _ndarray, _empty = np.ndarray, np.empty
+_by_plan = NUMPY.matmul
 
 
 def matmul(
@@ -82,11 +84,24 @@ def matmul(
     - operands that must be copied are copied by torch or cupy on their stream; those of other libraries are a ValueError, and so
       is an `out` that is not a matrix (or stack) with one unit stride, or that is a jax array, which cannot be written, or a
       `column_sums` that is not contiguous or shares memory with another argument;
-    - torch: no gradient is recorded, and operands that require one are a TypeError, except under torch.no_grad().
+    - torch: the gradient of a plain a @ b is recorded where an operand requires one, and torch.compile and torch.func see the
+      product (wsgemm.torch has more); with `out`, alpha, beta, dtype, handle or an epilogue operands that require one are a
+      TypeError, except under torch.no_grad().
     """
     epilogue = None
     if activation is not None or bias is not None or residual is not None or column_sums is not None or out_scale != 1:
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
+    if type(a) is _ndarray and type(b) is _ndarray:
+        if epilogue is None and dtype is None and (out is None or type(out) is _ndarray):
+            done = _by_plan(a, b, out, alpha, beta, handle)
+            if done is not None:
+                return done
+    else:
+        way = way_of(a) or way_of(b)
+        if way is not None:
+            done = way.product(a, b, out, alpha, beta, dtype, epilogue, handle)
+            if done is not None:
+                return done
     if epilogue or type(a) is not _ndarray or type(b) is not _ndarray or (out is not None and type(out) is not _ndarray):
         a, record_a = unpacked(a, "a")
         b, record_b = unpacked(b, "b")

@@ -107,6 +107,7 @@ def bad_names(repository):
     """Calls of the header, of the Python package, and tests."""
     package = repository.read("python/wsgemm/__init__.py")
     public = set(re.findall(r'^    "(\w+)",$', package, re.MULTILINE))
+    public |= {path.parent.name for path in (repository.root / "python/wsgemm").glob("*/__init__.py")}
     cmake = repository.read("CMakeLists.txt") + repository.read("tests/CMakeLists.txt")
     for document, text in repository.documents.items():
         for span in code_spans(text):
@@ -114,7 +115,7 @@ def bad_names(repository):
                 if name not in repository.header and name not in cmake:
                     yield f"{document} names {name}, which neither the header nor CMakeLists.txt has"
             for name in re.findall(r"\bwsgemm\.(\w+)", span):
-                if name not in public | {"h", "plot", "pc"} and not span.startswith("wsgemm-"):
+                if name not in public | {"h", "pc"} and not span.startswith("wsgemm-"):
                     yield f"{document} names wsgemm.{name}, which the Python package does not export"
             test = re.fullmatch(r"(\w+)\.(\w+)", span)
             files = list((repository.root / "tests").glob(f"*/test_{test[1]}.c*")) if test else []

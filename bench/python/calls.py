@@ -1,0 +1,109 @@
+"""What a call from Python costs on the host: matmul of small matrices by wsgemm and by the library itself.
+
+    calls.py [--json FILE] [--commit NAME]
+
+Time of the calling thread for each call, the least of seven chains, in turns; GPUs are waited for between chains, not in them.
+NumPy 4 x 4; torch, CuPy and JAX 64 x 64 on a GPU, and torch in host memory.
+"""
+
+import argparse
+import importlib
+import json
+import time
+
+import numpy as np
+import wsgemm
+
+N_CHAINS, N_CALLS = 7, 300
+
+
+def least_us(cases, wait):
+    """Of each case, in turns."""
+    best = dict.fromkeys(cases, float("inf"))
+    for _ in range(N_CHAINS):
+        for name, call in cases.items():
+            call()
+            wait()
+            begin = time.thread_time()
+            for _ in range(N_CALLS):
+                call()
+            best[name] = min(best[name], (time.thread_time() - begin) / N_CALLS * 1e6)
+            wait()
+    return best
+
+
+def of_numpy():
+    a, b, c = (np.ones((4, 4), np.float32) for _ in range(3))
+    cases = {
+        "new": lambda: wsgemm.matmul(a, b), "out": lambda: wsgemm.matmul(a, b, c),
+        "new, its own": lambda: np.matmul(a, b), "out, its own": lambda: np.matmul(a, b, c),
+    }  # fmt: skip
+    return least_us(cases, lambda: None)
+
+
+def of_torch(device="cuda"):
+    torch = importlib.import_module("torch")
+    found = {}
+    for dtype in (torch.float32, torch.bfloat16) if device == "cuda" else (torch.float32,):
+        a, b, c = (torch.ones(64, 64, device=device, dtype=dtype) for _ in range(3))
+        bias, w = torch.ones(64, device=device, dtype=dtype), torch.ones(64, 64, device=device, dtype=dtype, requires_grad=True)
+        cases = {"new, its own": lambda a=a, b=b: torch.mm(a, b), "out, its own": lambda a=a, b=b, c=c: torch.mm(a, b, out=c)}
+        if device == "cuda":
+            cases |= {"new": lambda a=a, b=b: wsgemm.matmul(a, b), "out": lambda a=a, b=b, c=c: wsgemm.matmul(a, b, c)}
+        try:
+            wt = importlib.import_module("wsgemm.torch")
+        except ImportError:
+            wt = None
+        if wt is not None:
+            cases |= {
+                "wsgemm.torch.mm": lambda a=a, b=b: wt.mm(a, b), "wsgemm.torch.mm, recorded": lambda a=a, w=w: wt.mm(a, w),
+                "recorded, its own": lambda a=a, w=w: torch.mm(a, w),
+                "wsgemm.torch.linear": lambda a=a, b=b, bias=bias: wt.linear(a, b, bias),
+                "linear, its own": lambda a=a, b=b, bias=bias: torch.nn.functional.linear(a, b, bias),
+            }  # fmt: skip
+        wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+        found |= {f"{str(dtype)[6:]} {name}": us for name, us in least_us(cases, wait).items()}
+    return found
+
+
+def of_cupy():
+    cupy = importlib.import_module("cupy")
+    a, b, c = (cupy.ones((64, 64), "float32") for _ in range(3))
+    cases = {
+        "new": lambda: wsgemm.matmul(a, b), "out": lambda: wsgemm.matmul(a, b, c),
+        "new, its own": lambda: cupy.matmul(a, b), "out, its own": lambda: cupy.matmul(a, b, out=c),
+    }  # fmt: skip
+    return least_us(cases, cupy.cuda.runtime.deviceSynchronize)
+
+
+def of_jax():
+    jax = importlib.import_module("jax")
+    a = jax.numpy.ones((64, 64), "float32")
+    jitted = jax.jit(jax.numpy.matmul)
+    return least_us({"new": lambda: wsgemm.matmul(a, a), "jitted, its own": lambda: jitted(a, a)}, lambda: jitted(a, a).block_until_ready())
+
+
+SUITES = {"numpy": of_numpy, "torch": of_torch, "torch on the host": lambda: of_torch("cpu"), "cupy": of_cupy, "jax": of_jax}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json")
+    parser.add_argument("--commit", default="")
+    options = parser.parse_args()
+    for library, suite in SUITES.items():
+        try:
+            found = suite()
+        except Exception as error:  # not installed, or no GPU
+            print(f"calls     {library}: {type(error).__name__}: {str(error)[:90]}")
+            continue
+        for name, us in found.items():
+            print(f"calls     {library:18s} {name:36s} {us:8.2f} us")
+            if options.json:
+                with open(options.json, "a") as file:
+                    line = {"suite": "python_calls", "library": library, "case": name, "us": round(us, 3), "commit": options.commit}
+                    print(json.dumps(line), file=file)
+
+
+if __name__ == "__main__":
+    main()

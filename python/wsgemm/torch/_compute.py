@@ -1,0 +1,65 @@
+"""What the operators do to tensors that torch has unwrapped: no gradients, no transforms, real memory.
+
+The short way of _plans.py, else the long one: of _device_product.py on GPUs, through NumPy views in host memory.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _device_product, _plans
+from .._arrays import bfloat16
+from .._epilogue import Epilogue
+from .._matmul import matmul as matmul_of_arrays
+from .._product import product_shapes
+
+
+def product(
+    a: Tensor,
+    b: Tensor,
+    out: Tensor | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+) -> Tensor:
+    """As wsgemm.matmul."""
+    epilogue = None if bias is None and activation is None else Epilogue(activation, bias, None, 1, None)
+    way = _plans.way_of(a)
+    if isinstance(way, _plans.TorchWay):
+        done: Tensor | None = way.matmul(a, b, out, alpha, beta, None, bias, activation)
+        if done is not None:
+            return done
+    if a.device.type == "cpu":
+        return _on_host(a, b, out, alpha, beta, epilogue)
+    with ExitStack() as closing, torch.no_grad():
+        operands = _device_product.operands(closing, a, b, out, epilogue=epilogue)
+        if operands is None:
+            raise TypeError(f"a lies on {a.device}, but wsgemm multiplies in host memory and on NVIDIA GPUs")
+        result: Tensor = _device_product.matmul(operands, None, alpha, beta, epilogue, None)
+    return result
+
+
+def _on_host(a: Tensor, b: Tensor, out: Tensor | None, alpha: complex, beta: complex, epilogue: Epilogue | None) -> Tensor:
+    given = {"a": a, "b": b, "out": out, "bias": epilogue and epilogue.bias}
+    for name, x in given.items():
+        if x is not None and x.device.type != "cpu":
+            raise TypeError(f"a lies in host memory, but {name} on {x.device}; all must lie together")
+    if out is None:
+        out = torch.empty(product_shapes(tuple(a.shape), tuple(b.shape)).out, dtype=a.dtype)
+    matmul_of_arrays(
+        host_view(a), host_view(b), host_view(out), alpha, beta,
+        activation=epilogue and epilogue.activation,
+        bias=None if epilogue is None or epilogue.bias is None else host_view(epilogue.bias),
+    )  # fmt: skip
+    return out
+
+
+def host_view(x: Tensor) -> Any:
+    """A NumPy array of the tensor's memory, or of a copy if that stands for other numbers."""
+    x = x.detach().resolve_conj().resolve_neg()
+    return x.view(torch.int16).numpy().view(bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()

@@ -1,0 +1,87 @@
+"""What users call: a product that torch need not know of goes straight to the library, all others through the operators."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .. import _plans
+from ._operators import ACTIVATIONS, call, compute
+
+_is_grad_enabled = torch.is_grad_enabled
+_is_compiling = torch.compiler.is_compiling
+_transformed = torch._C._functorch.peek_interpreter_stack
+_n_modes = torch._C._len_torch_dispatch_stack
+_is_autocast_enabled = torch.is_autocast_enabled
+
+
+def _is_plain(a: Tensor, b: Tensor) -> bool:
+    """Nobody is to know of a product of these, nor has anything to say: no gradient, transform, mode or autocast."""
+    if _is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return False
+    return not (_transformed() is not None or _n_modes() or _is_autocast_enabled(a.device.type))
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, with torch.matmul's rules of shapes.
+
+    >>> import torch, wsgemm.torch
+    >>> wsgemm.torch.matmul(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    if not _is_compiling() and _is_plain(a, b):
+        way = _plans.way_of(a)
+        if way is not None:
+            done: Tensor | None = way.matmul(a, b, None, 1, 0, None)
+            if done is not None:
+                return done
+    return call("matmul", a, b)
+
+
+def mm(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b for two matrices."""
+    if a.dim() != 2 or b.dim() != 2:
+        raise ValueError(f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}, but mm takes matrices")
+    return matmul(a, b)
+
+
+def bmm(a: Tensor, b: Tensor) -> Tensor:
+    """a[i] @ b[i] for two stacks of as many matrices."""
+    if a.dim() != 3 or b.dim() != 3 or a.shape[0] != b.shape[0]:
+        raise ValueError(f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}, but bmm takes two equal stacks")
+    return matmul(a, b)
+
+
+def addmm(input: Tensor, a: Tensor, b: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
+    """beta * input + alpha * (a @ b) for matrices a and b; input is broadcast.
+
+    >>> import torch, wsgemm.torch
+    >>> wsgemm.torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(2, 3), torch.ones(3, 2))
+    tensor([[4., 5.],
+            [4., 5.]])
+    """
+    return call("addmm", input, a, b, beta=beta, alpha=alpha)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """activation(input @ weight.T + bias), in one pass over the result.
+
+    activation: "relu", "gelu_tanh", "gelu_erf" or "silu"; None: none. Where a gradient is recorded,
+    all but relu are functions of torch's after the product, as their gradients ask for what is
+    before them.
+
+    >>> import torch, wsgemm.torch
+    >>> x, weight, bias = torch.ones(2, 3), torch.ones(1, 3), torch.tensor([-5.0])
+    >>> wsgemm.torch.linear(x, weight, bias), wsgemm.torch.linear(x, weight, bias, "relu")
+    (tensor([[-2.],
+            [-2.]]), tensor([[0.],
+            [0.]]))
+    """
+    is_recorded = activation in ACTIVATIONS and activation != "relu" and _is_grad_enabled() and (
+        input.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    )  # fmt: skip
+    if not _is_compiling() and _is_plain(input, weight) and (bias is None or _is_plain(bias, bias)) and weight.dim() == 2:
+        return compute("linear", input, weight, bias, activation)
+    if activation is not None and is_recorded:
+        return ACTIVATIONS[activation].function(call("linear", input, weight, bias, None))
+    return call("linear", input, weight, bias, activation)
