@@ -5,8 +5,8 @@
  * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
  * r.
  * 16-bit C leaves from shared memory, up to 64 x 64 elements at a time: by TMA where it may write,
- * else by lines, a warp one of its 16 columns after the other (of whole 64 rows, or is_plain). Floats,
- * and what has no boxes, go to C from where they are. */
+ * else by lines, of its 16 columns by each warp (of whole 64 rows, by_lines, or is_plain): 16 bytes a
+ * lane where TMA might write, too. Floats, and what has no boxes, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include <type_traits>
@@ -28,7 +28,9 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
   static constexpr int n_own = rows / 2; /* elements of a thread */
   /* 16-bit C may leave by boxes of so many rows; up to 64 rows find room in a place */
   static constexpr bool has_boxes = BM % 16 == 0;
-  static constexpr int box_rows = WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
+  /* Of these rows boxes would be short, and lines of 32 or 64 bytes cost TMA as much as whole ones. */
+  static constexpr bool by_lines = has_boxes && BM > 64 && BM % 64 != 0;
+  static constexpr int box_rows = by_lines ? 64 : WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
   static constexpr int box_columns = WS_WGMMA_BOX_COLUMNS(BM); /* across */
   const ws_wgmma_args &args;
 
@@ -306,6 +308,16 @@ private:
         else
           put_packed<half_pair_of<typename Config::element>>(place, s % 4, x);
       }
+    if constexpr (by_lines && !IS_ACROSS) {
+      __syncwarp();
+#pragma unroll
+      for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+        for (int s = 0; s < per_fragment; s++)
+          store_eights_of_lines(places + uint32_t((p * per_fragment + s) * Config::output_bytes), m + s * 64, n + p * 64, batch,
+                                BM - s * 64);
+      return;
+    }
     fence_proxy_async_shared();
     barrier_sync(barrier(), 128);
     if (!asks()) return;
@@ -313,7 +325,7 @@ private:
 #pragma unroll
     for (int p = 0; p < n_fragments; p++)
 #pragma unroll
-      for (int s = 0; s < BM; s += box_rows)
+      for (int s = 0; s < BM; s += IS_ACROSS ? box_columns : box_rows)
         if (s < n_rows && p * 64 < n_columns) {
           const uint32_t from = places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes +
                                                   (IS_ACROSS ? s % 64 * 128 : s % 64 / box_rows * box_bytes));
@@ -479,7 +491,7 @@ private:
   __device__ __forceinline__ uint32_t begin_place(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
-    if (by_map()) {
+    if (!by_lines && by_map()) {
       cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
       barrier_sync(barrier(), 128);
     } else {
@@ -489,7 +501,13 @@ private:
   }
 
   __device__ __forceinline__ void end_place(uint32_t place, int m, int n, int batch, int n_rows) const {
-    if (by_map()) {
+    if constexpr (by_lines) {
+      __syncwarp();
+      if (by_map())
+        store_eights_of_lines(place, m, n, batch, n_rows);
+      else if constexpr (!Config::is_bare)
+        store_lines(place, m, n, batch, n_rows);
+    } else if (by_map()) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
       if (asks()) {
@@ -531,6 +549,21 @@ private:
       const uint32_t two[4] = {packed(d[0], d[1]), packed(d[2], d[3]), packed(d[4], d[5]), packed(d[6], d[7])};
       const int row = 16 * (first + s);
       stmatrix_x4(eight_at(place + uint32_t(row / box_rows * box_bytes), line, uint32_t(row % box_rows / 8 + lane / 16)), two);
+    }
+  }
+
+  /* The warp's lines of a fragment, of so many rows, 16 bytes a lane (args.c_by_map: they are aligned, and
+   * there are rows by the eight). */
+  __device__ __forceinline__ void store_eights_of_lines(uint32_t place, int m, int n, int batch, int most_rows) const {
+    const int lanes = most_rows > 32 ? 8 : most_rows > 16 ? 4 : 2, at_once = 32 / lanes; /* of a line; lines */
+    const int lane = thread() % 32, eight = lane % lanes, column = thread() / 32 * 16 + lane / lanes;
+    const int n_eights = int(ws_min(args.m - m, ws_min(most_rows, 64))) / 8, n_columns = int(args.n) - n;
+    uint16_t *to = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(column)) * args.ldc + m + eight * 8;
+#pragma unroll
+    for (int c = 0; c < 16; c += at_once, to += at_once * args.ldc) {
+      float x[4]; /* bits, as they are */
+      ld_shared_four(x, eight_at(place, uint32_t(column + c), uint32_t(eight)));
+      if (eight < n_eights && column + c < n_columns) *reinterpret_cast<float4 *>(to) = {x[0], x[1], x[2], x[3]};
     }
   }
 

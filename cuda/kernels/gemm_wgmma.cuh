@@ -18,9 +18,9 @@
  *        +----------------+
  *              BM
  *
- * The blocks of a cluster work on neighbouring items: two of one row of tiles, or four in a square.
- * Each copies its share of A to all blocks of its row, and of B to all of its column, so that A and B
- * leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
+ * The blocks of a cluster work on neighbouring items, n_shared_b along m times n_shared_a along n. Each
+ * copies its part of A to all blocks of its row of tiles, and of B to all of its column, so that A and
+ * B leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
  * The producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no
@@ -79,27 +79,29 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int rank_m() { return n_shared_b > 1 ? int(rank()) / n_shared_a : 0; }
   static __device__ __forceinline__ int rank_n() { return n_shared_b > 1 ? int(rank()) % n_shared_a : int(rank()); }
 
-  /* Before the threads of the cluster have met. */
-  __device__ __forceinline__ void prepare() const {
-    if (threadIdx.x == 32) {
+  /* Before the threads of the cluster have met: by one thread of each producer, which the compiler knows to be one. */
+  __device__ __forceinline__ void prepare(int warp) const {
+    if (warp >= n_producers || !elect_one()) return;
+    if (warp == 0) {
       prefetch_tensormap(&args.a.map);
-      prefetch_tensormap(&args.b.map);
-      if (Config::is_bare || args.c_by_map) prefetch_tensormap(&args.c);
-    }
-    if (threadIdx.x == 0) {
+#pragma unroll
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&state().full[s], 1);
         mbarrier_init(&state().empty[s], Config::n_sharing * n_partners);
       }
+    } else {
+      prefetch_tensormap(&args.b.map);
+      if (Config::is_bare || args.c_by_map) prefetch_tensormap(&args.c);
+#pragma unroll
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&state().item_full[i], 1);
         mbarrier_init(&state().item_empty[i], (Config::n_consumers + n_producers) * cluster - 1);
       }
       if constexpr (Config::ping_pong)
         for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
-      fence_mbarrier_init_release();
-      fence_proxy_async_shared();
     }
+    fence_mbarrier_init_release();
+    fence_proxy_async_shared();
   }
 
   /* The same in all threads of a warp, which the compiler is to know. */
@@ -506,10 +508,10 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ void run() const {
-    prepare();
+    const int warp = warp_idx();
+    prepare(warp);
     beginning first = {no_item, 0};
     if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
-      const int warp = warp_idx();
       if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */
       if (warp == 0) first = begin<true>();
       if (warp == 1) first = begin<false>();
@@ -521,7 +523,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       if (stores_nothing()) return;
     }
     if (threadIdx.x < 128) {
-      const int warp = warp_idx();
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
       if (!Config::is_bare && warp == 0 && rank() == 0) {
         const Sched<cluster> sched(args.sched);
