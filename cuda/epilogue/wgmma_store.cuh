@@ -502,8 +502,10 @@ private:
 
   __device__ __forceinline__ void end_place(uint32_t place, int m, int n, int batch, int n_rows) const {
     if constexpr (by_lines) {
+      /* rows of so many sums that they only store have no registers left for both ways */
+      constexpr bool has_eights = Config::is_bare || !Config::is_plain;
       __syncwarp();
-      if (by_map())
+      if (has_eights && by_map())
         store_eights_of_lines(place, m, n, batch, n_rows);
       else if constexpr (!Config::is_bare)
         store_lines(place, m, n, batch, n_rows);
