@@ -560,7 +560,8 @@ private:
     const int lanes = most_rows > 32 ? 8 : most_rows > 16 ? 4 : 2, at_once = 32 / lanes; /* of a line; lines */
     const int lane = thread() % 32, eight = lane % lanes, column = thread() / 32 * 16 + lane / lanes;
     const int n_eights = int(ws_min(args.m - m, ws_min(most_rows, 64))) / 8, n_columns = int(args.n) - n;
-    uint16_t *to = static_cast<uint16_t *>(args.c_data) + batch * args.stride_c + (n + int64_t(column)) * args.ldc + m + eight * 8;
+    const int64_t first = batch * args.stride_c + (n + int64_t(column)) * args.ldc + m + eight * 8;
+    uint16_t *to = static_cast<uint16_t *>(args.c_data) + first;
 #pragma unroll
     for (int c = 0; c < 16; c += at_once, to += at_once * args.ldc) {
       float x[4]; /* bits, as they are */
