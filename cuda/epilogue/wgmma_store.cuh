@@ -1,80 +1,30 @@
-/* wgmma_store.cuh - from the sums of a warpgroup to C: alpha * sum + beta * C, then the steps of
- * the epilogue, rounded once to C's type.
+/* wgmma_store.cuh - from the sums of a warpgroup to C: what wgmma_steps.cuh makes of them, rounded
+ * once to C's type.
  *
- * A warpgroup holds fragments of 64 columns of C times BM rows: thread t, with w = t / 32, g = t % 32
- * / 4, q = t % 4, has in sums[fragment][4a + 2h + r] the element of column 16w + g + 8h, row 8a + 2q +
- * r.
  * 16-bit C leaves from shared memory, up to 64 x 64 elements at a time: by TMA where it may write,
- * else by lines, a warp one of its 16 columns after the other (of whole 64 rows, or is_plain). Floats,
- * and what has no boxes, go to C from where they are. */
+ * else by lines, of its 16 columns by each warp (of whole 64 rows, by_lines, or is_plain): 16 bytes a
+ * lane where TMA might write, too. Floats, and what has no boxes, go to C from where they are. */
 #ifndef WS_CUDA_WGMMA_STORE_CUH
 #define WS_CUDA_WGMMA_STORE_CUH
 #include <type_traits>
 
 #include <cuda_fp16.h>
 
-#include "cuda/epilogue/activations.cuh"
-#include "cuda/epilogue/half_c.cuh"
-#include "cuda/ptx/tma.cuh"
-#include "cuda/shared/wgmma_args.h"
+#include "cuda/epilogue/wgmma_steps.cuh"
 
 namespace ws {
 
-template <class Config, int BM = Config::bm> struct wgmma_store {
-  static constexpr int n_sums = BM / 2, n_fragments = Config::n_fragments;
-  /* What is read and computed for C is in registers beside the sums: so many rows of a fragment at a
-   * time. */
-  static constexpr int rows = BM % 32 == 0 ? 32 : BM % 16 == 0 ? 16 : 8;
-  static constexpr int n_own = rows / 2; /* elements of a thread */
+template <class Config, int BM = Config::bm> struct wgmma_store : wgmma_steps<Config, BM> {
+  using base = wgmma_steps<Config, BM>;
+  using base::add_bias, base::args, base::at, base::barrier, base::finish, base::n_fragments, base::n_own, base::n_sums,
+      base::part_at, base::pick, base::rows, base::take_simple_steps, base::thread;
+  using typename base::part;
   /* 16-bit C may leave by boxes of so many rows; up to 64 rows find room in a place */
   static constexpr bool has_boxes = BM % 16 == 0;
-  static constexpr int box_rows = WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
+  /* Of these rows boxes would be short, and lines of 32 or 64 bytes cost TMA as much as whole ones. */
+  static constexpr bool by_lines = has_boxes && BM > 64 && BM % 64 != 0;
+  static constexpr int box_rows = by_lines ? 64 : WS_WGMMA_BOX_ROWS(BM), box_line = 2 * box_rows, box_bytes = 64 * box_line;
   static constexpr int box_columns = WS_WGMMA_BOX_COLUMNS(BM); /* across */
-  const ws_wgmma_args &args;
-
-  /* Asks the L2 for what will be read: columns from n on, rows from m on. */
-  __device__ __forceinline__ void prefetch(int m, int n, int batch) const {
-    if constexpr (Config::is_plain) return;
-    if (!args.beta_zero) prefetch_like_c(args.c_data, args.ldc, args.stride_c, m, n, batch);
-    if (args.epilogue.is_any && args.epilogue.residual)
-      prefetch_like_c(args.epilogue.residual, args.epilogue.ld_residual, args.epilogue.stride_residual, m, n, batch);
-  }
-
-  /* The bias of the item's rows, or of the warpgroup's columns: asked for before the sums are made,
-   * in shared memory afterwards. */
-  struct bias_bits {
-    uint32_t bits[2]; /* numbers t and t + 128 */
-  };
-
-  __device__ __forceinline__ bias_bits ask_for_bias(int m, int n, int batch) const {
-    const ws_epilogue_args &e = args.epilogue;
-    bias_bits b = {};
-    if constexpr (!Config::is_plain) {
-      if (!e.is_any || !e.bias) return b;
-      const int64_t first = batch * e.stride_bias, last = (e.bias_per_row ? args.m : args.n) - 1;
-#pragma unroll
-      for (int u = 0; u < 2; u++) {
-        const int64_t at = first + ws_min((e.bias_per_row ? m : n) + thread() + u * 128, last);
-        if (e.type_bias == WS_HALF_C_F32)
-          b.bits[u] = static_cast<const uint32_t *>(e.bias)[at];
-        else
-          b.bits[u] = static_cast<const uint16_t *>(e.bias)[at];
-      }
-    }
-    return b;
-  }
-
-  __device__ __forceinline__ void put_bias(const bias_bits &b, uint32_t to) const {
-    const ws_epilogue_args &e = args.epilogue;
-    if constexpr (!Config::is_plain) {
-      if (!e.is_any || !e.bias) return;
-#pragma unroll
-      for (int u = 0; u < 2; u++)
-        st_shared(to + uint32_t(thread() + u * 128) * 4,
-                  e.type_bias == WS_HALF_C_F32 ? __uint_as_float(b.bits[u]) : half_c{nullptr, e.type_bias}.widened(b.bits[u]));
-      barrier_sync(barrier(), 128);
-    }
-  }
 
   /* Columns from n on, rows from m on. The warpgroup's shared memory: its bias, n_outputs places;
    * output: which of these is next. */
@@ -120,142 +70,12 @@ template <class Config, int BM = Config::bm> struct wgmma_store {
 private:
   /* Whether TMA stores C. */
   __device__ __forceinline__ bool by_map() const { return Config::is_bare || args.c_by_map; }
-  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
   /* Whether this thread asks for copies by TMA: one of the warpgroup, always the same. The compiler is to
    * know that it is one; of others it makes a loop for each copy. Kernels with every epilogue have no
    * register left for that. */
   static __device__ __forceinline__ bool asks() {
     if constexpr (Config::is_plain || Config::is_once) return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one();
     return thread() == 0;
-  }
-  static __device__ __forceinline__ int barrier() {
-    return 1 + (int(threadIdx.x) - Config::first_consumer) / 128;
-  } /* a number of the warpgroup's own, from 1 on */
-
-  __device__ __forceinline__ half_c at(const void *base, int64_t ld, int64_t stride, int64_t i, int64_t j, int64_t batch) const {
-    return half_c_at(base, args.type_c) + (batch * stride + j * ld + i);
-  }
-
-  __device__ __forceinline__ void prefetch_like_c(const void *base, int64_t ld, int64_t stride, int m, int n, int batch) const {
-    constexpr int line = 64; /* at least so many bytes: one for each 32 rows of 16 bits */
-#pragma unroll
-    for (int p = 0; p < n_fragments; p++) {
-      const int j = n + p * 64 + thread() / 2;
-      if (j >= args.n) continue;
-#pragma unroll
-      for (int i = m + thread() % 2 * line; i < m + BM; i += 2 * line)
-        if (i < args.m) prefetch_l2(at(base, ld, stride, i, j, batch).at);
-    }
-  }
-
-  /* ---- Steps --------------------------------------------------------------------------------- */
-
-  /* The thread's elements of some rows of a fragment: x[4a + 2h + r] is of row i + 8a + r, column j +
-   * 8h; so many rows and columns exist from there on. is_whole: all of the warp do. */
-  struct part {
-    int i, j, batch, n_i, n_j, s, c;
-    bool is_whole;
-  };
-
-  /* From row s of the item's, which are from m on, and column c of the warpgroup's. */
-  __device__ __forceinline__ part part_at(int m, int s, int n, int c, int batch) const {
-    const int lane = thread() % 32, i = m + s + 2 * (lane % 4), j = n + c + thread() / 32 * 16 + lane / 4;
-    return {i, j, batch, int(args.m - i), int(args.n - j), s, c, m + s + rows <= args.m && n + c + 64 <= args.n};
-  }
-
-  /* Elements of C or of the residual. What does not exist is read as the last that does. */
-  __device__ __forceinline__ void read(const part &p, const half_c &first, int64_t ld, bool pairs, float (&x)[n_own]) const {
-    if (p.is_whole && pairs) {
-      if (first.type == WS_HALF_C_F32) {
-#pragma unroll
-        for (int e = 0; e < n_own; e += 2) {
-          const float2 two = (first + (e / 4 * 8 + e / 2 % 2 * 8 * ld)).template as<float2>();
-          x[e] = two.x, x[e + 1] = two.y;
-        }
-      } else {
-        uint32_t two[n_own / 2];
-#pragma unroll
-        for (int e = 0; e < n_own; e += 2) two[e / 2] = (first + (e / 4 * 8 + e / 2 % 2 * 8 * ld)).template as<uint32_t>();
-#pragma unroll
-        for (int e = 0; e < n_own; e++) x[e] = first.widened(two[e / 2] >> (e % 2 * 16) & 0xffff);
-      }
-    } else {
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        const half_c column = first + ws_min(8 * h, p.n_j - 1) * ld;
-#pragma unroll
-        for (int u = 0; u < n_own / 2; u++) x[u / 2 * 4 + 2 * h + u % 2] = (column + ws_min(u / 2 * 8 + u % 2, p.n_i - 1)).load();
-      }
-    }
-  }
-
-  /* Its rows begin with row s of the item, its columns with column c of the warpgroup's. */
-  template <int COUNT> __device__ __forceinline__ void add_bias(uint32_t bias, int s, int c, float (&x)[COUNT]) const {
-    const int lane = thread() % 32;
-    if (args.epilogue.bias_per_row) {
-#pragma unroll
-      for (int a = 0; a < COUNT / 4; a++) {
-        float two[2];
-        ld_shared_two(two, bias + uint32_t(s + 8 * a + 2 * (lane % 4)) * 4);
-#pragma unroll
-        for (int u = 0; u < 4; u++) x[4 * a + u] = __fadd_rn(x[4 * a + u], two[u % 2]);
-      }
-    } else {
-      const uint32_t first = bias + uint32_t(c + thread() / 32 * 16 + lane / 4) * 4;
-      const float of_column[2] = {ld_shared(first), ld_shared(first + 32)};
-#pragma unroll
-      for (int u = 0; u < COUNT; u++) x[u] = __fadd_rn(x[u], of_column[u / 2 % 2]);
-    }
-  }
-
-  /* From sums to what is stored. */
-  __device__ __forceinline__ void finish(const part &p, uint32_t bias, float (&x)[n_own]) const {
-    const ws_epilogue_args &e = args.epilogue;
-    float old[n_own];
-    if (args.beta_zero) {
-#pragma unroll
-      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(args.alpha, x[u]);
-    } else {
-      read(p, at(args.c_data, args.ldc, args.stride_c, p.i, p.j, p.batch), args.ldc, args.c_pairs, old);
-#pragma unroll
-      for (int u = 0; u < n_own; u++) x[u] = fmaf(args.alpha, x[u], args.beta * old[u]);
-    }
-    if (!e.is_any) return;
-    if (e.residual)
-      read(p, at(e.residual, e.ld_residual, e.stride_residual, p.i, p.j, p.batch), e.ld_residual, args.residual_pairs, old);
-    if (e.bias) add_bias(bias, p.s, p.c, x);
-    fast_activations::apply(e.activation, x);
-    const float out_scale = float(e.out_scale);
-    if (out_scale != 1) {
-#pragma unroll
-      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(x[u], out_scale);
-    }
-    if (e.residual) {
-#pragma unroll
-      for (int u = 0; u < n_own; u++) x[u] = __fadd_rn(x[u], old[u]);
-    }
-  }
-
-  /* Those of args.is_simple. */
-  __device__ __forceinline__ void take_simple_steps(uint32_t bias, int s, int c, float (&x)[8]) const {
-    const ws_epilogue_args &e = args.epilogue;
-    if (e.bias) add_bias(bias, s, c, x);
-    const float out_scale = float(e.out_scale);
-    const bool is_relu = e.activation == WSGEMM_EPILOGUE_RELU;
-#pragma unroll
-    for (int u = 0; u < 8; u++) x[u] = __fmul_rn(is_relu && x[u] < 0 ? 0 : x[u], out_scale);
-  }
-
-  /* Sums of one turn, each of so many rows of a fragment; the turn is known only when the loop is
-   * there, registers have no numbers then. */
-  static __device__ __forceinline__ void pick(const float (&sums)[n_fragments][n_sums], int turn, float (&x)[n_own]) {
-    constexpr int per_fragment = n_sums / n_own;
-#pragma unroll
-    for (int t = 0; t < n_fragments * per_fragment; t++)
-      if (t == turn) {
-#pragma unroll
-        for (int u = 0; u < n_own; u++) x[u] = sums[t / per_fragment][t % per_fragment * n_own + u];
-      }
   }
 
   /* ---- Out of registers ---------------------------------------------------------------------- */
@@ -306,6 +126,16 @@ private:
         else
           put_packed<half_pair_of<typename Config::element>>(place, s % 4, x);
       }
+    if constexpr (by_lines && !IS_ACROSS) {
+      __syncwarp();
+#pragma unroll
+      for (int p = 0; p < n_fragments; p++)
+#pragma unroll
+        for (int s = 0; s < per_fragment; s++)
+          store_eights_of_lines(places + uint32_t((p * per_fragment + s) * Config::output_bytes), m + s * 64, n + p * 64, batch,
+                                BM - s * 64);
+      return;
+    }
     fence_proxy_async_shared();
     barrier_sync(barrier(), 128);
     if (!asks()) return;
@@ -313,7 +143,7 @@ private:
 #pragma unroll
     for (int p = 0; p < n_fragments; p++)
 #pragma unroll
-      for (int s = 0; s < BM; s += box_rows)
+      for (int s = 0; s < BM; s += IS_ACROSS ? box_columns : box_rows)
         if (s < n_rows && p * 64 < n_columns) {
           const uint32_t from = places + uint32_t((p * per_fragment + s / 64) * Config::output_bytes +
                                                   (IS_ACROSS ? s % 64 * 128 : s % 64 / box_rows * box_bytes));
@@ -479,7 +309,7 @@ private:
   __device__ __forceinline__ uint32_t begin_place(uint32_t places, int &output) const {
     const uint32_t place = places + uint32_t(output * Config::output_bytes);
     output = (output + 1) % Config::n_outputs;
-    if (by_map()) {
+    if (!by_lines && by_map()) {
       cp_async_bulk_wait_group_read<Config::n_outputs - 1>(); /* in the thread that asks */
       barrier_sync(barrier(), 128);
     } else {
@@ -489,7 +319,15 @@ private:
   }
 
   __device__ __forceinline__ void end_place(uint32_t place, int m, int n, int batch, int n_rows) const {
-    if (by_map()) {
+    if constexpr (by_lines) {
+      /* rows of so many sums that they only store have no registers left for both ways */
+      constexpr bool has_eights = Config::is_bare || !Config::is_plain;
+      __syncwarp();
+      if (has_eights && by_map())
+        store_eights_of_lines(place, m, n, batch, n_rows);
+      else if constexpr (!Config::is_bare)
+        store_lines(place, m, n, batch, n_rows);
+    } else if (by_map()) {
       fence_proxy_async_shared();
       barrier_sync(barrier(), 128);
       if (asks()) {
@@ -531,6 +369,22 @@ private:
       const uint32_t two[4] = {packed(d[0], d[1]), packed(d[2], d[3]), packed(d[4], d[5]), packed(d[6], d[7])};
       const int row = 16 * (first + s);
       stmatrix_x4(eight_at(place + uint32_t(row / box_rows * box_bytes), line, uint32_t(row % box_rows / 8 + lane / 16)), two);
+    }
+  }
+
+  /* The warp's lines of a fragment, of so many rows, 16 bytes a lane (args.c_by_map: they are aligned, and
+   * there are rows by the eight). */
+  __device__ __forceinline__ void store_eights_of_lines(uint32_t place, int m, int n, int batch, int most_rows) const {
+    const int lanes = most_rows > 32 ? 8 : most_rows > 16 ? 4 : 2, at_once = 32 / lanes; /* of a line; lines */
+    const int lane = thread() % 32, eight = lane % lanes, column = thread() / 32 * 16 + lane / lanes;
+    const int n_eights = int(ws_min(args.m - m, ws_min(most_rows, 64))) / 8, n_columns = int(args.n) - n;
+    const int64_t first = batch * args.stride_c + (n + int64_t(column)) * args.ldc + m + eight * 8;
+    uint16_t *to = static_cast<uint16_t *>(args.c_data) + first;
+#pragma unroll
+    for (int c = 0; c < 16; c += at_once, to += at_once * args.ldc) {
+      float x[4]; /* bits, as they are */
+      ld_shared_four(x, eight_at(place, uint32_t(column + c), uint32_t(eight)));
+      if (eight < n_eights && column + c < n_columns) *reinterpret_cast<float4 *>(to) = {x[0], x[1], x[2], x[3]};
     }
   }
 

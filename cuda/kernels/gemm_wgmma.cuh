@@ -18,9 +18,9 @@
  *        +----------------+
  *              BM
  *
- * The blocks of a cluster work on neighbouring items: two of one row of tiles, or four in a square.
- * Each copies its share of A to all blocks of its row, and of B to all of its column, so that A and B
- * leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
+ * The blocks of a cluster work on neighbouring items, n_shared_b along m times n_shared_a along n. Each
+ * copies its part of A to all blocks of its row of tiles, and of B to all of its column, so that A and
+ * B leave the L2 once; so a stage may be filled when the consumers of all these blocks have read it.
  * The producer of block 0 draws for all.
  *
  * Every element of C has one owner and one order of summation over k, so its bits depend on no
@@ -32,6 +32,7 @@
 #include "cuda/epilogue/sliced_store.cuh"
 #include "cuda/epilogue/wgmma_store.cuh"
 #include "cuda/mainloop/pipeline.cuh"
+#include "cuda/mainloop/sliced_multiply.cuh"
 #include "cuda/mainloop/wgmma_load.cuh"
 #include "cuda/mainloop/wgmma_multiply.cuh"
 #include "cuda/ptx/clc.cuh"
@@ -79,27 +80,29 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int rank_m() { return n_shared_b > 1 ? int(rank()) / n_shared_a : 0; }
   static __device__ __forceinline__ int rank_n() { return n_shared_b > 1 ? int(rank()) % n_shared_a : int(rank()); }
 
-  /* Before the threads of the cluster have met. */
-  __device__ __forceinline__ void prepare() const {
-    if (threadIdx.x == 32) {
+  /* Before the threads of the cluster have met: by one thread of each producer, which the compiler knows to be one. */
+  __device__ __forceinline__ void prepare(int warp) const {
+    if (warp >= n_producers || !elect_one()) return;
+    if (warp == 0) {
       prefetch_tensormap(&args.a.map);
-      prefetch_tensormap(&args.b.map);
-      if (Config::is_bare || args.c_by_map) prefetch_tensormap(&args.c);
-    }
-    if (threadIdx.x == 0) {
+#pragma unroll
       for (int s = 0; s < Config::n_stages; s++) {
         mbarrier_init(&state().full[s], 1);
         mbarrier_init(&state().empty[s], Config::n_sharing * n_partners);
       }
+    } else {
+      prefetch_tensormap(&args.b.map);
+      if (Config::is_bare || args.c_by_map) prefetch_tensormap(&args.c);
+#pragma unroll
       for (int i = 0; i < Config::n_items; i++) {
         mbarrier_init(&state().item_full[i], 1);
         mbarrier_init(&state().item_empty[i], (Config::n_consumers + n_producers) * cluster - 1);
       }
       if constexpr (Config::ping_pong)
         for (int c = 0; c < Config::n_consumers; c++) mbarrier_init(&state().begun[c], 1);
-      fence_mbarrier_init_release();
-      fence_proxy_async_shared();
     }
+    fence_mbarrier_init_release();
+    fence_proxy_async_shared();
   }
 
   /* The same in all threads of a warp, which the compiler is to know. */
@@ -330,7 +333,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   static __device__ __forceinline__ int share_idx() { return Config::ping_pong ? 0 : consumer_idx(); }
 
   /* By the first threads of a warpgroup, one for each block that filled the stage. */
-  __device__ __forceinline__ void release(int place, int = 0) const {
+  __device__ __forceinline__ void release(int place, int) const {
     if constexpr (n_partners > 1) {
       const uint32_t block = threadIdx.x % 128;
       bool is_partner = block < cluster;
@@ -350,96 +353,13 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared_address(&state().begun[consumer_idx()]));
   }
 
-  /* All k of an item, of two slices each, or three. A_X, B_X: contiguous along m, along n. high =
-   * slice 0 of A times slice 0 of B. low = the other products that count: of two slices those of
-   * slice 0 and slice 1, larger by 2^11; of three all but the smallest. Tensor cores round their
-   * sums toward zero, so every few k one sum is added to the total while they work on the other: of
-   * two slices `high`, as `low` is too small to need it; of three both. */
-  template <bool A_X, bool B_X>
-  __device__ __forceinline__ void multiply_slices(float (&total)[Config::bm / 2], pipeline_stage<Config::n_stages> &stage,
-                                                  int n_k) const {
-    constexpr bool adds_low = Config::n_slices == 3;
-    constexpr int n_steps = WS_SLICED_CHUNK_K / wgmma_k;
-    constexpr uint32_t a_slice = Config::a_bytes >> 4, b_slice = Config::b_bytes >> 4;
-    const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0), Config::slab_bytes),
-                   b_first =
-                       wgmma_descriptor<B_X>(stage_at(0) + b_at + uint32_t(share_idx() * Config::slab_bytes), Config::slab_bytes);
-    float high[Config::bm / 2], low[Config::bm / 2];
-#pragma unroll
-    for (int i = 0; i < Config::bm / 2; i++) total[i] = 0;
-    int before = -1;
-#pragma unroll 1
-    for (int k_block = 0; k_block < n_k; k_block++) {
-      wait_full(stage.place, stage.full_parity());
-      uint64_t a = a_first + uint32_t(stage.place * (Config::stage_bytes >> 4)),
-               b = b_first + uint32_t(stage.place * (Config::stage_bytes >> 4));
-#pragma unroll 1 /* unrolled, the compiler serializes the wgmma */
-      for (int chunk = 0; chunk < Config::bk / WS_SLICED_CHUNK_K; chunk++) {
-        /* A slice of A times one of B. */
-        const auto multiply_by = [&](float(&sums)[Config::bm / 2], int of_a, int of_b, int step, int adds) {
-          wgmma_mma_async<element, B_X, A_X>(sums, b + of_b * b_slice + step * wgmma_next_k<B_X>,
-                                             a + of_a * a_slice + step * wgmma_next_k<A_X>, adds);
-        };
-        const auto multiply_high = [&] {
-#pragma unroll
-          for (int step = 0; step < n_steps; step++) multiply_by(high, 0, 0, step, step > 0);
-          wgmma_commit_group();
-        };
-        hold_in_place(high);
-        hold_in_place(low);
-        wgmma_fence();
-        if constexpr (!adds_low) multiply_high();
-#pragma unroll
-        for (int step = 0; step < n_steps; step++) {
-          multiply_by(low, 0, 1, step, adds_low ? step > 0 : k_block + chunk > 0 || step > 0);
-          multiply_by(low, 1, 0, step, 1);
-          if constexpr (adds_low) {
-            multiply_by(low, 1, 1, step, 1);
-            multiply_by(low, 0, 2, step, 1);
-            multiply_by(low, 2, 0, step, 1);
-          }
-        }
-        wgmma_commit_group();
-        if constexpr (adds_low) {
-          multiply_high();
-          wgmma_wait_group<1>(); /* `low` */
-          hold_in_place(low);
-#pragma unroll
-          for (int i = 0; i < Config::bm / 2; i++) total[i] += low[i];
-          wgmma_wait_group<0>();
-        } else {
-          wgmma_wait_group<1>(); /* `high`, and all that was begun before it */
-        }
-        hold_in_place(high);
-        if (chunk == 0 && before >= 0) release(before);
-#pragma unroll
-        for (int i = 0; i < Config::bm / 2; i++) total[i] += high[i];
-        a += n_steps * wgmma_next_k<A_X>, b += n_steps * wgmma_next_k<B_X>;
-      }
-      before = stage.place;
-      stage.advance();
-    }
-    wgmma_wait_group<0>();
-    hold_in_place(low);
-    release(before);
-    if constexpr (!adds_low) {
-#pragma unroll
-      for (int i = 0; i < Config::bm / 2; i++) total[i] = fmaf(low[i], 0x1p-11f, total[i]);
-    }
-  }
-
   /* By the layouts of this launch. n_k: k blocks of the item. */
   __device__ __forceinline__ void multiply_as_laid_out(float (&sums)[Config::n_fragments][Config::bm / 2],
                                                        pipeline_stage<Config::n_stages> &stage, int n_k) const {
-    if constexpr (Config::n_slices > 1) {
-      const bool a_x = !args.a.along_k, b_x = !args.b.along_k;
-      if (a_x && b_x) multiply_slices<true, true>(sums[0], stage, n_k);
-      if (a_x && !b_x) multiply_slices<true, false>(sums[0], stage, n_k);
-      if (!a_x && b_x) multiply_slices<false, true>(sums[0], stage, n_k);
-      if (!a_x && !b_x) multiply_slices<false, false>(sums[0], stage, n_k);
-    } else {
+    if constexpr (Config::n_slices > 1)
+      sliced_multiply_as_laid_out<Config>(args, *this, stage_at(0), share_idx(), n_k, sums[0], stage);
+    else
       wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), share_idx(), n_k, sums, stage);
-    }
   }
 
   __device__ __forceinline__ void consume() const {
@@ -506,10 +426,10 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   }
 
   __device__ __forceinline__ void run() const {
-    prepare();
+    const int warp = warp_idx();
+    prepare(warp);
     beginning first = {no_item, 0};
     if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
-      const int warp = warp_idx();
       if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */
       if (warp == 0) first = begin<true>();
       if (warp == 1) first = begin<false>();
@@ -521,7 +441,6 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       if (stores_nothing()) return;
     }
     if (threadIdx.x < 128) {
-      const int warp = warp_idx();
       if constexpr (Config::producer_registers > 0) setmaxnreg_dec<Config::producer_registers>();
       if (!Config::is_bare && warp == 0 && rank() == 0) {
         const Sched<cluster> sched(args.sched);

@@ -77,7 +77,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
   static __device__ __forceinline__ uint32_t blocks_of_part() { return every_nth << rank(); }
   /* So little of A that B is on its way alone until the cluster has met; else blocks load A alone for
    * their first stages. */
-  static constexpr bool shares_first = n_shared_a > 1 && Config::bm <= 96;
+  static constexpr bool shares_first = n_shared_a > 1 && Config::bm <= 128;
 
   /* Of this block's part; what the parts do not share evenly is for the first ones. */
   __device__ __forceinline__ int n_k_blocks() const { return args.n_k_blocks / n_parts + (rank() < args.n_k_blocks % n_parts); }
@@ -88,37 +88,27 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
 
   /* ---- Producers: a warp for A and one for B, of which one thread asks for copies -------------- */
 
-  /* By all of the warp, a stage each. */
-  __device__ __forceinline__ void prepare(bool is_elected) const {
-    static_assert(Config::n_stages <= 32);
-    const int s = int(threadIdx.x % 32);
-    if (s < Config::n_stages) {
-      mbarrier_init(&state().full[s], 1);
-      mbarrier_init(&state().empty[s], Config::n_consumers * n_shared_a);
+  /* By one thread of each: its tensor map, and half of the barriers. One after the other in straight code: lanes that make
+   * one each take turns, 80 cycles for each (bench/NOTES.md). */
+  template <bool IS_A> __device__ __forceinline__ void prepare() const {
+    prefetch_tensormap(IS_A ? &args.a.map : &args.b.map);
+#pragma unroll
+    for (int s = 0; s < Config::n_stages; s++)
+      mbarrier_init(IS_A ? &state().full[s] : &state().empty[s], IS_A ? 1 : Config::n_consumers * n_shared_a);
+    if constexpr (IS_A && n_parts > 1) {
+      mbarrier_init(&state().parts, 1);
+      if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
     }
-    if constexpr (n_parts > 1)
-      if (is_elected) {
-        mbarrier_init(&state().parts, 1);
-        if (rank() < n_sharers) mbarrier_arrive_expect_tx(shared_address(&state().parts), Config::parts_bytes);
-      }
     fence_mbarrier_init_release();
     fence_proxy_async_shared();
-    __syncwarp();
   }
 
   /* Nobody waits for the consumers; they wait until the barriers are there. */
   template <bool IS_A> __device__ __forceinline__ void produce() const {
-    if constexpr (IS_A) {
-      const bool is_elected = elect_one();
-      if (is_elected) {
-        prefetch_tensormap(&args.a.map);
-        prefetch_tensormap(&args.b.map);
-      }
-      prepare(is_elected);
-    }
+    if (elect_one()) prepare<IS_A>();
+    __syncwarp();
     if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
-    barrier_sync(2 + Config::n_consumers, n_producers * 32); /* the barriers are there */
     if ((IS_A ? args.a : args.b).along_k)
       load_lines<IS_A, true>(at);
     else
@@ -135,6 +125,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
                    first_to = stage_at(0) + (IS_A ? 0 : Config::a_bytes);
     uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
+    barrier_sync(2 + Config::n_consumers, n_producers * 32); /* the barriers are there */
     if constexpr (IS_A && shares_first) {
       for (int s = 0; s < n_k && s < Config::n_stages; s++)
         if (is_elected) mbarrier_arrive_expect_tx(full + uint32_t(s * sizeof state().full[0]), args.stage_bytes);
@@ -276,7 +267,8 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     leave();
   }
 
-  /* Others may still say that they have read what this block loaded for them. */
+  /* No block is gone while a copy to it, or an arrival at a barrier of it, may still be on its way. Its own threads have
+   * waited for all of them: so the cluster meets without a release. */
   static __device__ __forceinline__ void leave() {
     if constexpr (n_shared_a > 1) barrier_cluster_arrive_relaxed(), barrier_cluster_wait();
   }

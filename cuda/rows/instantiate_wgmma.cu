@@ -23,7 +23,7 @@ using wgmma_kernel_of =
     extern __shared__ __align__(1024) unsigned char shared[];                                                         \
     ws::wgmma_kernel_of<name##_##entry##_config>{args, shared}.run();                                                 \
   }
-/* By WS_WGMMA_ONCE: rows that end with their item have a bare way within (args.is_plain). */
+/* By WS_WGMMA_ONCE: non-persistent rows have a bare way within (args.is_plain). */
 #define WS_WGMMA_BARE_0(name, cluster_m, ...) WS_WGMMA_ENTRY(name, bare, __VA_ARGS__, true, cluster_m)
 #define WS_WGMMA_BARE_1(name, ...)
 #define WS_JOINED(a, b) a##b

@@ -12,7 +12,7 @@ namespace ws {
  * blocks of 64; its columns are shared out among CONSUMERS warpgroups, or (ping-pong) each of these
  * takes every n-th item. The blocks of a cluster take neighbouring items of one row of tiles, and
  * load A for each other; or (CLUSTER_SPLITS) sum parts of k of the same item, of which each adds up
- * its share. ONCE: a block or cluster ends with its item (gemm_wgmma_once.cuh). SLICES of 16 bits
+ * its share. ONCE: non-persistent, a block or cluster for each item (gemm_wgmma_once.cuh). SLICES of 16 bits
  * make up the floats of A and B; 0: these have 16 bits themselves. UNIT 2: rows of C are pairs,
  * parts of complex numbers. BARE: C = alpha * A * B, all of one type, stored by TMA; short code, as a
  * product of few us waits for each line of it. */
@@ -56,7 +56,7 @@ struct wgmma_config {
   static_assert(64 % n_shared_a == 0 && 64 % n_shared_b == 0 && (n_shared_a == 1 || BM % (8 * n_shared_a) == 0),
                 "each block that shares A or B loads as much of it, in whole atoms of 8 lines");
   static_assert(n_shared_b == 1 || (SLICES == 0 && !ONCE && !PING_PONG && CLUSTER <= 8), "only kernels that stay share B");
-  static_assert(ONCE || CLUSTER_SPLITS == 1, "who shares k ends with the item");
+  static_assert(ONCE || CLUSTER_SPLITS == 1, "only non-persistent rows share k");
   /* ONCE: C, and what finds no room beside them, is where the stages were. */
   static constexpr int share_rows = WS_WGMMA_SHARE_ROWS(BM, CLUSTER_SPLITS), n_sharers = BM / share_rows;
   /* consumers have room for all that they store, in boxes of up to 64 x 64 */
