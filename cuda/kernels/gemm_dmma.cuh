@@ -47,17 +47,18 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(stage * Config::stage_bytes);
   }
 
-  /* What stages do not share evenly is for the first blocks of the cluster. */
+  /* Blocks share all of k by stages, what is left going to the first ones; of its part each does what is not
+   * zeros of a triangle, from the beginning of a stage on. So parts are the same for tiles of any size. */
   __device__ __forceinline__ void find_place() const {
     const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
     const ws_tile tile =
         args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
+    const int n_stages = int(ws_ceil_div(int(args.k), stage_k)), r = int(rank());
     const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_first = int(k.begin) + first * stage_k;
-    at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
+    at.k_first = max(first, int(k.begin) / stage_k) * stage_k;
+    at.n_k = max(0, min((first + count) * stage_k, int(k.end)) - at.k_first);
     at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
@@ -113,7 +114,7 @@ template <class Config> struct dmma_kernel {
       place = next, round = next_round;
     }
     barrier_sync(1, Config::n_consuming); /* all have read their last stage */
-    s.store(sums_of(sums::group()), conj.b);
+    s.store(sums_of(sums::group()), conj.a);
   }
 
   __device__ __forceinline__ uint32_t sums_of(int group) const {
@@ -190,6 +191,7 @@ template <class Config> struct dmma_kernel {
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+      if (!ws_region_wants(&args.region, at.m + i, at.n + j)) continue;
       double x[unit];
       add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
       finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
