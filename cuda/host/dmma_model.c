@@ -13,6 +13,7 @@ const ws_dmma_terms ws_dmma_terms_h200[2] = {
         .launch_us = 4.59,
         .item_us = 1.71,
         .mma_per_us = 192e3,
+        .edge = 0.03,
         .alone = 0.844,
         .pair_bytes = 68.3e3,
         .word_bytes = 46.5e3,
@@ -27,6 +28,7 @@ const ws_dmma_terms ws_dmma_terms_h200[2] = {
         .launch_us = 4.89,
         .item_us = 2.86,
         .mma_per_us = 194e3,
+        .edge = 0.03,
         .alone = 0.915,
         .pair_bytes = 54.8e3,
         .word_bytes = 21.2e3,
@@ -57,9 +59,10 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
   const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (is_complex || !p->a.trans || p->b.trans),
              b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
+  const double sides = 16.0 / row->bm + 16.0 / row->bn;
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;
   return (item_times){.n_stages = ceil(ceil((double)p->k / stage_k) / row->cluster),
-                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us,
+                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us * (1 + t->edge * sides),
                       .copies_us = line_bytes * (row->bm / (a_pairs ? t->pair_bytes : t->word_bytes) +
                                                  row->bn / (b_pairs ? t->pair_bytes : t->word_bytes)),
                       .pipeline_us = t->pipeline_us / (row->stages - 1),

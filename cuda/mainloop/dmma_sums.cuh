@@ -167,6 +167,15 @@ template <class Config> struct dmma_sums {
     return q_first() + j * 8 + (!is_complex && Config::q_k ? t + 4 * c : 2 * t + c);
   }
 
+  /* Of row e of piece i of P, column c of piece j of Q; z: row 0. */
+  __device__ __forceinline__ typename Config::sum number(int i, int j, int c, int e, bool turns_imaginary) const {
+    const auto &x = sum[i][j];
+    if constexpr (is_complex)
+      return {x[c], turned(x[2 + c], turns_imaginary ? 0x80000000u : 0)};
+    else
+      return x[2 * e + c];
+  }
+
   /* To columns of C, those of this warp's group. */
   __device__ __forceinline__ void store(uint32_t to, bool turns_imaginary) const {
     const uint32_t sign = turns_imaginary ? 0x80000000u : 0;
