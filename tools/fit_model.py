@@ -157,7 +157,7 @@ def write(terms, names, letter):
         path = ROOT / f"cuda/host/{model}.c"
         text = path.read_text()
         for name, value in initializers(terms, names, model).items():
-            lines = list(re.finditer(rf"\n +\.{name} = ([^\n]*),\n", text))
+            lines = list(re.finditer(rf"\n +\.{name} = ([\d.e+]*),\n", text))
             if len(lines) != (2 if model in DOUBLE_MODELS else 1):
                 raise SystemExit(f"fit_model.py: {path} has {len(lines)} lines of {name}")
             line = lines[letter == "z"]

@@ -295,8 +295,7 @@ static ws_numerics numerics_of_dmma(const ws_cuda_row *row) {
     ws_numerics numerics;
   } orders[] = {{1, 1, WS_NUMERICS_DMMA_G1},    {1, 2, WS_NUMERICS_DMMA_G1_K2}, {1, 4, WS_NUMERICS_DMMA_G1_K4},
                 {1, 8, WS_NUMERICS_DMMA_G1_K8}, {2, 1, WS_NUMERICS_DMMA_G2},    {2, 4, WS_NUMERICS_DMMA_G2_K4},
-                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 4, WS_NUMERICS_DMMA_G4_K4},
-                {4, 8, WS_NUMERICS_DMMA_G4_K8}};
+                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 8, WS_NUMERICS_DMMA_G4_K8}};
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
