@@ -24,9 +24,10 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
   static constexpr int unit = Config::unit, bk = Config::bk, line = Config::line_bytes;
   static constexpr int n_along = (K ? bk : X) * unit, n_lines = K ? X : bk;
   static constexpr bool moves_pairs = !K || KEEPS;
-  template <int WIDTH> static constexpr int threads_along = n_along / WIDTH < WS_DMMA_PRODUCERS ? n_along / WIDTH : WS_DMMA_PRODUCERS;
+  template <int WIDTH>
+  static constexpr int threads_along = n_along / WIDTH < WS_DMMA_PRODUCERS ? n_along / WIDTH : WS_DMMA_PRODUCERS;
   template <int WIDTH> static constexpr int n_pieces = n_along / WIDTH / threads_along<WIDTH>; /* of a line, to a thread */
-  template <int WIDTH> static constexpr int step = WS_DMMA_PRODUCERS / threads_along<WIDTH>; /* lines of a pass */
+  template <int WIDTH> static constexpr int step = WS_DMMA_PRODUCERS / threads_along<WIDTH>;   /* lines of a pass */
   template <int WIDTH> static constexpr int n_passes = (n_lines + step<WIDTH> - 1) / step<WIDTH>;
 
   const double *from; /* this thread's first of the next k block */

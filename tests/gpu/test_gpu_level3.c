@@ -636,10 +636,17 @@ static void invariant(void) {
   wsgemm_destroy(h);
 }
 
-static const struct check_case cases[] = {
-    {"exact", exact},         {"bounds", bounds},           {"pedantic", pedantic}, {"tf32", tf32},
-    {"larger", larger},       {"any_scaling", any_scaling}, {"bits", bits},         {"graphs", graphs},
-    {"invariant", invariant}, {"workspaces", workspaces},   {"rows_of_triangles", rows_of_triangles}};
+static const struct check_case cases[] = {{"exact", exact},
+                                          {"bounds", bounds},
+                                          {"pedantic", pedantic},
+                                          {"tf32", tf32},
+                                          {"larger", larger},
+                                          {"any_scaling", any_scaling},
+                                          {"bits", bits},
+                                          {"graphs", graphs},
+                                          {"invariant", invariant},
+                                          {"workspaces", workspaces},
+                                          {"rows_of_triangles", rows_of_triangles}};
 
 int main(int argc, char **argv) {
   gpu_open();
