@@ -1,9 +1,10 @@
 /* fit_model.c - what tools/fit_model.py asks of the library's own models (cuda/host/wgmma_model.c,
- * direct_model.c, flat_model.c): the times of rows for products under given terms, and how far they are off. */
+ * direct_model.c, flat_model.c; dmma_model.c): the times of rows for products under given terms, and how far they are off. */
 #include <math.h>
 #include <string.h>
 
 #include "cuda/host/direct_model.h"
+#include "cuda/host/dmma_model.h"
 #include "cuda/host/flat_model.h"
 #include "cuda/host/row_table.h"
 #include "cuda/host/wgmma_model.h"
@@ -13,6 +14,7 @@ enum { MOST_ROWS = 512 };
 
 typedef struct fit_product {
   int64_t m, n, k, a_trans, b_trans, n_entries; /* entries: those of one product stand together */
+  int64_t type;                                 /* wsgemm_type; all of a fit have the same models */
 } fit_product;
 typedef struct fit_entry {
   int64_t row_idx;
@@ -25,15 +27,36 @@ int fit_row(const char *name) {
   return -1;
 }
 
-void fit_terms(double *terms) {
+static bool is_double(int64_t type) { return type == WSGEMM_F64 || type == WSGEMM_C64; }
+
+void fit_terms(int64_t type, double *terms) {
+  if (is_double(type)) {
+    memcpy(terms, &ws_dmma_terms_h200[type == WSGEMM_C64], sizeof ws_dmma_terms_h200[0]);
+    return;
+  }
   memcpy(terms, &ws_wgmma_terms_h200, sizeof ws_wgmma_terms_h200);
   memcpy(terms + N_WGMMA, &ws_direct_terms_h200, sizeof ws_direct_terms_h200);
   memcpy(terms + N_WGMMA + N_DIRECT, &ws_flat_terms_h200, sizeof ws_flat_terms_h200);
 }
 
+static void times_of_dmma(const ws_dmma_terms *terms, const fit_product *product, const fit_entry *entries, double *us) {
+  ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
+  p.a.type = p.c.type = (wsgemm_type)product->type, p.scale.alpha_one = p.scale.beta_zero = true;
+  p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
+  for (int64_t e = 0; e < product->n_entries; e++) {
+    const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
+    const int64_t n_items = ws_ceil_div(p.m, row->bm) * ws_ceil_div(p.n, row->bn);
+    us[e] = row->kind == WS_ROW_DMMA ? ws_dmma_us(terms, &p, n_items, row, N_SMS) : 0;
+  }
+}
+
 /* The models' times of a product's entries: as the library weighs them, so 0 for rows of other
  * kinds, and for those that are not made for it. */
 static void times_of(const double *terms, const fit_product *product, const fit_entry *entries, double *us) {
+  if (is_double(product->type)) {
+    times_of_dmma((const ws_dmma_terms *)terms, product, entries, us);
+    return;
+  }
   const ws_wgmma_terms *wgmma = (const ws_wgmma_terms *)terms;
   const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
   const ws_flat_terms *flat = (const ws_flat_terms *)(terms + N_WGMMA + N_DIRECT);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c) to measurements of suite `row_times`.
+"""Fits the models of half precision's rows (cuda/host/wgmma_model.c, direct_model.c, flat_model.c), or of those of double precision
+(dmma_model.c, of d or z), to measurements of suite `row_times`, which must be of one type.
 
     tools/fit_model.py FILE.jsonl ... [--test FILE.jsonl ...] [--passes N] [--only TEXT,...] [--write]
 
@@ -22,7 +23,8 @@ import tempfile
 import row_times
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODELS = ("wgmma_model", "direct_model", "flat_model")
+HALF_MODELS, DOUBLE_MODELS = ("wgmma_model", "direct_model", "flat_model"), ("dmma_model",)
+TYPES = {"d": 1, "z": 3, "h": 4}  # wsgemm_type
 FLAGS = ("-std=gnu11", "-I.", "-Iinclude", "-Isrc", "-isystem", "/usr/local/cuda/include")
 # How near times are that the choice takes by turns, and how much the times themselves count (fit_model.c).
 SOFTNESS, WEIGHT = 0.03, 1.0
@@ -31,7 +33,7 @@ FIELDS = re.compile(r"typedef struct \w+_terms \{(.*?)\} \w+_terms;", re.DOTALL)
 
 
 class Product(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "a_trans", "b_trans", "n_entries")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("m", "n", "k", "a_trans", "b_trans", "n_entries", "type")]
 
 
 class Entry(ctypes.Structure):
@@ -41,7 +43,7 @@ class Entry(ctypes.Structure):
 def compile_models():
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "fit.so"
-        sources = ["tools/fit_model.c", "src/core/types.c", "cuda/host/problem_args.c", *(f"cuda/host/{model}.c" for model in MODELS)]
+        sources = ["tools/fit_model.c", "src/core/types.c", "cuda/host/problem_args.c", *(f"cuda/host/{model}.c" for model in HALF_MODELS + DOUBLE_MODELS)]
         subprocess.run(["cc", *FLAGS, "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o", str(library), *sources, "-lm"], cwd=ROOT, check=True)
         code = ctypes.CDLL(str(library))
     code.fit_loss.restype = ctypes.c_double
@@ -49,10 +51,14 @@ def compile_models():
     return code
 
 
-def names_of_terms():
+def models_of(letter):
+    return HALF_MODELS if letter == "h" else DOUBLE_MODELS
+
+
+def names_of_terms(letter):
     """In the order of the structures: (model, name, place in its array or None)."""
     names = []
-    for model in MODELS:
+    for model in models_of(letter):
         body = re.sub(r"/\*.*?\*/", "", FIELDS.search((ROOT / f"cuda/host/{model}.h").read_text()).group(1), flags=re.DOTALL)
         for declared in re.findall(r"double ([^;]*);", body):
             for name, size in re.findall(r"(\w+)(?:\[(\d+)\])?", declared):
@@ -66,10 +72,10 @@ class Measured:
     def __init__(self, code, files):
         self.code = code
         self.products = [p for path in files for p in row_times.read(path)]
-        found = [[(code.fit_row(f"hgemm_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
+        found = [[(code.fit_row(f"{p.routine}_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
         self.rows = [[row for row in rows if row[0] >= 0] for rows in found]
         self.c_products = (Product * len(self.products))(*(
-            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows)) for p, rows in zip(self.products, self.rows)))
+            Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows), TYPES[p.routine[0]]) for p, rows in zip(self.products, self.rows)))
         flat = [Entry(idx, (3 * first + 5 * second) / 8 if second else first) for rows in self.rows for idx, _, first, second in rows]
         self.c_entries = (Entry * len(flat))(*flat)
         self.n = ctypes.c_int64(len(self.products))
@@ -145,14 +151,17 @@ def initializers(terms, names, model):
     return {name: "{" + ", ".join(found) + "}" if name in is_array else found[0] for name, found in values.items()}
 
 
-def write(terms, names):
-    for model in MODELS:
+def write(terms, names, letter):
+    """Of z the second of each name's two lines, of others the first."""
+    for model in models_of(letter):
         path = ROOT / f"cuda/host/{model}.c"
         text = path.read_text()
         for name, value in initializers(terms, names, model).items():
-            text, n = re.subn(rf"(\n    \.{name} = )[^\n]*,\n", rf"\g<1>{value},\n", text)
-            if n != 1:
-                raise SystemExit(f"fit_model.py: {path} has {n} lines of {name}")
+            lines = list(re.finditer(rf"\n +\.{name} = ([\d.e+]*),\n", text))
+            if len(lines) != (2 if model in DOUBLE_MODELS else 1):
+                raise SystemExit(f"fit_model.py: {path} has {len(lines)} lines of {name}")
+            line = lines[letter == "z"]
+            text = text[:line.start(1)] + value + text[line.end(1):]
         path.write_text(text)
 
 
@@ -165,19 +174,20 @@ def main():
     parser.add_argument("--list", type=int, default=12, metavar="N", help="how many of the worst choices are listed")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    code, names = compile_models(), names_of_terms()
+    letter = row_times.read(options.files[0])[0].routine[0]
+    code, names = compile_models(), names_of_terms(letter)
     array = (ctypes.c_double * len(names))()
-    code.fit_terms(array)
+    code.fit_terms(ctypes.c_int64(TYPES[letter]), array)
     fitted = Measured(code, options.files)
     terms = search(fitted, list(array), names, options.passes, options.only)
     report("fitted", fitted, terms, options.list)
     if options.test:
         report("test", Measured(code, options.test), terms, options.list)
     print()
-    for model in MODELS:
+    for model in models_of(letter):
         print(", ".join(f"{name} = {value}" for name, value in initializers(terms, names, model).items()))
     if options.write:
-        write(terms, names)
+        write(terms, names, letter)
 
 
 if __name__ == "__main__":

@@ -295,8 +295,7 @@ static ws_numerics numerics_of_dmma(const ws_cuda_row *row) {
     ws_numerics numerics;
   } orders[] = {{1, 1, WS_NUMERICS_DMMA_G1},    {1, 2, WS_NUMERICS_DMMA_G1_K2}, {1, 4, WS_NUMERICS_DMMA_G1_K4},
                 {1, 8, WS_NUMERICS_DMMA_G1_K8}, {2, 1, WS_NUMERICS_DMMA_G2},    {2, 4, WS_NUMERICS_DMMA_G2_K4},
-                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 4, WS_NUMERICS_DMMA_G4_K4},
-                {4, 8, WS_NUMERICS_DMMA_G4_K8}};
+                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 8, WS_NUMERICS_DMMA_G4_K8}};
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
@@ -340,17 +339,8 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   return plan->split.n_splits > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
-/* Whether parts of k begin where the k of a tile begins: those of a triangular operand, which are others for tiles of another
- * height. */
-static bool has_parts_of_tiles(const ws_gpu_plan *plan, const ws_cuda_row *row) {
-  const ws_problem *p = plan->problem;
-  return row->kind == WS_ROW_DMMA && row->k_groups * row->cluster_splits > 1 &&
-         (ws_is_triangular((ws_structure)p->a.structure) || ws_is_triangular((ws_structure)p->b.structure));
-}
-
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
-  if (row_idx != plan->row_idx && has_parts_of_tiles(plan, row)) return false;
   return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
 }
 
@@ -515,13 +505,21 @@ static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_devic
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
 }
 
-/* Every product of double precision but by vectors, whatever the policy and COARSE_FACTOR, which may
- * change no bits; in invariant mode those of any GPU. Indices of elements are of 32 bits. */
-static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_cuda_row *forced) {
+/* Few elements with so long a k that more parts of it are wanted than a cluster has blocks. */
+static bool wants_parts(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  /* the model of tiled rows is off by these, where k is split (suite row_times) */
+  const double slower = p->a.type == WSGEMM_C64 ? 1.3 : 1.7;
+  return ws_gpu_split_for(call, p, device, WS_ROW_TILED).n_splits > 1 &&
+         slower * multiply_adds_us(call, p, device) < best_us(call, p, device, WS_ROW_DMMA);
+}
+
+/* Every product of double precision but by vectors, and with k in many parts, whatever the policy and COARSE_FACTOR,
+ * which may change no bits; in invariant mode those of any GPU. Indices of elements are of 32 bits. */
+static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
   if (!is_double || call->settings.invariant || ws_max(ws_max(p->m, p->n), p->k) > INT32_MAX / 2) return false;
   if (forced) return forced->kind == WS_ROW_DMMA;
-  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
+  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED && !wants_parts(call, p, device);
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
@@ -535,7 +533,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   *n_slices = 0;
   if (device->cc != WS_BY_MAP_CC) return plain;
   if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
-  if (wants_dmma(call, p, forced)) return WS_ROW_DMMA;
+  if (wants_dmma(call, p, device, forced)) return WS_ROW_DMMA;
   const int wanted = ws_n_slices(call, p);
   if (wants_slices(call, p, wanted, device, forced)) {
     *n_slices = wanted;

@@ -47,26 +47,26 @@ template <class Config> struct dmma_kernel {
     return shared_address(shared) + uint32_t(stage * Config::stage_bytes);
   }
 
-  /* What stages do not share evenly is for the first blocks of the cluster. */
+  /* Blocks share all of k by stages, what is left going to the first ones; of its part each does what is not
+   * zeros of a triangle, from the beginning of a stage on. So parts are the same for tiles of any size. */
   __device__ __forceinline__ void find_place() const {
     const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
     const ws_tile tile =
         args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
     const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
-    const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
+    const int n_stages = int(ws_ceil_div(int(args.k), stage_k)), r = int(rank());
     const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
     at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
-    at.k_first = int(k.begin) + first * stage_k;
-    at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
+    at.k_first = max(first, int(k.begin) / stage_k) * stage_k;
+    at.n_k = max(0, min((first + count) * stage_k, int(k.end)) - at.k_first);
     at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
-  __device__ __forceinline__ void prepare() const {
+  __device__ __forceinline__ void make_barriers() const {
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_DMMA_PRODUCERS);
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
     }
-    find_place();
   }
 
   __device__ __forceinline__ void produce() const {
@@ -90,7 +90,8 @@ template <class Config> struct dmma_kernel {
     }
   }
 
-  __device__ __forceinline__ void consume() const {
+  /* Whether C is done, too. */
+  __device__ __forceinline__ bool consume() const {
     using sums = dmma_sums<Config>;
     const conjugation conj = {(is_swapped ? args.b : args.a).conj != 0, (is_swapped ? args.a : args.b).conj != 0};
     sums s(conj.a != conj.b);
@@ -112,8 +113,11 @@ template <class Config> struct dmma_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(place));
       place = next, round = next_round;
     }
+    if constexpr (n_parts == 1 && !is_swapped)
+      if (finish_sums(s, conj.a)) return true;
     barrier_sync(1, Config::n_consuming); /* all have read their last stage */
-    s.store(sums_of(sums::group()), conj.b);
+    s.store(sums_of(sums::group()), conj.a);
+    return false;
   }
 
   __device__ __forceinline__ uint32_t sums_of(int group) const {
@@ -150,6 +154,62 @@ template <class Config> struct dmma_kernel {
       return x[0];
   }
 
+  /* Real factors round as those of real types do; others, of complex types, in more than double precision. */
+  static __device__ __forceinline__ bool is_real(const scaling<Config> &scale) {
+    return unit == 1 || (scale.alpha_im == 0 && scale.beta_im == 0);
+  }
+  static __device__ __forceinline__ typename Config::sum by_real(const scaling<Config> &scale, typename Config::sum sum,
+                                                                 typename Config::sum old) {
+    if constexpr (unit == 1)
+      return scale(sum, old);
+    else if (scale.beta_zero)
+      return {scale.alpha_re * sum.x, scale.alpha_re * sum.y};
+    else
+      return {fma(scale.alpha_re, sum.x, scale.beta_re * old.x), fma(scale.alpha_re, sum.y, scale.beta_re * old.y)};
+  }
+  static __device__ __forceinline__ typename Config::sum scaled(const scaling<Config> &scale, typename Config::sum sum,
+                                                                typename Config::sum old) {
+    return is_real(scale) ? by_real(scale, sum, old) : scale(sum, old);
+  }
+
+  /* From registers, which have pieces of 8 elements of C's columns, or of 16, if they need not be added to others. False: C wants
+   * something else. */
+  template <class Sums> __device__ __forceinline__ bool finish_sums(const Sums &s, bool turns_imaginary) const {
+    constexpr int n_p = Sums::n_p, n_e = 2 / unit;
+    const scaling<Config> scale(args);
+    if (!args.c_vectors || !is_real(scale) || !is_plain()) return false;
+    const int n_i = int(ws_min(Config::bm, args.m - at.m)), n_j = int(ws_min(Config::bn, args.n - at.n));
+    typename Config::sum *const first = c_of<Config>(args) + at.batch * args.stride_c + at.n * args.ldc + at.m + Sums::p_of(0, 0);
+#pragma unroll
+    for (int j = 0; j < 2 * Sums::n_q; j++) {
+      const int column = Sums::q_of(j / 2, j % 2);
+      typename Config::sum *const c = first + column * args.ldc;
+      sum_vector<Config> old[n_p] = {};
+      if (column >= n_j) continue;
+      if (!scale.beta_zero)
+#pragma unroll
+        for (int i = 0; i < n_p; i++) {
+          const int row = Sums::p_of(i, 0);
+          if (row + n_e <= n_i)
+            old[i] = load_vector<Config>(c + row - Sums::p_of(0, 0));
+          else if (row < n_i)
+            old[i].e[0] = c[row - Sums::p_of(0, 0)];
+        }
+#pragma unroll
+      for (int i = 0; i < n_p; i++) {
+        const int row = Sums::p_of(i, 0);
+        sum_vector<Config> y;
+#pragma unroll
+        for (int e = 0; e < n_e; e++) y.e[e] = by_real(scale, s.number(i, j / 2, j % 2, e, turns_imaginary), old[i].e[e]);
+        if (row + n_e <= n_i)
+          store_vector<Config>(c + row - Sums::p_of(0, 0), y);
+        else if (row < n_i)
+          c[row - Sums::p_of(0, 0)] = y.e[0];
+      }
+    }
+    return true;
+  }
+
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
    * time, by 16 bytes or as one element. Short, as each warp waits for every step of it. */
   template <int N_E> __device__ __forceinline__ void finish_plain() const {
@@ -172,12 +232,12 @@ template <class Config> struct dmma_kernel {
           sum_vector<Config> y, old{};
           if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
-          for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + e * unit), old.e[e]);
+          for (int e = 0; e < N_E; e++) y.e[e] = scaled(scale, number_at(x + e * unit), old.e[e]);
           store_vector<Config>(c, y);
           continue;
         }
       }
-      store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
+      store_element<Config>(c, scaled(scale, number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
     }
   }
 
@@ -190,15 +250,19 @@ template <class Config> struct dmma_kernel {
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+      if (!ws_region_wants(&args.region, at.m + i, at.n + j)) continue;
       double x[unit];
       add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 8 * unit), x);
       finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
     }
   }
 
+  __device__ __forceinline__ bool is_plain() const {
+    return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
+  }
+
   __device__ __forceinline__ void finish() const {
-    const bool is_plain = ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
-    if (!is_plain)
+    if (!is_plain())
       finish_any();
     else if (unit == 1 && args.c_vectors && at.m + Config::bm <= args.m)
       finish_plain<2 / unit>();
@@ -217,12 +281,13 @@ template <class Config> struct dmma_kernel {
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) prepare();
+    if (threadIdx.x == 0) find_place();
+    if (threadIdx.x == 32) make_barriers();
     __syncthreads();
     if (!at.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      consume();
+      if (consume()) return; /* alone, so nobody waits */
       if constexpr (cluster > 1)
         cluster_sync();
       else

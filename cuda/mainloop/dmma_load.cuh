@@ -24,8 +24,10 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
   static constexpr int unit = Config::unit, bk = Config::bk, line = Config::line_bytes;
   static constexpr int n_along = (K ? bk : X) * unit, n_lines = K ? X : bk;
   static constexpr bool moves_pairs = !K || KEEPS;
-  template <int WIDTH> static constexpr int threads_along = n_along / WIDTH;
-  template <int WIDTH> static constexpr int step = WS_DMMA_PRODUCERS / threads_along<WIDTH>; /* lines of a pass */
+  template <int WIDTH>
+  static constexpr int threads_along = n_along / WIDTH < WS_DMMA_PRODUCERS ? n_along / WIDTH : WS_DMMA_PRODUCERS;
+  template <int WIDTH> static constexpr int n_pieces = n_along / WIDTH / threads_along<WIDTH>; /* of a line, to a thread */
+  template <int WIDTH> static constexpr int step = WS_DMMA_PRODUCERS / threads_along<WIDTH>;   /* lines of a pass */
   template <int WIDTH> static constexpr int n_passes = (n_lines + step<WIDTH> - 1) / step<WIDTH>;
 
   const double *from; /* this thread's first of the next k block */
@@ -74,18 +76,23 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
     constexpr int bytes = WIDTH * 8;
     const double *at = from;
     const uint32_t to = stage + target;
-    const int end_along = unit * (K ? n_k : n_x), in_line = max(0, min(WIDTH, end_along - along<WIDTH>())) * 8;
+    const int end_along = unit * (K ? n_k : n_x);
     const int own_lines = K ? n_x - first_line<WIDTH>() : n_k - first_line<WIDTH>();
 #pragma unroll
     for (int i = 0; i < n_passes<WIDTH>; i++, at += step<WIDTH> * step_line) {
       if (n_lines % step<WIDTH> != 0 && first_line<WIDTH>() + i * step<WIDTH> >= n_lines) break;
-      const uint32_t there = target_of<WIDTH>(to, i);
-      /* a copy of no bytes writes zeros and reads nothing */
-      const int existing = PARTIAL ? (i * step<WIDTH> < own_lines ? in_line : 0) : bytes;
-      if constexpr (WIDTH == 2)
-        cp_async_16(there, at, existing);
-      else
-        cp_async<bytes>(there, at, existing);
+#pragma unroll
+      for (int piece = 0; piece < n_pieces<WIDTH>; piece++) {
+        const int more = piece * threads_along<WIDTH> * WIDTH; /* whole slabs */
+        const uint32_t there = target_of<WIDTH>(to, i) + uint32_t((more >> 4) * (bk * line));
+        const int in_line = max(0, min(WIDTH, end_along - along<WIDTH>() - more)) * 8;
+        /* a copy of no bytes writes zeros and reads nothing */
+        const int existing = PARTIAL ? (i * step<WIDTH> < own_lines ? in_line : 0) : bytes;
+        if constexpr (WIDTH == 2)
+          cp_async_16(there, at + more, existing);
+        else
+          cp_async<bytes>(there, at + more, existing);
+      }
     }
   }
 

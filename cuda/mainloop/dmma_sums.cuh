@@ -8,17 +8,18 @@
  *
  *   d, k8   slots t and t + 4 are k = 2t and 2t + 1; rows g and g + 8 of P are p = 2g and 2g + 1;
  *           column g of Q is (g / 2) + 4 (g % 2) where k is contiguous, else g
- *   z, k4   slot t is k = 2t, in the next instruction 2t + 1; rows and columns as they stand
+ *   z, k8   slots t and t + 4 are k = 2t, in the next instruction 2t + 1: with rows g and g + 8 of P being
+ *           the real and the imaginary part of p = g, (re, im) by the real part of Q and (-im, re) by the
+ *           imaginary one; columns as they stand
  *
  * So the order of summation is the same in all rows and for all ops. A block has two steps, each in
  * halves of Q; while one is multiplied the next is read, the first of the next block, too.
  *
- * z: real and imaginary part of an element have a sum each, of two chains in turn; conjugation turns
- * the sign of what comes from the imaginary parts of P, and at the end that of the sum. */
+ * z: real and imaginary part of an element have a sum each. One conjugated operand turns the signs of the
+ * second pair, P conjugated that of the imaginary sum at the end. */
 #ifndef WS_CUDA_DMMA_SUMS_CUH
 #define WS_CUDA_DMMA_SUMS_CUH
 #include "cuda/ptx/mma.cuh"
-#include "cuda/ptx/mma_k4.cuh"
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/tma.cuh"
 #include "cuda/rows/dmma_config.cuh"
@@ -57,17 +58,16 @@ template <int UNIT, bool KEEPS> struct dmma_place {
 };
 
 template <class Config> struct dmma_sums {
-  static constexpr int unit = Config::unit, n_p = Config::wp / 16, n_q = Config::wq / 8;
+  static constexpr int unit = Config::unit, n_p = Config::wp / (unit == 2 ? 8 : 16), n_q = Config::wq / 8;
   static constexpr int half_q = n_q >= 4 ? n_q / 2 : n_q, n_halves = n_q / half_q, n_phases = 2 * n_halves;
-  static constexpr int warps_p = Config::bp / Config::wp, n_reads = half_q + n_p, n_products = n_p * half_q * unit;
+  static constexpr int warps_p = Config::bp / Config::wp, n_reads = half_q + n_p, n_products = n_p * half_q;
   static constexpr bool is_complex = unit == 2;
   using p_place = dmma_place<unit, Config::keeps_p_k>;
   using q_place = dmma_place<unit, Config::q_k>;
 
-  double sum[unit][n_p][n_q][4];
-  /* of P and Q; z: (re, im) of row g, of row g + 8 */
-  double p[2][n_p][4], q[2][half_q][2];
-  uint32_t turn_re, turn_im; /* z: signs of the imaginary parts of P, for real and imaginary sums */
+  double sum[n_p][n_q][4];
+  double p[2][n_p][is_complex ? 2 : 4], q[2][half_q][2];
+  uint32_t turn_re, turn_im; /* z: signs of the second pair of P, for real and imaginary sums */
 
   static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
   static __device__ __forceinline__ int group() { return warp() / Config::group_warps; }
@@ -82,7 +82,7 @@ template <class Config> struct dmma_sums {
 
   __device__ __forceinline__ explicit dmma_sums(bool is_one_conjugated) {
     turn_re = is_one_conjugated ? 0 : 0x80000000u, turn_im = is_one_conjugated ? 0x80000000u : 0;
-    double *all = &sum[0][0][0][0];
+    double *all = &sum[0][0][0];
 #pragma unroll
     for (int i = 0; i < int(sizeof sum / sizeof *all); i++) all[i] = 0;
   }
@@ -94,8 +94,7 @@ template <class Config> struct dmma_sums {
   __device__ __forceinline__ void read_p(int set, uint32_t stage, int step, int i) {
     auto &to = p[set][i];
     if constexpr (is_complex) {
-      const uint32_t at = p_place::of_z(stage + p_at(), step) + uint32_t(i * 2048);
-      ld_shared_f64(to[0], to[1], at), ld_shared_f64(to[2], to[3], at + 1024);
+      ld_shared_f64(to[0], to[1], p_place::of_z(stage + p_at(), step) + uint32_t(i * 1024));
     } else {
 #pragma unroll
       for (int odd = 0; odd < 2; odd++)
@@ -116,21 +115,14 @@ template <class Config> struct dmma_sums {
     }
   }
 
-  /* z: turn 0 with real parts of P, turn 1 with imaginary ones, which comes as many products later as an
-   * instruction waits for the one before it. */
-  __device__ __forceinline__ void multiply(int turn, int p_set, int q_set, int i, int j) {
+  __device__ __forceinline__ void multiply(int p_set, int q_set, int i, int j) {
     const auto &a = p[p_set][i];
     const auto &b = q[q_set][j % half_q];
     if constexpr (is_complex) {
-      if (turn == 0) {
-        mma_f64_k4(sum[0][i][j], a[0], a[2], b[0]);
-        mma_f64_k4(sum[1][i][j], a[0], a[2], b[1]);
-      } else {
-        mma_f64_k4(sum[0][i][j], turned(a[1], turn_re), turned(a[3], turn_re), b[1]);
-        mma_f64_k4(sum[1][i][j], turned(a[1], turn_im), turned(a[3], turn_im), b[0]);
-      }
+      const double both[4] = {a[0], a[1], turned(a[1], turn_re), turned(a[0], turn_im)};
+      mma_f64(sum[i][j], both, b);
     } else {
-      mma_f64(sum[0][i][j], a, b);
+      mma_f64(sum[i][j], a, b);
     }
   }
 
@@ -151,8 +143,7 @@ template <class Config> struct dmma_sums {
       const uint32_t from = next == 0 ? next_stage : stage;
 #pragma unroll
       for (int n = 0; n < n_products; n++) {
-        const int in_turn = n % (n_p * half_q);
-        multiply(n / (n_p * half_q), step & 1, phase & 1, in_turn % n_p, half * half_q + in_turn / n_p);
+        multiply(step & 1, phase & 1, n % n_p, half * half_q + n / n_p);
         if (n == 0 && next == 0) wait();
           /* the reads of the next phase, spread over the first products of this one */
 #pragma unroll
@@ -167,13 +158,22 @@ template <class Config> struct dmma_sums {
     }
   }
 
-  /* Row r of 2 of piece i of P, column c of 2 of piece j of Q. */
+  /* Row r of 2 of piece i of P, z: its only one; column c of 2 of piece j of Q. */
   static __device__ __forceinline__ int p_of(int i, int r) {
-    return p_first() + i * 16 + (is_complex ? p_place::g() + 8 * r : 2 * p_place::g() + r);
+    return p_first() + (is_complex ? i * 8 + p_place::g() : i * 16 + 2 * p_place::g() + r);
   }
   static __device__ __forceinline__ int q_of(int j, int c) {
     const int t = q_place::t();
     return q_first() + j * 8 + (!is_complex && Config::q_k ? t + 4 * c : 2 * t + c);
+  }
+
+  /* Of row e of piece i of P, column c of piece j of Q; z: row 0. */
+  __device__ __forceinline__ typename Config::sum number(int i, int j, int c, int e, bool turns_imaginary) const {
+    const auto &x = sum[i][j];
+    if constexpr (is_complex)
+      return {x[c], turned(x[2 + c], turns_imaginary ? 0x80000000u : 0)};
+    else
+      return x[2 * e + c];
   }
 
   /* To columns of C, those of this warp's group. */
@@ -185,16 +185,14 @@ template <class Config> struct dmma_sums {
       for (int i = 0; i < n_p; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++) {
-          const int p0 = p_of(i, 0), p1 = p_of(i, 1), column = q_of(j, c);
-          const uint32_t at = to + element_at(p0, column), at1 = to + element_at(p1, column);
-          if constexpr (is_complex) {
-            st_shared_f64(at, sum[0][i][j][c], turned(sum[1][i][j][c], sign));
-            st_shared_f64(at1, sum[0][i][j][2 + c], turned(sum[1][i][j][2 + c], sign));
-          } else if constexpr (Config::is_swapped) {
-            st_shared_f64(at, sum[0][i][j][c]), st_shared_f64(at1, sum[0][i][j][2 + c]);
-          } else {
-            st_shared_f64(at, sum[0][i][j][c], sum[0][i][j][2 + c]);
-          }
+          const auto &x = sum[i][j];
+          const uint32_t at = to + element_at(p_of(i, 0), q_of(j, c));
+          if constexpr (is_complex)
+            st_shared_f64(at, x[c], turned(x[2 + c], sign));
+          else if constexpr (Config::is_swapped)
+            st_shared_f64(at, x[c]), st_shared_f64(to + element_at(p_of(i, 1), q_of(j, c)), x[2 + c]);
+          else
+            st_shared_f64(at, x[c], x[2 + c]);
         }
   }
   static __device__ __forceinline__ uint32_t element_at(int of_p, int of_q) {

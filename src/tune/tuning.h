@@ -49,7 +49,6 @@
   X(DMMA_G2_K4, "dmma_g2_k4")                                                           \
   X(DMMA_G2_K8, "dmma_g2_k8")                                                           \
   X(DMMA_G4, "dmma_g4")                                                                 \
-  X(DMMA_G4_K4, "dmma_g4_k4")                                                           \
   X(DMMA_G4_K8, "dmma_g4_k8")                                                           \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \

@@ -551,6 +551,37 @@ static void bits(void) {
     }
 }
 
+/* Rows of double precision with the same parts of k ("..._g4_k8") sum alike, whatever their tiles, also beside a triangle's zeros. */
+static void rows_of_triangles(void) {
+  enum { MOST_ORDERS = 32 };
+  static struct rows_of_type rows;
+  for (int i = 0; i < 8; i++) {
+    const wsgemm_type type = i % 2 ? WSGEMM_C64 : WSGEMM_F64;
+    const char *order[MOST_ORDERS];
+    unsigned long long first[MOST_ORDERS];
+    int n_orders = 0;
+    rows_open(&rows, type);
+    for (int row = 0; row < rows.n_rows; row++) {
+      if (!is_of_family(&rows.row[row].info, "dmma")) continue;
+      rng = check_random_from(312 + (unsigned long long)i);
+      struct level3_case t = drawn_case(WSGEMM_TRMM, type, false);
+      t.d.side = i & 2 ? WSGEMM_LEFT : WSGEMM_RIGHT, t.d.uplo = i & 4 ? WSGEMM_UPPER : WSGEMM_LOWER, t.d.batch_count = 1;
+      t.d.m = i & 2 ? 333 : 70, t.d.n = i & 2 ? 70 : 333;
+      checks_result = n_orders == 0;
+      const unsigned long long digest = run_level3(rows.handle[row], t, true);
+      const char *const parts = strstr(rows.row[row].name, "_g");
+      int o = 0;
+      while (o < n_orders && strcmp(order[o], parts) != 0) o++;
+      REQUIRE(o < MOST_ORDERS, "more orders of summation");
+      if (o == n_orders) order[n_orders] = parts, first[n_orders++] = digest;
+      CHECK(digest == first[o], "%s: other bits than the rows before it, turn %d", rows.row[row].name, i);
+    }
+    checks_result = true;
+    CHECK(n_orders > 1, "no rows");
+    rows_close(&rows);
+  }
+}
+
 /* A captured call gives the eager call's bits, whenever its graph is launched. */
 static void graphs(void) {
   enum { N = 700 };
@@ -637,7 +668,8 @@ static const struct check_case cases[] = {{"exact", exact},
                                           {"graphs", graphs},
                                           {"invariant", invariant},
                                           {"workspaces", workspaces},
-                                          {"many_sides", many_sides}};
+                                          {"many_sides", many_sides},
+                                          {"rows_of_triangles", rows_of_triangles}};
 
 int main(int argc, char **argv) {
   gpu_open();

@@ -41,7 +41,7 @@ CHILD_CASE(choice) {
   wsgemm_destroy(h);
 }
 
-/* Invariant mode, matrix-vector products and other devices have other rows. */
+/* Invariant mode, matrix-vector products, a k that many blocks are to share and other devices have other rows. */
 CHILD_CASE(others) {
   (void)unused;
   fake.device[0].cc = 90, fake.device[0].n_sms = 132, fake.device[1].cc = 100, fake.n_devices = 2;
@@ -49,9 +49,10 @@ CHILD_CASE(others) {
   REQUIRE(wsgemm_create(&invariant) == WSGEMM_SUCCESS && wsgemm_set_invariant(invariant, true) == WSGEMM_SUCCESS, "%s",
           wsgemm_last_error());
   const wsgemm_gemm_desc square = ops_desc(WSGEMM_F64, 0, 139, 69, 39), vector = ops_desc(WSGEMM_F64, 2, 120, 1, 176),
-                         elsewhere = device_desc(WSGEMM_F64, 139, 69, 39, 1);
+                         in_parts = ops_desc(WSGEMM_F64, 1, 64, 64, 65536), elsewhere = device_desc(WSGEMM_F64, 139, 69, 39, 1);
   CHECK(is_of(launch_of(NULL, &square), "dmma"), "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &vector), "vec"), "%s", fake.launch[0].kernel);
+  CHECK(is_of(launch_of(NULL, &in_parts), "mma") && fake.launch[0].args.split.n_splits > 8, "%s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(invariant, &square), "mma"), "in invariant mode %s", fake.launch[0].kernel);
   CHECK(is_of(launch_of(NULL, &elsewhere), "mma"), "cc 100: %s", fake.launch[0].kernel);
   wsgemm_destroy(invariant);
