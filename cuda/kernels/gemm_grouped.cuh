@@ -37,7 +37,8 @@ template <class Element, bool A_X, bool RAGGED_K> struct grouped_kernel {
   static constexpr int cluster = 2, n_consumers = 2, n_threads = 128 * (1 + n_consumers);
   static constexpr int bm = 128, item_m = bm * cluster, most_n = 256, bk = 64, part_n = 32, swizzle = 8;
   static constexpr int n_stages = 4, n_items = 2, n_outputs = 2;
-  static constexpr int slab_bytes = 64 * 64 * 2, a_bytes = bm * bk * 2, b_bytes = most_n * bk * 2, stage_bytes = a_bytes + b_bytes;
+  static constexpr int slab_bytes = 64 * 64 * 2, a_bytes = bm * bk * 2, b_bytes = most_n * bk * 2,
+                       stage_bytes = a_bytes + b_bytes;
   static constexpr int output_bytes = part_n * 64 * 2;
   /* Columns that one box of B brings. */
   static constexpr int box_n = RAGGED_K ? 64 : 32, box_bytes = box_n * bk * 2;
@@ -227,8 +228,8 @@ template <class Element, bool A_X, bool RAGGED_K> struct grouped_kernel {
     barrier_sync(1 + n_consumers, 128 * n_consumers);
   }
 
-  template <int N> __device__ __forceinline__ void multiply(const item &at, float (&all)[most_n / 2],
-                                                            pipeline_stage<n_stages> &stage) const {
+  template <int N>
+  __device__ __forceinline__ void multiply(const item &at, float (&all)[most_n / 2], pipeline_stage<n_stages> &stage) const {
     float(&sums)[N / 2] = reinterpret_cast<float(&)[N / 2]>(all);
     const uint64_t a_first = wgmma_descriptor<A_X>(stage_at(0) + uint32_t(consumer_idx() * slab_bytes), slab_bytes),
                    b_first = wgmma_descriptor<RAGGED_K>(stage_at(0) + a_bytes, slab_bytes);
@@ -333,14 +334,30 @@ template <class Element, bool A_X, bool RAGGED_K> struct grouped_kernel {
         for (int i = 0; i < most_n / 2; i++) sums[i] = 0;
       }
       switch ((at.n + unit_n - 1) / unit_n) {
-      case 1: multiply<32>(at, sums, stage); break;
-      case 2: multiply<64>(at, sums, stage); break;
-      case 3: multiply<96>(at, sums, stage); break;
-      case 4: multiply<128>(at, sums, stage); break;
-      case 5: multiply<160>(at, sums, stage); break;
-      case 6: multiply<192>(at, sums, stage); break;
-      case 7: multiply<224>(at, sums, stage); break;
-      default: multiply<256>(at, sums, stage); break;
+      case 1:
+        multiply<32>(at, sums, stage);
+        break;
+      case 2:
+        multiply<64>(at, sums, stage);
+        break;
+      case 3:
+        multiply<96>(at, sums, stage);
+        break;
+      case 4:
+        multiply<128>(at, sums, stage);
+        break;
+      case 5:
+        multiply<160>(at, sums, stage);
+        break;
+      case 6:
+        multiply<192>(at, sums, stage);
+        break;
+      case 7:
+        multiply<224>(at, sums, stage);
+        break;
+      default:
+        multiply<256>(at, sums, stage);
+        break;
       }
       store(at, sums, output);
     }

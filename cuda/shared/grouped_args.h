@@ -19,8 +19,8 @@ typedef struct ws_grouped_args {
   ws_sched_args sched; /* n_items: not known here */
   const void *ends;    /* n_groups numbers in device memory */
   int32_t ends_are_64, n_groups;
-  int64_t total;    /* columns, or lines along k, that exist: no group may reach beyond */
-  int32_t m, n, k;  /* n: of ragged k; k: of ragged columns */
+  int64_t total;   /* columns, or lines along k, that exist: no group may reach beyond */
+  int32_t m, n, k; /* n: of ragged k; k: of ragged columns */
   float alpha;
   void *c_data;
   int64_t ldc, stride_c; /* stride_c: from group to group, of ragged k */

@@ -7,6 +7,7 @@
 #define WS_BACKEND_H
 #include <stddef.h>
 
+#include "core/groups.h"
 #include "core/handle.h"
 #include "core/problem.h"
 #include "core/system.h"
@@ -21,6 +22,8 @@ typedef struct ws_backend {
    * is 0. */
   wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
   void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
+  /* Groups of products; the CPU alone: a device runs them one by one. */
+  wsgemm_status (*grouped)(const ws_call *call, const ws_groups *groups);
   /* The same for a triangular system. */
   wsgemm_status (*solve)(const ws_call *call, const ws_system *s, int device);
   void (*explain_solve)(const ws_call *call, const ws_system *s, int device, ws_text *t);
