@@ -527,8 +527,16 @@ typedef struct wsgemm_grouped_desc {
   }
 
 /* Host memory: all groups and their tiles are one queue of work for the threads; the call returns
- * when all is done. Device memory: offsets and arrays are in host memory, and each group is launched
- * as wsgemm_gemm would; offsets in device memory return NOT_SUPPORTED in this version.
+ * when all is done. Device memory, with offsets and arrays in host memory: each group is launched as
+ * wsgemm_gemm would.
+ *
+ * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the host
+ * waits for nothing, and a graph may be replayed with other offsets. A group whose end lies before
+ * its beginning, or behind the total, is skipped. This version has it for F16 and BF16, of all three
+ * matrices, on compute capability 9.0, with beta = 0 and no epilogue: RAGGED_M, row-major with A not
+ * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A transposed
+ * and B not (column-major, B is transposed and A not); at most 1024 groups; n (m), lds and strides multiples of 8, pointers
+ * of 16 bytes. All else returns NOT_SUPPORTED.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL; INVALID_VALUE also:
  * group_count < 0, index_bytes, an offset that decreases or exceeds the total, an array that is given

@@ -59,7 +59,7 @@ template <class Element, bool A_X, bool RAGGED_K> struct grouped_kernel {
     uint32_t first_item[WS_GROUPED_MOST_GROUPS + 1];
   };
   static constexpr int shared_bytes = n_stages * stage_bytes + n_consumers * n_outputs * output_bytes + int(sizeof(shared_state));
-  static_assert(shared_bytes <= 227 * 1024);
+  static_assert(shared_bytes <= WS_GROUPED_SHARED_BYTES);
 
   const ws_grouped_args &args;
   unsigned char *shared;
@@ -329,7 +329,7 @@ template <class Element, bool A_X, bool RAGGED_K> struct grouped_kernel {
       if (thread() == 0) mbarrier_arrive_at(shared_address(&state().item_empty[slot.place]), 0);
       slot.advance();
       if (at.n == 0) break;
-      if (RAGGED_K) {
+      if (n_k_blocks(at.group) == 0) {
 #pragma unroll
         for (int i = 0; i < most_n / 2; i++) sums[i] = 0;
       }

@@ -12,7 +12,7 @@
 #include "cuda/sched/sched.h"
 
 /* Groups of which a block keeps the first item in shared memory. */
-enum { WS_GROUPED_MOST_GROUPS = 1024 };
+enum { WS_GROUPED_MOST_GROUPS = 1024, WS_GROUPED_SHARED_BYTES = 221 * 1024 };
 
 typedef struct ws_grouped_args {
   CUtensorMap a, b, c;

@@ -124,6 +124,14 @@ static wsgemm_status check_group(wsgemm_handle *h, const ws_problem *p, int64_t 
   return missing ? ws_fail(h, WSGEMM_INVALID_POINTER, "group %lld: %s is NULL", (long long)group, missing) : WSGEMM_SUCCESS;
 }
 
+/* Of groups whose sizes the host does not know. */
+static wsgemm_status check_pointers(wsgemm_handle *h, const ws_problem *p, bool transposed) {
+  const char *missing = !p->c.data ? "c" : NULL;
+  if (!ws_product_is_zero(p) && !p->b.data) missing = transposed ? "a" : "b";
+  if (!ws_product_is_zero(p) && !p->a.data) missing = transposed ? "b" : "a";
+  return missing ? ws_fail(h, WSGEMM_INVALID_POINTER, "%s is NULL", missing) : WSGEMM_SUCCESS;
+}
+
 static wsgemm_status check_groups(wsgemm_handle *h, const ws_groups *groups, bool transposed) {
   for (int64_t group = 0; group < groups->count; group++) {
     wsgemm_status status = groups->ends ? check_ends(h, groups, group) : WSGEMM_SUCCESS;
@@ -146,7 +154,15 @@ wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *handle, const wsgemm_grouped_de
   if (is_ragged(desc) && !desc->offsets) return ws_fail(h, WSGEMM_INVALID_POINTER, "offsets is NULL");
   ws_call call;
   ws_call_begin(&call, h);
-  status = ws_groups_readable(&call, &groups);
-  if (!status) status = check_groups(h, &groups, desc->layout == WSGEMM_ROW_MAJOR);
+  const bool transposed = desc->layout == WSGEMM_ROW_MAJOR;
+  bool are_on_device;
+  status = ws_groups_locate(&call, &groups, &are_on_device);
+  if (status) return status;
+  if (are_on_device) {
+    if (groups.of_all.m == 0 || groups.of_all.n == 0) return WSGEMM_SUCCESS;
+    status = check_pointers(h, &groups.of_all, transposed);
+    return status ? status : ws_grouped_on_device(&call, &groups);
+  }
+  status = check_groups(h, &groups, transposed);
   return status ? status : ws_grouped(&call, &groups);
 }

@@ -181,7 +181,8 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
     run_part(run, u, item_idx - u->first_item);
 }
 
-wsgemm_status ws_cpu_grouped(const ws_call *call, const ws_groups *groups) {
+wsgemm_status ws_cpu_grouped(const ws_call *call, const ws_groups *groups, int device) {
+  (void)device;
   enum { ITEMS_PER_THREAD = 8 };
   grouped_run run = {.groups = groups, .alone = *call};
   run.alone.settings.n_threads = 1;

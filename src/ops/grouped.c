@@ -5,42 +5,49 @@
 #include "core/status.h"
 #include "ops/place.h"
 
-/* Whether it lies in host memory; managed memory counts as a device's. */
-static wsgemm_status check_readable(const ws_call *call, const char *name, const void *array) {
-  if (!array) return WSGEMM_SUCCESS;
+static ws_place place_of(const ws_call *call, const void *array, int *device, wsgemm_status *status) {
   union {
     const void *given;
     void *wanted;
   } at = {array};
-  ws_problem alone = {.m = 1, .n = 1, .batch_count = 1, .c = {.data = at.wanted}};
-  int device;
-  wsgemm_status status = WSGEMM_SUCCESS;
-  switch (ws_devices->place(call, &alone, &device, &status)) {
-  case WS_PLACE_HOST:
-    return WSGEMM_SUCCESS;
-  case WS_PLACE_DEVICE:
-    return ws_fail(call->h, WSGEMM_NOT_SUPPORTED, "%s in device memory: not built in yet; give them in host memory", name);
-  case WS_PLACE_BAD:
-    break;
-  }
-  return status;
+  const ws_problem alone = {.m = 1, .n = 1, .batch_count = 1, .c = {.data = at.wanted}};
+  return ws_devices->place(call, &alone, device, status);
 }
 
-wsgemm_status ws_groups_readable(const ws_call *call, const ws_groups *groups) {
+wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, bool *are_on_device) {
+  *are_on_device = false;
   if (!ws_devices) return WSGEMM_SUCCESS;
   WS_UNCANCELLED;
-  const struct {
-    const char *name;
-    const void *array;
-  } arrays[] = {{"offsets", groups->ends},        {"arrays of sizes", groups->m},    {"arrays of sizes", groups->n},
-                {"arrays of sizes", groups->k},   {"arrays of lds", groups->lda},    {"arrays of lds", groups->ldb},
-                {"arrays of lds", groups->ldc},   {"arrays of pointers", groups->a}, {"arrays of pointers", groups->b},
-                {"arrays of pointers", groups->c}};
+  const void *const arrays[] = {groups->ends, groups->m,   groups->n, groups->k, groups->lda,
+                                groups->ldb,  groups->ldc, groups->a, groups->b, groups->c};
+  int n_on_device = 0, n_arrays = 0;
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-    const wsgemm_status status = check_readable(call, arrays[i].name, arrays[i].array);
-    if (status) return status;
+    int device;
+    wsgemm_status status = WSGEMM_SUCCESS;
+    if (!arrays[i]) continue;
+    n_arrays++;
+    const ws_place place = place_of(call, arrays[i], &device, &status);
+    if (place == WS_PLACE_BAD) return status;
+    n_on_device += place == WS_PLACE_DEVICE;
   }
-  return WSGEMM_SUCCESS;
+  *are_on_device = n_on_device > 0;
+  if (n_on_device == 0 || (n_arrays == 1 && groups->ends)) return WSGEMM_SUCCESS;
+  return ws_fail(call->h, WSGEMM_NOT_SUPPORTED,
+                 "arrays of sizes, lds or pointers in device memory: not built in; offsets alone are");
+}
+
+wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups) {
+  WS_UNCANCELLED;
+  int device, of_ends;
+  wsgemm_status status = WSGEMM_SUCCESS;
+  const ws_backend *backend = ws_backend_of(call, &groups->of_all, &device, &status);
+  if (!backend) return status;
+  if (backend != ws_devices)
+    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets are in device memory, the matrices are not");
+  if (place_of(call, groups->ends, &of_ends, &status) == WS_PLACE_BAD) return status;
+  if (of_ends != device)
+    return ws_fail(call->h, WSGEMM_INVALID_POINTER, "offsets are on device %d, the matrices on %d", of_ends, device);
+  return backend->grouped(call, groups, device);
 }
 
 /* One after the other on the stream. All are on one backend, that of the first with elements. */
@@ -72,11 +79,11 @@ static wsgemm_status run_beside_devices(const ws_call *call, const ws_groups *gr
     wsgemm_status status = WSGEMM_SUCCESS;
     const ws_backend *backend = ws_backend_of(call, &p, &device, &status);
     if (!backend) return status;
-    return backend == ws_devices ? run_apart(call, groups, backend, device) : backend->grouped(call, groups);
+    return backend == ws_devices ? run_apart(call, groups, backend, device) : backend->grouped(call, groups, device);
   }
   return WSGEMM_SUCCESS;
 }
 
 wsgemm_status ws_grouped(const ws_call *call, const ws_groups *groups) {
-  return ws_devices ? run_beside_devices(call, groups) : ws_backends[WS_CPU]->grouped(call, groups);
+  return ws_devices ? run_beside_devices(call, groups) : ws_backends[WS_CPU]->grouped(call, groups, 0);
 }

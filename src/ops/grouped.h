@@ -4,7 +4,9 @@
 #include "core/backend.h"
 #include "core/groups.h"
 
-/* NOT_SUPPORTED: offsets or arrays are in memory that the host cannot read. */
-wsgemm_status ws_groups_readable(const ws_call *call, const ws_groups *groups);
+/* Whether the host cannot read the ends: they are in device memory. NOT_SUPPORTED: so are other arrays. */
+wsgemm_status ws_groups_locate(const ws_call *call, const ws_groups *groups, bool *are_on_device);
+/* Ragged ones, whose ends nobody has looked at. */
+wsgemm_status ws_grouped_on_device(const ws_call *call, const ws_groups *groups);
 wsgemm_status ws_grouped(const ws_call *call, const ws_groups *groups);
 #endif
