@@ -13,6 +13,7 @@
 #include "cuda/host/image.h"
 #include "cuda/host/row_table.h"
 #include "cuda/rows/rows.h"
+#include "cuda/shared/grouped_args.h"
 #include "cuda/shared/triangle_args.h"
 #include "tune/tuning.h"
 
@@ -392,7 +393,7 @@ int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
   return n;
 }
 
-static CUresult allow_shared(const context_record *r, int which, int bytes) {
+static CUresult allow_plain_shared(const context_record *r, int which, int bytes) {
   return ws_cuda.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, r->plain[which],
                                       devices[r->device.ordinal].handle);
 }
@@ -407,12 +408,12 @@ static CUresult find_plain(context_record *r, int which) {
 #undef PLAIN
   };
   const CUresult result = find_kernel(r, plain[which].image, plain[which].name, &r->plain[which]);
-  if (!result && plain[which].image == WS_IMAGE_GROUPED) return allow_shared(r, which, WS_GROUPED_SHARED_BYTES);
+  if (!result && plain[which].image == WS_IMAGE_GROUPED) return allow_plain_shared(r, which, WS_GROUPED_SHARED_BYTES);
   if (result || plain[which].image != WS_IMAGE_TRIANGLE || which >= WS_KERNEL_WRITE_OUT) return result;
   const wsgemm_type type = (wsgemm_type)(which - (which >= WS_KERNEL_SOLVE ? WS_KERNEL_SOLVE : WS_KERNEL_TRIANGLE));
   const int bytes =
       which >= WS_KERNEL_SOLVE ? ws_solve_shared_bytes(type, ws_solve_n(&r->device, type)) : ws_triangle_shared_bytes(type);
-  return allow_shared(r, which, bytes);
+  return allow_plain_shared(r, which, bytes);
 }
 
 CUkernel ws_device_plain_kernel(ws_device *device, int which, CUresult *result) {
