@@ -454,23 +454,24 @@ WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgem
  *
  *   C[g] = alpha op(A[g]) op(B[g]) + beta C[g]        g = 0 .. group_count - 1
  *
- * Types, ops, layout, alpha, beta and the kind of epilogue are those of all groups. Sizes: m, n and k,
- * or of each group its own by an array. Places: a + g * stride_a, or a_array[g]; likewise b and c.
+ * Types, ops, layout, alpha, beta and the kind of epilogue are those of all groups. Sizes: m, n and
+ * k, or of each group its own by an array. Places: a + g * stride_a, or a_array[g]; likewise b and
+ * c.
  *
  * Ragged: or the groups lie one behind the other along one dimension, and `offsets` says where each
  * ends, the first one beginning at 0. Then m (n, k) is how many there are of all groups together.
  *   RAGGED_M   rows offsets[g - 1] .. offsets[g] - 1 of op(A) and C, with a B for each group: the
  *              experts of a layer, each with its tokens
  *   RAGGED_N   the same columns of op(B) and C, with an A for each group
- *   RAGGED_K   these columns of op(A) and rows of op(B), with a C for each group: the gradient of the
- *              experts' weights
+ *   RAGGED_K   these columns of op(A) and rows of op(B), with a C for each group: the gradient of
+ *              the experts' weights
  * What lies behind the last offset is neither read nor written. No offset needs to be aligned, and
  * groups may be empty: of k = 0 C[g] = beta C[g], zeros for beta = 0.
  *
  * Of many matrices in places of fixed size of which only some rows are in use, m_array is how many
- * (beside strides, without offsets); of pointers to matrices of one size, a_array, b_array and c_array
- * alone are given. Each element of C has the bits that the group's product has alone, by wsgemm_gemm
- * and the same kernel row, whatever the other groups are. */
+ * (beside strides, without offsets); of pointers to matrices of one size, a_array, b_array and
+ * c_array alone are given. Each element of C has the bits that the group's product has alone, by
+ * wsgemm_gemm and the same kernel row, whatever the other groups are. */
 typedef enum wsgemm_ragged {
   WSGEMM_RAGGED_NONE = 0,
   WSGEMM_RAGGED_M = 1,
@@ -478,8 +479,8 @@ typedef enum wsgemm_ragged {
   WSGEMM_RAGGED_K = 3
 } wsgemm_ragged;
 
-/* Set it to WSGEMM_GROUPED_DESC_INIT, then fill in what differs. What is not explained here is as in
- * wsgemm_gemm_desc. */
+/* Set it to WSGEMM_GROUPED_DESC_INIT, then fill in what differs. What is not explained here is as
+ * in wsgemm_gemm_desc. */
 typedef struct wsgemm_grouped_desc {
   size_t struct_bytes; /* sizeof(wsgemm_grouped_desc) */
   wsgemm_layout layout;
@@ -507,8 +508,8 @@ typedef struct wsgemm_grouped_desc {
   void *const *c_array;
   const void *lda_array, *ldb_array, *ldc_array;
   /* The epilogue, without column sums. Of each group: bias + g * stride_bias, residual + g *
-   * stride_residual. Along ragged rows or columns of C the bias is as long as they are together, and
-   * the residual lies as C does. */
+   * stride_residual. Along ragged rows or columns of C the bias is as long as they are together,
+   * and the residual lies as C does. */
   wsgemm_epilogue epilogue;
   wsgemm_bias bias_per;
   wsgemm_type type_bias;
@@ -527,21 +528,21 @@ typedef struct wsgemm_grouped_desc {
   }
 
 /* Host memory: all groups and their tiles are one queue of work for the threads; the call returns
- * when all is done. Device memory, with offsets and arrays in host memory: each group is launched as
- * wsgemm_gemm would.
+ * when all is done. Device memory, with offsets and arrays in host memory: each group is launched
+ * as wsgemm_gemm would.
  *
- * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the host
- * waits for nothing, and a graph may be replayed with other offsets. A group whose end lies before
- * its beginning, or behind the total, is skipped. This version has it for F16 and BF16, of all three
- * matrices, on compute capability 9.0, with beta = 0 and no epilogue: RAGGED_M, row-major with A not
- * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A transposed
- * and B not (column-major, B is transposed and A not); at most 1024 groups; n (m), lds and strides multiples of 8, pointers
- * of 16 bytes. All else returns NOT_SUPPORTED.
+ * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the
+ * host waits for nothing, and a graph may be replayed with other offsets. A group whose end lies
+ * before its beginning, or behind the total, is skipped. This version has it for F16 and BF16, of
+ * all three matrices, on compute capability 9.0, with beta = 0 and no epilogue: RAGGED_M, row-major
+ * with A not transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major
+ * with A transposed and B not (column-major, B is transposed and A not); at most 1024 groups; n
+ * (m), lds and strides multiples of 8, pointers of 16 bytes. All else returns NOT_SUPPORTED.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL; INVALID_VALUE also:
- * group_count < 0, index_bytes, an offset that decreases or exceeds the total, an array that is given
- * for what is ragged, or a bad size of any group: last_error names the group. All groups are checked
- * before the first element of C is written. */
+ * group_count < 0, index_bytes, an offset that decreases or exceeds the total, an array that is
+ * given for what is ragged, or a bad size of any group: last_error names the group. All groups are
+ * checked before the first element of C is written. */
 WSGEMM_API wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *h, const wsgemm_grouped_desc *desc);
 
 /* ---- Level 3: structured matrices ---------------------------------------------------------------
