@@ -45,33 +45,57 @@ static inline void ws_cut_ragged(const ws_groups *groups, int64_t group, ws_prob
   if (e->bias_per_row == of_m) e->bias = ws_moved(e->bias, begin, ws_types[e->type_bias].bytes);
 }
 
-/* The product of a group. */
-static inline void ws_product_of_group(const ws_groups *groups, int64_t group, ws_problem *p) {
+/* Whether groups differ in their places alone. */
+static inline bool ws_groups_are_alike(const ws_groups *groups) {
+  return groups->ragged == WSGEMM_RAGGED_NONE && !groups->m && !groups->n && !groups->k && !groups->lda && !groups->ldb &&
+         !groups->ldc;
+}
+
+/* What all groups share, for ws_set_group. */
+static inline ws_problem ws_shared_by_groups(const ws_groups *groups) {
+  ws_problem p = groups->of_all;
+  p.a.stride = p.b.stride = p.c.stride = 0;
+  if (p.has_epilogue) p.epilogue.stride_bias = p.epilogue.stride_residual = 0;
+  return p;
+}
+
+static inline void ws_set_sizes(const ws_groups *groups, int64_t group, ws_problem *p) {
   const ws_problem *all = &groups->of_all;
-  const int bytes = ws_types[all->a.type].bytes, c_bytes = ws_types[all->c.type].bytes, index = groups->index_bytes;
+  const int bytes = groups->index_bytes;
+  p->m = groups->m ? ws_index_at(groups->m, bytes, group) : all->m;
+  p->n = groups->n ? ws_index_at(groups->n, bytes, group) : all->n;
+  p->k = groups->k ? ws_index_at(groups->k, bytes, group) : all->k;
+  p->a.ld = groups->lda ? ws_index_at(groups->lda, bytes, group) : all->a.ld;
+  p->b.ld = groups->ldb ? ws_index_at(groups->ldb, bytes, group) : all->b.ld;
+  p->c.ld = groups->ldc ? ws_index_at(groups->ldc, bytes, group) : all->c.ld;
+}
+
+/* The product of a group, of any group's, or of what they share: whatever groups may differ in is set, and nothing
+ * else, as copies of a problem are felt beside small products. */
+static inline void ws_set_group(const ws_groups *groups, int64_t group, ws_problem *p) {
+  const ws_problem *all = &groups->of_all;
+  const int bytes = ws_types[all->a.type].bytes, c_bytes = ws_types[all->c.type].bytes;
   const bool is_ragged = groups->ragged != WSGEMM_RAGGED_NONE;
   const bool of_k = groups->ragged == WSGEMM_RAGGED_K, of_m = groups->ragged == WSGEMM_RAGGED_M;
-  *p = *all;
-  if (groups->m) p->m = ws_index_at(groups->m, index, group);
-  if (groups->n) p->n = ws_index_at(groups->n, index, group);
-  if (groups->k) p->k = ws_index_at(groups->k, index, group);
-  if (groups->lda) p->a.ld = ws_index_at(groups->lda, index, group);
-  if (groups->ldb) p->b.ld = ws_index_at(groups->ldb, index, group);
-  if (groups->ldc) p->c.ld = ws_index_at(groups->ldc, index, group);
+  if (!ws_groups_are_alike(groups)) ws_set_sizes(groups, group, p);
   /* what is ragged has one place for all groups */
   const bool one_a = is_ragged && (of_k || of_m), one_b = is_ragged && !of_m, one_c = is_ragged && !of_k;
   p->a.data = groups->a ? groups->a[group] : one_a ? all->a.data : ws_moved(all->a.data, group * all->a.stride, bytes);
   p->b.data = groups->b ? groups->b[group] : one_b ? all->b.data : ws_moved(all->b.data, group * all->b.stride, bytes);
-  p->c.data = groups->c               ? groups->c[group]
-              : one_c || !all->c.data ? all->c.data
-                                      : (char *)all->c.data + group * all->c.stride * c_bytes;
-  p->a.stride = p->b.stride = p->c.stride = 0;
+  if (groups->c)
+    p->c.data = groups->c[group];
+  else
+    p->c.data = one_c || !all->c.data ? all->c.data : (char *)all->c.data + group * all->c.stride * c_bytes;
   if (p->has_epilogue) {
-    ws_epilogue *e = &p->epilogue;
-    e->bias = ws_moved(e->bias, group * e->stride_bias, ws_types[e->type_bias].bytes);
-    if (!one_c) e->residual = ws_moved(e->residual, group * e->stride_residual, c_bytes);
-    e->stride_bias = e->stride_residual = 0;
+    const ws_epilogue *e = &all->epilogue;
+    p->epilogue.bias = ws_moved(e->bias, group * e->stride_bias, ws_types[e->type_bias].bytes);
+    p->epilogue.residual = one_c ? e->residual : ws_moved(e->residual, group * e->stride_residual, c_bytes);
   }
   if (is_ragged) ws_cut_ragged(groups, group, p);
+}
+
+static inline void ws_product_of_group(const ws_groups *groups, int64_t group, ws_problem *p) {
+  *p = ws_shared_by_groups(groups);
+  ws_set_group(groups, group, p);
 }
 #endif

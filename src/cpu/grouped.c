@@ -50,9 +50,14 @@ static int64_t work_of(const ws_problem *p) {
 static int64_t work_of_all(const ws_groups *groups) {
   const int64_t most = INT64_C(1) << 52;
   int64_t work = 0;
+  ws_problem p;
+  ws_product_of_group(groups, 0, &p);
+  if (ws_groups_are_alike(groups)) {
+    if (ws_is_empty(&p)) return 0;
+    return __builtin_mul_overflow(work_of(&p), groups->count, &work) ? most : ws_min(most, work);
+  }
   for (int64_t group = 0; group < groups->count; group++) {
-    ws_problem p;
-    ws_product_of_group(groups, group, &p);
+    ws_set_group(groups, group, &p);
     if (!ws_is_empty(&p)) work = ws_min(most, work + work_of(&p));
   }
   return work;
@@ -94,9 +99,9 @@ static int64_t items_of(const grouped_run *run, const unit *u) {
 static int64_t make_units(grouped_run *run, int64_t work_each) {
   int64_t n = 0, n_items = 0, in_unit = 0;
   bool is_open = false;
+  ws_problem p = ws_shared_by_groups(run->groups);
   for (int64_t group = 0; group < run->groups->count; group++) {
-    ws_problem p;
-    ws_product_of_group(run->groups, group, &p);
+    ws_set_group(run->groups, group, &p);
     if (ws_is_empty(&p)) continue;
     const int64_t work = work_of(&p);
     ws_plan plan;
@@ -122,9 +127,9 @@ static int64_t make_units(grouped_run *run, int64_t work_each) {
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void run_whole(grouped_run *run, int64_t first, int64_t last) {
+  ws_problem p = ws_shared_by_groups(run->groups);
   for (int64_t group = first; group <= last; group++) {
-    ws_problem p;
-    ws_product_of_group(run->groups, group, &p);
+    ws_set_group(run->groups, group, &p);
     if (ws_is_empty(&p)) continue;
     const wsgemm_status status = ws_cpu_gemm(&run->alone, &p, 0);
     if (status) atomic_store_explicit(&run->status, (int)status, memory_order_relaxed);
