@@ -450,6 +450,101 @@ WSGEMM_API wsgemm_status wsgemm_gemm(wsgemm_handle *h, const wsgemm_gemm_desc *d
  * INVALID_POINTER: bytes is NULL. */
 WSGEMM_API wsgemm_status wsgemm_get_workspace_size(wsgemm_handle *h, const wsgemm_gemm_desc *desc, size_t *bytes);
 
+/* ---- Groups: products of different sizes, or in different places, in one call -------------------
+ *
+ *   C[g] = alpha op(A[g]) op(B[g]) + beta C[g]        g = 0 .. group_count - 1
+ *
+ * Types, ops, layout, alpha, beta and the kind of epilogue are those of all groups. Sizes: m, n and
+ * k, or of each group its own by an array. Places: a + g * stride_a, or a_array[g]; likewise b and
+ * c.
+ *
+ * Ragged: or the groups lie one behind the other along one dimension, and `offsets` says where each
+ * ends, the first one beginning at 0. Then m (n, k) is how many there are of all groups together.
+ *   RAGGED_M   rows offsets[g - 1] .. offsets[g] - 1 of op(A) and C, with a B for each group: the
+ *              experts of a layer, each with its tokens
+ *   RAGGED_N   the same columns of op(B) and C, with an A for each group
+ *   RAGGED_K   these columns of op(A) and rows of op(B), with a C for each group: the gradient of
+ *              the experts' weights
+ * What lies behind the last offset is neither read nor written. No offset needs to be aligned, and
+ * groups may be empty: of k = 0 C[g] = beta C[g], zeros for beta = 0.
+ *
+ * Of many matrices in places of fixed size of which only some rows are in use, m_array is how many
+ * (beside strides, without offsets); of pointers to matrices of one size, a_array, b_array and
+ * c_array alone are given. Each element of C has the bits that the group's product has alone, by
+ * wsgemm_gemm and the same kernel row, whatever the other groups are. */
+typedef enum wsgemm_ragged {
+  WSGEMM_RAGGED_NONE = 0,
+  WSGEMM_RAGGED_M = 1,
+  WSGEMM_RAGGED_N = 2,
+  WSGEMM_RAGGED_K = 3
+} wsgemm_ragged;
+
+/* Set it to WSGEMM_GROUPED_DESC_INIT, then fill in what differs. What is not explained here is as
+ * in wsgemm_gemm_desc. */
+typedef struct wsgemm_grouped_desc {
+  size_t struct_bytes; /* sizeof(wsgemm_grouped_desc) */
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+  wsgemm_type type_a, type_b, type_c, type_scalar;
+  wsgemm_math math;
+  wsgemm_ragged ragged;
+  int index_bytes; /* 4 or 8: offsets and arrays of sizes are int32_t, or int64_t */
+  int64_t group_count;
+  const void *offsets; /* group_count ends, which do not decrease; NULL unless ragged */
+  int64_t m, n, k;
+  /* By group; NULL: m, n, k. Not of the ragged dimension. */
+  const void *m_array, *n_array, *k_array;
+  wsgemm_scalar alpha, beta;
+  /* Strides are from group to group, in elements, of any value; not looked at beside an array of
+   * pointers, nor of what is ragged, which has no such array either. Lds by group: NULL: lda, ldb,
+   * ldc. The C of different groups must not overlap. */
+  const void *a;
+  int64_t lda, stride_a;
+  const void *b;
+  int64_t ldb, stride_b;
+  void *c;
+  int64_t ldc, stride_c;
+  const void *const *a_array, *const *b_array;
+  void *const *c_array;
+  const void *lda_array, *ldb_array, *ldc_array;
+  /* The epilogue, without column sums. Of each group: bias + g * stride_bias, residual + g *
+   * stride_residual. Along ragged rows or columns of C the bias is as long as they are together,
+   * and the residual lies as C does. */
+  wsgemm_epilogue epilogue;
+  wsgemm_bias bias_per;
+  wsgemm_type type_bias;
+  const void *bias;
+  int64_t stride_bias;
+  const void *residual;
+  int64_t ld_residual, stride_residual;
+  double out_scale;
+} wsgemm_grouped_desc;
+
+#define WSGEMM_GROUPED_DESC_INIT                                                                                                \
+  {                                                                                                                             \
+    sizeof(wsgemm_grouped_desc), WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, WSGEMM_F32, WSGEMM_F32, WSGEMM_F32,        \
+        WSGEMM_F32, WSGEMM_MATH_INHERIT, WSGEMM_RAGGED_NONE, 8, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, WSGEMM_EPILOGUE_NONE, WSGEMM_BIAS_PER_ROW, WSGEMM_F32, 0, 0, 0, 0, 0, 1                                  \
+  }
+
+/* Host memory: all groups and their tiles are one queue of work for the threads; the call returns
+ * when all is done. Device memory, with offsets and arrays in host memory: each group is launched
+ * as wsgemm_gemm would.
+ *
+ * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the
+ * host waits for nothing, and a graph may be replayed with other offsets. A group whose end lies
+ * before its beginning, or behind the total, is skipped. This version has it for F16 and BF16, of
+ * all three matrices, on compute capability 9.0, with beta = 0 and no epilogue: RAGGED_M, row-major
+ * with A not transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major
+ * with A transposed and B not (column-major, B is transposed and A not); at most 1024 groups; n
+ * (m), lds and strides multiples of 8, pointers of 16 bytes. All else returns NOT_SUPPORTED.
+ *
+ * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL; INVALID_VALUE also:
+ * group_count < 0, index_bytes, an offset that decreases or exceeds the total, an array that is
+ * given for what is ragged, or a bad size of any group: last_error names the group. All groups are
+ * checked before the first element of C is written. */
+WSGEMM_API wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *h, const wsgemm_grouped_desc *desc);
+
 /* ---- Level 3: structured matrices ---------------------------------------------------------------
  *
  * The routines of the BLAS, for s, d, c, z, with its names. All that is said of GEMM holds, on

@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "cuda/host/executor.h"
+#include "cuda/host/grouped.h"
 #include "cuda/host/level3.h"
 #include "cuda/host/locate.h"
 #include "cuda/host/lower.h"
@@ -60,6 +61,12 @@ wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device)
   if (!p->has_packed) return on_device(call, device, run_gemm, p);
   const ws_problem here = on_this_device(p, device);
   return on_device(call, device, run_gemm, &here);
+}
+
+static wsgemm_status run_grouped(ws_executor *x, const void *what) { return ws_run_grouped(x, what); }
+
+wsgemm_status ws_cuda_grouped(const ws_call *call, const ws_groups *groups, int device) {
+  return on_device(call, device, run_grouped, groups);
 }
 
 static wsgemm_status run_product(ws_executor *x, const void *what) { return ws_run_gemm(x, what); }

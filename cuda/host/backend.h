@@ -13,6 +13,7 @@ wsgemm_status ws_cuda_product(const ws_call *call, const ws_problem *p, int devi
 bool ws_cuda_start(void);
 ws_place ws_cuda_place(const ws_call *call, const ws_problem *p, int *device, wsgemm_status *status);
 wsgemm_status ws_cuda_gemm(const ws_call *call, const ws_problem *p, int device);
+wsgemm_status ws_cuda_grouped(const ws_call *call, const ws_groups *groups, int device);
 wsgemm_status ws_cuda_solve(const ws_call *call, const ws_system *s, int device);
 void ws_cuda_explain_solve(const ws_call *call, const ws_system *s, int device, ws_text *t);
 wsgemm_status ws_cuda_solve_workspace_bytes(const ws_call *call, const ws_system *s, int device, size_t *bytes);

@@ -13,6 +13,7 @@
 #include "cuda/host/image.h"
 #include "cuda/host/row_table.h"
 #include "cuda/rows/rows.h"
+#include "cuda/shared/grouped_args.h"
 #include "cuda/shared/triangle_args.h"
 #include "tune/tuning.h"
 
@@ -395,6 +396,7 @@ int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
 /* Shared memory of a block of a kernel that may ask for more than a launch does without; 0: of any other. */
 static int plain_shared_bytes(const ws_device *device, int which) {
   if (which == WS_KERNEL_SLICED_SOLVE) return WS_SLICED_SOLVE_SHARED_BYTES;
+  if (which >= WS_KERNEL_GROUPED) return WS_GROUPED_SHARED_BYTES;
   if (which >= WS_KERNEL_TRIANGLE && which < WS_KERNEL_SOLVE)
     return ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE));
   if (which < WS_KERNEL_SOLVE || which >= WS_KERNEL_WRITE_OUT) return 0;

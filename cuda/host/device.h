@@ -161,7 +161,13 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(WRITE_OUT_C, "cwrite_out", TRIANGLE)                  \
   X(WRITE_OUT_Z, "zwrite_out", TRIANGLE)                  \
   X(COPY_LINES, "scopy_lines", TRIANGLE)                  \
-  X(COPY_LINES_D, "dcopy_lines", TRIANGLE)
+  X(COPY_LINES_D, "dcopy_lines", TRIANGLE)                \
+  X(GROUPED, "hgrouped_m", GROUPED)                       \
+  X(GROUPED_HK, "hgrouped_k", GROUPED)                    \
+  X(GROUPED_HR, "hgrouped_ragged_k", GROUPED)             \
+  X(GROUPED_B, "bgrouped_m", GROUPED)                     \
+  X(GROUPED_BK, "bgrouped_k", GROUPED)                    \
+  X(GROUPED_BR, "bgrouped_ragged_k", GROUPED)
 typedef enum ws_plain_kernel {
 #define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
   WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)

@@ -87,7 +87,7 @@ static wsgemm_status make(ws_executor *x, const ws_launch *l) { return fail(x, "
 
 static wsgemm_status make_stealing(ws_executor *x, ws_launch *l) {
   ws_launch_state *state = NULL;
-  ws_sched_args *sched = l->is_by_map ? &l->args.wgmma.sched : &l->args.gemm.sched;
+  ws_sched_args *sched = l->is_grouped ? &l->args.grouped.sched : l->is_by_map ? &l->args.wgmma.sched : &l->args.gemm.sched;
   const wsgemm_status status = find_state(x, &state);
   if (status) return status;
   if (state) {

@@ -7,6 +7,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/grouped_args.h"
 #include "cuda/shared/triangle_args.h"
 
 /* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
@@ -30,12 +31,13 @@ typedef struct ws_launch {
   int n_threads, shared_bytes, cluster; /* cluster: blocks that are placed together */
   ws_begin begin;
   ws_stealing stealing;
-  int64_t sums_bytes; /* needs a launch state and so much memory for partial sums; 0: neither */
-  bool is_by_map;
-  bool writes_output; /* C or the sums of its columns; else only memory that is the call's own */
+  int64_t sums_bytes;         /* needs a launch state and so much memory for partial sums; 0: neither */
+  bool is_by_map, is_grouped; /* which arguments; neither: gemm */
+  bool writes_output;         /* C or the sums of its columns; else only memory that is the call's own */
   union {
     ws_gemm_args gemm;
-    ws_wgmma_args wgmma; /* is_by_map */
+    ws_wgmma_args wgmma;     /* is_by_map */
+    ws_grouped_args grouped; /* is_grouped */
     ws_align_copy_args align_copy;
     ws_slice_args slices;
     ws_expand_args expand;

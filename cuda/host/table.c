@@ -38,6 +38,7 @@ static void describe_build(ws_text *t) { ws_text_add(t, "gpu code: %s\n", WS_CUD
 
 const ws_backend ws_cuda_backend = {.name = "cuda",
                                     .gemm = ws_cuda_gemm,
+                                    .grouped = ws_cuda_grouped,
                                     .explain = ws_cuda_explain,
                                     .solve = ws_cuda_solve,
                                     .explain_solve = ws_cuda_explain_solve,

@@ -45,7 +45,7 @@ bool ws_tma_takes(const ws_problem *p) {
 enum { PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
 
 /* Boxes of so many elements of so many lines; a line is as long as its swizzle. */
-static CUresult encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
+CUresult ws_tma_encode(CUtensorMap *map, wsgemm_type type, const void *data, const cuuint64_t dims[3],
                        const cuuint64_t strides[2], int box_length, int box_lines) {
   const cuuint32_t box[3] = {(cuuint32_t)box_length, (cuuint32_t)box_lines, 1}, steps[3] = {1, 1, 1};
   const CUtensorMapSwizzle swizzle = box_length == BOX       ? CU_TENSOR_MAP_SWIZZLE_128B
@@ -91,7 +91,7 @@ static CUresult make_operand(wsgemm_type type, const ws_strided *x, const loaded
   op->batch_step = x->n_batch == 1 ? 0 : backwards ? -1 : (int32_t)x->n_slices;
   op->batch_first = backwards ? (int32_t)(n_planes - 1) : 0;
   op->n_slabs = load->n_slabs;
-  return encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
+  return ws_tma_encode(&op->map, type, first, dims, strides, load->box_length, load->box_lines);
 }
 
 /* 16-bit elements where TMA may write them. Where a column ends within 16 bytes it was seen to
@@ -160,8 +160,8 @@ CUresult ws_wgmma_args_make(const ws_problem *p, const ws_strided *a, const ws_s
     const cuuint64_t strides[2] = {(cuuint64_t)(p->c.ld * BYTES),
                                    p->batch_count > 1 ? (cuuint64_t)(p->c.stride * BYTES) : ANY_STRIDE};
     const int share = WS_WGMMA_SHARE_ROWS(row->bm, row->cluster_splits);
-    result = encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share),
-                    args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
+    result = ws_tma_encode(&args->c, p->c.type, p->c.data, dims, strides, args->is_across ? BOX : WS_WGMMA_BOX_ROWS(share),
+                           args->is_across ? WS_WGMMA_BOX_COLUMNS(share) : BOX);
   }
   return result;
 }

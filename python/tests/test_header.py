@@ -22,6 +22,7 @@ ENUMS = {
     "side": _lib.Side,
     "type": _lib.Type,
     "math": _lib.Math,
+    "ragged": _lib.Ragged,
     "policy": _lib.Policy,
     "scalar_mode": _lib.ScalarMode,
     "epilogue": _lib.Epilogue,
@@ -35,6 +36,7 @@ STRUCTS = {
     "scalar": _lib.Scalar,
     "gemm_desc": _lib.GemmDesc,
     "level3_desc": _lib.Level3Desc,
+    "grouped_desc": _lib.GroupedDesc,
     "autotune_step": _lib.AutotuneStep,
     "autotune_result": _lib.AutotuneResult,
     "autotune_options": _lib.AutotuneOptions,
@@ -56,6 +58,7 @@ POINTERS = {
     "char *": ctypes.c_char_p,
     "wsgemm_gemm_desc *": ctypes.c_char_p,  # passed as packed bytes
     "wsgemm_level3_desc *": ctypes.c_char_p,
+    "wsgemm_grouped_desc *": ctypes.POINTER(_lib.GroupedDesc),
     "wsgemm_autotune_options *": ctypes.POINTER(_lib.AutotuneOptions),
     "wsgemm_kernel_info *": ctypes.POINTER(_lib.KernelInfo),
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),

@@ -26,11 +26,12 @@ that are captured into graphs want memory of their own: see Handle.workspace. Wh
 on this machine can be measured, and kept in a file for later: see autotune.
 
 Symmetric, Hermitian and triangular matrices have routines of their own, with SciPy's arguments: symm, hemm, syrk, herk, syr2k,
-her2k, gemmtr, trmm, solve_triangular.
+her2k, gemmtr, trmm, solve_triangular. Groups of rows with a matrix each have grouped_matmul.
 """
 
 from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
+from ._grouped import grouped_matmul
 from ._handle import Handle, default_handle, num_threads
 from ._info import KernelInfo, config, explain, kernel_info, kernels, machine, workspace_size
 from ._level3 import gemmtr, hemm, her2k, herk, solve_triangular, symm, syr2k, syrk, trmm
@@ -64,6 +65,7 @@ __all__ = [
     "explain",
     "gemm",
     "gemmtr",
+    "grouped_matmul",
     "hemm",
     "her2k",
     "herk",

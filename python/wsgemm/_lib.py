@@ -73,6 +73,13 @@ class Type(enum.IntEnum):
     BF16 = 5
 
 
+class Ragged(enum.IntEnum):
+    RAGGED_NONE = 0
+    RAGGED_M = 1
+    RAGGED_N = 2
+    RAGGED_K = 3
+
+
 class Math(enum.IntEnum):
     MATH_INHERIT = 0
     MATH_DEFAULT = 1
@@ -193,6 +200,56 @@ DESC_FORMAT = {
 
 # What stands behind the first version: the epilogue, then two packed operands.
 REST_FORMAT = struct.Struct("=2iQqQqqdQq2Q")
+
+
+class GroupedDesc(ctypes.Structure):
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("layout", c_int),
+        ("transa", c_int),
+        ("transb", c_int),
+        ("type_a", c_int),
+        ("type_b", c_int),
+        ("type_c", c_int),
+        ("type_scalar", c_int),
+        ("math", c_int),
+        ("ragged", c_int),
+        ("index_bytes", c_int),
+        ("group_count", c_int64),
+        ("offsets", c_void_p),
+        ("m", c_int64),
+        ("n", c_int64),
+        ("k", c_int64),
+        ("m_array", c_void_p),
+        ("n_array", c_void_p),
+        ("k_array", c_void_p),
+        ("alpha", Scalar),
+        ("beta", Scalar),
+        ("a", c_void_p),
+        ("lda", c_int64),
+        ("stride_a", c_int64),
+        ("b", c_void_p),
+        ("ldb", c_int64),
+        ("stride_b", c_int64),
+        ("c", c_void_p),
+        ("ldc", c_int64),
+        ("stride_c", c_int64),
+        ("a_array", c_void_p),
+        ("b_array", c_void_p),
+        ("c_array", c_void_p),
+        ("lda_array", c_void_p),
+        ("ldb_array", c_void_p),
+        ("ldc_array", c_void_p),
+        ("epilogue", c_int),
+        ("bias_per", c_int),
+        ("type_bias", c_int),
+        ("bias", c_void_p),
+        ("stride_bias", c_int64),
+        ("residual", c_void_p),
+        ("ld_residual", c_int64),
+        ("stride_residual", c_int64),
+        ("out_scale", c_double),
+    ]
 
 
 class Level3Desc(ctypes.Structure):
@@ -380,6 +437,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "hgemm": _typed_gemm(c_float),
     "bgemm": _typed_gemm(c_float),
     "gemm": (c_int, [c_void_p, c_char_p]),
+    "gemm_grouped": (c_int, [c_void_p, ctypes.POINTER(GroupedDesc)]),
     **_LEVEL3,
     "level3": (c_int, [c_void_p, c_char_p]),
     "level3_workspace_size": (c_int, [c_void_p, c_char_p, c_void_p]),

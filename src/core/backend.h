@@ -7,6 +7,7 @@
 #define WS_BACKEND_H
 #include <stddef.h>
 
+#include "core/groups.h"
 #include "core/handle.h"
 #include "core/problem.h"
 #include "core/system.h"
@@ -21,6 +22,9 @@ typedef struct ws_backend {
    * is 0. */
   wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
   void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
+  /* Groups of products, of which one has elements: checked, on the CPU; of a device ragged ones whose ends
+   * are in its memory, which it checks group by group. */
+  wsgemm_status (*grouped)(const ws_call *call, const ws_groups *groups, int device);
   /* The same for a triangular system. */
   wsgemm_status (*solve)(const ws_call *call, const ws_system *s, int device);
   void (*explain_solve)(const ws_call *call, const ws_system *s, int device, ws_text *t);

@@ -18,6 +18,7 @@ static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_is
 
 const ws_backend ws_cpu_backend = {.name = "cpu",
                                    .gemm = ws_cpu_gemm,
+                                   .grouped = ws_cpu_grouped,
                                    .explain = ws_cpu_explain,
                                    .solve = ws_cpu_solve,
                                    .explain_solve = ws_cpu_explain_solve,

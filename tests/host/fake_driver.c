@@ -560,6 +560,11 @@ static void copy_args(fake_launch *l, const void *parameter) {
     l->args = l->fallback.gemm;
     return;
   }
+  if (strncmp(l->kernel + 1, "grouped_", 8) == 0) {
+    memcpy(&l->grouped, parameter, sizeof l->grouped);
+    l->args = (ws_gemm_args){.sched = l->grouped.sched};
+    return;
+  }
   if (l->row_idx < 0 || !ws_is_by_map(ws_cuda_rows[l->row_idx].kind)) {
     memcpy(&l->args, parameter, sizeof l->args);
     return;

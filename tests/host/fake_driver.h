@@ -12,6 +12,7 @@
 #include "cuda/host/driver.h"
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/fallback_args.h"
+#include "cuda/shared/grouped_args.h"
 #include "cuda/shared/kernel_args.h"
 #include "cuda/shared/launch_state.h"
 #include "cuda/shared/slice_args.h"
@@ -61,6 +62,7 @@ typedef struct fake_launch {
   ws_fallback_args fallback;       /* of sfallback; args then has its product's */
   /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
   ws_wgmma_args wgmma;
+  ws_grouped_args grouped; /* of the kernels of ragged groups; args then has their scheduler */
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */

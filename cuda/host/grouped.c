@@ -1,0 +1,99 @@
+/* grouped.c - see grouped.h: what the kernel of kernels/gemm_grouped.cuh can do, its tensor maps and its
+ * launch. One map of what is ragged, as a whole, and one of the operand (of ragged k: of C) that each
+ * group has of its own; so none is made on the device. */
+#include "cuda/host/grouped.h"
+
+#include "core/status.h"
+#include "cuda/host/problem_args.h"
+#include "cuda/host/products.h"
+#include "cuda/host/tma_maps.h"
+#include "cuda/host/wgmma_model.h"
+
+enum { BYTES = 2, WHOLE = 16 / BYTES, LINE = 64, A_LINES = 128, B_LINES = 32, PART = 32, CLUSTER = 2, N_THREADS = 384 };
+
+static bool is_whole(const void *data, int64_t ld, int64_t stride) {
+  return (uintptr_t)data % 16 == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
+}
+
+/* NULL: the kernel can; else what it lacks, in words. */
+static const char *lack_of(const ws_executor *x, const ws_groups *groups) {
+  const ws_problem *p = &groups->of_all;
+  const int64_t most = INT64_C(1) << 30;
+  const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
+  if (x->device->cc != WS_BY_MAP_CC) return "a GPU of compute capability 9.0";
+  if (!ws_is_half(p->a.type) || p->c.type != p->a.type) return "F16 or BF16, of all matrices";
+  if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return "tensor cores";
+  if (!p->scale.beta_zero || p->has_epilogue) return "beta = 0, and no epilogue";
+  if (groups->ragged == WSGEMM_RAGGED_M) return "C contiguous across what is ragged";
+  if (of_k ? p->a.trans || !p->b.trans : p->b.trans)
+    return of_k ? "operands contiguous across k" : "what is ragged contiguous along k";
+  if (groups->count > WS_GROUPED_MOST_GROUPS) return "no more than 1024 groups";
+  if (p->m >= most || p->n >= most || p->k >= most) return "sizes below 2^30";
+  if (p->m % WHOLE || !is_whole(p->c.data, p->c.ld, of_k ? p->c.stride : 0) || p->a.stride < 0 || p->c.stride < 0 ||
+      !is_whole(p->a.data, p->a.ld, of_k ? 0 : p->a.stride) || !is_whole(p->b.data, p->b.ld, 0))
+    return "C of multiples of 8, and pointers, lds and strides of multiples of 16 bytes";
+  return NULL;
+}
+
+typedef struct lines {
+  const void *data;
+  int64_t length, n_lines, n_matrices, ld, stride;
+} lines;
+
+static CUresult make_map(CUtensorMap *map, wsgemm_type type, const lines *x, int box_lines) {
+  const cuuint64_t dims[3] = {(cuuint64_t)x->length, (cuuint64_t)x->n_lines, (cuuint64_t)x->n_matrices};
+  const cuuint64_t strides[2] = {(cuuint64_t)(x->ld * BYTES),
+                                 (cuuint64_t)(x->n_matrices > 1 && x->stride > 0 ? x->stride * BYTES : 16)};
+  return ws_tma_encode(map, type, x->data, dims, strides, LINE, box_lines);
+}
+
+static CUresult make_maps(const ws_groups *groups, ws_grouped_args *args) {
+  const ws_problem *p = &groups->of_all;
+  const bool of_k = groups->ragged == WSGEMM_RAGGED_K, a_along_k = p->a.trans;
+  const lines a = {p->a.data, a_along_k ? p->k : p->m, a_along_k ? p->m : p->k, of_k ? 1 : groups->count, p->a.ld, p->a.stride};
+  const lines b = {p->b.data, of_k ? p->n : p->k, of_k ? p->k : p->n, 1, p->b.ld, 0};
+  const lines c = {p->c.data, p->m, p->n, of_k ? groups->count : 1, p->c.ld, p->c.stride};
+  CUresult result = make_map(&args->c, p->c.type, &c, PART);
+  if (ws_product_is_zero(p)) return result; /* A and B are not read */
+  if (!result) result = make_map(&args->a, p->a.type, &a, a_along_k ? A_LINES : LINE);
+  return result ? result : make_map(&args->b, p->a.type, &b, of_k ? LINE : B_LINES);
+}
+
+/* C of ragged k of which nothing is added up: zeros. */
+static wsgemm_status run_zeros(ws_executor *x, const ws_groups *groups) {
+  ws_problem p = groups->of_all;
+  p.k = 0, p.batch_count = groups->count;
+  return ws_run_gemm(x, &p);
+}
+
+wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
+  const ws_problem *p = &groups->of_all;
+  wsgemm_handle *h = x->call->h;
+  const char *lack = lack_of(x, groups);
+  if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "offsets in device memory: built in for %s", lack);
+  if (groups->ragged == WSGEMM_RAGGED_K && ws_product_is_zero(p)) return run_zeros(x, groups);
+  CUresult result;
+  const int which = groups->ragged == WSGEMM_RAGGED_K ? 2 : p->a.trans;
+  const int of_type = p->a.type == WSGEMM_F16 ? WS_KERNEL_GROUPED : WS_KERNEL_GROUPED_B;
+  CUkernel kernel = ws_device_plain_kernel(x->device, of_type + which, &result);
+  if (!kernel) return ws_fail_kernel(h, "grouped", x->device, result);
+  ws_launch_list list = {.n = 0};
+  const int n_clusters = ws_most_clusters(CLUSTER, x->device->n_sms);
+  ws_launch *l = ws_launch_add(&list, "grouped", kernel, (int64_t)n_clusters * CLUSTER, N_THREADS, WS_GROUPED_SHARED_BYTES,
+                               WS_BEGIN_STREAM_ORDERED);
+  l->cluster = CLUSTER, l->is_grouped = true;
+  l->stealing = (ws_stealing){true, 0, n_clusters, l->n_blocks};
+  l->args.grouped = (ws_grouped_args){.ends = groups->ends,
+                                      .ends_are_64 = groups->index_bytes == 8,
+                                      .n_groups = (int32_t)groups->count,
+                                      .total = groups->ragged == WSGEMM_RAGGED_K ? p->k : p->n,
+                                      .m = (int32_t)p->m,
+                                      .n = (int32_t)p->n,
+                                      .k = ws_product_is_zero(p) ? 0 : (int32_t)p->k,
+                                      .alpha = p->scale.alpha.s[0],
+                                      .c_data = p->c.data,
+                                      .ldc = p->c.ld,
+                                      .stride_c = p->c.stride};
+  result = make_maps(groups, &l->args.grouped);
+  return result ? ws_fail_cuda(h, "tensor map", result) : ws_execute(x, &list);
+}

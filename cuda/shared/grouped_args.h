@@ -1,0 +1,28 @@
+/* grouped_args.h - arguments of the kernel of ragged groups (kernels/gemm_grouped.cuh). Shared by C and
+ * CUDA; one constant parameter.
+ *
+ * The kernel's m is what all groups have in full and is contiguous in C. Ragged columns: group g owns
+ * columns ends[g - 1] .. ends[g] - 1 of B and C, and matrix g of A. Ragged k: it owns these lines of A
+ * and B, and matrix g of C. */
+#ifndef WS_CUDA_GROUPED_ARGS_H
+#define WS_CUDA_GROUPED_ARGS_H
+#include <cuda.h>
+#include <stdint.h>
+
+#include "cuda/sched/sched.h"
+
+/* Groups of which a block keeps the first item in shared memory. */
+enum { WS_GROUPED_MOST_GROUPS = 1024, WS_GROUPED_SHARED_BYTES = 221 * 1024 };
+
+typedef struct ws_grouped_args {
+  CUtensorMap a, b, c;
+  ws_sched_args sched; /* n_items: not known here */
+  const void *ends;    /* n_groups numbers in device memory */
+  int32_t ends_are_64, n_groups;
+  int64_t total;   /* columns, or lines along k, that exist: no group may reach beyond */
+  int32_t m, n, k; /* n: of ragged k; k: of ragged columns */
+  float alpha;
+  void *c_data;
+  int64_t ldc, stride_c; /* stride_c: from group to group, of ragged k */
+} ws_grouped_args;
+#endif

@@ -1,0 +1,86 @@
+"""grouped_matmul against the products one by one."""
+
+import numpy as np
+import pytest
+import wsgemm
+
+TYPES = [np.float16, np.float32, np.float64, np.complex64, np.complex128]
+RNG = np.random.default_rng(23)
+
+
+def drawn(shape, dtype, order):
+    x = RNG.uniform(-1, 1, shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * RNG.uniform(-1, 1, shape)
+    x = x.astype(dtype)
+    return np.ascontiguousarray(x) if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def ends_drawn(total, n_groups, dtype):
+    return np.sort(RNG.integers(0, total + 1, n_groups)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("order", ["CCC", "FCC", "CFC", "FFF", "CCF"])
+@pytest.mark.parametrize("form", ["m", "n", "k"])
+def test_same_bits(dtype, order, form):
+    for n_groups in (1, 7, 30):
+        m, n, k = (int(x) for x in RNG.integers(1, 50, 3))
+        a_shape, b_shape = (m, k), (k, n)
+        if form == "m":
+            b_shape = (n_groups, k, n)
+        if form == "n":
+            a_shape = (n_groups, m, k)
+        total = {"m": m, "n": n, "k": k}[form]
+        ends = ends_drawn(total, n_groups, RNG.choice([np.int32, np.int64]))
+        a, b = drawn(a_shape, dtype, order[0]), drawn(b_shape, dtype, order[1])
+        c_shape = (n_groups, m, n) if form == "k" else (m, n)
+        old = drawn(c_shape, dtype, order[2])
+        for out, beta in ((None, 0), (old.copy("K"), 0), (old.copy("K"), 0.5)):
+            before = None if out is None else out.copy("K")
+            c = wsgemm.grouped_matmul(a, b, ends, out, alpha=1.5, beta=beta)
+            assert out is None or c is out
+            begin = 0
+            for group, end in enumerate(int(end) for end in ends):
+                rows = slice(begin, end)
+                of_a = {"m": a[rows] if form == "m" else None, "n": a[group] if form == "n" else None, "k": a[:, rows]}[form]
+                of_b = {"m": b[group] if form == "m" else None, "n": b[:, rows], "k": b[rows]}[form]
+                where = {"m": (rows,), "n": (slice(None), rows), "k": (group,)}[form]
+                alone = np.zeros_like(c) if before is None else before
+                expected = wsgemm.matmul(of_a, of_b, out=alone[where], alpha=1.5, beta=beta)
+                assert c[where].tobytes() == expected.tobytes()
+                begin = end
+            behind = {"m": c[begin:], "n": c[:, begin:], "k": c[:0]}[form]
+            kept = {"m": old[begin:], "n": old[:, begin:], "k": old[:0]}[form] if out is not None else np.zeros_like(behind)
+            assert np.array_equal(behind, kept)
+
+
+def test_refused():
+    a, b = np.ones((4, 3), np.float32), np.ones((2, 3, 5), np.float32)
+    with pytest.raises(ValueError, match=r"offsets\[1\] is 1; it must be at least 2"):
+        wsgemm.grouped_matmul(a, b, [2, 1])
+    with pytest.raises(ValueError, match=r"offsets\[0\] is -1"):
+        wsgemm.grouped_matmul(a, b, [-1, 1])
+    with pytest.raises(ValueError, match="there are only 4"):
+        wsgemm.grouped_matmul(a, b, [2, 5])
+    with pytest.raises(ValueError, match="2 matrices and there are 3 offsets"):
+        wsgemm.grouped_matmul(a, b, [1, 2, 3])
+    with pytest.raises(ValueError, match="a has 3 columns and b 2 rows"):
+        wsgemm.grouped_matmul(a, b[:, :2], [1, 2])
+    with pytest.raises(TypeError, match="whole numbers"):
+        wsgemm.grouped_matmul(a, b, [1.0, 2.0])
+    with pytest.raises(ValueError, match="needs out"):
+        wsgemm.grouped_matmul(a, b, [1, 2], beta=1)
+    with pytest.raises(ValueError, match="overlaps"):
+        x = np.ones((4, 4), np.float32)
+        wsgemm.grouped_matmul(x, np.ones((1, 4, 4), np.float32), [4], out=x)
+    with pytest.raises(ValueError, match="dimensions"):
+        wsgemm.grouped_matmul(b, b, [1, 2])
+
+
+def test_empty():
+    a, b = np.ones((4, 0), np.float32), np.ones((2, 0, 5), np.float32)
+    assert not wsgemm.grouped_matmul(a, b, [1, 4]).any()
+    assert wsgemm.grouped_matmul(np.ones((0, 3)), np.ones((2, 3, 5)), [0, 0]).shape == (0, 5)
+    k = wsgemm.grouped_matmul(np.ones((3, 6)), np.ones((6, 2)), [0, 6, 6])
+    assert np.array_equal(k, np.stack((np.zeros((3, 2)), np.full((3, 2), 6.0), np.zeros((3, 2)))))

@@ -1,0 +1,128 @@
+/* test_backend_grouped.c - groups in device memory: with offsets there one launch that is told where they
+ * are, without looking at them; with offsets in host memory a product for each group; and what is not
+ * built in. Seen by a fake driver, whose device memory cannot be accessed. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <string.h>
+
+enum { N_GROUPS = 5, TOTAL = 300, N = 64, K = 128 };
+static const int64_t host_ends[N_GROUPS] = {1, 1, 100, 130, 290};
+
+/* Row-major, ragged rows: tokens by experts. */
+static wsgemm_grouped_desc rows_desc(wsgemm_type type) {
+  wsgemm_grouped_desc d = WSGEMM_GROUPED_DESC_INIT;
+  char *memory = fake_alloc(FAKE_DEVICE, 0, 16 << 20);
+  d.layout = WSGEMM_ROW_MAJOR, d.type_a = d.type_b = d.type_c = type, d.type_scalar = type_of_scalars(type);
+  d.ragged = WSGEMM_RAGGED_M, d.group_count = N_GROUPS;
+  d.m = TOTAL, d.n = N, d.k = K, d.alpha = scalar_make(d.type_scalar, 1, 0);
+  d.a = memory, d.lda = K, d.b = memory + (4 << 20), d.ldb = N, d.stride_b = N * K, d.c = memory + (8 << 20), d.ldc = N;
+  d.offsets = memory + (12 << 20);
+  return d;
+}
+
+/* The same tokens, ragged along k: the gradient of the weights. */
+static wsgemm_grouped_desc k_desc(wsgemm_type type) {
+  wsgemm_grouped_desc d = rows_desc(type);
+  d.ragged = WSGEMM_RAGGED_K, d.transa = WSGEMM_TRANS;
+  d.m = K, d.k = TOTAL, d.stride_c = N * K;
+  return d;
+}
+
+static wsgemm_status run(const wsgemm_grouped_desc *d) {
+  fake.device[0].cc = 90, fake.device[0].n_sms = 132;
+  fake_forget();
+  const wsgemm_status status = wsgemm_gemm_grouped(NULL, d);
+  CHECK(!fake.trapped && !fake.misuse, "%s %s", fake.trapped ? fake.trapped : "", fake.misuse ? fake.misuse : "");
+  return status;
+}
+
+static void check_one_launch(const wsgemm_grouped_desc *d, const char *kernel) {
+  const wsgemm_status status = run(d);
+  REQUIRE(status == WSGEMM_SUCCESS && fake.n_launches == 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+  const fake_launch *l = &fake.launch[0];
+  const ws_grouped_args *args = &l->grouped;
+  CHECK(strcmp(l->kernel, kernel) == 0, "%s, not %s", l->kernel, kernel);
+  CHECK(l->cluster == 2 && l->grid[0] == 132 && args->sched.queue != NULL, "%u blocks in clusters of %u", l->grid[0], l->cluster);
+  CHECK(args->ends == d->offsets && args->ends_are_64 == (d->index_bytes == 8) && args->n_groups == N_GROUPS, "offsets");
+  CHECK(args->total == TOTAL && args->m == N && args->c_data == d->c, "total %lld, m %d", (long long)args->total, args->m);
+}
+
+CHILD_CASE(one_launch) {
+  (void)unused;
+  static const struct {
+    wsgemm_type type;
+    const char *m, *k, *ragged_k;
+  } types[] = {{WSGEMM_F16, "hgrouped_m", "hgrouped_k", "hgrouped_ragged_k"},
+               {WSGEMM_BF16, "bgrouped_m", "bgrouped_k", "bgrouped_ragged_k"}};
+  for (int t = 0; t < 2; t++) {
+    wsgemm_grouped_desc d = rows_desc(types[t].type);
+    check_one_launch(&d, types[t].m);
+    d.index_bytes = 4;
+    check_one_launch(&d, types[t].m);
+    d.transb = WSGEMM_TRANS, d.ldb = K;
+    check_one_launch(&d, types[t].k);
+    d = k_desc(types[t].type);
+    check_one_launch(&d, types[t].ragged_k);
+    /* nothing to add up: zeros, by another kernel */
+    d.alpha.s = 0;
+    CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches == 1 && strstr(fake.launch[0].kernel, "scale"), "%s",
+          fake.launch[0].kernel);
+  }
+}
+
+CHILD_CASE(group_by_group) {
+  (void)unused;
+  wsgemm_grouped_desc d = rows_desc(WSGEMM_F64);
+  d.offsets = host_ends;
+  CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches >= 4, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+  d.offsets = (const int64_t[N_GROUPS]){1, 1, 0, 130, 290};
+  CHECK(run(&d) == WSGEMM_INVALID_VALUE && fake.n_launches == 0, "%s", wsgemm_last_error());
+}
+
+struct lacking {
+  void (*change)(wsgemm_grouped_desc *d);
+  const char *says;
+};
+#define CHANGE(name, ...) \
+  static void name(wsgemm_grouped_desc *d) { __VA_ARGS__; }
+CHANGE(of_floats, *d = rows_desc(WSGEMM_F32))
+CHANGE(float_c, d->type_c = WSGEMM_F32)
+CHANGE(with_beta, d->beta.s = 1)
+CHANGE(with_relu, d->epilogue = WSGEMM_EPILOGUE_RELU)
+CHANGE(pedantic, d->math = WSGEMM_MATH_PEDANTIC)
+CHANGE(columns, d->ragged = WSGEMM_RAGGED_N)
+CHANGE(a_transposed, d->transa = WSGEMM_TRANS, d->lda = TOTAL)
+CHANGE(many, d->group_count = 1025)
+CHANGE(unaligned, d->a = (const char *)d->a + 2)
+CHANGE(odd_n, d->n = 63)
+
+CHILD_CASE(not_built_in) {
+  (void)unused;
+  static const struct lacking table[] = {
+      {of_floats, "F16 or BF16"},    {float_c, "F16 or BF16"},    {with_beta, "beta = 0"},
+      {with_relu, "no epilogue"},    {pedantic, "tensor cores"},  {columns, "across what is ragged"},
+      {a_transposed, "along k"},     {many, "no more than 1024"}, {unaligned, "multiples of 16 bytes"},
+      {odd_n, "C of multiples of 8"}};
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
+    table[i].change(&d);
+    const wsgemm_status status = run(&d);
+    CHECK(status == WSGEMM_NOT_SUPPORTED && strstr(wsgemm_last_error(), table[i].says) && fake.n_launches == 0, "%s: %s",
+          table[i].says, wsgemm_last_error());
+  }
+  wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
+  d.n_array = d.offsets;
+  CHECK(run(&d) == WSGEMM_NOT_SUPPORTED && strstr(wsgemm_last_error(), "offsets alone"), "%s", wsgemm_last_error());
+  static float host[TOTAL * K];
+  d = rows_desc(WSGEMM_BF16);
+  d.a = d.b = host, d.c = host;
+  CHECK(run(&d) == WSGEMM_INVALID_POINTER, "%s", wsgemm_last_error());
+  d = rows_desc(WSGEMM_BF16);
+  d.b = NULL;
+  CHECK(run(&d) == WSGEMM_INVALID_POINTER && strstr(wsgemm_last_error(), "b is NULL"), "%s", wsgemm_last_error());
+}
+
+static const struct check_case cases[] = {
+    {"one_launch", one_launch}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
+CHECK_MAIN("backend_grouped", cases)
