@@ -8,35 +8,52 @@
 #include "core/tile.h"
 #include "cuda/rows/dmma_rows.h"
 
-const ws_dmma_terms ws_dmma_terms_h200[2] = {
-    {
-        .launch_us = 4.59,
-        .item_us = 1.71,
-        .mma_per_us = 192e3,
-        .alone = 0.844,
-        .pair_bytes = 68.3e3,
-        .word_bytes = 46.5e3,
-        .pipeline_us = 1.49,
-        .part_us = 1.79,
-        .sum_us = 0.217,
-        .cluster_places = 0.936,
-        .memory_per_us = 8.11e6,
-        .store_per_us = 24.6e3,
-    },
-    {
-        .launch_us = 4.89,
-        .item_us = 2.86,
-        .mma_per_us = 194e3,
-        .alone = 0.915,
-        .pair_bytes = 54.8e3,
-        .word_bytes = 21.2e3,
-        .pipeline_us = 1.5,
-        .part_us = 1.6,
-        .sum_us = 0.125,
-        .cluster_places = 0.904,
-        .memory_per_us = 3.92e6,
-        .store_per_us = 40.6e3,
-    },
+const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
+    [WSGEMM_F64] =
+        {
+            .launch_us = 4.59,
+            .item_us = 1.71,
+            .mma_per_us = 192e3,
+            .alone = 0.844,
+            .pair_bytes = 68.3e3,
+            .word_bytes = 46.5e3,
+            .pipeline_us = 1.49,
+            .part_us = 1.79,
+            .sum_us = 0.217,
+            .cluster_places = 0.936,
+            .memory_per_us = 8.11e6,
+            .store_per_us = 24.6e3,
+        },
+    [WSGEMM_F32] =
+        {
+            .launch_us = 4.6,
+            .item_us = 1.7,
+            .mma_per_us = 185e3,
+            .alone = 0.8,
+            .pair_bytes = 68e3,
+            .word_bytes = 35e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.8,
+            .sum_us = 0.2,
+            .cluster_places = 0.936,
+            .memory_per_us = 4e6,
+            .store_per_us = 25e3,
+        },
+    [WSGEMM_C64] =
+        {
+            .launch_us = 4.89,
+            .item_us = 2.86,
+            .mma_per_us = 194e3,
+            .alone = 0.915,
+            .pair_bytes = 54.8e3,
+            .word_bytes = 21.2e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.6,
+            .sum_us = 0.125,
+            .cluster_places = 0.904,
+            .memory_per_us = 3.92e6,
+            .store_per_us = 40.6e3,
+        },
 };
 
 /* Four warps keep an SM as busy as this. */
@@ -48,14 +65,14 @@ typedef struct item_times {
 
 /* Whether an operand comes by 16 bytes. */
 static bool is_by_pairs(const ws_problem *p, bool trans, int64_t along, int64_t k) {
-  return p->a.type == WSGEMM_C64 || (trans ? k : along) % 2 == 0;
+  return (trans ? k : along) * ws_types[p->a.type].bytes % 16 == 0;
 }
 
 static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws_cuda_row *row) {
-  const bool is_complex = p->a.type == WSGEMM_C64;
+  const bool is_complex = p->a.type == WSGEMM_C64, is_double = p->a.type == WSGEMM_F64;
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
-  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (is_complex || !p->a.trans || p->b.trans),
+  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),
              b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;
   return (item_times){.n_stages = ceil(ceil((double)p->k / stage_k) / row->cluster),
