@@ -154,12 +154,15 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
   }
 }
 
+/* Whether the matrix that a row for vectors reads has k contiguous. */
+static bool is_along_k(const ws_problem *p, const ws_cuda_row *row) { return row->bn == 1 ? p->a.trans : !p->b.trans; }
+
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   if (row->type != p->a.type || (plan->split.n_splits > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
-    return row->bn == 1 ? p->n == 1 : p->m == 1;
+    return (row->bn == 1 ? p->n == 1 : p->m == 1) && (ws_max(row->bm, row->bn) == 8) == is_along_k(p, row);
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_has_plain_store(p)) &&
            (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K(row->cluster_splits)));

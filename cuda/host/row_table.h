@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, flat.def, dmma.def and ffma.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def and ffma.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -136,6 +136,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
   WS_CUDA_PARTS_ROW("ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
                     WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
 #include "cuda/rows/kernels.def"
+
+#include "cuda/rows/vec.def"
 
 #include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
 

@@ -44,14 +44,14 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
     uint32_t round = 0;
     if (n_left > 0) {
       mbarrier_wait<barrier_scope::cta>(base::full(0), 0);
-      s.read(0, shared, 0);
+      s.read_first(base::stage_at(0));
     }
 #pragma unroll 1
     for (; n_left > 0; n_left--) {
       const bool wraps = place + 1 == Config::n_stages;
       const int next = wraps ? 0 : place + 1;
       const uint32_t next_round = wraps ? round ^ 1 : round;
-      s.advance(shared + place * Config::stage_bytes, shared + next * Config::stage_bytes, [&] {
+      s.advance(base::stage_at(place), base::stage_at(next), [&] {
         if (n_left > 1) mbarrier_wait<barrier_scope::cta>(base::full(next), next_round);
       });
       __syncwarp();

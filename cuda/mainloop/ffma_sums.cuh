@@ -12,6 +12,7 @@
 #ifndef WS_CUDA_FFMA_SUMS_CUH
 #define WS_CUDA_FFMA_SUMS_CUH
 #include "cuda/mainloop/ffma_load.cuh"
+#include "cuda/ptx/tma.cuh"
 
 namespace ws {
 
@@ -29,17 +30,19 @@ template <int X, bool K, int WARP_X, int LANES> struct ffma_side {
     own = first + (K ? lane : 4 * lane);
     place = layout::place(own, 0);
   }
-  static __device__ __forceinline__ float4 vector_at(const unsigned char *p) { return *reinterpret_cast<const float4 *>(p); }
-
-  /* step: of the block in `from`. */
-  __device__ __forceinline__ void read(int set, const unsigned char *from, int step) {
+  /* Where steps from `first` on begin, of a stage. */
+  __device__ __forceinline__ uint32_t first_of(uint32_t stage, int first) const {
+    if (K) return stage + (place ^ uint32_t(first << 4));
+    return stage + place + uint32_t(first * ffma_step_k * layout::k_bytes);
+  }
+  /* step: from there on. */
+  __device__ __forceinline__ void read(int set, uint32_t block, int step) {
     if constexpr (K) {
-      const uint32_t at = place ^ uint32_t(step << 4);
 #pragma unroll
       for (int i = 0; i < count; i++) {
-        const uint32_t other = uint32_t((LANES * i & 7) << 4); /* chunks are numbered by x, too */
-        const float4 v = vector_at(from + (at ^ other) + i * LANES * layout::line);
-        x[set][i][0] = v.x, x[set][i][1] = v.y, x[set][i][2] = v.z, x[set][i][3] = v.w;
+        /* chunks are numbered by x, too; stages begin at whole lines */
+        const uint32_t at = block ^ uint32_t((step ^ (LANES * i & 7)) << 4);
+        ld_shared_four(x[set][i], at + i * LANES * layout::line);
       }
     } else {
 #pragma unroll
@@ -48,9 +51,11 @@ template <int X, bool K, int WARP_X, int LANES> struct ffma_side {
         for (int v = 0; v < count / 4; v++) {
           constexpr int slab_x = layout::slab_x;
           const int ahead = v * LANES * 4;
-          const float4 y = vector_at(from + place + (step * ffma_step_k + q) * layout::k_bytes +
-                                     ahead / slab_x * layout::slab_bytes + ahead % slab_x * 4);
-          x[set][4 * v][q] = y.x, x[set][4 * v + 1][q] = y.y, x[set][4 * v + 2][q] = y.z, x[set][4 * v + 3][q] = y.w;
+          float y[4];
+          ld_shared_four(y, block + uint32_t((step * ffma_step_k + q) * layout::k_bytes + ahead / slab_x * layout::slab_bytes +
+                                             ahead % slab_x * 4));
+#pragma unroll
+          for (int e = 0; e < 4; e++) x[set][4 * v + e][q] = y[e];
         }
     }
   }
@@ -92,9 +97,10 @@ template <class Config> struct ffma_sums {
       for (int j = 0; j < tn; j++) sum[i][j] = 0;
   }
 
-  __device__ __forceinline__ void read(int set, const unsigned char *stage, int step) {
-    a.read(set, stage, step), b.read(set, stage, step);
+  __device__ __forceinline__ void read(int set, uint32_t stage, int first, int step) {
+    a.read(set, a.first_of(stage, first), step), b.read(set, b.first_of(stage, first), step);
   }
+  __device__ __forceinline__ void read_first(uint32_t stage) { read(0, stage, 0, 0); }
   __device__ __forceinline__ void multiply(int set) {
 #pragma unroll
     for (int q = 0; q < ffma_step_k; q++)
@@ -109,18 +115,22 @@ template <class Config> struct ffma_sums {
 
   /* One block; wait: until the next one has come, if there is one. Behind the last block something is
    * read, and not used. */
-  template <class Wait>
-  __device__ __forceinline__ void advance(const unsigned char *stage, const unsigned char *next_stage, Wait wait) {
-    constexpr int at_once = tm * tn >= 64 ? 2 : 4;
+  template <class Wait> __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, Wait wait) {
+    constexpr int at_once = 4;
 #pragma unroll 1
-    for (int first = 0; first < n_steps; first += at_once)
+    for (int first = 0; first < n_steps; first += at_once) {
+      const bool is_last = first == n_steps - at_once;
 #pragma unroll
       for (int s = 0; s < at_once; s++) {
-        const bool is_end = s == at_once - 1 && first == n_steps - at_once;
-        if (s == at_once - 1 && is_end) wait();
-        read(s % 2 ^ 1, is_end ? next_stage : stage, is_end ? 0 : first + s + 1);
+        if (s < at_once - 1) {
+          read(s % 2 ^ 1, stage, first, s + 1);
+        } else {
+          if (is_last) wait();
+          read(s % 2 ^ 1, is_last ? next_stage : stage, is_last ? 0 : first + at_once, 0);
+        }
         multiply(s % 2);
       }
+    }
   }
 
   /* To columns of C, those of this warp's group. */

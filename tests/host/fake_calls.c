@@ -13,6 +13,7 @@ const ws_cuda_row *const gpu_rows = ws_cuda_rows;
 #define WS_CUDA_DIRECT_ROW(...)
 const int n_gpu_rows = 0
 #include "cuda/rows/kernels.def"
+#include "cuda/rows/vec.def"
     ;
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW

@@ -17,7 +17,7 @@ struct line {
 };
 
 /* Threads for each tm x tn part of a tile. */
-enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
+enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 };
 
 #define WS_CPU_ROWS_AMX
 #define WS_CPU_ROWS_AVX512
@@ -97,6 +97,7 @@ static const struct line lines[] = {
 #include "../../cuda/rows/ffma.def"
 #include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
+#include "../../cuda/rows/vec.def"
 #include "../../src/cpu/kernels/kernels.def"
 };
 enum { N_LINES = sizeof lines / sizeof lines[0] };
