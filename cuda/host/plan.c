@@ -49,7 +49,7 @@ typedef struct tiled_model {
    * rate. */
   double single_mn, single_k, vectors_k;
 } tiled_model;
-static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0, 0.44, 0.44},
+static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {75, 0.12, 8, 0, 0, 0.155, 0.155},
                                               [WSGEMM_C32] = {47, 0.5, 3, 6, 0, 0.24, 0.24},
                                               [WSGEMM_F64] = {165, 0.65, 3, 112, 0.2, 0.11, 0},
                                               [WSGEMM_C64] = {114, 0, 3, 130, 0.05, 0.05, 0.12},
@@ -471,16 +471,18 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
   return plan_without_row(call, p, device, kind, 0).split;
 }
 
-/* By multiply-adds of tiled rows, with the launch. */
+/* By multiply-adds of tiled rows, with the launch; fitted to the same measurements. */
 static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  /* fitted to the same measurements */
-  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6;
+  const bool is_float = p->a.type == WSGEMM_F32;
+  const double launch_us = is_float ? 2.5 : 1.6, of_model = is_float ? 1 : 0.87, sum_bytes_per_us = 3e6;
+  const double cooperative_us = is_float ? 1.3 : 0;
   ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
   /* What arithmetic a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
   plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
   const double best = best_row(&plan, 0, device->n_sms).us;
-  return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
+  return launch_us + (plan.split.n_splits > 1 ? cooperative_us : 0) +
+         of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
 }
 
 /* The least time of the rows of that kind. */
@@ -495,15 +497,17 @@ static bool may_be_in_parts(const ws_call *call, const ws_problem *p) {
          ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
 }
 
-/* Without end where there are no such rows. */
+/* Without the event pair that the model's times have; without end where there are no such rows. */
 static double ffma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  const double events_us = 5; /* as between the models of tiled rows before and after they were fitted with it */
   const bool is_possible = p->a.type == WSGEMM_F32 && device->cc == WS_BY_MAP_CC && may_be_in_parts(call, p);
-  return is_possible ? best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
+  return is_possible ? best_us(call, p, device, WS_ROW_DMMA) - events_us : HUGE_VAL;
 }
 
 /* Products of floats, where these rows are faster than tiled ones; whatever the policy and COARSE_FACTOR. */
 static bool wants_ffma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (forced) return p->a.type == WSGEMM_F32 && forced->kind == WS_ROW_DMMA && may_be_in_parts(call, p);
+  if (p->a.type != WSGEMM_F32) return false;
+  if (forced) return forced->kind == WS_ROW_DMMA && may_be_in_parts(call, p);
   return ffma_us(call, p, device) < tiled_adds_us(call, p, device);
 }
 

@@ -89,6 +89,7 @@ template <class Config, int X, bool K> struct ffma_operand {
         cp_async_16(there, at, existing);
       else
         cp_async<bytes>(there, at, existing);
+      asm volatile("" : "+l"(at)); /* else each address is worked out anew: twice the instructions */
     }
   }
 
