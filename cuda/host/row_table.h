@@ -135,11 +135,11 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
   WS_CUDA_PARTS_ROW("ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
                     WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
+#include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
+
 #include "cuda/rows/kernels.def"
 
-#include "cuda/rows/vec.def"
-
-#include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
+#include "cuda/rows/flat.def"
 
 #include "cuda/rows/dmma.def"
 
