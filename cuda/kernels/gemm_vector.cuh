@@ -7,8 +7,9 @@
  *
  *   k contiguous   n_x = 8: a warp has one x; lane l sums k = 16 bytes' worth from l on, in steps of
  *                  a warp; then the lanes' sums are added
- *   x contiguous   n_x = 16 or 32: a lane has 16 bytes' worth of x, so that some have a line of them; lines go to k = 0, 1, .. in turn; then the sums of a warp's lines are added, and
- *                  the warps' sums in shared memory, in order
+ *   x contiguous   n_x = 16 or 32: a lane has 16 bytes' worth of x, so that some have a line of them;
+ *                  lines go to k = 0, 1, .. in turn; then the sums of a warp's lines are added, and the
+ *                  warps' sums in shared memory, in order
  *
  * Which element goes into which sum does not depend on alignment. */
 #ifndef WS_CUDA_VECTOR_PRODUCT_CUH
