@@ -31,7 +31,7 @@ static bool is_double(int64_t type) { return type == WSGEMM_F64 || type == WSGEM
 
 void fit_terms(int64_t type, double *terms) {
   if (is_double(type)) {
-    memcpy(terms, &ws_dmma_terms_h200[type == WSGEMM_C64], sizeof ws_dmma_terms_h200[0]);
+    memcpy(terms, &ws_dmma_terms_h200[type], sizeof ws_dmma_terms_h200[0]);
     return;
   }
   memcpy(terms, &ws_wgmma_terms_h200, sizeof ws_wgmma_terms_h200);

@@ -315,9 +315,10 @@ static int image_of(const ws_cuda_row *row) {
   case WS_ROW_DIRECT:
     return row->is_flat ? WS_IMAGE_FLAT : WS_IMAGE_DIRECT;
   case WS_ROW_DMMA:
-    return WS_IMAGE_DMMA;
-  case WS_ROW_TILED:
+    return row->type == WSGEMM_F32 ? WS_IMAGE_FFMA : WS_IMAGE_DMMA;
   case WS_ROW_VECTOR:
+    return WS_IMAGE_VEC;
+  case WS_ROW_TILED:
     break;
   }
   return (int)row->type;

@@ -16,7 +16,7 @@ typedef enum ws_row_kind {
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
   WS_ROW_SLICED, /* the same of floats split into slices of 16 bits */
   WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
-  WS_ROW_DMMA    /* gemm_dmma.cuh: double precision on cc 9.0 */
+  WS_ROW_DMMA    /* gemm_dmma.cuh, gemm_ffma.cuh: double precision, and floats by multiply-adds, on cc 9.0 */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */

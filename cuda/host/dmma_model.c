@@ -8,37 +8,54 @@
 #include "core/tile.h"
 #include "cuda/rows/dmma_rows.h"
 
-const ws_dmma_terms ws_dmma_terms_h200[2] = {
-    {
-        .launch_us = 3.079,
-        .item_us = 2.281,
-        .mma_per_us = 2.124e+05,
-        .edge = 0.004034,
-        .alone = 0.6608,
-        .pair_bytes = 5.837e+04,
-        .word_bytes = 5.056e+04,
-        .pipeline_us = 0.8929,
-        .part_us = 1.504,
-        .sum_us = 0.5222,
-        .cluster_places = 0.9201,
-        .memory_per_us = 8.11e+06,
-        .store_per_us = 4.093e+04,
-    },
-    {
-        .launch_us = 3.734,
-        .item_us = 2.441,
-        .mma_per_us = 2.101e+05,
-        .edge = 0.000903,
-        .alone = 0.8208,
-        .pair_bytes = 5.707e+04,
-        .word_bytes = 2.12e+04,
-        .pipeline_us = 1.379,
-        .part_us = 0.01297,
-        .sum_us = 0.5794,
-        .cluster_places = 0.9379,
-        .memory_per_us = 3.92e+06,
-        .store_per_us = 2.899e+04,
-    },
+const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
+    [WSGEMM_F64] =
+        {
+            .launch_us = 3.079,
+            .item_us = 2.281,
+            .mma_per_us = 2.124e+05,
+            .edge = 0.004034,
+            .alone = 0.6608,
+            .pair_bytes = 5.837e+04,
+            .word_bytes = 5.056e+04,
+            .pipeline_us = 0.8929,
+            .part_us = 1.504,
+            .sum_us = 0.5222,
+            .cluster_places = 0.9201,
+            .memory_per_us = 8.11e+06,
+            .store_per_us = 4.093e+04,
+        },
+    [WSGEMM_F32] =
+        {
+            .launch_us = 1.44,
+            .item_us = 3.24,
+            .mma_per_us = 180e3,
+            .alone = 0.75,
+            .pair_bytes = 32.7e3,
+            .word_bytes = 19.5e3,
+            .pipeline_us = 2.17,
+            .part_us = 1.82,
+            .sum_us = 0.266,
+            .cluster_places = 0.912,
+            .memory_per_us = 4e6,
+            .store_per_us = 29.4e3,
+        },
+    [WSGEMM_C64] =
+        {
+            .launch_us = 3.734,
+            .item_us = 2.441,
+            .mma_per_us = 2.101e+05,
+            .edge = 0.000903,
+            .alone = 0.8208,
+            .pair_bytes = 5.707e+04,
+            .word_bytes = 2.12e+04,
+            .pipeline_us = 1.379,
+            .part_us = 0.01297,
+            .sum_us = 0.5794,
+            .cluster_places = 0.9379,
+            .memory_per_us = 3.92e+06,
+            .store_per_us = 2.899e+04,
+        },
 };
 
 /* Four warps keep an SM as busy as this. */
@@ -50,14 +67,14 @@ typedef struct item_times {
 
 /* Whether an operand comes by 16 bytes. */
 static bool is_by_pairs(const ws_problem *p, bool trans, int64_t along, int64_t k) {
-  return p->a.type == WSGEMM_C64 || (trans ? k : along) % 2 == 0;
+  return (trans ? k : along) * ws_types[p->a.type].bytes % 16 == 0;
 }
 
 static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws_cuda_row *row) {
-  const bool is_complex = p->a.type == WSGEMM_C64;
+  const bool is_complex = p->a.type == WSGEMM_C64, is_double = p->a.type == WSGEMM_F64;
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
-  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (is_complex || !p->a.trans || p->b.trans),
+  const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),
              b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
   const double sides = 16.0 / row->bm + 16.0 / row->bn;
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;

@@ -18,6 +18,8 @@ IMAGE(instantiate_sliced)
 IMAGE(instantiate_direct)
 IMAGE(instantiate_flat)
 IMAGE(instantiate_dmma)
+IMAGE(instantiate_ffma)
+IMAGE(instantiate_vec)
 IMAGE(instantiate_elementwise)
 IMAGE(instantiate_triangle)
 IMAGE(instantiate_grouped)
@@ -32,5 +34,6 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_SLICED] = ws_image_instantiate_sliced, [WS_IMAGE_STATES] = ws_image_launch_states,
     [WS_IMAGE_SUMS] = ws_image_partial_sums,         [WS_IMAGE_TRIANGLE] = ws_image_instantiate_triangle,
     [WS_IMAGE_DIRECT] = ws_image_instantiate_direct, [WS_IMAGE_FLAT] = ws_image_instantiate_flat,
-    [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,     [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
+    [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,
+    [WS_IMAGE_VEC] = ws_image_instantiate_vec,       [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
 };

@@ -1,6 +1,7 @@
 /* image.h - the compiled kernels, linked in as data: one image for the rows of each element type,
- * one for the wgmma rows, one for the direct ones, one for the flat ones, one for those of dmma.def,
- * one for those of slices with their other kernels, one for the kernels that are no rows, one for diagonal blocks of structured operands, one for ragged groups, one
+ * one for the wgmma rows, one for the direct ones, one for the flat ones, one each for those of dmma.def, ffma.def and vec.def,
+ * one for those of slices with their other kernels, one for the kernels that are no rows, one for diagonal blocks of structured
+ * operands, one for ragged groups, one
  * each for the launch states and partial sums. The driver is given an image
  * when a kernel of it is first needed. */
 #ifndef WS_CUDA_IMAGE_H
@@ -13,6 +14,8 @@ enum {
   WS_IMAGE_DIRECT,
   WS_IMAGE_FLAT,
   WS_IMAGE_DMMA,
+  WS_IMAGE_FFMA,
+  WS_IMAGE_VEC,
   WS_IMAGE_ELEMENTWISE,
   WS_IMAGE_TRIANGLE,
   WS_IMAGE_GROUPED,

@@ -49,7 +49,7 @@ typedef struct tiled_model {
    * rate. */
   double single_mn, single_k, vectors_k;
 } tiled_model;
-static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {82, 0.5, 8.6, 0, 0, 0.44, 0.44},
+static const tiled_model tiled[WS_N_TYPES] = {[WSGEMM_F32] = {75, 0.12, 8, 0, 0, 0.155, 0.155},
                                               [WSGEMM_C32] = {47, 0.5, 3, 6, 0, 0.24, 0.24},
                                               [WSGEMM_F64] = {165, 0.65, 3, 112, 0.2, 0.11, 0},
                                               [WSGEMM_C64] = {114, 0, 3, 130, 0.05, 0.05, 0.12},
@@ -134,7 +134,7 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 
 static double dmma_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  return ws_dmma_us(&ws_dmma_terms_h200[plan->problem->a.type == WSGEMM_C64], plan->problem,
+  return ws_dmma_us(&ws_dmma_terms_h200[plan->problem->a.type], plan->problem,
                     wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
 }
 
@@ -154,12 +154,15 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
   }
 }
 
+/* Whether the matrix that a row for vectors reads has k contiguous. */
+static bool is_along_k(const ws_problem *p, const ws_cuda_row *row) { return row->bn == 1 ? p->a.trans : !p->b.trans; }
+
 static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   const ws_problem *p = plan->problem;
   if (row->type != p->a.type || (plan->split.n_splits > 1 && !row->splits) || (plan->takes_fma && !row->is_fma)) return false;
   switch (row->kind) {
   case WS_ROW_VECTOR:
-    return row->bn == 1 ? p->n == 1 : p->m == 1;
+    return (row->bn == 1 ? p->n == 1 : p->m == 1) && (ws_max(row->bm, row->bn) == 8) == is_along_k(p, row);
   case WS_ROW_WGMMA:
     return plan->kind == WS_ROW_WGMMA && (!row->is_plain || ws_has_plain_store(p)) &&
            (row->cluster_splits == 1 || (!plan->is_invariant && p->k >= WS_WGMMA_CLUSTER_SPLIT_LEAST_K(row->cluster_splits)));
@@ -316,6 +319,18 @@ static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
   return orders[i].numerics;
 }
 
+/* The same of ffma rows. */
+static ws_numerics numerics_of_ffma(const ws_cuda_row *row) {
+  const int n_blocks = row->cluster;
+  if (row->k_groups == 1 && n_blocks == 1) return WS_NUMERICS_CHAIN;
+  if (row->k_groups == 2)
+    return n_blocks == 8   ? WS_NUMERICS_FFMA_G2_K8
+           : n_blocks == 4 ? WS_NUMERICS_FFMA_G2_K4
+           : n_blocks == 2 ? WS_NUMERICS_FFMA_G2_K2
+                           : WS_NUMERICS_FFMA_G2;
+  return n_blocks == 8 ? WS_NUMERICS_FFMA_G4_K8 : n_blocks == 4 ? WS_NUMERICS_FFMA_G4_K4 : WS_NUMERICS_FFMA_G4;
+}
+
 static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
   static const ws_numerics of_slices[] = {WS_NUMERICS_CHAIN, WS_NUMERICS_F16X1, WS_NUMERICS_F16X3, WS_NUMERICS_BF16X6};
   switch (row->kind) {
@@ -331,7 +346,7 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_DIRECT:
     return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
   case WS_ROW_DMMA:
-    return numerics_of_dmma(row);
+    return row->type == WSGEMM_F32 ? numerics_of_ffma(row) : numerics_of_dmma(row);
   case WS_ROW_TILED:
     break;
   }
@@ -446,16 +461,48 @@ ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_dev
   return plan_without_row(call, p, device, kind, 0).split;
 }
 
-/* By multiply-adds, with the launch. */
-static double multiply_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  /* fitted to the same measurements */
-  const double launch_us = 1.6, of_model = 0.87, sum_bytes_per_us = 3e6;
+/* By multiply-adds of tiled rows, with the launch; fitted to the same measurements. */
+static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  const bool is_float = p->a.type == WSGEMM_F32;
+  const double launch_us = is_float ? 2.5 : 1.6, of_model = is_float ? 1 : 0.87, sum_bytes_per_us = 3e6;
+  const double cooperative_us = is_float ? 1.3 : 0;
   ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
   /* What arithmetic a product gets may not depend on where its operands begin. */
   plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
   plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
   const double best = best_row(&plan, 0, device->n_sms).us;
-  return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
+  return launch_us + (plan.split.n_splits > 1 ? cooperative_us : 0) +
+         of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
+}
+
+/* The least time of the rows of that kind. */
+static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  const ws_gpu_plan plan = plan_without_row(call, p, device, kind, 0);
+  return best_row(&plan, 0, device->n_sms).us;
+}
+
+/* Indices of elements are of 32 bits; no model of the time may choose in invariant mode. */
+static bool may_be_in_parts(const ws_call *call, const ws_problem *p) {
+  return !call->settings.invariant && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2 &&
+         ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
+}
+
+/* Without the event pair that the model's times have; without end where there are no such rows. */
+static double ffma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  const double events_us = 5; /* as between the models of tiled rows before and after they were fitted with it */
+  const bool is_possible = p->a.type == WSGEMM_F32 && device->cc == WS_BY_MAP_CC && may_be_in_parts(call, p);
+  return is_possible ? best_us(call, p, device, WS_ROW_DMMA) - events_us : HUGE_VAL;
+}
+
+/* Products of floats, where these rows are faster than tiled ones; whatever the policy and COARSE_FACTOR. */
+static bool wants_ffma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
+  if (p->a.type != WSGEMM_F32) return false;
+  if (forced) return forced->kind == WS_ROW_DMMA && may_be_in_parts(call, p);
+  return ffma_us(call, p, device) < tiled_adds_us(call, p, device);
+}
+
+static double multiply_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return fmin(ffma_us(call, p, device), tiled_adds_us(call, p, device));
 }
 
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
@@ -468,12 +515,6 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
   if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2);
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
          ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
-}
-
-/* The least time of the rows of that kind. */
-static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const ws_gpu_plan plan = plan_without_row(call, p, device, kind, 0);
-  return best_row(&plan, 0, device->n_sms).us;
 }
 
 /* With what comes before. */
@@ -539,6 +580,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
     *n_slices = wanted;
     return WS_ROW_SLICED;
   }
+  if (wants_ffma(call, p, device, forced)) return WS_ROW_DMMA;
   return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;
 }
 

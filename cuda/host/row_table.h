@@ -1,9 +1,10 @@
-/* row_table.h - the rows of kernels.def, flat.def and dmma.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def and ffma.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
 #include "cuda/host/device.h"
 #include "cuda/rows/dmma_rows.h"
+#include "cuda/rows/ffma_rows.h"
 #include "cuda/rows/flat_rows.h"
 #include "cuda/rows/rows.h"
 
@@ -101,43 +102,56 @@ static const ws_cuda_row ws_cuda_rows[] = {
   WS_CUDA_MMA_SYNC_ROW(#t "gemm_flat_" #bm "x" #bn "_s" #steps "_g" #k_groups "_k" #cluster, "flat", t, bm, bn,           \
                        WS_FLAT_BK(steps), 0, WS_FLAT_THREADS(k_groups), WS_FLAT_SHARED_BYTES(bm, bn, k_groups), k_groups, \
                        blocks, cluster, 1, rate)
-#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate) \
-  {#t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                         \
-   "dmma",                                                                           \
-   WS_TYPE_##t,                                                                      \
-   bm,                                                                               \
-   bn,                                                                               \
-   WS_DMMA_BK(WS_DMMA_UNIT_##t),                                                     \
-   1,                                                                                \
-   stages,                                                                           \
-   WS_DMMA_THREADS(bm, bn, wp, wq, k_groups),                                        \
-   WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages),                 \
-   blocks,                                                                           \
-   0,                                                                                \
-   WS_ROW_DMMA,                                                                      \
-   1,                                                                                \
-   cluster,                                                                          \
-   0,                                                                                \
-   0,                                                                                \
-   cluster,                                                                          \
-   1,                                                                                \
-   0,                                                                                \
-   0,                                                                                \
-   k_groups,                                                                         \
-   0,                                                                                \
-   0,                                                                                \
+/* Of gemm_dmma.cuh and gemm_ffma.cuh. */
+#define WS_CUDA_PARTS_ROW(family, t, bm, bn, bk, threads, shared_bytes, k_groups, stages, blocks, cluster, rate) \
+  {#t "gemm_" family "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                                               \
+   family,                                                                                                       \
+   WS_TYPE_##t,                                                                                                  \
+   bm,                                                                                                           \
+   bn,                                                                                                           \
+   bk,                                                                                                           \
+   1,                                                                                                            \
+   stages,                                                                                                       \
+   threads,                                                                                                      \
+   shared_bytes,                                                                                                 \
+   blocks,                                                                                                       \
+   0,                                                                                                            \
+   WS_ROW_DMMA,                                                                                                  \
+   1,                                                                                                            \
+   cluster,                                                                                                      \
+   0,                                                                                                            \
+   0,                                                                                                            \
+   cluster,                                                                                                      \
+   1,                                                                                                            \
+   0,                                                                                                            \
+   0,                                                                                                            \
+   k_groups,                                                                                                     \
+   0,                                                                                                            \
+   0,                                                                                                            \
    rate},
+#define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                            \
+  WS_CUDA_PARTS_ROW("dmma", t, bm, bn, WS_DMMA_BK(WS_DMMA_UNIT_##t), WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), \
+                    WS_DMMA_SHARED_BYTES(WS_DMMA_UNIT_##t, bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
+  WS_CUDA_PARTS_ROW("ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
+                    WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
+#include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
+
 #include "cuda/rows/kernels.def"
 
-#include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
+#include "cuda/rows/flat.def"
 
 #include "cuda/rows/dmma.def"
+
+#include "cuda/rows/ffma.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
 #undef WS_CUDA_FLAT_ROW
 #undef WS_CUDA_DMMA_ROW
+#undef WS_CUDA_FFMA_ROW
+#undef WS_CUDA_PARTS_ROW
 #undef WS_CUDA_MMA_SYNC_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };

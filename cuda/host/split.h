@@ -48,10 +48,13 @@ static inline ws_split ws_split_into(const ws_problem *p, int64_t n_splits) {
   return split;
 }
 
-/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh). */
+/* So many items keep an SM busy as bring enough bytes on their way (gemm_vector.cuh: of 8 warps, or of
+ * 16 or 32). */
 static inline ws_split ws_split_of_vector(const ws_problem *p, int n_sms) {
-  const double per_sm = ws_vector_along_k(p) ? 1 : 8, most = ws_vector_along_k(p) ? 0.5 : 4;
-  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), 32);
+  const bool is_along_k = ws_vector_along_k(p);
+  const int n_x = is_along_k ? 8 : p->a.type == WSGEMM_F32 ? 32 : 16;
+  const double per_sm = 32 / n_x, most = is_along_k ? 1 : 0.6 * per_sm;
+  const double n_items = (double)p->batch_count * (double)ws_ceil_div(ws_max(p->m, p->n), n_x);
   return ws_split_into(p, n_items > most * n_sms ? 1 : (int64_t)(per_sm * n_sms / n_items));
 }
 

@@ -6,7 +6,6 @@
  * none over for-each: it would be a third of the image for what is seldom asked for, and gives the
  * blocks the same items as CLC. */
 #include "cuda/kernels/gemm.cuh"
-#include "cuda/kernels/gemm_vector.cuh"
 #include "cuda/kernels/split_k.cuh"
 #include "cuda/mainloop/fma16.cuh"
 #include "cuda/mainloop/mma.cuh"
@@ -34,6 +33,7 @@ template <class Config> using product_simt = tiled_product<Config, mainloop_simt
 template <class Config> using product_mma = tiled_product<Config, mainloop_mma>;
 template <class Config> using product_mma16 = tiled_product<Config, mainloop_mma16>;
 template <class Config> using product_fma16 = tiled_product<Config, mainloop_fma16>;
+template <class Config> struct vector_product; /* gemm_vector.cuh */
 template <class Config> using product_vec = vector_product<Config>;
 
 } // namespace ws

@@ -24,7 +24,7 @@
 #define WS_OWNER_mma 32
 #define WS_OWNER_mma16 32
 #define WS_OWNER_fma16 1
-#define WS_OWNER_vec 8
+#define WS_OWNER_vec 32
 #define WS_PAD_simt 4
 #define WS_PAD_mma 4
 #define WS_PAD_mma16 8

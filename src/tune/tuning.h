@@ -50,6 +50,13 @@
   X(DMMA_G2_K8, "dmma_g2_k8")                                                           \
   X(DMMA_G4, "dmma_g4")                                                                 \
   X(DMMA_G4_K8, "dmma_g4_k8")                                                           \
+  X(FFMA_G2, "ffma_g2") /* ffma rows, likewise; those of one part are a chain */        \
+  X(FFMA_G2_K2, "ffma_g2_k2")                                                           \
+  X(FFMA_G2_K4, "ffma_g2_k4")                                                           \
+  X(FFMA_G2_K8, "ffma_g2_k8")                                                           \
+  X(FFMA_G4, "ffma_g4")                                                                 \
+  X(FFMA_G4_K4, "ffma_g4_k4")                                                           \
+  X(FFMA_G4_K8, "ffma_g4_k8")                                                           \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

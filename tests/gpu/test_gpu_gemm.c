@@ -34,7 +34,7 @@ static const struct use *use_of(const wsgemm_kernel_info *row) {
                           in_parts = {{2048, 2049, 2111, 2112, 2113, 2200}, 6, WSGEMM_MATH_DEFAULT},
                           in_slices = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_DEFAULT},
                           in_one_slice = {{128, 129, 191, 192, 193, 255, 300}, 7, WSGEMM_MATH_TF32};
-  if (strcmp(row->family, "direct") == 0 || strcmp(row->family, "dmma") == 0) return &direct;
+  if (strcmp(row->family, "direct") == 0 || strcmp(row->family, "dmma") == 0 || strcmp(row->family, "ffma") == 0) return &direct;
   if (strcmp(row->family, "flat") == 0) return &flat;
   return row->cluster_splits > 1 ? &in_parts : row->n_slices > 1 ? &in_slices : row->n_slices == 1 ? &in_one_slice : &any;
 }
@@ -210,7 +210,7 @@ static int sums_of_flat(const wsgemm_kernel_info *row) {
 }
 static int sums_of(const wsgemm_kernel_info *row) {
   if (is_of_family(row, "flat")) return sums_of_flat(row);
-  if (is_of_family(row, "direct dmma")) return sums_of_direct(row);
+  if (is_of_family(row, "direct dmma ffma")) return sums_of_direct(row);
   if (n_parts_of(row) > 1) return SUMS_PARTS + n_parts_of(row);
   return is_sliced(row) ? SUMS_SLICED : is_of_family(row, "fma16") ? SUMS_FMA16 : SUMS_PLAIN;
 }
@@ -233,7 +233,7 @@ static void bits(void) {
         const int sums = sums_of(&rows.row[i].info);
         if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma flat") ? 1 : 3); turn++) { /* no quantum */
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat") ? 1 : 3); turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&rng);

@@ -13,6 +13,7 @@ const ws_cuda_row *const gpu_rows = ws_cuda_rows;
 #define WS_CUDA_DIRECT_ROW(...)
 const int n_gpu_rows = 0
 #include "cuda/rows/kernels.def"
+#include "cuda/rows/vec.def"
     ;
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
@@ -72,8 +73,11 @@ wsgemm_gemm_desc device_desc(wsgemm_type type, int64_t m, int64_t n, int64_t k, 
 }
 
 wsgemm_gemm_desc row_desc(const ws_cuda_row *row, int64_t m, int64_t n, int64_t k, int device) {
-  const bool is_vector = row->kind == WS_ROW_VECTOR;
-  return device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
+  const bool is_vector = row->kind == WS_ROW_VECTOR, is_along_k = row->bm * row->bn == 8;
+  wsgemm_gemm_desc d = device_desc(row->type, is_vector && row->bm == 1 ? 1 : m, is_vector && row->bn == 1 ? 1 : n, k, device);
+  if (is_vector && row->bn == 1 && is_along_k) d.transa = WSGEMM_TRANS, d.lda = k;
+  if (is_vector && row->bm == 1 && !is_along_k) d.transb = WSGEMM_TRANS, d.ldb = n;
+  return d;
 }
 
 wsgemm_gemm_desc ops_desc(wsgemm_type type, int ops, int64_t m, int64_t n, int64_t k) {

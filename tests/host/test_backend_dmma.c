@@ -1,5 +1,5 @@
-/* test_backend_dmma.c - products of double precision on cc 9.0: what the dmma rows are told, and which
- * products they get; seen by a fake driver. */
+/* test_backend_dmma.c - products of double precision, and of floats by multiply-adds, on cc 9.0: what the
+ * dmma and ffma rows are told, and which products they get; seen by a fake driver. */
 #define _GNU_SOURCE
 #include "fake_calls.h"
 
@@ -20,16 +20,19 @@ CHILD_CASE(choice) {
   static const int64_t sizes[][3] = {{39, 69, 39}, {29, 71, 4147}, {207, 441, 53}, {5, 7, 300}, {150, 196, 461}};
   fake.device[0].cc = 90, fake.device[0].n_sms = 132;
   wsgemm_handle *h = NULL;
+  int n_in_parts[2] = {0};
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-    for (int ops = 0; ops < 8; ops++) {
-      const wsgemm_type type = ops / 4 ? WSGEMM_C64 : WSGEMM_F64;
+    for (int ops = 0; ops < 12; ops++) {
+      const wsgemm_type type = ops / 4 == 0 ? WSGEMM_F64 : ops / 4 == 1 ? WSGEMM_C64 : WSGEMM_F32;
       wsgemm_gemm_desc d = ops_desc(type, ops % 4, sizes[s][0], sizes[s][1], sizes[s][2]);
       const ws_cuda_row *row = row_of(launch_of(h, &d));
-      CHECK(row && row->kind == WS_ROW_DMMA, "%s", fake.launch[0].kernel);
+      CHECK(row && (row->kind == WS_ROW_DMMA || type == WSGEMM_F32), "%s", fake.launch[0].kernel);
+      if (row->kind != WS_ROW_DMMA) continue; /* floats: where tiled rows are thought to be faster */
+      n_in_parts[type == WSGEMM_F32]++;
       for (int turn = 0; turn < 8; turn++) {
         wsgemm_gemm_desc other = d;
-        if (turn & 1) other.a = (const char *)d.a + 8;
+        if (turn & 1) other.a = (const char *)d.a + (type == WSGEMM_F32 ? 4 : 8);
         if (turn & 2) other.lda = (d.lda + 7) / 8 * 8, other.ldb = (d.ldb + 7) / 8 * 8;
         if (turn & 4) other.beta.d = 1;
         wsgemm_set_policy(h, turn & 2 ? WSGEMM_POLICY_FIXED_BLOCKS : WSGEMM_POLICY_AUTO);
@@ -38,6 +41,7 @@ CHILD_CASE(choice) {
       }
       wsgemm_set_policy(h, WSGEMM_POLICY_AUTO), wsgemm_set_coarse_factor(h, 0);
     }
+  CHECK(n_in_parts[1] > 4, "%d products of floats", n_in_parts[1]);
   wsgemm_destroy(h);
 }
 

@@ -173,7 +173,7 @@ CHILD_CASE(gain) {
     const int64_t flat = type == WSGEMM_F32 ? 64 : is_problems_a ? 48 : 32, large = 8192, k = large / unit_of(type);
     wsgemm_handle *h = forced(NULL);
     wsgemm_gemm_desc d = desc_of(type, layout, WSGEMM_NO_TRANS, WSGEMM_NO_TRANS, is_b ? flat : large, is_b ? large : flat, k);
-    CHECK(explained_with(h, &d, "gemm_simt_"), "slices are used without a packed operand");
+    CHECK(explained_with(h, &d, "gemm_simt_") || explained_with(h, &d, "gemm_ffma_"), "slices are used without a packed operand");
     struct packing p = pack(h, &d, is_b);
     *(is_b ? &d.packed_b : &d.packed_a) = p.record;
     CHECK(explained_with(h, &d, "gemm_f16x3_"), "slices are not used with a packed operand");

@@ -17,7 +17,7 @@ struct line {
 };
 
 /* Threads for each tm x tn part of a tile. */
-enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
+enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 };
 
 #define WS_CPU_ROWS_AMX
 #define WS_CPU_ROWS_AVX512
@@ -89,10 +89,15 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                           \
   {"cuda", "dmma", #t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   #t[0] == 'z' ? 8 : 16, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wp)) * (bn) / (wq),      "k" #cluster, false, false},
+#define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                        \
+  {"cuda", "ffma", #t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   32, \
+   1,      stages, 128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),      "k" #cluster, false, false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"
+#include "../../cuda/rows/ffma.def"
 #include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
+#include "../../cuda/rows/vec.def"
 #include "../../src/cpu/kernels/kernels.def"
 };
 enum { N_LINES = sizeof lines / sizeof lines[0] };
@@ -121,10 +126,10 @@ static bool is_one_of(const char *word, const char *words) {
 /* What follows from a family. */
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
-             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ");
+             is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ffma ");
   const int n_slices = is_one_of(info->family, " f16x1 ") ? 1 : is_one_of(info->family, " f16x3 ") ? 2 : is_sliced ? 3 : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
-  CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ")) || is_one_of(info->family, " mma16 amx ref ")),
+  CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma ")) || is_one_of(info->family, " mma16 amx ref ")),
         "%s: is_fma is %d", info->name, info->is_fma);
   const bool is_gpu = strcmp(info->backend, "cuda") == 0;
   CHECK(info->least_cc == (is_hopper ? 90

@@ -1,0 +1,151 @@
+/* gemm_ffma.cuh - products of floats by multiply-adds on cc 9.0: the pipeline, the parts of k and the
+ * end of an item are those of gemm_dmma.cuh, with floats in the place of doubles.
+ *
+ *   producers (4 warps)   bring k blocks by cp.async (ffma_load.cuh), operands of any alignment
+ *   consumers             multiply (ffma_sums.cuh)
+ *
+ * The groups' sums are added in their order, block by block, so that the order of summation follows
+ * from the row and k alone. */
+#ifndef WS_CUDA_GEMM_FFMA_CUH
+#define WS_CUDA_GEMM_FFMA_CUH
+#include "cuda/kernels/gemm_dmma.cuh"
+#include "cuda/mainloop/ffma_load.cuh"
+#include "cuda/mainloop/ffma_sums.cuh"
+
+namespace ws {
+
+template <class Config> struct ffma_kernel : dmma_kernel<Config> {
+  using base = dmma_kernel<Config>;
+  using base::args, base::shared, base::at;
+  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int stage_k = Config::bk * k_groups;
+
+  __device__ __forceinline__ void produce() const {
+    ffma_operand<Config, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
+    ffma_operand<Config, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
+    pipeline_stage<Config::n_stages> stage;
+#pragma unroll 1
+    for (int left = at.n_k; left > 0;) {
+      mbarrier_wait<barrier_scope::cta>(base::empty(stage.place), stage.empty_parity());
+      uint32_t to = base::stage_at(stage.place);
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
+        a.copy(to, left), b.copy(to + Config::operand_a_bytes, left);
+        a.advance(), b.advance();
+      }
+      cp_async_mbarrier_arrive(base::full(stage.place));
+      stage.advance();
+    }
+  }
+
+  __device__ __forceinline__ void consume() const {
+    ffma_sums<Config> s;
+    int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
+    uint32_t round = 0;
+    if (n_left > 0) {
+      mbarrier_wait<barrier_scope::cta>(base::full(0), 0);
+      s.read_first(base::stage_at(0));
+    }
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      const bool wraps = place + 1 == Config::n_stages;
+      const int next = wraps ? 0 : place + 1;
+      const uint32_t next_round = wraps ? round ^ 1 : round;
+      s.advance(base::stage_at(place), base::stage_at(next), [&] {
+        if (n_left > 1) mbarrier_wait<barrier_scope::cta>(base::full(next), next_round);
+      });
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(base::empty(place));
+      place = next, round = next_round;
+    }
+    barrier_sync(1, Config::n_consuming); /* all have read their last stage */
+    s.store(reinterpret_cast<float *>(shared) + s.group() * Config::bn * Config::sum_pitch);
+  }
+
+  /* The sums of WIDTH neighbours in a column, in the order of the parts. */
+  template <int WIDTH> __device__ __forceinline__ void add_parts(int from, float (&x)[WIDTH]) const {
+    constexpr int at_once = n_parts < 8 ? n_parts : 8;
+    static_assert(n_parts % at_once == 0, "whole rounds of parts");
+#pragma unroll
+    for (int first = 0; first < n_parts; first += at_once) {
+      float part[at_once][WIDTH];
+#pragma unroll
+      for (int i = 0; i < at_once; i++) {
+        const int p = first + i;
+        const uint32_t there = shared_address(shared) + uint32_t((from + p % k_groups * Config::bn * Config::sum_pitch) * 4);
+        if constexpr (cluster > 1)
+          ld_shared_cluster(part[i], there, uint32_t(p / k_groups));
+        else if constexpr (WIDTH == 4)
+          ld_shared_four(part[i], there);
+        else
+          part[i][0] = ld_shared(there);
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; i++)
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) x[e] = first + i == 0 ? part[i][e] : x[e] + part[i][e];
+    }
+  }
+
+  /* This block's columns; WIDTH neighbours to a thread at a time. PLAIN: all that exists is wanted. */
+  template <int WIDTH, bool PLAIN> __device__ __forceinline__ void finish_as() const {
+    constexpr int along = Config::bm / WIDTH, step = Config::n_consuming / along, columns = Config::bn / cluster;
+    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % along * WIDTH, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(base::rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    if (at.m + i >= args.m) return;
+    float *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
+    const int64_t step_c = step * args.ldc;
+#pragma unroll(!PLAIN || n_parts > 8 ? 1 : n_parts > 2 ? 2 : 4)
+    for (int j = j_first; j < end; j += step, c += step_c) {
+      float x[WIDTH];
+      add_parts<WIDTH>(j * Config::sum_pitch + i, x);
+      if constexpr (!PLAIN) {
+        finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
+      } else if constexpr (WIDTH == 4) {
+        sum_vector<Config> y, old{};
+        if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) y.e[e] = scale(x[e], old.e[e]);
+        store_vector<Config>(c, y);
+      } else {
+        *c = scale(x[0], scale.beta_zero ? 0 : *c);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void finish() const {
+    if (!ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn))
+      finish_as<1, false>();
+    else if (args.c_vectors && at.m + Config::bm <= args.m)
+      finish_as<4, true>();
+    else
+      finish_as<1, true>();
+  }
+
+  /* See dmma_kernel. */
+  __device__ __forceinline__ void run() const {
+    if (threadIdx.x == 0) base::prepare();
+    __syncthreads();
+    if (!at.is_wanted) return;
+    if (threadIdx.x < Config::n_consuming) {
+      setmaxnreg_inc<Config::consumer_registers>();
+      consume();
+      if constexpr (cluster > 1)
+        cluster_sync();
+      else
+        barrier_sync(1, Config::n_consuming);
+      finish();
+      base::leave();
+    } else {
+      setmaxnreg_dec<Config::producer_registers>();
+      produce();
+      if constexpr (cluster > 1) cluster_sync();
+      base::leave();
+    }
+  }
+};
+
+} // namespace ws
+#endif
