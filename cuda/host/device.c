@@ -315,6 +315,8 @@ static int image_of(const ws_cuda_row *row) {
     return row->is_flat ? WS_IMAGE_FLAT : WS_IMAGE_DIRECT;
   case WS_ROW_DMMA:
     return WS_IMAGE_DMMA;
+  case WS_ROW_TF32:
+    return WS_IMAGE_TF32;
   case WS_ROW_TILED:
   case WS_ROW_VECTOR:
     break;

@@ -18,6 +18,7 @@ IMAGE(instantiate_sliced)
 IMAGE(instantiate_direct)
 IMAGE(instantiate_flat)
 IMAGE(instantiate_dmma)
+IMAGE(instantiate_tf32)
 IMAGE(instantiate_elementwise)
 IMAGE(instantiate_triangle)
 IMAGE(launch_states)
@@ -31,5 +32,5 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_SLICED] = ws_image_instantiate_sliced, [WS_IMAGE_STATES] = ws_image_launch_states,
     [WS_IMAGE_SUMS] = ws_image_partial_sums,         [WS_IMAGE_TRIANGLE] = ws_image_instantiate_triangle,
     [WS_IMAGE_DIRECT] = ws_image_instantiate_direct, [WS_IMAGE_FLAT] = ws_image_instantiate_flat,
-    [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,
+    [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,     [WS_IMAGE_TF32] = ws_image_instantiate_tf32,
 };

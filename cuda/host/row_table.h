@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, flat.def and dmma.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, flat.def, dmma.def and tf32.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -6,6 +6,7 @@
 #include "cuda/rows/dmma_rows.h"
 #include "cuda/rows/flat_rows.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/tf32_rows.h"
 
 static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
@@ -127,17 +128,45 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                \
    0,                                                                                \
    rate},
+#define WS_CUDA_TF32_ROW(slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
+  {"sgemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
+   "tf32x" #slices,                                                                        \
+   WS_TYPE_s,                                                                              \
+   bm,                                                                                     \
+   bn,                                                                                     \
+   WS_TF32_BK,                                                                             \
+   1,                                                                                      \
+   stages,                                                                                 \
+   WS_TF32_THREADS(bm, bn, wm, wn, k_groups),                                              \
+   WS_TF32_SHARED_BYTES(bm, bn, k_groups, stages),                                         \
+   blocks,                                                                                 \
+   0,                                                                                      \
+   WS_ROW_TF32,                                                                            \
+   0,                                                                                      \
+   cluster,                                                                                \
+   0,                                                                                      \
+   0,                                                                                      \
+   cluster,                                                                                \
+   1,                                                                                      \
+   0,                                                                                      \
+   slices,                                                                                 \
+   k_groups,                                                                               \
+   0,                                                                                      \
+   0,                                                                                      \
+   rate},
 #include "cuda/rows/kernels.def"
 
 #include "cuda/rows/flat.def" /* last: tests count on the tiled rows being first */
 
 #include "cuda/rows/dmma.def"
+#include "cuda/rows/tf32.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
 #undef WS_CUDA_DIRECT_ROW
 #undef WS_CUDA_FLAT_ROW
 #undef WS_CUDA_DMMA_ROW
+#undef WS_CUDA_TF32_ROW
 #undef WS_CUDA_MMA_SYNC_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };
