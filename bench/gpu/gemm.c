@@ -2,15 +2,16 @@
  * before every timing, medians of event timings; results compared. --list prints the suites.
  *
  *   bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed
- *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE]
- *                  [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
+ *   N] [--count N] [--distribution classes|uniform] [--sides LEAST,MOST] [--math default|pedantic|tf32]
+ *                  [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] [--list]
  *
  * --shapes: these instead of the suites' own. --rows: of suites rows and row_times those with TEXT
  * in their names. --seed, --count: which shapes suites random, decode and row_times draw, and how many
  * (60); samples of random are 9.
  * --distribution: classes (random_shapes.h: square, flat, small, ragged, in turn), or uniform (its
  * class of this name; half precision: multiples of 8), whose smaller side of C is from LEAST to MOST
- * (--sides). --workspace: the library's own (default), or
+ * (--sides). --math: the class of suites random and row_times, which is then in their names; tf32 beside
+ * cuBLAS in its mode of that name. --workspace: the library's own (default), or
  * of the size that it asks for. Exit code 1: a result was wrong (it gives no figure), or there is no
  * cuBLAS;
  * 77: no GPU. */
@@ -40,6 +41,7 @@ static struct {
   uint64_t seed;
   int n_random;
   ws_random_sides sides;
+  int class_idx; /* of `classes` */
 } options = {.suites = "square", .types = letters, .seed = 1, .n_random = 60};
 
 /* What was asked for with --shapes, if anything was. */
@@ -48,11 +50,11 @@ static shape_list or_given(shape_list own) { return n_given ? (shape_list){given
 /* Differences beyond this times sqrt(k) are those of a wrong element, not of another order of
  * summation. */
 static double tolerance_of(const char *suite, wsgemm_type type, const shape *s) {
-  const double unit = is_wide(type)                ? 0x1p-53
-                      : strcmp(suite, "tf32") == 0 ? 0x1p-18
-                      : type == WSGEMM_F16         ? 0x1p-18
-                      : type == WSGEMM_BF16        ? 0x1p-15
-                                                   : 0x1p-24;
+  const double unit = is_wide(type)                    ? 0x1p-53
+                      : strncmp(suite, "tf32", 4) == 0 ? 0x1p-18
+                      : type == WSGEMM_F16             ? 0x1p-18
+                      : type == WSGEMM_BF16            ? 0x1p-15
+                                                       : 0x1p-24;
   return unit * 512 * (s->is_spread ? ldexp(1, SPREAD_EXPONENTS) : 1);
 }
 
@@ -95,6 +97,10 @@ static outcome beside_cublas(const char *suite, wsgemm_type type, const shape *s
   return last;
 }
 
+static void set_math(candidate *x, wsgemm_math math) {
+  if (wsgemm_set_math(x->handle, math) != WSGEMM_SUCCESS) exit(1);
+}
+
 static void print_mean(const char *suite, wsgemm_type type, const char *what, const ws_bench_mean *mean) {
   if (mean->n)
     printf("%s %cgemm%s: speedup over cuBLAS %.3f in the geometric mean of %d, least %.3f\n", suite, letters[type], what,
@@ -105,7 +111,7 @@ static void run_in_class(const char *suite, wsgemm_type type, shape_list shapes,
   candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
   ws_bench_mean mean = {0};
   set_candidate(&candidates[1], "auto", bench.asked_workspace ? "auto, workspace as asked" : "auto", WSGEMM_POLICY_AUTO, 0, NULL);
-  if (wsgemm_set_math(candidates[1].handle, math) != WSGEMM_SUCCESS) exit(1);
+  set_math(&candidates[1], math);
   shapes = or_given(shapes);
   for (int i = 0; i < shapes.count; i++) {
     const double speedup = beside_cublas(suite, type, &shapes.first[i], candidates, 2).speedup;
@@ -143,35 +149,53 @@ static ws_random_shape drawn_shape(int idx, wsgemm_type type) {
                             : ws_random_shape_at(options.seed, idx, RANDOM_LEAST, RANDOM_MOST);
 }
 
+/* What --math may name, and what suites are called then. */
+static const struct {
+  const char *name, *random, *random_uniform, *row_times;
+  wsgemm_math math;
+} classes[] = {{"default", "random", "random", "row_times", WSGEMM_MATH_DEFAULT},
+               {"pedantic", "pedantic_random", "pedantic_random_uniform", "pedantic_row_times", WSGEMM_MATH_PEDANTIC},
+               {"tf32", "tf32_random", "tf32_random_uniform", "tf32_row_times", WSGEMM_MATH_TF32}};
+enum { N_CLASSES = sizeof classes / sizeof classes[0] };
+
 static void run_rows_at_random(wsgemm_type type) {
-  run_row_times(type, &(row_times_options){options.n_random, options.rows, drawn_shape});
+  const row_times_options of_rows = {options.n_random, options.rows, drawn_shape, classes[options.class_idx].row_times,
+                                     classes[options.class_idx].math};
+  ws_bench_cublas_set_tf32(of_rows.math == WSGEMM_MATH_TF32);
+  run_row_times(type, &of_rows);
+  ws_bench_cublas_set_tf32(false);
 }
 
 /* The same shapes for all types; the means by class, by size, by time and by ops. */
 static void run_random(wsgemm_type type) {
   const int n_samples = bench.samples;
+  const wsgemm_math math = classes[options.class_idx].math;
+  const char *suite = options.is_uniform ? classes[options.class_idx].random_uniform : classes[options.class_idx].random;
   ws_bench_mean means[WS_N_SHAPE_CLASSES + 1] = {{0}}, all = {0};
   breakdown parts = {0};
   candidate candidates[2] = {{.label = "cuBLAS", .policy = "none"}};
   set_candidate(&candidates[1], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
+  set_math(&candidates[1], math);
+  ws_bench_cublas_set_tf32(math == WSGEMM_MATH_TF32);
   if (n_samples > RANDOM_SAMPLES) bench.samples = RANDOM_SAMPLES;
   for (int i = 0; i < options.n_random; i++) {
     const ws_random_shape drawn = drawn_shape(i, type);
     char ops[3];
     const shape s = shape_of_drawn(&drawn, ops);
-    const outcome o = beside_cublas("random", type, &s, candidates, 2);
+    const outcome o = beside_cublas(suite, type, &s, candidates, 2);
     if (!(o.speedup > 0)) continue;
     ws_bench_mean_add(&means[drawn.shape_class], o.speedup);
     ws_bench_mean_add(&all, o.speedup);
     breakdown_add(&parts, ops, s.m, s.n, o.peer_ms, o.speedup);
   }
   bench.samples = n_samples;
+  ws_bench_cublas_set_tf32(false);
   for (int c = 0; c <= WS_N_SHAPE_CLASSES; c++) {
     char what[32];
     snprintf(what, sizeof what, ", %s", ws_shape_class_name(c));
-    print_mean("random", type, what, &means[c]);
+    print_mean(suite, type, what, &means[c]);
   }
-  print_mean("random", type, ", all classes", &all);
+  print_mean(suite, type, ", all classes", &all);
   breakdown_print(&parts, letters[type]);
   free_candidates(candidates, 2);
 }
@@ -427,6 +451,9 @@ static bool parse(int argc, char **argv) {
       long long least, most;
       if (sscanf(value, "%lld,%lld", &least, &most) != 2 || least < 1 || most < least) return false;
       options.sides = (ws_random_sides){least, most};
+    } else if (strcmp(name, "--math") == 0) {
+      for (options.class_idx = 0; strcmp(value, classes[options.class_idx].name) != 0;)
+        if (++options.class_idx == N_CLASSES) return false;
     } else if (strcmp(name, "--count") == 0)
       options.n_random = atoi(value);
     else
@@ -467,10 +494,9 @@ int main(int argc, char **argv) {
   }
   if (!parse(argc, argv)) {
     fputs("usage: bench_gpu_gemm [--suite NAME[,NAME]] [--types sdczhb] [--shapes OPS,M,N,K[;OPS,M,N,K]] [--seed N] [--count N]\n"
-          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--json FILE] [--commit ID] [--samples N] "
-          "[--workspace "
-          "own|asked] "
-          "[--rows TEXT] [--list]\nsuites:\n",
+          "                      [--distribution classes|uniform] [--sides LEAST,MOST] [--math default|pedantic|tf32]\n"
+          "                      [--json FILE] [--commit ID] [--samples N] [--workspace own|asked] [--rows TEXT] "
+          "[--list]\nsuites:\n",
           stderr);
     print_suites(stderr);
     return 2;

@@ -24,20 +24,26 @@ typedef struct times {
   double warm, first, second; /* ms; 0: not timed */
 } times;
 
-static bool is_wanted(const wsgemm_kernel_info *row, wsgemm_type type, const char *rows) {
-  const bool is_pedantic = is_half(type) && row->is_fma && strcmp(row->family, "vec") != 0;
-  return strcmp(row->backend, "cuda") == 0 && row->type == type && !is_pedantic && (!rows || strstr(row->name, rows));
+static bool is_wanted(const wsgemm_kernel_info *row, wsgemm_type type, const row_times_options *options) {
+  const bool for_pedantic = is_half(type) && row->is_fma && strcmp(row->family, "vec") != 0;
+  return strcmp(row->backend, "cuda") == 0 && row->type == type && (!options->rows || strstr(row->name, options->rows)) &&
+         (options->math == WSGEMM_MATH_PEDANTIC ? row->is_fma : !for_pedantic);
 }
 
-static int set_rows(candidate *candidates, wsgemm_type type, const char *rows) {
+static void set_math(candidate *x, wsgemm_math math) {
+  if (wsgemm_set_math(x->handle, math) != WSGEMM_SUCCESS) exit(1);
+}
+
+static int set_rows(candidate *candidates, wsgemm_type type, const row_times_options *options) {
   int n = FIRST_ROW;
   candidates[CUBLAS] = (candidate){.label = "cuBLAS", .policy = "none"};
   set_candidate(&candidates[CHOICE], "auto", "auto", WSGEMM_POLICY_AUTO, 0, NULL);
   for (int r = 0; r < wsgemm_kernel_count() && n < MAX_CANDIDATES; r++) {
     wsgemm_kernel_info row = {.struct_bytes = sizeof row};
-    if (wsgemm_get_kernel_info(r, &row) == WSGEMM_SUCCESS && is_wanted(&row, type, rows))
+    if (wsgemm_get_kernel_info(r, &row) == WSGEMM_SUCCESS && is_wanted(&row, type, options))
       set_candidate(&candidates[n++], row.name, "auto", WSGEMM_POLICY_AUTO, 0, row.name);
   }
+  for (int i = CHOICE; i < n; i++) set_math(&candidates[i], options->math);
   return n;
 }
 
@@ -99,17 +105,18 @@ static void put_rows(FILE *f, const candidate *candidates, const int *used, int 
   ws_bench_result_text(f, "rows", text);
 }
 
-static void put(const char *case_name, const problem *p, candidate *candidates, const int *used, int n_used, const times *of) {
+static void put(const char *suite, const char *case_name, const problem *p, candidate *candidates, const int *used, int n_used,
+                const times *of) {
   const char routine[] = {letters[p->type], 'g', 'e', 'm', 'm', 0};
   const double ours = of[CHOICE].second * 1e3, theirs = of[CUBLAS].second * 1e3;
   const int best = best_of(used, n_used, of);
   char kernel[91];
   if (best < 0) return;
   explained_kernel(&candidates[CHOICE], p, kernel);
-  printf("row_times %s %-60s %8.2f %8.2f us, choice %.3f of the best, best %.3f of cuBLAS | %s | %s\n", routine, case_name, ours,
+  printf("%s %s %-60s %8.2f %8.2f us, choice %.3f of the best, best %.3f of cuBLAS | %s | %s\n", suite, routine, case_name, ours,
          theirs, of[best].second / of[CHOICE].second, of[CUBLAS].second / of[best].second, kernel, candidates[best].label);
   if (!bench.json) return;
-  const ws_bench_result r = {.suite = "row_times",
+  const ws_bench_result r = {.suite = suite,
                              .routine = routine,
                              .case_name = case_name,
                              .policy = "auto",
@@ -135,7 +142,7 @@ static bool is_too_long(const ws_random_shape *s, int idx) {
 
 void run_row_times(wsgemm_type type, const row_times_options *options) {
   static candidate candidates[MAX_CANDIDATES];
-  const int n_candidates = set_rows(candidates, type, options->rows);
+  const int n_candidates = set_rows(candidates, type, options);
   for (int idx = 0; idx < options->n_shapes; idx++) {
     const ws_random_shape drawn = options->draw(idx, type);
     if (is_too_long(&drawn, idx)) continue;
@@ -150,7 +157,7 @@ void run_row_times(wsgemm_type type, const row_times_options *options) {
     for (int i = 0; i < n_candidates; i++)
       if (takes_kernel(&candidates[i], &p)) used[n_used++] = i;
     time_all(candidates, used, n_used, &p, of);
-    put(case_name, &p, candidates, used, n_used, of);
+    put(options->suite, case_name, &p, candidates, used, n_used, of);
     free_problem(&p);
   }
   free_candidates(candidates, n_candidates);

@@ -11,6 +11,8 @@ typedef struct row_times_options {
   const char *rows;
   /* shape idx */
   ws_random_shape (*draw)(int idx, wsgemm_type type);
+  const char *suite; /* what it is called in that class */
+  wsgemm_math math;
 } row_times_options;
 
 void run_row_times(wsgemm_type type, const row_times_options *options);
