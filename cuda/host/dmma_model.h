@@ -18,8 +18,8 @@ typedef struct ws_dmma_terms {
   double memory_per_us;          /* bytes of A, B and C */
   double store_per_us;           /* bytes of C that an SM stores */
 } ws_dmma_terms;
-/* Of real products, of complex ones; of floats by one slice, by two. */
-extern const ws_dmma_terms ws_dmma_terms_h200[2], ws_tf32_terms_h200[2];
+/* Of real products, of complex ones; of floats by the number of slices. */
+extern const ws_dmma_terms ws_dmma_terms_h200[2], ws_tf32_terms_h200[2][2];
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

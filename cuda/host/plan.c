@@ -136,8 +136,8 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
 /* Of dmma and tf32 rows. */
 static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1]
-                                                        : &ws_dmma_terms_h200[plan->problem->a.type == WSGEMM_C64];
+  const ws_dmma_terms *terms = (row->kind == WS_ROW_TF32 ? ws_tf32_terms_h200[row->n_slices - 1] : ws_dmma_terms_h200) +
+                               (ws_types[row->type].n_real - 1);
   return ws_dmma_us(terms, plan->problem, wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
 }
 
@@ -533,11 +533,11 @@ static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_cuda_r
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
 }
 
-/* Floats by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode no row may cut
+/* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode no row may cut
  * k. Indices of elements are of 32 bits. */
 static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device, const ws_cuda_row *forced) {
   const bool fits = p->k >= WS_TF32_LEAST_K && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2;
-  if (p->a.type != WSGEMM_F32 || n_slices == 0 || call->settings.invariant || !fits) return false;
+  if (n_slices == 0 || call->settings.invariant || !fits) return false;
   if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices == n_slices;
   if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
   const double us = best_us(call, p, device, WS_ROW_TF32);

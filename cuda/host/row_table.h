@@ -128,17 +128,17 @@ static const ws_cuda_row ws_cuda_rows[] = {
    0,                                                                                \
    0,                                                                                \
    rate},
-#define WS_CUDA_TF32_ROW(slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
-  {"sgemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
+  {#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
    "tf32x" #slices,                                                                        \
-   WS_TYPE_s,                                                                              \
+   WS_TYPE_##t,                                                                            \
    bm,                                                                                     \
    bn,                                                                                     \
-   WS_TF32_BK,                                                                             \
+   WS_TF32_BK(WS_TF32_UNIT_##t),                                                           \
    1,                                                                                      \
    stages,                                                                                 \
    WS_TF32_THREADS(bm, bn, wm, wn, k_groups),                                              \
-   WS_TF32_SHARED_BYTES(bm, bn, k_groups, stages),                                         \
+   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, k_groups, stages),                       \
    blocks,                                                                                 \
    0,                                                                                      \
    WS_ROW_TF32,                                                                            \

@@ -27,8 +27,9 @@
 namespace ws {
 
 template <class Config> struct tf32_kernel {
+  using number = typename Config::sum;
   static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
-  static constexpr int stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
+  static constexpr int unit = Config::unit, stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
 
   /* The item, its k, and this block's. */
   struct place {
@@ -74,8 +75,8 @@ template <class Config> struct tf32_kernel {
   }
 
   __device__ __forceinline__ void produce() const {
-    tf32_operand<Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
-    tf32_operand<Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
+    tf32_operand<unit, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
+    tf32_operand<unit, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
     pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
     for (int left = at.n_k; left > 0;) {
@@ -93,8 +94,9 @@ template <class Config> struct tf32_kernel {
 
   __device__ __forceinline__ void consume() const {
     using sums = tf32_sums<Config>;
-    sums s(tf32_first<Config::a_k>(args.a, at.batch, at.m, at.k_first), Config::a_k ? args.a.step_mn : args.a.step_k,
-           tf32_first<Config::b_k>(args.b, at.batch, at.n, at.k_first), Config::b_k ? args.b.step_mn : args.b.step_k);
+    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a),
+           tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first), tf32_ld<unit, Config::b_k>(args.b),
+           {args.a.conj != 0, args.b.conj != 0});
     int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
     uint32_t round = 0;
     if (n_left > 0) {
@@ -124,7 +126,14 @@ template <class Config> struct tf32_kernel {
     return stages + uint32_t(group * Config::bn * Config::sum_pitch * 4);
   }
 
-  /* The sums of an element, or of four neighbours in a column. */
+  static __device__ __forceinline__ number number_at(const float *x) {
+    if constexpr (unit == 2)
+      return {x[0], x[1]};
+    else
+      return x[0];
+  }
+
+  /* The sums of WIDTH floats, of an element or of neighbours in a column. */
   template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, float (&x)[WIDTH]) const {
     float part[n_parts][WIDTH];
 #pragma unroll
@@ -135,7 +144,7 @@ template <class Config> struct tf32_kernel {
       else if constexpr (WIDTH == 4)
         ld_shared_four(part[i], there);
       else
-        part[i][0] = __uint_as_float(ld_shared_32(there));
+        for (int e = 0; e < WIDTH; e++) part[i][e] = __uint_as_float(ld_shared_32(there + 4 * e));
     }
 #pragma unroll
     for (int e = 0; e < WIDTH; e++) {
@@ -167,30 +176,49 @@ template <class Config> struct tf32_kernel {
     return any != 0;
   }
 
-  __device__ __forceinline__ float by_multiply_adds(int i, int j) const {
-    const float *a = static_cast<const float *>(args.a.data) + at.batch * args.a.stride + (at.m + i) * args.a.step_mn,
-                *b = static_cast<const float *>(args.b.data) + at.batch * args.b.stride + (at.n + j) * args.b.step_mn;
-    float sum = 0;
-#pragma unroll 4
-    for (int64_t k = at.k_begin; k < at.k_end; k++) sum = fmaf(a[k * args.a.step_k], b[k * args.b.step_k], sum);
-    return sum;
+  __device__ __forceinline__ number by_multiply_adds(int i, int j) const {
+    const float *a = static_cast<const float *>(args.a.data) + unit * (at.batch * args.a.stride + (at.m + i) * args.a.step_mn),
+                *b = static_cast<const float *>(args.b.data) + unit * (at.batch * args.b.stride + (at.n + j) * args.b.step_mn);
+    const float sign_a = args.a.conj ? -1 : 1, sign_b = args.b.conj ? -1 : 1;
+    float re = 0, im = 0;
+#pragma unroll 2
+    for (int64_t k = at.k_begin; k < at.k_end; k++) {
+      const float *x = a + unit * k * args.a.step_k, *y = b + unit * k * args.b.step_k;
+      re = fmaf(x[0], y[0], re);
+      if constexpr (unit == 2) {
+        const float x_im = sign_a * x[1], y_im = sign_b * y[1];
+        re = fmaf(-x_im, y_im, re), im = fmaf(x[0], y_im, im), im = fmaf(x_im, y[0], im);
+      }
+    }
+    if constexpr (unit == 2)
+      return {re, im};
+    else
+      return re;
   }
 
   template <int WIDTH> __device__ __forceinline__ void mend(float (&x)[WIDTH], int i, int j, bool any_marks) const {
+    constexpr float infinity = __builtin_huge_valf();
     bool is_finite = true;
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++) is_finite &= fabsf(x[e]) < __uint_as_float(0x7f800000);
+    for (int f = 0; f < WIDTH; f++) is_finite &= fabsf(x[f]) < infinity;
     if (is_finite && !any_marks) return;
 #pragma unroll 1
-    for (int e = 0; e < WIDTH; e++) {
-      float of_e = x[0];
+    for (int e = 0; e < WIDTH / unit; e++) {
+      bool is_good = true;
 #pragma unroll
-      for (int o = 1; o < WIDTH; o++) of_e = o == e ? x[o] : of_e;
-      if (fabsf(of_e) < __uint_as_float(0x7f800000) && !is_marked(i + e) && !is_marked(Config::bm + j)) continue;
-      of_e = by_multiply_adds(i + e, j);
+      for (int f = 0; f < WIDTH; f++) is_good &= f / unit != e || fabsf(x[f]) < infinity;
+      if (is_good && !is_marked(i + e) && !is_marked(Config::bm + j)) continue;
+      const number mended = by_multiply_adds(i + e, j);
 #pragma unroll
-      for (int o = 0; o < WIDTH; o++) x[o] = o == e ? of_e : x[o];
+      for (int f = 0; f < WIDTH; f++)
+        if (f / unit == e) x[f] = part_of(mended, f % unit);
     }
+  }
+  static __device__ __forceinline__ float part_of(number x, int part) {
+    if constexpr (unit == 2)
+      return part == 0 ? x.x : x.y;
+    else
+      return x;
   }
 
   /* ---- From sums to C ------------------------------------------------------------------------ */
@@ -204,22 +232,22 @@ template <class Config> struct tf32_kernel {
     const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
     const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
     if (at.m + i >= args.m) return;
-    float *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
     const int64_t step_c = step * args.ldc;
-    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + i) * 4);
+    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + unit * i) * 4);
 #pragma unroll(n_parts > 8 ? 1 : 2)
     for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 4) {
-      float x[N_E];
-      add_parts<N_E>(from, x);
+      float x[N_E * unit];
+      add_parts<N_E * unit>(from, x);
       mend(x, i, j, any_marks);
-      if constexpr (N_E == 4) {
+      if constexpr (N_E > 1) {
         sum_vector<Config> y, old{};
         if (!scale.beta_zero) old = load_vector<Config>(c);
 #pragma unroll
-        for (int e = 0; e < N_E; e++) y.e[e] = scale(x[e], old.e[e]);
+        for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + unit * e), old.e[e]);
         store_vector<Config>(c, y);
       } else {
-        *c = scale(x[0], scale.beta_zero ? 0 : *c);
+        store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
       }
     }
   }
@@ -233,10 +261,10 @@ template <class Config> struct tf32_kernel {
     if (at.m + i >= args.m) return;
 #pragma unroll 1
     for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
-      float x[1];
-      add_parts<1>(sums_of(0) + uint32_t((j * Config::sum_pitch + i) * 4), x);
+      float x[unit];
+      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + unit * i) * 4), x);
       mend(x, i, j, any_marks);
-      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, x[0]);
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
     }
   }
 
@@ -245,7 +273,7 @@ template <class Config> struct tf32_kernel {
     if (!is_plain)
       finish_any(any_marks);
     else if (args.c_vectors && at.m + Config::bm <= args.m)
-      finish_plain<4>(any_marks);
+      finish_plain<4 / unit>(any_marks);
     else
       finish_plain<1>(any_marks);
   }

@@ -12,11 +12,14 @@
 
 namespace ws {
 
-/* The first element of a tile's k blocks. */
-template <bool K>
+/* From line to line, in floats, and the first one of a tile's k blocks. UNIT: floats of an element. */
+template <int UNIT, bool K> __device__ __forceinline__ int64_t tf32_ld(const ws_operand &op) {
+  return UNIT * (K ? op.step_mn : op.step_k);
+}
+template <int UNIT, bool K>
 __device__ __forceinline__ const float *tf32_first(const ws_operand &op, int64_t batch, int64_t x_first, int64_t k_first) {
-  const int64_t ld = K ? op.step_mn : op.step_k;
-  return static_cast<const float *>(op.data) + batch * op.stride + (K ? x_first * ld + k_first : k_first * ld + x_first);
+  const int64_t line = K ? x_first : k_first, along = K ? k_first : x_first;
+  return static_cast<const float *>(op.data) + UNIT * (batch * op.stride + along) + line * tf32_ld<UNIT, K>(op);
 }
 
 /* How far after a multiple of 16 bytes line number `line` begins, in floats. */
@@ -24,11 +27,11 @@ __device__ __forceinline__ int tf32_shift(const float *first, int64_t ld, int li
   return int((reinterpret_cast<uintptr_t>(first) >> 2) + uint32_t(line) * uint32_t(ld)) & 3;
 }
 
-/* Of X elements along m or n. K: contiguous along k. */
-template <int X, bool K> struct tf32_operand {
-  static constexpr int n_along = K ? WS_TF32_BK : X, n_lines = K ? X : WS_TF32_BK, n_chunks = n_along / 4;
+/* Of X elements along m or n, of UNIT floats. K: contiguous along k. */
+template <int UNIT, int X, bool K> struct tf32_operand {
+  static constexpr int n_along = K ? WS_TF32_LINE : UNIT * X, n_lines = K ? X : WS_TF32_BK(UNIT), n_chunks = n_along / 4;
   static constexpr int step = WS_TF32_PRODUCERS / n_chunks, n_passes = (n_lines + step - 1) / step;
-  static constexpr uint32_t pitch = 4 * (K ? WS_TF32_PITCH_K : WS_TF32_PITCH_X(X));
+  static constexpr uint32_t pitch = 4 * (K ? WS_TF32_PITCH_K : WS_TF32_PITCH_X(UNIT, X));
   static_assert(WS_TF32_PRODUCERS % n_chunks == 0 && step % 4 == 0 && n_lines <= WS_TF32_PRODUCERS, "lines of a thread are alike");
 
   const char *from, *from_more; /* this thread's first chunk, and the last one of a line, of the next k block */
@@ -40,8 +43,8 @@ template <int X, bool K> struct tf32_operand {
   static __device__ __forceinline__ int chunk() { return thread() % n_chunks; }
 
   __device__ __forceinline__ tf32_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first) {
-    const float *const first = tf32_first<K>(op, batch, x_first, k_first);
-    const int64_t ld = K ? op.step_mn : op.step_k;
+    const float *const first = tf32_first<UNIT, K>(op, batch, x_first, k_first);
+    const int64_t ld = tf32_ld<UNIT, K>(op);
     n_x = int(ws_min(X, size - x_first));
     step_line = 4 * step * ld, step_block = 4 * (K ? n_along : n_lines * ld);
     shift = tf32_shift(first, ld, line()), shift_more = tf32_shift(first, ld, thread());
@@ -49,14 +52,14 @@ template <int X, bool K> struct tf32_operand {
     from_more = reinterpret_cast<const char *>(first + thread() * ld - shift_more + 4 * n_chunks);
   }
 
-  /* Bytes that exist of a chunk, of n elements along the line. */
+  /* Bytes that exist of a chunk, of n floats along the line. */
   static __device__ __forceinline__ int bytes_of(int n, int shifted, int of_chunk) {
     return max(0, min(16, 4 * (n + shifted - 4 * of_chunk)));
   }
 
   /* PARTIAL: of the lines, or of each line, some part does not exist. n_k: that do. */
   template <bool PARTIAL> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
-    const int n = PARTIAL ? min(n_along, K ? n_k : n_x) : n_along, n_there = PARTIAL ? (K ? n_x : n_k) : n_lines;
+    const int n = PARTIAL ? min(n_along, UNIT * (K ? n_k : n_x)) : n_along, n_there = PARTIAL ? (K ? n_x : n_k) : n_lines;
     const int bytes = PARTIAL ? bytes_of(n, shift, chunk()) : 16;
     const char *at = from;
     const uint32_t to = stage + line() * pitch + chunk() * 16;
@@ -73,7 +76,7 @@ template <int X, bool K> struct tf32_operand {
 
   /* The next k block, of which n_k exist. */
   __device__ __forceinline__ void copy(uint32_t stage, int n_k) const {
-    if (n_k >= WS_TF32_BK && n_x == X)
+    if (n_k >= WS_TF32_BK(UNIT) && n_x == X)
       copy_as<false>(stage, n_k);
     else
       copy_as<true>(stage, n_k);

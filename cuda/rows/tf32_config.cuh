@@ -8,22 +8,22 @@
 namespace ws {
 
 /* A_K, B_K: the operand is contiguous along k. SLICES: of an element, 1 or 2. */
-template <int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
 struct tf32_config {
-  using type = type_s;
-  using real = float;
-  using element = float;
-  using sum = float;
-  static constexpr int unit = 1;
-  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK, wm = WM, wn = WN, n_stages = STAGES,
+  using type = Type;
+  using real = typename Type::real;
+  using element = typename Type::element;
+  using sum = typename Type::sum;
+  static constexpr int unit = Type::unit;
+  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = WM, wn = WN, n_stages = STAGES,
                        k_groups = K_GROUPS, cluster = CLUSTER;
   static constexpr bool a_k = A_K, b_k = B_K;
   static constexpr int warps_m = BM / WM, group_warps = warps_m * (BN / WN), n_warps = group_warps * K_GROUPS,
                        n_consuming = n_warps * 32, n_threads = n_consuming + WS_TF32_PRODUCERS;
-  static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(BM), group_bytes = WS_TF32_STAGE_BYTES(BM, BN, 1);
-  static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_TF32_BODY_BYTES(BM, BN, K_GROUPS, STAGES);
-  static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(BM, BN, K_GROUPS, STAGES);
-  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(BM);
+  static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
+  static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_TF32_BODY_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
   /* Registers of a thread: all have the same at first, then those that multiply take what the
    * others leave. */
   static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;

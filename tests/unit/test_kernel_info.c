@@ -89,8 +89,8 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 8 };
 #define WS_CUDA_DMMA_ROW(t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, rate)                                           \
   {"cuda", "dmma", #t "gemm_dmma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   #t[0] == 'z' ? 8 : 16, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wp)) * (bn) / (wq),      "k" #cluster, false, false},
-#define WS_CUDA_TF32_ROW(slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                             \
-  {"cuda", "tf32x" #slices, "sgemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster, 's',         bm,    bn,   32, \
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                             \
+  {"cuda", "tf32x" #slices, #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],         bm,    bn,   #t[0] == 'c' ? 16 : 32, \
    1,      stages,          128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),                "k" #cluster, false, false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"
@@ -143,8 +143,8 @@ static void check_family(const wsgemm_kernel_info *info) {
  * 2 x 2 of A, 1 x 2 of B. */
 static void check_shared(const wsgemm_kernel_info *info) {
   static const int element_bytes[] = {4, 8, 8, 16, 2, 2};
-  const bool is_doubled = info->n_slices > 0 && info->type == WSGEMM_C32;
   const bool is_split_before = info->n_slices > 0 && !is_one_of(info->family, " tf32x1 tf32x2 ");
+  const bool is_doubled = is_split_before && info->type == WSGEMM_C32;
   const int of_a = is_split_before ? 2 * info->n_slices * (is_doubled ? 4 : 1) : element_bytes[info->type],
             of_b = is_split_before ? 2 * info->n_slices * (is_doubled ? 2 : 1) : element_bytes[info->type];
   const long long stages = (long long)info->n_stages * info->bk * (info->bm * of_a + info->bn * info->coarse_factor * of_b);
