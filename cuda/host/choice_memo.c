@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(ws_choice_key) == 4 * sizeof(int64_t) + 2 * sizeof(int32_t) + 8, "no padding");
+_Static_assert(sizeof(ws_choice_key) == 4 * sizeof(int64_t) + 2 * sizeof(int32_t) + 16, "no padding");
 
 /* A key has one of the two places of its set, the one kept last in the first: a call asks for the
  * same product in two kinds. n_sms = 0: a place is empty. */

@@ -16,13 +16,18 @@ typedef enum ws_row_kind {
   WS_ROW_WGMMA,  /* gemm_wgmma.cuh: 16-bit types on cc 9.0 */
   WS_ROW_SLICED, /* the same of floats split into slices of 16 bits */
   WS_ROW_DIRECT, /* gemm_direct.cuh: small and flat products of 16-bit types on cc 9.0 */
-  WS_ROW_DMMA    /* gemm_dmma.cuh, gemm_ffma.cuh: double precision, and floats by multiply-adds, on cc 9.0 */
+  WS_ROW_DMMA,   /* gemm_dmma.cuh, gemm_ffma.cuh: double precision, and floats by multiply-adds, on cc 9.0 */
+  WS_ROW_TF32    /* gemm_tf32.cuh: floats as slices of TF32 on cc 9.0 */
 } ws_row_kind;
 
 /* Whether rows of the kind take their operands by tensor maps, if need be from copies of them. */
 static inline bool ws_is_by_map(ws_row_kind kind) { return kind == WS_ROW_WGMMA || kind == WS_ROW_SLICED; }
 /* Whether the rows have an entry point for each pair of ops, and a block, or a cluster, for each item. */
-static inline bool ws_has_entry_for_ops(ws_row_kind kind) { return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA; }
+static inline bool ws_has_entry_for_ops(ws_row_kind kind) {
+  return kind == WS_ROW_DIRECT || kind == WS_ROW_DMMA || kind == WS_ROW_TF32;
+}
+/* Whether warps copy the operands as they are, whatever their alignment, for others: gemm_dmma.cuh and its like. */
+static inline bool ws_is_by_copies(ws_row_kind kind) { return kind == WS_ROW_DMMA || kind == WS_ROW_TF32; }
 /* Whether they are compiled for one compute capability alone (10 * major + minor), the others from
  * the least one on. */
 static inline bool ws_is_of_hopper(ws_row_kind kind) { return ws_is_by_map(kind) || ws_has_entry_for_ops(kind); }
@@ -58,7 +63,7 @@ int ws_cuda_row_count(void);
 const ws_cuda_row *ws_cuda_row_at(int row_idx);
 
 /* The entry points of a row: schedulers in software, those of Cluster Launch Control (cc >= 10.0),
- * split products, and these by Cluster Launch Control where they have no sums; of direct and dmma
+ * split products, and these by Cluster Launch Control where they have no sums; of direct, dmma and tf32
  * rows one for each pair of ops; of wgmma rows one for bare products (tma_maps.h). */
 typedef enum ws_entry {
   WS_ENTRY_QUEUE,

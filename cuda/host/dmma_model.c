@@ -58,6 +58,69 @@ const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES] = {
         },
 };
 
+const ws_dmma_terms ws_tf32_terms_h200[2][2] = {
+    {
+        {
+            .launch_us = 4.6,
+            .item_us = 1.7,
+            .mma_per_us = 650e3,
+            .alone = 0.8,
+            .pair_bytes = 68e3,
+            .word_bytes = 68e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.8,
+            .sum_us = 0.2,
+            .cluster_places = 0.93,
+            .memory_per_us = 4e6,
+            .store_per_us = 30e3,
+        },
+        {
+            .launch_us = 4.6,
+            .item_us = 1.7,
+            .mma_per_us = 650e3,
+            .alone = 0.8,
+            .pair_bytes = 68e3,
+            .word_bytes = 68e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.8,
+            .sum_us = 0.2,
+            .cluster_places = 0.93,
+            .memory_per_us = 4e6,
+            .store_per_us = 30e3,
+        },
+    },
+    {
+        {
+            .launch_us = 4.6,
+            .item_us = 1.7,
+            .mma_per_us = 250e3,
+            .alone = 0.8,
+            .pair_bytes = 68e3,
+            .word_bytes = 68e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.8,
+            .sum_us = 0.2,
+            .cluster_places = 0.93,
+            .memory_per_us = 4e6,
+            .store_per_us = 30e3,
+        },
+        {
+            .launch_us = 4.6,
+            .item_us = 1.7,
+            .mma_per_us = 250e3,
+            .alone = 0.8,
+            .pair_bytes = 68e3,
+            .word_bytes = 68e3,
+            .pipeline_us = 1.5,
+            .part_us = 1.8,
+            .sum_us = 0.2,
+            .cluster_places = 0.93,
+            .memory_per_us = 4e6,
+            .store_per_us = 30e3,
+        },
+    },
+};
+
 /* Four warps keep an SM as busy as this. */
 enum { WARPS_ALONE = 4 };
 
@@ -71,7 +134,7 @@ static bool is_by_pairs(const ws_problem *p, bool trans, int64_t along, int64_t 
 }
 
 static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws_cuda_row *row) {
-  const bool is_complex = p->a.type == WSGEMM_C64, is_double = p->a.type == WSGEMM_F64;
+  const bool is_complex = ws_types[p->a.type].n_real == 2, is_double = p->a.type == WSGEMM_F64;
   const double stage_k = (double)row->bk * row->k_groups, area = (double)row->bm * row->bn;
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
   const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (!is_double || !p->a.trans || p->b.trans),

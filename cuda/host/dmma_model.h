@@ -1,4 +1,4 @@
-/* dmma_model.h - the time of a product by a row of dmma.def or ffma.def. */
+/* dmma_model.h - the time of a product by a row of dmma.def, ffma.def or tf32.def: rows whose warps copy for others. */
 #ifndef WS_CUDA_DMMA_MODEL_H
 #define WS_CUDA_DMMA_MODEL_H
 #include "core/problem.h"
@@ -13,13 +13,15 @@ typedef struct ws_dmma_terms {
   double alone;                  /* share of that speed which four warps that multiply reach */
   double pair_bytes, word_bytes; /* that an SM copies in a us, by 16 bytes, by elements */
   double pipeline_us;            /* from a stage's copies to its being full, if the pipeline waits for nothing else */
-  double part_us, sum_us;        /* of a cluster; and of each thousand doubles that are added up */
+  double part_us, sum_us;        /* of a cluster; and of each thousand words of 8 bytes that are added up */
   double cluster_places;         /* of clusters of four and more: the share of an H200's places that they find */
   double memory_per_us;          /* bytes of A, B and C */
   double store_per_us;           /* bytes of C that an SM stores */
 } ws_dmma_terms;
 /* By wsgemm_type; those that have such rows. */
 extern const ws_dmma_terms ws_dmma_terms_h200[WS_N_TYPES];
+/* Of rows tf32: by the number of slices, less one; of real products, of complex ones. */
+extern const ws_dmma_terms ws_tf32_terms_h200[2][2];
 
 /* By sizes and ops alone, as a row decides about the order of summation: of lds it is thought that
  * they are as small as can be. n_items: that are wanted. */

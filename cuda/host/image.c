@@ -19,6 +19,7 @@ IMAGE(instantiate_direct)
 IMAGE(instantiate_flat)
 IMAGE(instantiate_dmma)
 IMAGE(instantiate_ffma)
+IMAGE(instantiate_tf32)
 IMAGE(instantiate_vec)
 IMAGE(instantiate_elementwise)
 IMAGE(instantiate_triangle)
@@ -35,5 +36,6 @@ const void *const ws_images[WS_N_IMAGES] = {
     [WS_IMAGE_SUMS] = ws_image_partial_sums,         [WS_IMAGE_TRIANGLE] = ws_image_instantiate_triangle,
     [WS_IMAGE_DIRECT] = ws_image_instantiate_direct, [WS_IMAGE_FLAT] = ws_image_instantiate_flat,
     [WS_IMAGE_DMMA] = ws_image_instantiate_dmma,     [WS_IMAGE_FFMA] = ws_image_instantiate_ffma,
-    [WS_IMAGE_VEC] = ws_image_instantiate_vec,       [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
+    [WS_IMAGE_TF32] = ws_image_instantiate_tf32,     [WS_IMAGE_VEC] = ws_image_instantiate_vec,
+    [WS_IMAGE_GROUPED] = ws_image_instantiate_grouped,
 };

@@ -15,6 +15,7 @@
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/tf32_rows.h"
 
 static ws_tile_grid grid_of(int64_t m, int64_t n, int64_t n_batch, const ws_cuda_row *row) {
   return (ws_tile_grid){.n_batch = n_batch,
@@ -79,7 +80,7 @@ static double us_per_k(const ws_cuda_row *row, double elements) {
 
 /* As the kernel numbers them (item_tile_at). */
 int64_t ws_gpu_plan_items(const ws_problem *p, const ws_cuda_row *row, const ws_tile_grid *grid) {
-  const bool only_wanted = (row->kind == WS_ROW_TILED || row->kind == WS_ROW_DMMA) &&
+  const bool only_wanted = (row->kind == WS_ROW_TILED || ws_is_by_copies(row->kind)) &&
                            ws_region_numbers_items(p->c.region, row->bm, (int64_t)row->bn * row->coarse);
   return only_wanted ? ws_region_items(grid) : ws_tile_items(grid);
 }
@@ -132,10 +133,12 @@ static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
   return w;
 }
 
-static double dmma_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
+/* Of dmma and tf32 rows. */
+static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
-  return ws_dmma_us(&ws_dmma_terms_h200[plan->problem->a.type], plan->problem,
-                    wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
+  const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
+                                                        : &ws_dmma_terms_h200[row->type];
+  return ws_dmma_us(terms, plan->problem, wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
 }
 
 static double row_us(const weighing *w, const ws_cuda_row *row) {
@@ -144,7 +147,8 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
     return row->is_flat ? ws_flat_us(&ws_flat_terms_h200, w->plan->problem, row, w->n_sms)
                         : ws_direct_us(&ws_direct_terms_h200, w->plan->problem, row, w->n_sms);
   case WS_ROW_DMMA:
-    return dmma_us(w->plan, row, w->n_sms);
+  case WS_ROW_TF32:
+    return copied_us(w->plan, row, w->n_sms);
   case WS_ROW_WGMMA:
     return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
   case WS_ROW_SLICED:
@@ -172,6 +176,8 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
     return plan->kind == WS_ROW_DIRECT && !plan->is_invariant && ws_is_plain(p);
   case WS_ROW_DMMA:
     return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
+  case WS_ROW_TF32:
+    return plan->kind == WS_ROW_TF32 && row->n_slices == plan->n_slices;
   default:
     return true;
   }
@@ -220,7 +226,8 @@ static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
                              .is_invariant = plan->is_invariant,
                              .takes_fma = plan->takes_fma,
                              .has_plain_store = ws_has_plain_store(p),
-                             .is_simple = ws_is_simple(p)};
+                             .is_simple = ws_is_simple(p),
+                             .n_slices = (uint8_t)plan->n_slices};
   ws_choice choice;
   if (ws_choice_recall(&key, &choice)) return choice;
   choice = weigh_rows(plan, coarse, n_sms);
@@ -275,7 +282,7 @@ static ws_entry entry_of(ws_sched sched) {
   return sched == WS_SCHED_CLC ? WS_ENTRY_CLC : sched == WS_SCHED_FOREACH ? WS_ENTRY_FOREACH : WS_ENTRY_QUEUE;
 }
 
-/* Of direct and dmma rows. */
+/* Of rows with an entry for each pair of ops. */
 static ws_entry entry_of_ops(const ws_problem *p) {
   return p->a.trans ? (p->b.trans ? WS_ENTRY_TT : WS_ENTRY_TN) : p->b.trans ? WS_ENTRY_NT : WS_ENTRY_NN;
 }
@@ -291,18 +298,20 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
-/* The same of dmma rows; every row's are in the table. */
-static ws_numerics numerics_of_dmma(const ws_cuda_row *row) {
+/* The same of dmma and tf32 rows; every row's are in the table. */
+static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
+#define WS_ORDERS(g, k, name) {g, k, {WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name}}
   static const struct {
     int k_groups, cluster;
-    ws_numerics numerics;
-  } orders[] = {{1, 1, WS_NUMERICS_DMMA_G1},    {1, 2, WS_NUMERICS_DMMA_G1_K2}, {1, 4, WS_NUMERICS_DMMA_G1_K4},
-                {1, 8, WS_NUMERICS_DMMA_G1_K8}, {2, 1, WS_NUMERICS_DMMA_G2},    {2, 4, WS_NUMERICS_DMMA_G2_K4},
-                {2, 8, WS_NUMERICS_DMMA_G2_K8}, {4, 1, WS_NUMERICS_DMMA_G4},    {4, 8, WS_NUMERICS_DMMA_G4_K8}};
+    ws_numerics numerics[3]; /* by the number of slices */
+  } orders[] = {WS_ORDERS(1, 1, G1),    WS_ORDERS(1, 2, G1_K2), WS_ORDERS(1, 4, G1_K4), WS_ORDERS(1, 8, G1_K8), WS_ORDERS(2, 1, G2),
+                WS_ORDERS(2, 4, G2_K4), WS_ORDERS(2, 8, G2_K8), WS_ORDERS(4, 1, G4),    WS_ORDERS(4, 8, G4_K8),
+                {4, 4, {WS_NUMERICS_CHAIN /* no dmma row */, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
+#undef WS_ORDERS
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
-  return orders[i].numerics;
+  return orders[i].numerics[row->n_slices];
 }
 
 /* The same; every row's are in the table. */
@@ -346,7 +355,9 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_DIRECT:
     return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
   case WS_ROW_DMMA:
-    return row->type == WSGEMM_F32 ? numerics_of_ffma(row) : numerics_of_dmma(row);
+    return row->type == WSGEMM_F32 ? numerics_of_ffma(row) : numerics_of_copied(row);
+  case WS_ROW_TF32:
+    return numerics_of_copied(row);
   case WS_ROW_TILED:
     break;
   }
@@ -354,8 +365,18 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   return plan->split.n_splits > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
+/* Whether parts of k begin where the k of a tile begins: those of a triangular operand, which are others for tiles of another
+ * height. */
+static bool has_parts_of_tiles(const ws_gpu_plan *plan, const ws_cuda_row *row) {
+  const ws_problem *p = plan->problem;
+  const bool is_float = p->a.type == WSGEMM_F32 || p->a.type == WSGEMM_C32;
+  return is_float && ws_is_by_copies(row->kind) && row->k_groups * row->cluster_splits > 1 &&
+         (ws_is_triangular((ws_structure)p->a.structure) || ws_is_triangular((ws_structure)p->b.structure));
+}
+
 bool ws_gpu_plan_may_take(const ws_gpu_plan *plan, int row_idx) {
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
+  if (row_idx != plan->row_idx && has_parts_of_tiles(plan, row)) return false;
   return is_made_for(row, plan) && numerics_of(plan, row) == numerics_of(plan, ws_cuda_row_at(plan->row_idx));
 }
 
@@ -451,6 +472,7 @@ static bool takes_fma(const ws_call *call, const ws_problem *p) {
 static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
                                     int n_slices) {
   ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
+  if (kind == WS_ROW_TF32) plan.n_slices = ws_n_slices(call, p);
   plan.takes_fma = !ws_is_of_hopper(kind) && takes_fma(call, p);
   plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
   plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
@@ -512,7 +534,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
   const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
   if (n_slices == 0 || !ws_slices_fit(p) || call->settings.invariant) return false;
   /* three come after two */
-  if (forced) return forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2);
+  if (forced) return forced->kind == WS_ROW_SLICED && (forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2));
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
          ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
 }
@@ -563,6 +585,17 @@ static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED && !wants_parts(call, p, device);
 }
 
+/* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode no row may cut
+ * k. Indices of elements are of 32 bits. */
+static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device, const ws_cuda_row *forced) {
+  const bool fits = p->k >= WS_TF32_LEAST_K && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2;
+  if (n_slices == 0 || call->settings.invariant || !fits) return false;
+  if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices == n_slices;
+  if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
+  const double us = best_us(call, p, device, WS_ROW_TF32);
+  return us < multiply_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
+}
+
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
   return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
 }
@@ -576,6 +609,7 @@ ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_d
   if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
   if (wants_dmma(call, p, device, forced)) return WS_ROW_DMMA;
   const int wanted = ws_n_slices(call, p);
+  if (wants_tf32(call, p, wanted, device, forced)) return WS_ROW_TF32;
   if (wants_slices(call, p, wanted, device, forced)) {
     *n_slices = wanted;
     return WS_ROW_SLICED;

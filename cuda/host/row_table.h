@@ -1,4 +1,4 @@
-/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def and ffma.def as the host sees them, for device.c and for the tests of
+/* row_table.h - the rows of kernels.def, vec.def, flat.def, dmma.def, ffma.def and tf32.def as the host sees them, for device.c and for the tests of
  * the host side, which do not see into the library. */
 #ifndef WS_CUDA_ROW_TABLE_H
 #define WS_CUDA_ROW_TABLE_H
@@ -7,6 +7,7 @@
 #include "cuda/rows/ffma_rows.h"
 #include "cuda/rows/flat_rows.h"
 #include "cuda/rows/rows.h"
+#include "cuda/rows/tf32_rows.h"
 
 static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_ROW(t, mainloop, bm, bn, bk, tm, tn, coarse, stages, blocks, splits, rate) \
@@ -135,6 +136,32 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)          \
   WS_CUDA_PARTS_ROW("ffma", t, bm, bn, WS_FFMA_BK, WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), \
                     WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
+  {#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
+   "tf32x" #slices,                                                                        \
+   WS_TYPE_##t,                                                                            \
+   bm,                                                                                     \
+   bn,                                                                                     \
+   WS_TF32_BK(WS_TF32_UNIT_##t),                                                           \
+   1,                                                                                      \
+   stages,                                                                                 \
+   WS_TF32_THREADS(bm, bn, wm, wn, k_groups),                                              \
+   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, k_groups, stages),                       \
+   blocks,                                                                                 \
+   0,                                                                                      \
+   WS_ROW_TF32,                                                                            \
+   0,                                                                                      \
+   cluster,                                                                                \
+   0,                                                                                      \
+   0,                                                                                      \
+   cluster,                                                                                \
+   1,                                                                                      \
+   0,                                                                                      \
+   slices,                                                                                 \
+   k_groups,                                                                               \
+   0,                                                                                      \
+   0,                                                                                      \
+   rate},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 
 #include "cuda/rows/kernels.def"
@@ -142,8 +169,8 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #include "cuda/rows/flat.def"
 
 #include "cuda/rows/dmma.def"
-
 #include "cuda/rows/ffma.def"
+#include "cuda/rows/tf32.def"
 #undef WS_CUDA_ROW
 #undef WS_CUDA_WGMMA_ROW
 #undef WS_CUDA_SLICED_ROW
@@ -152,6 +179,7 @@ static const ws_cuda_row ws_cuda_rows[] = {
 #undef WS_CUDA_DMMA_ROW
 #undef WS_CUDA_FFMA_ROW
 #undef WS_CUDA_PARTS_ROW
+#undef WS_CUDA_TF32_ROW
 #undef WS_CUDA_MMA_SYNC_ROW
 };
 enum { WS_N_CUDA_ROWS = sizeof ws_cuda_rows / sizeof ws_cuda_rows[0] };

@@ -57,6 +57,26 @@
   X(FFMA_G4, "ffma_g4")                                                                 \
   X(FFMA_G4_K4, "ffma_g4_k4")                                                           \
   X(FFMA_G4_K8, "ffma_g4_k8")                                                           \
+  X(TF32X2_G1, "tf32x2_g1") /* tf32 rows, likewise, of two slices and of one */         \
+  X(TF32X2_G1_K2, "tf32x2_g1_k2")                                                       \
+  X(TF32X2_G1_K4, "tf32x2_g1_k4")                                                       \
+  X(TF32X2_G1_K8, "tf32x2_g1_k8")                                                       \
+  X(TF32X2_G2, "tf32x2_g2")                                                             \
+  X(TF32X2_G2_K4, "tf32x2_g2_k4")                                                       \
+  X(TF32X2_G2_K8, "tf32x2_g2_k8")                                                       \
+  X(TF32X2_G4, "tf32x2_g4")                                                             \
+  X(TF32X2_G4_K4, "tf32x2_g4_k4")                                                       \
+  X(TF32X2_G4_K8, "tf32x2_g4_k8")                                                       \
+  X(TF32X1_G1, "tf32x1_g1")                                                             \
+  X(TF32X1_G1_K2, "tf32x1_g1_k2")                                                       \
+  X(TF32X1_G1_K4, "tf32x1_g1_k4")                                                       \
+  X(TF32X1_G1_K8, "tf32x1_g1_k8")                                                       \
+  X(TF32X1_G2, "tf32x1_g2")                                                             \
+  X(TF32X1_G2_K4, "tf32x1_g2_k4")                                                       \
+  X(TF32X1_G2_K8, "tf32x1_g2_k8")                                                       \
+  X(TF32X1_G4, "tf32x1_g4")                                                             \
+  X(TF32X1_G4_K4, "tf32x1_g4_k4")                                                       \
+  X(TF32X1_G4_K8, "tf32x1_g4_k8")                                                       \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
   X(F16X3, "f16x3")                                                                     \
   X(BF16X6, "bf16x6")

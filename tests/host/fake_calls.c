@@ -192,6 +192,7 @@ void check_launches_by_ops(ws_row_kind kind, void (*check_more)(const ws_cuda_ro
     if (row->kind != kind) continue;
     n_rows++;
     wsgemm_handle *h = handle_of_row(row);
+    if (row->n_slices == 1) REQUIRE(wsgemm_set_math(h, WSGEMM_MATH_TF32) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
     for (int ops = 0; ops < 4; ops++)
       for (int policy = 0; policy < WS_N_POLICIES; policy++) {
         wsgemm_gemm_desc d = ops_desc(row->type, ops, 301, 203, 77);

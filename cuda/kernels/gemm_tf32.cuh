@@ -1,0 +1,315 @@
+/* gemm_tf32.cuh - products of floats on the tensor cores of cc 9.0 in one launch: elements are split
+ * into TF32 where they are multiplied. A block, or a cluster of them, for each item, which ends with it.
+ *
+ *   producers (4 warps)   bring k blocks to a pipeline of stages by cp.async (tf32_load.cuh), operands of
+ *                         any alignment; have few registers
+ *   consumers             split and multiply (tf32_sums.cuh); have the registers that producers leave
+ *
+ * Stages, barriers, groups of warps and clusters are as in gemm_dmma.cuh: `full` counts the producers'
+ * threads, whose copies arrive by themselves, `empty` the consumers' warps; the groups' sums stand where
+ * the stages were, and are added in their order, block by block, each block of the cluster doing its
+ * columns. So the order of summation follows from the row and k alone.
+ *
+ * TF32 has the range of FP32: there are no scales, and nothing depends on other rows or columns. What is
+ * no finite number in the end, and what meets a marked row or column, comes from multiply-adds. */
+#ifndef WS_CUDA_GEMM_TF32_CUH
+#define WS_CUDA_GEMM_TF32_CUH
+#include "cuda/epilogue/epilogue.cuh"
+#include "cuda/kernels/gemm.cuh"
+#include "cuda/mainloop/pipeline.cuh"
+#include "cuda/mainloop/tf32_load.cuh"
+#include "cuda/mainloop/tf32_sums.cuh"
+#include "cuda/ptx/shared_f64.cuh"
+#include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/sched/fixed.cuh"
+
+namespace ws {
+
+template <class Config> struct tf32_kernel {
+  using number = typename Config::sum;
+  static constexpr int cluster = Config::cluster, k_groups = Config::k_groups, n_parts = cluster * k_groups;
+  static constexpr int unit = Config::unit, stage_k = Config::bk * k_groups, n_marks = Config::bm + Config::bn;
+
+  /* The item, its k, and this block's. */
+  struct place {
+    int batch, m, n, k_begin, k_end, k_first, n_k, is_wanted;
+  };
+
+  const ws_gemm_args &args;
+  unsigned char *shared;
+  place &at;
+  uint32_t stages; /* where they begin */
+
+  static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
+  __device__ __forceinline__ uint32_t full(int stage) const {
+    return stages + uint32_t(Config::body_bytes + 8 * stage);
+  }
+  __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const {
+    return stages + uint32_t(stage * Config::stage_bytes);
+  }
+  /* Of rows, then of columns: a byte each. */
+  __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
+
+  /* What stages do not share evenly is for the first blocks of the cluster. */
+  __device__ __forceinline__ void find_place() const {
+    const uint32_t item_idx = sched_fixed_of<cluster>(args.sched).first();
+    const ws_tile tile =
+        args.region.region == WS_ALL ? ws_tile_at_32(&args.grid, item_idx) : item_tile_at<Config>(args, item_idx);
+    const ws_k_range k = k_range_of<Config>(args, int(tile.row), int(tile.col));
+    const int n_k = int(k.end - k.begin), n_stages = int(ws_ceil_div(n_k, stage_k)), r = int(rank());
+    const int more = n_stages % cluster, first = n_stages / cluster * r + min(r, more), count = n_stages / cluster + (r < more);
+    at.batch = int(tile.batch), at.m = int(tile.row) * Config::bm, at.n = int(tile.col) * Config::bn;
+    at.k_begin = int(k.begin), at.k_end = int(k.end), at.k_first = int(k.begin) + first * stage_k;
+    at.n_k = max(0, min(count * stage_k, n_k - first * stage_k));
+    at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
+  }
+
+  __device__ __forceinline__ void prepare() const {
+    for (int s = 0; s < Config::n_stages; s++) {
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_TF32_PRODUCERS);
+      mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
+    }
+    find_place();
+  }
+
+  __device__ __forceinline__ void produce() const {
+    tf32_operand<unit, Config::bm, Config::a_k> a(args.a, at.batch, at.m, args.m, at.k_first);
+    tf32_operand<unit, Config::bn, Config::b_k> b(args.b, at.batch, at.n, args.n, at.k_first);
+    pipeline_stage<Config::n_stages> stage;
+#pragma unroll 1
+    for (int left = at.n_k; left > 0;) {
+      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+      uint32_t to = stage_at(stage.place);
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++, left -= Config::bk, to += Config::group_bytes) {
+        a.copy(to, left), b.copy(to + Config::a_bytes, left);
+        a.advance(), b.advance();
+      }
+      cp_async_mbarrier_arrive(full(stage.place));
+      stage.advance();
+    }
+  }
+
+  __device__ __forceinline__ void consume() const {
+    using sums = tf32_sums<Config>;
+    sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a),
+           tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first), tf32_ld<unit, Config::b_k>(args.b),
+           {args.a.conj != 0, args.b.conj != 0});
+    int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
+    uint32_t round = 0;
+    if (n_left > 0) {
+      mbarrier_wait<barrier_scope::cta>(full(0), 0);
+      s.read_first(stage_at(0));
+    }
+#pragma unroll 1
+    for (; n_left > 0; n_left--) {
+      const bool wraps = place + 1 == Config::n_stages;
+      const int next = wraps ? 0 : place + 1;
+      const uint32_t next_round = wraps ? round ^ 1 : round;
+      s.advance(
+          stage_at(place), stage_at(next),
+          [&] {
+            if (n_left > 1) mbarrier_wait<barrier_scope::cta>(full(next), next_round);
+          },
+          marks());
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(place));
+      place = next, round = next_round;
+    }
+    barrier_sync(1, Config::n_consuming); /* all have read their last stage */
+    s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
+  }
+
+  __device__ __forceinline__ uint32_t sums_of(int group) const {
+    return stages + uint32_t(group * Config::bn * Config::sum_pitch * 4);
+  }
+
+  static __device__ __forceinline__ number number_at(const float *x) {
+    if constexpr (unit == 2)
+      return {x[0], x[1]};
+    else
+      return x[0];
+  }
+
+  /* The sums of WIDTH floats, of an element or of neighbours in a column. */
+  template <int WIDTH> __device__ __forceinline__ void add_parts(uint32_t from, float (&x)[WIDTH]) const {
+    float part[n_parts][WIDTH];
+#pragma unroll
+    for (int i = 0; i < n_parts; i++) {
+      const uint32_t there = from + sums_of(i % k_groups) - sums_of(0);
+      if constexpr (cluster > 1)
+        ld_shared_cluster(part[i], there, uint32_t(i / k_groups));
+      else if constexpr (WIDTH == 4)
+        ld_shared_four(part[i], there);
+      else
+        for (int e = 0; e < WIDTH; e++) part[i][e] = __uint_as_float(ld_shared_32(there + 4 * e));
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++) {
+      x[e] = part[0][e];
+#pragma unroll
+      for (int i = 1; i < n_parts; i++) x[e] += part[i][e];
+    }
+  }
+
+  /* ---- What slices do not stand for ---------------------------------------------------------- */
+
+  /* Whether any block of the cluster has marked anything. */
+  __device__ __forceinline__ bool has_marks() const {
+    uint32_t any = 0;
+    for (int i = int(threadIdx.x) % 32; i < n_marks / 4 * cluster; i += 32) any |= mark_word(i / cluster, i % cluster);
+    return __any_sync(~0u, any != 0);
+  }
+  __device__ __forceinline__ uint32_t mark_word(int word, int of_rank) const {
+    const uint32_t there = marks() + uint32_t(word * 4);
+    if constexpr (cluster == 1) return ld_shared_32(there);
+    float x[1];
+    ld_shared_cluster(x, there, uint32_t(of_rank));
+    return __float_as_uint(x[0]);
+  }
+  __device__ __forceinline__ bool is_marked(int of) const {
+    uint32_t any = 0;
+#pragma unroll 1
+    for (int r = 0; r < cluster; r++) any |= mark_word(of / 4, r) >> of % 4 * 8 & 255;
+    return any != 0;
+  }
+
+  __device__ __forceinline__ number by_multiply_adds(int i, int j) const {
+    const float *a = static_cast<const float *>(args.a.data) + unit * (at.batch * args.a.stride + (at.m + i) * args.a.step_mn),
+                *b = static_cast<const float *>(args.b.data) + unit * (at.batch * args.b.stride + (at.n + j) * args.b.step_mn);
+    const float sign_a = args.a.conj ? -1 : 1, sign_b = args.b.conj ? -1 : 1;
+    float re = 0, im = 0;
+#pragma unroll 2
+    for (int64_t k = at.k_begin; k < at.k_end; k++) {
+      const float *x = a + unit * k * args.a.step_k, *y = b + unit * k * args.b.step_k;
+      re = fmaf(x[0], y[0], re);
+      if constexpr (unit == 2) {
+        const float x_im = sign_a * x[1], y_im = sign_b * y[1];
+        re = fmaf(-x_im, y_im, re), im = fmaf(x[0], y_im, im), im = fmaf(x_im, y[0], im);
+      }
+    }
+    if constexpr (unit == 2)
+      return {re, im};
+    else
+      return re;
+  }
+
+  template <int WIDTH> __device__ __forceinline__ void mend(float (&x)[WIDTH], int i, int j, bool any_marks) const {
+    constexpr float infinity = __builtin_huge_valf();
+    bool is_finite = true;
+#pragma unroll
+    for (int f = 0; f < WIDTH; f++) is_finite &= fabsf(x[f]) < infinity;
+    if (is_finite && !any_marks) return;
+#pragma unroll 1
+    for (int e = 0; e < WIDTH / unit; e++) {
+      bool is_good = true;
+#pragma unroll
+      for (int f = 0; f < WIDTH; f++) is_good &= f / unit != e || fabsf(x[f]) < infinity;
+      if (is_good && !is_marked(i + e) && !is_marked(Config::bm + j)) continue;
+      const number mended = by_multiply_adds(i + e, j);
+#pragma unroll
+      for (int f = 0; f < WIDTH; f++)
+        if (f / unit == e) x[f] = part_of(mended, f % unit);
+    }
+  }
+  static __device__ __forceinline__ float part_of(number x, int part) {
+    if constexpr (unit == 2)
+      return part == 0 ? x.x : x.y;
+    else
+      return x;
+  }
+
+  /* ---- From sums to C ------------------------------------------------------------------------ */
+
+  /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
+   * time, by 16 bytes or as one element. */
+  template <int N_E> __device__ __forceinline__ void finish_plain(bool any_marks) const {
+    constexpr int along = Config::bm / N_E, step = Config::n_consuming / along, columns = Config::bn / cluster;
+    static_assert(Config::n_consuming % along == 0, "threads step over whole columns");
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % along * N_E, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(rank()) * columns, end = min(n_j, first + columns), j_first = first + int(threadIdx.x) / along;
+    if (at.m + i >= args.m) return;
+    number *c = c_of<Config>(args) + at.batch * args.stride_c + (at.n + j_first) * args.ldc + at.m + i;
+    const int64_t step_c = step * args.ldc;
+    uint32_t from = sums_of(0) + uint32_t((j_first * Config::sum_pitch + unit * i) * 4);
+#pragma unroll(n_parts > 8 ? 1 : 2)
+    for (int j = j_first; j < end; j += step, c += step_c, from += step * Config::sum_pitch * 4) {
+      float x[N_E * unit];
+      add_parts<N_E * unit>(from, x);
+      mend(x, i, j, any_marks);
+      if constexpr (N_E > 1) {
+        sum_vector<Config> y, old{};
+        if (!scale.beta_zero) old = load_vector<Config>(c);
+#pragma unroll
+        for (int e = 0; e < N_E; e++) y.e[e] = scale(number_at(x + unit * e), old.e[e]);
+        store_vector<Config>(c, y);
+      } else {
+        store_element<Config>(c, scale(number_at(x), scale.beta_zero ? number{} : load_element<Config>(c)));
+      }
+    }
+  }
+
+  /* The same of any item. */
+  __device__ __forceinline__ void finish_any(bool any_marks) const {
+    constexpr int step = Config::n_consuming / Config::bm, columns = Config::bn / cluster;
+    const scaling<Config> scale(args);
+    const int i = int(threadIdx.x) % Config::bm, n_j = int(ws_min(Config::bn, args.n - at.n));
+    const int first = int(rank()) * columns, end = min(n_j, first + columns);
+    if (at.m + i >= args.m) return;
+#pragma unroll 1
+    for (int j = first + int(threadIdx.x) / Config::bm; j < end; j += step) {
+      float x[unit];
+      add_parts<unit>(sums_of(0) + uint32_t((j * Config::sum_pitch + unit * i) * 4), x);
+      mend(x, i, j, any_marks);
+      finish_sum<Config>(args, scale, at.batch, at.m + i, at.n + j, number_at(x));
+    }
+  }
+
+  __device__ __forceinline__ void finish() const {
+    const bool is_plain = ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn), any_marks = has_marks();
+    if (!is_plain)
+      finish_any(any_marks);
+    else if (args.c_vectors && at.m + Config::bm <= args.m)
+      finish_plain<4 / unit>(any_marks);
+    else
+      finish_plain<1>(any_marks);
+  }
+
+  /* What is read of others has come, as it is in C; a block stays until all have come so far. */
+  static __device__ __forceinline__ void leave() {
+    if constexpr (cluster > 1) {
+      barrier_cluster_arrive_relaxed();
+      barrier_cluster_wait();
+    }
+  }
+
+  /* The two kinds of warps share no code behind their register counts, which would have to do with
+   * the smaller one. */
+  __device__ __forceinline__ void run() const {
+    if (threadIdx.x == 0) prepare();
+    for (int i = int(threadIdx.x); i < n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
+    __syncthreads();
+    if (!at.is_wanted) return;
+    if (threadIdx.x < Config::n_consuming) {
+      setmaxnreg_inc<Config::consumer_registers>();
+      consume();
+      if constexpr (cluster > 1)
+        cluster_sync();
+      else
+        barrier_sync(1, Config::n_consuming);
+      finish();
+      leave();
+    } else {
+      setmaxnreg_dec<Config::producer_registers>();
+      produce();
+      if constexpr (cluster > 1) cluster_sync();
+      leave();
+    }
+  }
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,43 @@
+/* tf32_config.cuh - the shape of a row of tf32.def, as constants of the compiler; whose asserts say
+ * what a row must obey. */
+#ifndef WS_CUDA_TF32_CONFIG_CUH
+#define WS_CUDA_TF32_CONFIG_CUH
+#include "cuda/rows/config.cuh"
+#include "cuda/rows/tf32_rows.h"
+
+namespace ws {
+
+/* A_K, B_K: the operand is contiguous along k. SLICES: of an element, 1 or 2. */
+template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+struct tf32_config {
+  using type = Type;
+  using real = typename Type::real;
+  using element = typename Type::element;
+  using sum = typename Type::sum;
+  static constexpr int unit = Type::unit;
+  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = WM, wn = WN, n_stages = STAGES,
+                       k_groups = K_GROUPS, cluster = CLUSTER;
+  static constexpr bool a_k = A_K, b_k = B_K;
+  static constexpr int warps_m = BM / WM, group_warps = warps_m * (BN / WN), n_warps = group_warps * K_GROUPS,
+                       n_consuming = n_warps * 32, n_threads = n_consuming + WS_TF32_PRODUCERS;
+  static constexpr int a_bytes = WS_TF32_OPERAND_BYTES(unit, BM), group_bytes = WS_TF32_STAGE_BYTES(unit, BM, BN, 1);
+  static constexpr int stage_bytes = group_bytes * K_GROUPS, body_bytes = WS_TF32_BODY_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  static constexpr int shared_bytes = WS_TF32_SHARED_BYTES(unit, BM, BN, K_GROUPS, STAGES);
+  static constexpr int sum_pitch = WS_TF32_SUM_PITCH(unit, BM);
+  /* Registers of a thread: all have the same at first, then those that multiply take what the
+   * others leave. */
+  static constexpr int first_registers = 65536 / (n_threads * BLOCKS) / 8 * 8, producer_registers = 56;
+  static constexpr int left_registers =
+      (first_registers * n_threads - producer_registers * WS_TF32_PRODUCERS) / n_consuming / 8 * 8;
+  static constexpr int consumer_registers = left_registers < 240 ? left_registers : 240;
+
+  static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 8 == 0, "a warp's part is whole pieces");
+  static_assert(BM <= 128 && BN <= 128, "a line for each producer");
+  static_assert(n_warps % 4 == 0, "whole warpgroups, which registers are given to");
+  static_assert(STAGES >= 2 && STAGES * 16 <= WS_TF32_BARRIER_BYTES, "one stage is filled while another is used");
+  static_assert(CLUSTER <= 8 && BN % CLUSTER == 0, "any device of cc 9.0 has room for such a cluster, which shares columns");
+  static_assert(BLOCKS * (shared_bytes + 1024 + 64) <= 228 * 1024, "the blocks fit");
+};
+
+} // namespace ws
+#endif

@@ -1,0 +1,34 @@
+/* tf32_rows.h - the shape of the rows of tf32.def as C sees them. */
+#ifndef WS_CUDA_TF32_ROWS_H
+#define WS_CUDA_TF32_ROWS_H
+
+#define WS_TF32_PRODUCERS 128 /* threads that copy */
+/* k of a stage, for each group of warps: a line of 128 bytes; of an instruction. */
+#define WS_TF32_UNIT_s 1
+#define WS_TF32_UNIT_c 2
+#define WS_TF32_LINE 32 /* floats */
+#define WS_TF32_BK(unit) (WS_TF32_LINE / (unit))
+#define WS_TF32_STEP(unit) (8 / (unit))
+#define WS_TF32_LEAST_K 24    /* shorter sums have no proof (docs/numerics.md) */
+#define WS_TF32_WARPS(bm, bn, wm, wn, k_groups) ((bm) * (bn) / ((wm) * (wn)) * (k_groups))
+#define WS_TF32_THREADS(bm, bn, wm, wn, k_groups) (WS_TF32_WARPS(bm, bn, wm, wn, k_groups) * 32 + WS_TF32_PRODUCERS)
+/* Floats of a line in shared memory, along k or along x: so that reads of a fragment meet all banks. */
+#define WS_TF32_PITCH_K (WS_TF32_LINE + 4)
+#define WS_TF32_PITCH_X(unit, x) ((x) * (unit) + 8 * (unit))
+#define WS_TF32_LARGER(a, b) ((a) > (b) ? (a) : (b))
+/* Room for either layout. */
+#define WS_TF32_OPERAND_BYTES(unit, x) \
+  (4 * WS_TF32_LARGER((x)*WS_TF32_PITCH_K, WS_TF32_BK(unit) * WS_TF32_PITCH_X(unit, x)))
+#define WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups) \
+  ((WS_TF32_OPERAND_BYTES(unit, bm) + WS_TF32_OPERAND_BYTES(unit, bn)) * (k_groups))
+#define WS_TF32_SUM_PITCH(unit, bm) ((bm) * (unit) + 4)
+#define WS_TF32_SUM_BYTES(unit, bm, bn, k_groups) (WS_TF32_SUM_PITCH(unit, bm) * (bn)*4 * (k_groups))
+/* Barriers, and a mark for each row and column. */
+#define WS_TF32_BARRIER_BYTES 256
+#define WS_TF32_CONTROL_BYTES(bm, bn) (WS_TF32_BARRIER_BYTES + (bm) + (bn))
+/* The sums take the place of the stages. */
+#define WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) \
+  WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups), WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
+#define WS_TF32_SHARED_BYTES(unit, bm, bn, k_groups, stages) \
+  (WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) + WS_TF32_CONTROL_BYTES(bm, bn))
+#endif
