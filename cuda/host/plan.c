@@ -300,13 +300,19 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
 
 /* The same of dmma and tf32 rows; every row's are in the table. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
-#define WS_ORDERS(g, k, name) {g, k, {WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name}}
+#define WS_ORDERS(g, k, name)                                                               \
+  {                                                                                         \
+    g, k, { WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name } \
+  }
   static const struct {
     int k_groups, cluster;
     ws_numerics numerics[3]; /* by the number of slices */
-  } orders[] = {WS_ORDERS(1, 1, G1),    WS_ORDERS(1, 2, G1_K2), WS_ORDERS(1, 4, G1_K4), WS_ORDERS(1, 8, G1_K8), WS_ORDERS(2, 1, G2),
-                WS_ORDERS(2, 4, G2_K4), WS_ORDERS(2, 8, G2_K8), WS_ORDERS(4, 1, G4),    WS_ORDERS(4, 8, G4_K8),
-                {4, 4, {WS_NUMERICS_CHAIN /* no dmma row */, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
+  } orders[] = {
+      WS_ORDERS(1, 1, G1),    WS_ORDERS(1, 2, G1_K2),
+      WS_ORDERS(1, 4, G1_K4), WS_ORDERS(1, 8, G1_K8),
+      WS_ORDERS(2, 1, G2),    WS_ORDERS(2, 4, G2_K4),
+      WS_ORDERS(2, 8, G2_K8), WS_ORDERS(4, 1, G4),
+      WS_ORDERS(4, 8, G4_K8), {4, 4, {WS_NUMERICS_CHAIN /* no dmma row */, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
 #undef WS_ORDERS
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
@@ -586,7 +592,8 @@ static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device
 
 /* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode no row may cut
  * k. Indices of elements are of 32 bits. */
-static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device, const ws_cuda_row *forced) {
+static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
+                       const ws_cuda_row *forced) {
   const bool fits = p->k >= WS_TF32_LEAST_K && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2;
   if (n_slices == 0 || call->settings.invariant || !fits) return false;
   if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices == n_slices;

@@ -138,29 +138,29 @@ static const ws_cuda_row ws_cuda_rows[] = {
                     WS_FFMA_SHARED_BYTES(bm, bn, k_groups, stages), k_groups, stages, blocks, cluster, rate)
 #define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
   {#t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
-   "tf32x" #slices,                                                                        \
-   WS_TYPE_##t,                                                                            \
-   bm,                                                                                     \
-   bn,                                                                                     \
-   WS_TF32_BK(WS_TF32_UNIT_##t),                                                           \
-   1,                                                                                      \
-   stages,                                                                                 \
-   WS_TF32_THREADS(bm, bn, wm, wn, k_groups),                                              \
-   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, k_groups, stages),                       \
-   blocks,                                                                                 \
-   0,                                                                                      \
-   WS_ROW_TF32,                                                                            \
-   0,                                                                                      \
-   cluster,                                                                                \
-   0,                                                                                      \
-   0,                                                                                      \
-   cluster,                                                                                \
-   1,                                                                                      \
-   0,                                                                                      \
-   slices,                                                                                 \
-   k_groups,                                                                               \
-   0,                                                                                      \
-   0,                                                                                      \
+   "tf32x" #slices,                                                                          \
+   WS_TYPE_##t,                                                                              \
+   bm,                                                                                       \
+   bn,                                                                                       \
+   WS_TF32_BK(WS_TF32_UNIT_##t),                                                             \
+   1,                                                                                        \
+   stages,                                                                                   \
+   WS_TF32_THREADS(bm, bn, wm, wn, k_groups),                                                \
+   WS_TF32_SHARED_BYTES(WS_TF32_UNIT_##t, bm, bn, k_groups, stages),                         \
+   blocks,                                                                                   \
+   0,                                                                                        \
+   WS_ROW_TF32,                                                                              \
+   0,                                                                                        \
+   cluster,                                                                                  \
+   0,                                                                                        \
+   0,                                                                                        \
+   cluster,                                                                                  \
+   1,                                                                                        \
+   0,                                                                                        \
+   slices,                                                                                   \
+   k_groups,                                                                                 \
+   0,                                                                                        \
+   0,                                                                                        \
    rate},
 #include "cuda/rows/vec.def" /* first, with the tiled rows: tests count on it */
 

@@ -19,8 +19,8 @@
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
-#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/sched/fixed.cuh"
 
@@ -42,13 +42,9 @@ template <class Config> struct tf32_kernel {
   uint32_t stages; /* where they begin */
 
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
-  __device__ __forceinline__ uint32_t full(int stage) const {
-    return stages + uint32_t(Config::body_bytes + 8 * stage);
-  }
+  __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
-  __device__ __forceinline__ uint32_t stage_at(int stage) const {
-    return stages + uint32_t(stage * Config::stage_bytes);
-  }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const { return stages + uint32_t(stage * Config::stage_bytes); }
   /* Of rows, then of columns: a byte each. */
   __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
 

@@ -12,9 +12,9 @@
 #ifndef WS_CUDA_TF32_SUMS_CUH
 #define WS_CUDA_TF32_SUMS_CUH
 #include "cuda/mainloop/tf32_load.cuh"
-#include "cuda/shared/products.cuh"
 #include "cuda/ptx/mma_tf32.cuh"
 #include "cuda/ptx/tma.cuh"
+#include "cuda/shared/products.cuh"
 
 namespace ws {
 
@@ -30,7 +30,7 @@ template <class Config> struct tf32_sums {
   uint32_t a[n_m][4], b[n_n][2]; /* as they are, of the next step */
   uint32_t least;
   uint32_t sign_a, sign_b; /* complex: of the imaginary parts */
-  uint32_t a_at, b_at; /* of this lane's first element in a stage */
+  uint32_t a_at, b_at;     /* of this lane's first element in a stage */
 
   static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
   static __device__ __forceinline__ int g() { return int(threadIdx.x) % 32 / 4; }
@@ -137,8 +137,7 @@ template <class Config> struct tf32_sums {
 
   /* One block; wait: until the next one has come, if there is one. Behind the last block something is
    * read, and not used. */
-  template <class Wait>
-  __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, Wait wait, uint32_t marks) {
+  template <class Wait> __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, Wait wait, uint32_t marks) {
     constexpr uint32_t next_a = offset<Config::a_k>(0, WS_TF32_STEP(unit), pitch_a),
                        next_b = offset<Config::b_k>(0, WS_TF32_STEP(unit), pitch_b);
     uint32_t of_a = stage + a_at, of_b = stage + b_at;

@@ -239,7 +239,8 @@ static void bits(void) {
         const int sums = sums_of(&rows.row[i].info);
         if (!takes_k(&rows.row[i].info, k)) continue;
         for (int policy = 0; policy < N_POLICIES; policy++)
-          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat tf32x2") ? 1 : 3); turn++) { /* no quantum */
+          for (int turn = 0; turn < (is_of_family(&rows.row[i].info, "direct dmma ffma flat tf32x2") ? 1 : 3);
+               turn++) { /* no quantum */
             wsgemm_gemm_desc d = gemm_desc(rows.type, WSGEMM_COL_MAJOR, WSGEMM_NO_TRANS, WSGEMM_TRANS, m, n, k);
             d.type_c = type_c_of(rows.type, s);
             const struct layout_of_case where = layout_drawn(&rng);

@@ -92,16 +92,27 @@ enum { OWN_simt = 1, OWN_fma16 = 1, OWN_mma = 32, OWN_mma16 = 32, OWN_vec = 32 }
 #define WS_CUDA_FFMA_ROW(t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                        \
   {"cuda", "ffma", #t "gemm_ffma_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],        bm,    bn,   32, \
    1,      stages, 128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),      "k" #cluster, false, false},
-#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate)                                             \
-  {"cuda", "tf32x" #slices, #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster, #t[0],         bm,    bn,   #t[0] == 'c' ? 16 : 32, \
-   1,      stages,          128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),                "k" #cluster, false, false},
+#define WS_CUDA_TF32_ROW(t, slices, bm, bn, wm, wn, k_groups, stages, blocks, cluster, rate) \
+  {"cuda",                                                                                   \
+   "tf32x" #slices,                                                                          \
+   #t "gemm_tf32x" #slices "_" #bm "x" #bn "_g" #k_groups "_k" #cluster,                     \
+   #t[0],                                                                                    \
+   bm,                                                                                       \
+   bn,                                                                                       \
+   #t[0] == 'c' ? 16 : 32,                                                                   \
+   1,                                                                                        \
+   stages,                                                                                   \
+   128 + 32 * (k_groups) * ((bm) / (wm)) * (bn) / (wn),                                      \
+   "k" #cluster,                                                                             \
+   false,                                                                                    \
+   false},
 static const struct line lines[] = {
 #include "../../cuda/rows/dmma.def"
 #include "../../cuda/rows/ffma.def"
 #include "../../cuda/rows/flat.def"
 #include "../../cuda/rows/kernels.def"
-#include "../../cuda/rows/vec.def"
 #include "../../cuda/rows/tf32.def"
+#include "../../cuda/rows/vec.def"
 #include "../../src/cpu/kernels/kernels.def"
 };
 enum { N_LINES = sizeof lines / sizeof lines[0] };
@@ -131,7 +142,10 @@ static bool is_one_of(const char *word, const char *words) {
 static void check_family(const wsgemm_kernel_info *info) {
   const bool is_sliced = is_one_of(info->family, " f16x3 bf16x6 f16x1 "),
              is_hopper = is_sliced || is_one_of(info->family, " wgmma direct flat dmma ffma tf32x1 tf32x2 ");
-  const int n_slices = is_one_of(info->family, " f16x1 tf32x1 ") ? 1 : is_one_of(info->family, " f16x3 tf32x2 ") ? 2 : is_sliced ? 3 : 0;
+  const int n_slices = is_one_of(info->family, " f16x1 tf32x1 ")   ? 1
+                       : is_one_of(info->family, " f16x3 tf32x2 ") ? 2
+                       : is_sliced                                 ? 3
+                                                                   : 0;
   CHECK(info->n_slices == n_slices, "%s: %d slices", info->name, info->n_slices);
   CHECK(!info->is_fma == ((is_hopper && !is_one_of(info->family, " dmma ffma ")) || is_one_of(info->family, " mma16 amx ref ")),
         "%s: is_fma is %d", info->name, info->is_fma);
