@@ -14,28 +14,30 @@
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
-    .launch_us = {7.902, 4.498, 5.11},
-    .pair_us = 0.6547,
-    .share_us = 0.54,
-    .ping_pong_us = 0.8428,
-    .later_item_us = 1.292,
-    .store_us = 0.0001675,
+    .launch_us = {7.696, 4.711, 5.262},
+    .pair_us = 1.214,
+    .share_us = 0.003367,
+    .ping_pong_us = 0.9692,
+    .later_item_us = 1.219,
+    .store_us = 0.0001605,
     .full_store_us = 0.00057,
-    .step_us = 0.05183,
-    .sums_per_us = 4.02e+06,
-    .unit_share = {1.902, 0.9951, 0.9778},
-    .latency_us = 0.09891,
-    .short_box_us = 0.1038,
-    .short_step_us = 0.006943,
-    .sm_per_us = 1.582e+05,
-    .l2_per_us = 5.885e+07,
-    .straddling = {0.6337, 0},
-    .within_sector = {2.837, 3.643},
-    .read_per_us = 5.127e+06,
+    .lines_us = 0.0001854,
+    .lines_within_sector_us = 1.118e-05,
+    .step_us = 0.0249,
+    .sums_per_us = 4.211e+06,
+    .unit_share = {1.902, 0.8653, 0.9598},
+    .latency_us = 0.2632,
+    .short_box_us = 0.009078,
+    .short_step_us = 0.03567,
+    .sm_per_us = 2.154e+05,
+    .l2_per_us = 4.192e+07,
+    .straddling = {0.9604, 0},
+    .within_sector = {2.144, 2.746},
+    .read_per_us = 7.311e+06,
     .write_per_us = 3.296e+07,
     .written_within_sector = 0.8822,
     .meet_us = 0.02144,
-    .exchange_us = 0.0003333,
+    .exchange_us = 0.0003136,
 };
 
 /* Parts of d that x takes, both whole numbers. As doubles, as 64-bit integers take longer to divide,
@@ -125,10 +127,12 @@ static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row
 }
 
 /* What an item takes besides its k blocks. */
-static double store_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_full) {
+static double store_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
+  const bool is_full = product->is_full, by_lines = !is_across && row->bm > BOX && row->bm % BOX && row->cluster_splits == 1;
   const int splits = row->cluster_splits;
   const double elements = (double)row->bm * row->bn * row->coarse, own = elements / consumers_of(row) / splits;
-  const double us = own * (t->store_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
+  const double lines_us = by_lines ? t->lines_us + (product->problem->m * 2 % SECTOR_BYTES ? t->lines_within_sector_us : 0) : 0;
+  const double us = own * (t->store_us + lines_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
   return splits > 1 ? us + t->meet_us + elements * (splits - 1) / splits * t->exchange_us : us;
 }
 
@@ -147,7 +151,7 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
   r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));
   r.n_active = r.n_items * row->cluster / r.of_sm;
   const double n_rounds = row->blocks > 1 ? parts_of(r.of_sm, row->blocks) : r.of_sm;
-  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r, &x) + n_rounds * store_us(t, row, product->is_full) +
+  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r, &x) + n_rounds * store_us(t, product, row, is_across) +
                           (row->is_once ? (n_rounds - 1) * t->later_item_us : 0);
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;

@@ -26,6 +26,9 @@ typedef struct ws_wgmma_terms {
   double later_item_us; /* another item of the SM, of kernels that end with theirs */
   double store_us;      /* an element, by one consumer */
   double full_store_us; /* where a store takes long, so much longer (not fitted) */
+  /* Of rows that store by lines (wgmma_store.cuh) an element takes so much more, and again where columns of C begin within a
+   * sector. */
+  double lines_us, lines_within_sector_us;
   /* k blocks. Multiplied: by an SM; by one with 1, 2, 3 consumers. */
   double step_us, sums_per_us, unit_share[3];
   /* Loaded: from when a copy is asked for to when it is there, longer if its box ends beyond the
