@@ -8,7 +8,7 @@
 #include "core/tile.h"
 
 const ws_flat_terms ws_flat_terms_h200 = {
-    .begin_and_end_us = 5.581,
+    .begin_and_end_us = 6,
     .cluster_us = 0.7,
     .memory_per_us = 3.85e+06,
     .sm_per_us = 4.5e+04,

@@ -14,30 +14,30 @@
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
-    .launch_us = {7.696, 4.711, 5.262},
-    .pair_us = 1.214,
-    .share_us = 0.003367,
-    .ping_pong_us = 0.9692,
-    .later_item_us = 1.219,
-    .store_us = 0.0001605,
+    .launch_us = {7.902, 4.498, 5.11},
+    .pair_us = 0.6547,
+    .share_us = 0.54,
+    .ping_pong_us = 0.8428,
+    .later_item_us = 1.292,
+    .store_us = 0.0001675,
     .full_store_us = 0.00057,
-    .lines_us = 0.0001854,
-    .lines_within_sector_us = 1.118e-05,
-    .step_us = 0.0249,
-    .sums_per_us = 4.211e+06,
-    .unit_share = {1.902, 0.8653, 0.9598},
-    .latency_us = 0.2632,
-    .short_box_us = 0.009078,
-    .short_step_us = 0.03567,
-    .sm_per_us = 2.154e+05,
-    .l2_per_us = 4.192e+07,
-    .straddling = {0.9604, 0},
-    .within_sector = {2.144, 2.746},
-    .read_per_us = 7.311e+06,
+    .lines_us = 1e-12,
+    .lines_within_sector_us = 1e-12,
+    .step_us = 0.05183,
+    .sums_per_us = 4.02e+06,
+    .unit_share = {1.902, 0.9951, 0.9778},
+    .latency_us = 0.09891,
+    .short_box_us = 0.1038,
+    .short_step_us = 0.006943,
+    .sm_per_us = 1.582e+05,
+    .l2_per_us = 5.885e+07,
+    .straddling = {0.6337, 0},
+    .within_sector = {2.837, 3.643},
+    .read_per_us = 5.127e+06,
     .write_per_us = 3.296e+07,
     .written_within_sector = 0.8822,
     .meet_us = 0.02144,
-    .exchange_us = 0.0003136,
+    .exchange_us = 0.0003333,
 };
 
 /* Parts of d that x takes, both whole numbers. As doubles, as 64-bit integers take longer to divide,
@@ -142,7 +142,7 @@ static double launch_us(const ws_wgmma_terms *t, const ws_wgmma_product *product
   return us + share_us + (row->ping_pong ? t->ping_pong_us : 0);
 }
 
-static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
+double ws_wgmma_us_as(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
   const sides x = sides_of(product, is_across);
   const double rows = (double)row->bm * row->cluster_m, columns = (double)row->bn * row->coarse * ws_cluster_n(row);
   rounds r = {.n_items = (double)product->problem->batch_count * parts_of((double)x.m, rows) * parts_of((double)x.n, columns),
@@ -159,10 +159,10 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
 }
 
 bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return product->is_bare && us_of(t, product, row, true) < us_of(t, product, row, false);
+  return product->is_bare && ws_wgmma_us_as(t, product, row, true) < ws_wgmma_us_as(t, product, row, false);
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const double us = us_of(t, product, row, false), across_us = product->is_bare ? us_of(t, product, row, true) : us;
+  const double us = ws_wgmma_us_as(t, product, row, false), across_us = product->is_bare ? ws_wgmma_us_as(t, product, row, true) : us;
   return us < across_us ? us : across_us;
 }

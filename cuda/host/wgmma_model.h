@@ -64,6 +64,8 @@ ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *terms, const ws_problem 
 /* Whether the row computes C transposed, from B and A exchanged, as this is faster; it stores the
  * same bits. */
 bool ws_wgmma_is_across(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
+/* us, with A and B exchanged or not */
+double ws_wgmma_us_as(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across);
 /* us, of the faster of both ways */
 double ws_wgmma_us(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
 #endif
