@@ -17,8 +17,8 @@ typedef struct fit_product {
   int64_t type;                                 /* wsgemm_type; all of a fit have the same models */
 } fit_product;
 typedef struct fit_entry {
-  int64_t row_idx;
-  double us; /* measured */
+  int64_t row_idx, is_across; /* how it was measured (fit_ways) */
+  double us;                  /* measured */
 } fit_entry;
 
 int fit_row(const char *name) {
@@ -39,10 +39,33 @@ void fit_terms(int64_t type, double *terms) {
   memcpy(terms + N_WGMMA + N_DIRECT, &ws_flat_terms_h200, sizeof ws_flat_terms_h200);
 }
 
-static void times_of_dmma(const ws_dmma_terms *terms, const fit_product *product, const fit_entry *entries, double *us) {
+static ws_problem problem_of(const fit_product *product) {
   ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
   p.a.type = p.c.type = (wsgemm_type)product->type, p.scale.alpha_one = p.scale.beta_zero = true;
   p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
+  return p;
+}
+static ws_wgmma_product look_at(const double *terms, const ws_problem *p) {
+  ws_wgmma_product look = ws_wgmma_look_at((const ws_wgmma_terms *)terms, p, N_SMS, false);
+  look.is_bare = p->m % 8 == 0 && (p->a.trans ? p->k : p->m) % 8 == 0 && (p->b.trans ? p->n : p->k) % 8 == 0;
+  return look;
+}
+
+/* Which rows computed C transposed when they were measured: as these terms had it then. Those of double precision never do. */
+void fit_ways(const double *terms, int64_t n, const fit_product *products, fit_entry *entries) {
+  for (int64_t i = 0; i < n; entries += products[i].n_entries, i++) {
+    if (is_double(products[i].type)) continue;
+    const ws_problem p = problem_of(&products[i]);
+    const ws_wgmma_product look = look_at(terms, &p);
+    for (int64_t e = 0; e < products[i].n_entries; e++) {
+      const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
+      entries[e].is_across = row->kind == WS_ROW_WGMMA && ws_wgmma_is_across((const ws_wgmma_terms *)terms, &look, row);
+    }
+  }
+}
+
+static void times_of_dmma(const ws_dmma_terms *terms, const fit_product *product, const fit_entry *entries, double *us) {
+  const ws_problem p = problem_of(product);
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
     const int64_t n_items = ws_ceil_div(p.m, row->bm) * ws_ceil_div(p.n, row->bn);
@@ -60,17 +83,14 @@ static void times_of(const double *terms, const fit_product *product, const fit_
   const ws_wgmma_terms *wgmma = (const ws_wgmma_terms *)terms;
   const ws_direct_terms *direct = (const ws_direct_terms *)(terms + N_WGMMA);
   const ws_flat_terms *flat = (const ws_flat_terms *)(terms + N_WGMMA + N_DIRECT);
-  ws_problem p = {.m = product->m, .n = product->n, .k = product->k, .batch_count = 1};
-  p.a.type = p.c.type = WSGEMM_F16, p.scale.alpha_one = p.scale.beta_zero = true;
-  p.a.trans = product->a_trans != 0, p.b.trans = product->b_trans != 0;
-  ws_wgmma_product look = ws_wgmma_look_at(wgmma, &p, N_SMS, false);
-  look.is_bare = p.m % 8 == 0 && (p.a.trans ? p.k : p.m) % 8 == 0 && (p.b.trans ? p.n : p.k) % 8 == 0;
+  const ws_problem p = problem_of(product);
+  const ws_wgmma_product look = look_at(terms, &p);
   const double copies = ws_wgmma_copies_us(direct, &p);
   const bool is_small = ws_may_be_direct(&p);
   const ws_split split = ws_split_for(&p, N_SMS, false);
   for (int64_t e = 0; e < product->n_entries; e++) {
     const ws_cuda_row *row = &ws_cuda_rows[entries[e].row_idx];
-    us[e] = row->kind == WS_ROW_WGMMA                 ? ws_wgmma_us(wgmma, &look, row) + copies
+    us[e] = row->kind == WS_ROW_WGMMA                 ? ws_wgmma_us_as(wgmma, &look, row, entries[e].is_across) + copies
             : row->kind == WS_ROW_VECTOR              ? ws_vector_us(direct, &p, &split, N_SMS)
             : row->kind != WS_ROW_DIRECT || !is_small ? 0
             : row->is_flat                            ? ws_flat_us(flat, &p, row, N_SMS)

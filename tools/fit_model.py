@@ -7,8 +7,9 @@
 The library's own code says what a row takes (tools/fit_model.c, compiled here); its terms are varied one after the other, and kept
 where the choice by the model comes nearer to the best row. Prints what the choice then has of the best row's speed, on the files and
 on those of --test, which are not fitted to, where the model errs most, and the terms; --write puts these into the sources. --passes 0
-changes nothing. --only: terms with one of these texts in their names. Times are the medians that row_times.c keeps for timing, where
-there are such.
+changes nothing. --only: terms with one of these texts in their names; --begin: where the search begins, if not at the library's terms.
+These are to be the ones that the times were measured with, as they say which rows computed C transposed. Times are the medians that
+row_times.c keeps for timing, where there are such.
 """
 
 import argparse
@@ -37,7 +38,7 @@ class Product(ctypes.Structure):
 
 
 class Entry(ctypes.Structure):
-    _fields_ = [("row_idx", ctypes.c_int64), ("us", ctypes.c_double)]
+    _fields_ = [("row_idx", ctypes.c_int64), ("is_across", ctypes.c_int64), ("us", ctypes.c_double)]
 
 
 def compile_models():
@@ -69,16 +70,17 @@ def names_of_terms(letter):
 class Measured:
     """Products and the times of their rows, as the C code takes them. Rows: (row, name, first, second time)."""
 
-    def __init__(self, code, files):
+    def __init__(self, code, files, terms):
         self.code = code
         self.products = [p for path in files for p in row_times.read(path)]
         found = [[(code.fit_row(f"{p.routine}_{name}".encode()), name, *us) for name, us in p.rows.items()] for p in self.products]
         self.rows = [[row for row in rows if row[0] >= 0] for rows in found]
         self.c_products = (Product * len(self.products))(*(
             Product(p.m, p.n, p.k, p.ops[0] == "T", p.ops[1] == "T", len(rows), TYPES[p.routine[0]]) for p, rows in zip(self.products, self.rows)))
-        flat = [Entry(idx, (3 * first + 5 * second) / 8 if second else first) for rows in self.rows for idx, _, first, second in rows]
+        flat = [Entry(idx, 0, (3 * first + 5 * second) / 8 if second else first) for rows in self.rows for idx, _, first, second in rows]
         self.c_entries = (Entry * len(flat))(*flat)
         self.n = ctypes.c_int64(len(self.products))
+        code.fit_ways((ctypes.c_double * len(terms))(*terms), self.n, self.c_products, self.c_entries)
 
     def loss(self, terms):
         array = (ctypes.c_double * len(terms))(*terms)
@@ -171,6 +173,7 @@ def main():
     parser.add_argument("--test", nargs="+", default=[], metavar="FILE")
     parser.add_argument("--passes", type=int, default=60)
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="TEXT,...")
+    parser.add_argument("--begin", type=lambda text: dict(word.split("=") for word in text.split(",")), default={}, metavar="TERM=VALUE,...")
     parser.add_argument("--list", type=int, default=12, metavar="N", help="how many of the worst choices are listed")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
@@ -178,11 +181,13 @@ def main():
     code, names = compile_models(), names_of_terms(letter)
     array = (ctypes.c_double * len(names))()
     code.fit_terms(ctypes.c_int64(TYPES[letter]), array)
-    fitted = Measured(code, options.files)
-    terms = search(fitted, list(array), names, options.passes, options.only)
+    measured_with = list(array)
+    fitted = Measured(code, options.files, measured_with)
+    begin = [float(options.begin.get(name, value)) for value, (_, name, _) in zip(measured_with, names)]
+    terms = search(fitted, begin, names, options.passes, options.only)
     report("fitted", fitted, terms, options.list)
     if options.test:
-        report("test", Measured(code, options.test), terms, options.list)
+        report("test", Measured(code, options.test, measured_with), terms, options.list)
     print()
     for model in models_of(letter):
         print(", ".join(f"{name} = {value}" for name, value in initializers(terms, names, model).items()))

@@ -95,7 +95,7 @@ wsgemm_status ws_add_slices(wsgemm_handle *h, const ws_slice_args *args, ws_devi
   if (args->n_slices < 3) {
     const bool is_complex = args->operand[0].form != WS_SLICE_REALS;
     const int which = ws_slices_are_structured(args) ? WS_KERNEL_STRUCTURED_MAXIMA + is_complex : WS_KERNEL_MAXIMA;
-    ws_launch *maxima = add_over(h, which, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_STREAM_ORDERED, device, list, &status);
+    ws_launch *maxima = add_over(h, which, "maxima", parts, WS_SLICE_THREADS, 0, WS_BEGIN_PDL, device, list, &status);
     if (!maxima) return status;
     maxima->args.slices = *args, maxima->writes_output = false;
   }

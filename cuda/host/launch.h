@@ -12,7 +12,8 @@
 
 /* How a kernel's blocks begin: in the order of the stream, when the launch before has ended; all at
  * once, or none of them (cooperative); or as soon as there is room (programmatic dependent launch),
- * because the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0). */
+ * because the kernel itself waits for the launch before (griddepcontrol.wait, cc >= 9.0;
+ * docs/scheduling.md says why that is right). */
 typedef enum ws_begin { WS_BEGIN_STREAM_ORDERED, WS_BEGIN_COOPERATIVE, WS_BEGIN_PDL } ws_begin;
 
 /* What becomes of a launch that gets a launch state: its items are stolen. Without, it has the same

@@ -96,7 +96,7 @@ static wsgemm_status add_wgmma(wsgemm_handle *h, const ws_gpu_plan *of_whole, co
                                const ws_chunk_place *place, const ws_strided *a, const ws_strided *b,
                                const ws_wgmma_scales *scales, const ws_device *device, ws_launch_list *list) {
   const ws_gpu_plan plan = ws_gpu_plan_of_chunk(of_whole, chunk);
-  ws_launch *l = add_row(&plan, device, scales ? WS_BEGIN_PDL : WS_BEGIN_STREAM_ORDERED, list);
+  ws_launch *l = add_row(&plan, device, WS_BEGIN_PDL, list);
   ws_wgmma_args *args = &l->args.wgmma;
   *args = (ws_wgmma_args){.grid = plan.grid, .sched = {.n_items = (uint32_t)plan.n_items}, .is_across = plan.is_across};
   if (scales) args->scales = *scales;

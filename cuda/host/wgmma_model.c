@@ -14,28 +14,30 @@
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, TMA_BYTES = 16, BOX = 64 };
 
 const ws_wgmma_terms ws_wgmma_terms_h200 = {
-    .launch_us = {7.902, 4.498, 5.11},
-    .pair_us = 0.6547,
-    .share_us = 0.54,
-    .ping_pong_us = 0.8428,
-    .later_item_us = 1.292,
-    .store_us = 0.0001675,
+    .launch_us = {7.734, 4.765, 5.247},
+    .pair_us = 1.259,
+    .share_us = 0.003913,
+    .ping_pong_us = 0.9692,
+    .later_item_us = 1.266,
+    .store_us = 0.0001453,
     .full_store_us = 0.00057,
-    .step_us = 0.05183,
-    .sums_per_us = 4.02e+06,
-    .unit_share = {1.902, 0.9951, 0.9778},
-    .latency_us = 0.09891,
-    .short_box_us = 0.1038,
-    .short_step_us = 0.006943,
-    .sm_per_us = 1.582e+05,
-    .l2_per_us = 5.885e+07,
-    .straddling = {0.6337, 0},
-    .within_sector = {2.837, 3.643},
-    .read_per_us = 5.127e+06,
+    .lines_us = 0.0001725,
+    .lines_within_sector_us = 9.302e-06,
+    .step_us = 0.03298,
+    .sums_per_us = 4.214e+06,
+    .unit_share = {1.902, 0.8718, 0.9232},
+    .latency_us = 0.2101,
+    .short_box_us = 0.009993,
+    .short_step_us = 0.03368,
+    .sm_per_us = 2.239e+05,
+    .l2_per_us = 3.798e+07,
+    .straddling = {0.9745, 0},
+    .within_sector = {1.522, 2.569},
+    .read_per_us = 9.504e+06,
     .write_per_us = 3.296e+07,
     .written_within_sector = 0.8822,
     .meet_us = 0.02144,
-    .exchange_us = 0.0003333,
+    .exchange_us = 0.0003199,
 };
 
 /* Parts of d that x takes, both whole numbers. As doubles, as 64-bit integers take longer to divide,
@@ -125,10 +127,12 @@ static double k_block_us(const ws_wgmma_product *product, const ws_cuda_row *row
 }
 
 /* What an item takes besides its k blocks. */
-static double store_us(const ws_wgmma_terms *t, const ws_cuda_row *row, bool is_full) {
+static double store_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
+  const bool is_full = product->is_full, by_lines = !is_across && row->bm > BOX && row->bm % BOX && row->cluster_splits == 1;
   const int splits = row->cluster_splits;
   const double elements = (double)row->bm * row->bn * row->coarse, own = elements / consumers_of(row) / splits;
-  const double us = own * (t->store_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
+  const double lines_us = by_lines ? t->lines_us + (product->problem->m * 2 % SECTOR_BYTES ? t->lines_within_sector_us : 0) : 0;
+  const double us = own * (t->store_us + lines_us + (is_full && !row->ping_pong ? t->full_store_us : 0));
   return splits > 1 ? us + t->meet_us + elements * (splits - 1) / splits * t->exchange_us : us;
 }
 
@@ -138,7 +142,7 @@ static double launch_us(const ws_wgmma_terms *t, const ws_wgmma_product *product
   return us + share_us + (row->ping_pong ? t->ping_pong_us : 0);
 }
 
-static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
+double ws_wgmma_us_as(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across) {
   const sides x = sides_of(product, is_across);
   const double rows = (double)row->bm * row->cluster_m, columns = (double)row->bn * row->coarse * ws_cluster_n(row);
   rounds r = {.n_items = (double)product->problem->batch_count * parts_of((double)x.m, rows) * parts_of((double)x.n, columns),
@@ -147,7 +151,7 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
   r.of_sm = parts_of(r.n_items, ws_most_clusters(row->cluster, product->n_sms));
   r.n_active = r.n_items * row->cluster / r.of_sm;
   const double n_rounds = row->blocks > 1 ? parts_of(r.of_sm, row->blocks) : r.of_sm;
-  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r, &x) + n_rounds * store_us(t, row, product->is_full) +
+  const double items_us = r.of_sm * r.n_k * k_block_us(product, row, &r, &x) + n_rounds * store_us(t, product, row, is_across) +
                           (row->is_once ? (n_rounds - 1) * t->later_item_us : 0);
   /* ping-pong: nothing is multiplied beside the last store */
   const double last_us = product->is_full && row->ping_pong ? t->full_store_us * row->bm * row->bn * row->coarse : 0;
@@ -155,10 +159,10 @@ static double us_of(const ws_wgmma_terms *t, const ws_wgmma_product *product, co
 }
 
 bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  return product->is_bare && us_of(t, product, row, true) < us_of(t, product, row, false);
+  return product->is_bare && ws_wgmma_us_as(t, product, row, true) < ws_wgmma_us_as(t, product, row, false);
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const double us = us_of(t, product, row, false), across_us = product->is_bare ? us_of(t, product, row, true) : us;
+  const double us = ws_wgmma_us_as(t, product, row, false), across_us = product->is_bare ? ws_wgmma_us_as(t, product, row, true) : us;
   return us < across_us ? us : across_us;
 }

@@ -26,6 +26,9 @@ typedef struct ws_wgmma_terms {
   double later_item_us; /* another item of the SM, of kernels that end with theirs */
   double store_us;      /* an element, by one consumer */
   double full_store_us; /* where a store takes long, so much longer (not fitted) */
+  /* Of rows that store by lines (wgmma_store.cuh) an element takes so much more, and again where columns of C begin within a
+   * sector. */
+  double lines_us, lines_within_sector_us;
   /* k blocks. Multiplied: by an SM; by one with 1, 2, 3 consumers. */
   double step_us, sums_per_us, unit_share[3];
   /* Loaded: from when a copy is asked for to when it is there, longer if its box ends beyond the
@@ -61,6 +64,8 @@ ws_wgmma_product ws_wgmma_look_at(const ws_wgmma_terms *terms, const ws_problem 
 /* Whether the row computes C transposed, from B and A exchanged, as this is faster; it stores the
  * same bits. */
 bool ws_wgmma_is_across(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
+/* us, with A and B exchanged or not */
+double ws_wgmma_us_as(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row, bool is_across);
 /* us, of the faster of both ways */
 double ws_wgmma_us(const ws_wgmma_terms *terms, const ws_wgmma_product *product, const ws_cuda_row *row);
 #endif

@@ -411,6 +411,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
         store(sums, m, n, at.batch, bias, places, output);
       }
     }
+    if constexpr (!Config::is_sliced) griddepcontrol_launch_dependents(); /* nothing is left to be disturbed at */
     cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
   }
 
@@ -428,6 +429,8 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
   __device__ __forceinline__ void run() const {
     const int warp = warp_idx();
     prepare(warp);
+    /* What is in global memory, the queue among it, may be the launch before's until here (docs/scheduling.md). */
+    if constexpr (!Config::is_sliced) griddepcontrol_wait();
     beginning first = {no_item, 0};
     if constexpr (Config::is_bare) { /* of the others the code is longer than what this saves */
       if (warp < n_producers) barrier_sync(producers_barrier, n_producers * 32); /* the barriers are there */

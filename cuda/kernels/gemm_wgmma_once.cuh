@@ -17,6 +17,8 @@
  * parts alone; of one part they are those of gemm_wgmma.cuh. The order of these steps is in
  * pipeline.cuh. Blocks of neighbouring items of a row (s2, s4) may load A for each other.
  *
+ * Until griddepcontrol_wait global memory may be the launch before's (docs/scheduling.md).
+ *
  * Such a launch takes a few microseconds, and its code comes from memory: what is run stands
  * together, and C that is nothing but alpha * sum has a code of its own. */
 #ifndef WS_CUDA_WGMMA_ONCE_KERNEL_CUH
@@ -126,6 +128,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     uint32_t to = first_to, full = first_full;
     pipeline_stage<Config::n_stages> stage;
     barrier_sync(2 + Config::n_consumers, n_producers * 32); /* the barriers are there */
+    griddepcontrol_wait();
     if constexpr (IS_A && shares_first) {
       for (int s = 0; s < n_k && s < Config::n_stages; s++)
         if (is_elected) mbarrier_arrive_expect_tx(full + uint32_t(s * sizeof state().full[0]), args.stage_bytes);
@@ -239,6 +242,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     if (threadIdx.x == 0 && (IS_PLAIN || args.c_by_map)) prefetch_tensormap(&args.c);
     if constexpr (cluster > 1) barrier_cluster_arrive_relaxed();
     const item at = find_item();
+    griddepcontrol_wait();
     pipeline_stage<Config::n_stages> stage;
     all_sums sums;
     const int n = at.n + consumer * n_fragments * 64, m = at.m + rank() * Config::share_rows;
@@ -253,6 +257,7 @@ template <class Config, template <int> class Sched> struct wgmma_once_kernel {
     barrier_sync(0, Config::n_threads);                   /* the barriers are there */
     if constexpr (n_shared_a > 1) barrier_cluster_wait(); /* those of the other blocks, too */
     wgmma_multiply_as_laid_out<Config>(args, *this, stage_at(0), consumer, n_k_blocks(), sums, stage);
+    griddepcontrol_launch_dependents(); /* nothing is left to be disturbed at */
     if constexpr (!IS_PLAIN) store.put_bias(bias_of_item, bias);
     if constexpr (n_parts == 1) {
       barrier_sync(1 + Config::n_consumers, n_consuming); /* all warps have read their last stage */

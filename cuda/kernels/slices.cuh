@@ -153,6 +153,7 @@ __device__ __forceinline__ void clear_marks(const ws_slice_operand &op) {
 /* STRUCTURED: an operand may be; then COMPLEX, which does not matter else. */
 template <bool STRUCTURED = false, bool COMPLEX = false> __device__ __forceinline__ void find_maxima(const ws_slice_args &args) {
   griddepcontrol_launch_dependents();
+  griddepcontrol_wait(); /* for who wrote the operand, and for the product of the call before, which reads scales */
   const auto is_new = [](const ws_slice_operand &op) { return !op.is_again && !op.is_packed; };
   for (const ws_slice_operand &op : args.operand)
     if (op.n_batch > 0 && is_new(op)) clear_marks(op);

@@ -17,7 +17,7 @@ import row_times  # noqa: E402
 
 CASES = [(ops, m, n, k) for ops in ("NN", "TN", "NT", "TT") for m, n, k in ((24, 4096, 512), (200, 1000, 3000), (5000, 136, 96), (2048, 2048, 2048))]
 ROWS = ["wgmma_128x64x64_c2_x1", "wgmma_192x64x64_c3_x1", "wgmma_64x64x64_c1_k1", "wgmma_128x64x64_c1_k4", "wgmma_256x64x64_c2_x2",
-        "direct_32x32x16_g8_k1", "direct_16x16x16_g8_k8"]
+        "wgmma_144x64x64_c2_x1", "direct_32x32x16_g8_k1", "direct_16x16x16_g8_k8"]
 
 
 def can_compile():
@@ -52,7 +52,7 @@ class Fit(unittest.TestCase):
 
     def model_times(self, terms):
         self.write([[1.0] * len(ROWS)] * len(CASES))
-        found = fit_model.Measured(self.code, [self.path]).times(terms)
+        found = fit_model.Measured(self.code, [self.path], self.terms).times(terms)
         return [[{row[0]: row[3] for row in rows}.get(name, 0) for name in ROWS] for rows in found]
 
     def test_terms_are_those_of_the_structures(self):
@@ -67,13 +67,22 @@ class Fit(unittest.TestCase):
         place = self.names.index(("wgmma_model", "launch_us", 1))
         wanted[place] *= 1.5
         self.write(self.model_times(wanted))
-        measured = fit_model.Measured(self.code, [self.path])
+        measured = fit_model.Measured(self.code, [self.path], self.terms)
         self.assertGreater(measured.loss(self.terms), measured.loss(wanted) + 1e-3)
         with contextlib.redirect_stdout(io.StringIO()):
             found = fit_model.search(measured, list(self.terms), self.names, 20, ["launch_us"])
         self.assertAlmostEqual(found[place] / wanted[place], 1, delta=0.07)
         self.assertEqual([t for t, name in zip(found, self.names) if "launch_us" not in name[1]],
                          [t for t, name in zip(self.terms, self.names) if "launch_us" not in name[1]])
+
+    def test_ways_are_those_of_the_terms_then(self):
+        self.write([[1.0] * len(ROWS)] * len(CASES))
+        terms = [list(self.terms), list(self.terms)]
+        for way, value in enumerate((0.0, 1.0)):  # an element stored by lines takes nothing more, or far too long
+            terms[way][[name for _, name, _ in self.names].index("lines_us")] = value
+        ways = [[entry.is_across for entry in fit_model.Measured(self.code, [self.path], t).c_entries] for t in terms]
+        self.assertTrue(all(0 <= one <= other <= 1 for one, other in zip(*ways)))
+        self.assertGreater(sum(ways[1]), sum(ways[0]))
 
     def test_tables(self):
         self.write(self.model_times(self.terms))
