@@ -378,18 +378,39 @@ class CupyWay(Way):
 
 
 class JaxWay(Way):
-    """Of arrays inside jax.jit, grad and vmap, which have no memory: what is to be computed is told to XLA."""
+    """Plain products told to XLA: of arrays inside jax.jit, grad and vmap, which have no memory, and of those on a GPU, where XLA
+    knows the stream."""
 
     name = "jax"
-    types = ("core.Tracer",)
+    types = ("core.Tracer", "Array")
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.tracer = _attribute(module, "core.Tracer")
+        self.jitted: Any = None  # not asked for yet; False: there is none
 
     def product(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
     ) -> Any:
         is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
-        if not is_plain:
-            raise TypeError("of arrays that JAX has traced wsgemm computes a plain a @ b only; the rest is jax.numpy's to do")
-        return importlib.import_module("wsgemm.jax").matmul(a, b)
+        if self.tracer is not None and (isinstance(a, self.tracer) or isinstance(b, self.tracer)):
+            if not is_plain:
+                raise TypeError("of arrays that JAX has traced wsgemm computes a plain a @ b only; the rest is jax.numpy's to do")
+            return importlib.import_module("wsgemm.jax").matmul(a, b)
+        if not is_plain or not self.lie_on_one_gpu(a, b) or default_handle.kernel or default_handle.workspace is not None:
+            return None
+        if self.jitted is None:
+            try:
+                self.jitted = importlib.import_module("wsgemm.jax").jitted()
+            except (ImportError, AttributeError):  # not built, or an old release of JAX
+                self.jitted = False
+        return self.jitted(a, b) if self.jitted else None
+
+    def lie_on_one_gpu(self, a: Any, b: Any) -> bool:
+        if type(a) is not type(b) or not hasattr(a, "devices"):
+            return False
+        devices = a.devices()
+        return len(devices) == 1 and next(iter(devices)).platform == "gpu" and b.devices() == devices
 
 
 class NumpyWay(Way):
@@ -454,7 +475,7 @@ _found: dict[type[Any], Way] = {}
 
 
 def way_of(x: Any) -> Way | None:
-    """The short way for x, by its class itself: what is derived from it may be anything, but of JAX's tracers one."""
+    """The short way for x, by its class itself: what is derived from it may be anything, but of JAX's classes one of them."""
     way = _found.get(type(x))
     if way is None or sys.modules.get(way.name) is not way.module:
         return _find(type(x))
@@ -465,7 +486,7 @@ def _find(kind: type[Any]) -> Way | None:
     for way in _WAYS:
         module = sys.modules.get(way.name)
         classes = [_attribute(module, name) for name in way.types]
-        if kind in classes or (way is JaxWay and classes[0] is not None and issubclass(kind, classes[0])):
+        if kind in classes or (way is JaxWay and any(found is not None and issubclass(kind, found) for found in classes)):
             try:
                 made = _found[kind] = way(module)
             except AttributeError:  # a release that lacks something: the long way knows others

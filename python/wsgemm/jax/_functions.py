@@ -93,3 +93,10 @@ def matmul(a: Any, b: Any) -> jax.Array:
     if a.ndim == 1:
         result = result[..., 0] if b.ndim == 1 else result[..., 0, :]
     return result
+
+
+@functools.cache
+def jitted() -> Any:
+    """matmul of arrays that are there: compiled for each pair of shapes, and kept by JAX."""
+    _registered()
+    return jax.jit(matmul)
