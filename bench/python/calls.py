@@ -1,6 +1,6 @@
 """What a call from Python costs on the host: matmul of small matrices by wsgemm and by the library itself.
 
-    calls.py [--json FILE] [--commit NAME]
+    calls.py [--json FILE] [--commit NAME] [SUITE...]
 
 Time of the calling thread for each call, the least of seven chains, in turns; GPUs are waited for between chains, not in them.
 NumPy 4 x 4; torch, CuPy and JAX 64 x 64 on a GPU, and torch in host memory.
@@ -97,8 +97,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
     parser.add_argument("--commit", default="")
+    parser.add_argument("suites", nargs="*", help=", ".join(SUITES) + "; all if none is named")
     options = parser.parse_args()
     for library, suite in SUITES.items():
+        if options.suites and library not in options.suites:
+            continue
         try:
             found = suite()
         except Exception as error:  # not installed, or no GPU

@@ -26,8 +26,18 @@ _transformed = torch._C._functorch.peek_interpreter_stack
 _n_modes = torch._C._len_torch_dispatch_stack
 _is_autocast_enabled: Any = torch._C._is_any_autocast_enabled
 _traced: Any = torch._C._get_tracing_state
+_subclasses = torch._C.DispatchKey.Python  # that tensors have that see their operators themselves
+try:
+    from torch._library.autograd import Info, make_autograd_impl
+except ImportError:  # of another release: then the dispatcher goes the way of torch.library only
+    Info = make_autograd_impl = None
 Gradients = tuple[Optional[Tensor], ...]
 Call = Callable[..., Tensor]  # of an operator, by its name
+
+
+def _spread(g: Tensor) -> Tensor:
+    """A gradient that is one number many times, as a sum's, laid out: products read no such."""
+    return g.contiguous() if 0 in g.stride() else g
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -53,6 +63,7 @@ def _matmul_saved(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _matmul_gradient(ctx: Any, g: Tensor) -> Gradients:
     a, b = ctx.saved_tensors
+    g = _spread(g)
     full_a = a.unsqueeze(0) if a.dim() == 1 else a
     full_b = b.unsqueeze(-1) if b.dim() == 1 else b
     g = g.unsqueeze(-1) if b.dim() == 1 else g
@@ -116,7 +127,7 @@ def _addmm_saved(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Tensor
 
 def _addmm_gradient(ctx: Any, g: Tensor) -> Gradients:
     a, b = ctx.saved_tensors
-    needs = ctx.needs_input_grad
+    needs, g = ctx.needs_input_grad, _spread(g)
     scaled = g if ctx.alpha == 1 else g * _conjugate(ctx.alpha)
     of_input = g if ctx.beta == 1 else g * _conjugate(ctx.beta)
     return (
@@ -189,7 +200,7 @@ def _linear_gradient(ctx: Any, g: Tensor) -> Gradients:
         g = ACTIVATIONS[ctx.activation].gradient(g, z)
     needs = ctx.needs_input_grad
     of_input = of_weight = of_bias = None
-    rows = _rows(g)
+    rows = _rows(_spread(g))
     if needs[0]:
         of_input = multiply(rows, weight.conj()).view(input.shape)
     if needs[1]:
@@ -293,11 +304,15 @@ _functions = {operator.name: (_as_function(operator), operator.keywords) for ope
 _unwrapped: Any = torch._C._functorch.unwrap_if_dead
 
 
+def _n_inputs(operator: Operator) -> int:
+    return operator.schema.partition("->")[0].replace("*,", "").count(",") + 1
+
+
 def _as_node(operator: Operator) -> Callable[..., Tensor]:
     """Computes at once, of plain tensors, and records the gradient: without torch.library, whose two ways through its dispatcher take
     longer than a product of small matrices."""
     compute, save, gradient = operator.compute, operator.save, operator.gradient
-    n_given, n_inputs = -len(operator.keywords), operator.schema.split("->")[0].count(",") + (not operator.keywords)  # and a star
+    n_given, n_inputs = -len(operator.keywords), _n_inputs(operator)
 
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         result = compute(*arguments)
@@ -323,6 +338,22 @@ def _as_node(operator: Operator) -> Callable[..., Tensor]:
 _nodes = {operator.name: _as_node(operator) for operator in OPERATORS}
 
 
+def _autograd_rule(operator: Operator, generic: Any) -> Callable[..., Tensor]:
+    """The kernel of the dispatcher's keys for gradients: at once what the operator does, where nobody else is to know of it."""
+    compute, node = operator.compute, _nodes[operator.name]
+
+    def rule(keys: Any, *arguments: Any, **keywords: Any) -> Tensor:
+        if is_watched() or keys.has(_subclasses):
+            result: Tensor = generic(keys, *arguments, **keywords)
+            return result
+        if _is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in arguments):
+            all_inputs = (*arguments, *(keywords.get(name, 1) for name in operator.keywords))
+            return node(*all_inputs, *(None,) * (_n_inputs(operator) - len(all_inputs)))
+        return compute(*arguments, **keywords)
+
+    return rule
+
+
 def _vmap_rule(operator: Operator) -> Callable[..., tuple[Tensor, int]]:
     def rule(info: Any, dims: Any, *arguments: Any, **keywords: Any) -> tuple[Tensor, int]:
         return operator.of_stacks(_dispatched, dims, *arguments, **keywords)
@@ -344,6 +375,9 @@ def _register() -> Any:
             library.impl(operator.name, operator.compute, key)
         _library.register_fake(name, operator.like, lib=library)
         _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
+        for key in ("AutogradCPU", "AutogradCUDA") if make_autograd_impl else ():
+            generic = make_autograd_impl(getattr(_ops, operator.name).default, Info(operator.gradient, operator.save))
+            library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
         _library.register_vmap(name, _vmap_rule(operator), lib=library)
         for device, key in _DEVICES.items():
             library.impl(operator.name, _autocast(operator.name, device, key), key)
