@@ -46,22 +46,24 @@ hook "$scratch/sources" build_wheel '{"cmake.define.WSGEMM_CUDA": sys.argv[2], "
 made=$(echo "$scratch"/made/*.whl)
 mkdir "$scratch/whole"
 (cd "$scratch/whole" && "$python" -m zipfile -e "$made" .)
-glibc=$(newest_glibc "$scratch/whole/wsgemm/libwsgemm.so" "$scratch/whole/wsgemm/bin/wsgemm")
+glibc=$(newest_glibc "$scratch"/whole/wsgemm/*.so "$scratch/whole/wsgemm/bin/wsgemm")
 "$python" "$root/tools/package/manylinux.py" "$made" "manylinux_2_${glibc}_$(uname -m)" "$out" >"$scratch/name"
 wheel=$out/$(cat "$scratch/name")
 cp "$sdist" "$out"
 
+# Nothing is there but Python: no compiler in the path, no index but a folder with NumPy.
 say "trying it in a venv of its own"
 python3 -m venv "$scratch/venv"
-"$scratch/venv/bin/pip" install -q --disable-pip-version-check "$wheel"
-(
-  cd "$scratch"
-  env -i PATH=/usr/bin:/bin HOME="$scratch" "$scratch/venv/bin/python" -m wsgemm doctor >"$scratch/doctor.txt" || {
-    cat "$scratch/doctor.txt" >&2
-    fail "the doctor found something wrong"
-  }
-  env -i PATH=/usr/bin:/bin HOME="$scratch" "$scratch/venv/bin/python" -c 'import doctest, sys, wsgemm; sys.exit(doctest.testmod(wsgemm).failed)'
-) || exit 1
+"$scratch/venv/bin/pip" download -q --disable-pip-version-check -d "$scratch/others" 'numpy>=1.22'
+bare() { (cd "$scratch" && env -i PATH="$scratch/venv/bin" HOME="$scratch" "$scratch/venv/bin/python" "$@"); }
+bare -m pip install -q --disable-pip-version-check --no-index --find-links "$scratch/others" "$wheel"
+bare -m wsgemm doctor >"$scratch/doctor.txt" || {
+  cat "$scratch/doctor.txt" >&2
+  fail "the doctor found something wrong"
+}
+bare -c 'import doctest, sys, wsgemm; sys.exit(doctest.testmod(wsgemm).failed)'
+bare -c 'import sys, wsgemm._plans as p; sys.exit(not p.NUMPY.is_in_c)' || say "without wsgemm_calls: calls from Python take longer"
+if "$python" -c 'import twine' 2>/dev/null; then "$python" -m twine check --strict "$wheel" "$sdist"; fi
 bytes=$(wc -c <"$wheel")
 [ "$bytes" -le 26214400 ] || fail "the wheel has $bytes bytes, more than 25 MiB"
 (cd "$out" && sha256sum "$(cat "$scratch/name")" "$(basename "$sdist")")

@@ -1,6 +1,6 @@
 """What a call from Python costs on the host: matmul of small matrices by wsgemm and by the library itself.
 
-    calls.py [--json FILE] [--commit NAME]
+    calls.py [--json FILE] [--commit NAME] [SUITE...]
 
 Time of the calling thread for each call, the least of seven chains, in turns; GPUs are waited for between chains, not in them.
 NumPy 4 x 4; torch, CuPy and JAX 64 x 64 on a GPU, and torch in host memory.
@@ -80,7 +80,14 @@ def of_jax():
     jax = importlib.import_module("jax")
     a = jax.numpy.ones((64, 64), "float32")
     jitted = jax.jit(jax.numpy.matmul)
-    return least_us({"new": lambda: wsgemm.matmul(a, a), "jitted, its own": lambda: jitted(a, a)}, lambda: jitted(a, a).block_until_ready())
+    cases = {"new": lambda: wsgemm.matmul(a, a), "new, its own": lambda: a @ a, "jitted, its own": lambda: jitted(a, a)}
+    try:
+        ours = jax.jit(importlib.import_module("wsgemm.jax").matmul)
+        ours(a, a)
+        cases["wsgemm.jax.matmul, jitted"] = lambda: ours(a, a)
+    except (ImportError, AttributeError):
+        pass
+    return least_us(cases, lambda: jitted(a, a).block_until_ready())
 
 
 SUITES = {"numpy": of_numpy, "torch": of_torch, "torch on the host": lambda: of_torch("cpu"), "cupy": of_cupy, "jax": of_jax}
@@ -90,8 +97,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
     parser.add_argument("--commit", default="")
+    parser.add_argument("suites", nargs="*", help=", ".join(SUITES) + "; all if none is named")
     options = parser.parse_args()
     for library, suite in SUITES.items():
+        if options.suites and library not in options.suites:
+            continue
         try:
             found = suite()
         except Exception as error:  # not installed, or no GPU

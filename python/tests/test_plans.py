@@ -1,26 +1,50 @@
 """Plans: what is made again goes the short way, with the numbers of the long one; what the short way cannot do, it leaves alone."""
 
+import functools
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import wsgemm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wsgemm import _plans
+from wsgemm._plans import NUMPY
 from wsgemm_fakes import Tensor, faked_torch, gpu  # noqa: F401
 from wsgemm_reference import DTYPES, LAYOUTS, arrange, integer_array
 
 
+@pytest.fixture(params=["C", "ctypes"])
+def written_in(request, monkeypatch):
+    """Both short ways of NumPy's arrays; the other libraries have one here."""
+    if request.param == "C" and not NUMPY.is_in_c:
+        pytest.skip("wsgemm._calls is not built, or not for this Python")
+    if request.param == "ctypes":
+        monkeypatch.setattr(NUMPY, "matmul", functools.partial(_plans.NumpyWay.matmul, NUMPY))
+
+
 @pytest.fixture
-def ways(monkeypatch):
+def ways(written_in, monkeypatch):
     """Of each product, whether the short way did it."""
     found = []
-    call = _plans._call
 
-    def look(*arguments):
-        found.append(call(*arguments))
-        return found[-1]
+    def look_at(way):
+        def look(*arguments):
+            done = own(*arguments)
+            found.append(done is not None)
+            return done
 
-    monkeypatch.setattr(_plans, "_call", look)
+        own = way.matmul
+        return look
+
+    monkeypatch.setattr(NUMPY, "matmul", look_at(NUMPY))
+    init = _plans.TorchWay.__init__
+
+    def made(self, module):
+        init(self, module)
+        self.matmul = look_at(self)
+
+    monkeypatch.setattr(_plans.TorchWay, "__init__", made)
     return found
 
 
@@ -33,14 +57,14 @@ def ways(monkeypatch):
     has_out=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_numbers_of_the_second_call(dtype, sizes, layouts, beta, has_out, seed):
+def test_numbers_of_the_second_call(written_in, dtype, sizes, layouts, beta, has_out, seed):
     rng, (m, n, k) = np.random.default_rng(seed), sizes
     beta = beta if has_out else 0
     for _ in range(2):  # other numbers, and other addresses
         before = integer_array(rng, (m, n), dtype)
         a, b, c = (
             arrange(x, layout)
-            for x, layout in zip((integer_array(rng, (m, k), dtype), integer_array(rng, (k, n), dtype), before), layouts)
+            for x, layout in zip((integer_array(rng, (m, k), dtype), integer_array(rng, (k, n), dtype), before.copy()), layouts)
         )
         result = wsgemm.matmul(a, b, c if has_out else None, beta=beta)
         assert not has_out or result is c
@@ -53,15 +77,17 @@ def test_what_has_no_plan(ways):
     assert ways == [True]
     wsgemm.matmul(a, a, a)  # overlaps
     assert ways == [True, False]
-    others = [(a[::-1], a), (a[:, ::2], np.ones((2, 4))), (a[:0], a), (a[0], a[0]), (a, a.astype(">f8").astype("f8")[::-1])]
+    others = [(a[::-1], a), (a[:, ::2], np.ones((2, 4))), (a[:0], a), (a[0], a[0]), (np.ones((1,) * 7), np.ones((1,) * 7))]
     for x, y in others:
         wsgemm.matmul(x, y)
+    wsgemm.matmul(a, a, alpha=np.float64(2))
+    assert ways[:6] + ways[7:] == [True] + [False] * 6
     wsgemm.matmul(a, a, dtype="float64")
     wsgemm.matmul(a, a, activation="relu")
-    assert ways == [True, False]
+    assert len(ways) == 8
     odd = np.frombuffer(b"\0" + a.tobytes(), "u1")[1:].view("f8").reshape(4, 4)
     wsgemm.matmul(odd, np.ones((4, 4)))
-    assert ways == [True, False, False]
+    assert ways[8:] == [False]
     for arguments, keywords, error in (
         ((a, a[:3]), {}, ValueError),
         ((a, a), {"beta": 2}, ValueError),
@@ -76,11 +102,49 @@ def test_what_has_no_plan(ways):
                 wsgemm.matmul(*arguments, **keywords)
 
 
-def test_plans_are_not_kept_without_end(monkeypatch):
+@pytest.mark.parametrize("is_in_c", [False, True])
+def test_plans_are_not_kept_without_end(monkeypatch, is_in_c):
     monkeypatch.setattr(_plans, "_MOST_PLANS", 8)
-    for n in range(1, 30):
-        wsgemm.matmul(np.ones((1, n)), np.ones((n, 2)))
-    assert 1 <= len(_plans.NUMPY.plans) <= 8
+    way = _plans.NumpyWay(np)
+    if is_in_c and not way.is_in_c:
+        pytest.skip("wsgemm._calls is not built, or not for this Python")
+    matmul = way.matmul if is_in_c else functools.partial(_plans.NumpyWay.matmul, way)
+    for _ in range(2):
+        for n in range(1, 30):
+            a, b = np.full((1, n), 2.0), np.ones((n, 2))
+            np.testing.assert_array_equal(matmul(a, b, None, 1, 0, None, None, None, False), a @ b)
+            assert 1 <= (way.short.n_plans if is_in_c else len(way.plans)) <= 8
+
+
+def test_types_of_kept_plans_stay_what_they_are():
+    """A plan in C is kept by the address of the type, where no other may come to lie."""
+    for i in range(200):
+        x = np.ones((3, 3), np.dtype({"names": [f"x{i}"], "formats": ["f8"]}))
+        with pytest.raises(TypeError):
+            wsgemm.matmul(x, x)
+        y = np.ones((3, 3), np.dtype("f8").newbyteorder())
+        with pytest.raises(TypeError):
+            wsgemm.matmul(y, y)
+
+
+def test_threads_share_plans():
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            m, n, k = rng.integers(1, 5, 3)
+            a, b = integer_array(rng, (m, k), "f8"), integer_array(rng, (k, n), "f8")
+            np.testing.assert_array_equal(wsgemm.matmul(a, b), a @ b)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_errors_of_the_library_are_raised(written_in):
+    a = np.ones((4, 4))
+    with pytest.raises(TypeError, match="Handle"):
+        wsgemm.matmul(a, a, handle=7)
+    handle = wsgemm.Handle(threads=1)
+    np.testing.assert_array_equal(wsgemm.matmul(a, a, handle=handle), a @ a)
 
 
 def test_tensors_go_by_plan_on_their_stream(gpu, torch, ways):  # noqa: F811

@@ -298,22 +298,37 @@ def seen(monkeypatch):
     return shapes
 
 
+# On each way from an operand of steps_of_layers() to a result: 5 of y, 7 of its square with the scale, the sums of z and the gradient
+# 4 more, 16 back to y, and the product of all 21 rows 22 at most.
+N_ROUNDINGS = 5 + 5 + 7 + 4 + 16 + 22
+
+
+def steps_of_layers(x, linear):
+    """Products of all kinds and their gradients: sums of products of the operands, with no minus, so that those of absolute values
+    bound what each rounding adds."""
+    x.grad = None
+    linear.zero_grad()
+    y = linear(x)
+    z = torch.baddbmm(torch.ones(3, 7, 7, device=x.device, dtype=x.dtype), y, y.mT, beta=0.5, alpha=2) + x @ x.mT
+    (z + torch.einsum("bij,bkj->bik", x, x)).square().sum().backward()
+    return x.grad.clone(), linear.weight.grad.clone(), linear.bias.grad.clone(), z.detach()
+
+
 def test_patched_layers(device, seen):
     x, linear = random((3, 7, 4), device, torch.float32, True), torch.nn.Linear(4, 5, device=device)
+    absolute = torch.nn.Linear(4, 5, device=device, dtype=torch.float64)
+    absolute.load_state_dict({name: value.abs().double() for name, value in linear.state_dict().items()})
+    sums = steps_of_layers(x.detach().double().abs().requires_grad_(), absolute)
 
-    def step():
-        x.grad = None
-        linear.zero_grad()
-        y = linear(x)
-        z = torch.baddbmm(torch.ones(3, 7, 7, device=device), y, y.mT, beta=0.5, alpha=2) + x @ x.mT
-        (z + torch.einsum("bij,bkj->bik", x, x)).square().sum().backward()
-        return x.grad.clone(), linear.weight.grad.clone(), linear.bias.grad.clone(), z.detach()
+    def near(found):
+        for one, other, most in zip(found, expected, sums):
+            assert ((one - other).abs() <= 2 * N_ROUNDINGS * 2**-24 * most).all()
 
-    expected = step()
+    expected = steps_of_layers(x, linear)
     assert not seen
     with patching._patched(device.upper()):
         with patching._patched(device.upper()):
-            close(step(), expected, rtol=1e-4, atol=1e-4)
+            near(steps_of_layers(x, linear))
         assert len(seen) == 12
         n_seen = len(seen)
         a = torch.randint(5, (3, 3), device="cpu")
@@ -322,7 +337,7 @@ def test_patched_layers(device, seen):
             x.detach()[0] @ x.detach()[1].mT
         assert len(seen) == n_seen + 1
     n_seen = len(seen)
-    close(step(), expected, rtol=1e-4, atol=1e-4)
+    near(steps_of_layers(x, linear))
     assert len(seen) == n_seen
 
 

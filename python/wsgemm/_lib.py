@@ -509,6 +509,16 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
 library = _declared(_open())
 
 
+def beside(name: str) -> str | None:
+    """The path of a file that is built and installed beside the library; None: there is none."""
+    folder = os.path.dirname(library._name)
+    for path in [folder] if folder else sys.modules[__package__].__path__:
+        path = os.path.join(os.path.realpath(path) if folder else path, name)
+        if os.path.exists(path):
+            return path
+    return None
+
+
 class WsgemmError(RuntimeError):
     """A call of the C library failed.
 

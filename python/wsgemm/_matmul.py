@@ -17,7 +17,6 @@ from ._plans import NUMPY, way_of
 from ._product import Options, matmul_shapes, prepare, run, run_matrix
 
 _ndarray, _empty = np.ndarray, np.empty
-_by_plan = NUMPY.matmul
 
 
 def matmul(
@@ -93,7 +92,7 @@ def matmul(
         epilogue = Epilogue(activation, bias, residual, out_scale, column_sums)
     if type(a) is _ndarray and type(b) is _ndarray:
         if epilogue is None and dtype is None and (out is None or type(out) is _ndarray):
-            done = _by_plan(a, b, out, alpha, beta, handle)
+            done = NUMPY.matmul(a, b, out, alpha, beta, handle, None, None, False)
             if done is not None:
                 return done
     else:

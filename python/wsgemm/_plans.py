@@ -7,9 +7,14 @@ calls, nothing to do, errors) goes the long way through _device_product.py, whic
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib
+import importlib.machinery
+import importlib.util
+import os
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -19,7 +24,7 @@ from . import _device_product, _epilogue, _lib, _product, _streams
 from ._arrays import Kind, address, dtype_of, kind_of, scalars_of
 from ._device import View, c_strides
 from ._epilogue import Epilogue, Result, Steps
-from ._handle import Handle, on_stream, pointer_of
+from ._handle import Handle, default_handle, on_stream, pointer_of
 from ._layout import may_overlap_itself
 from ._product import Options, describe, product_shapes
 from ._streams import LEGACY
@@ -45,17 +50,19 @@ class Plan(NamedTuple):
     bytes_b: int
     bytes_c: int
     misaligned: int  # bits that no address may have
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in C order
-    dtype: Any  # of the result, as its library calls it
     device: int
+    arguments: tuple[Any, ...]  # of the library's function for a new array, for the result
+    keywords: dict[str, Any]
+
+
+New = Callable[[tuple[int, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def planned(
-    a: View, b: View, out: View | None, alpha: complex, beta: complex, epilogue: Epilogue | None, dtype: Any, device: int
+    a: View, b: View, out: View | None, alpha: complex, beta: complex, epilogue: Epilogue | None, new: New, device: int
 ) -> Plan | None:
     """The plan for arrays like these, whose addresses do not count; None: there is none. epilogue: an activation, and a View as its
-    bias."""
+    bias. new: the arguments that a new array of a shape is made with."""
     try:
         kind = kind_of(a, b)
         shapes = product_shapes(a.shape, b.shape)
@@ -92,8 +99,7 @@ def planned(
     tail, rest = (descs[0][_END:_AT_BIAS], descs[0][_AT_BIAS + _BIAS.size :]) if has_bias else (descs[0][_END:], None)
     bytes_a, bytes_b, bytes_c = (_extent(x) for x in (full_a, full_b, full))
     unit = kind.itemsize // (2 if kind.is_complex else 1)
-    head, strides = descs[0][:_BEGIN], c_strides(shapes.out)
-    return Plan(head, tail, rest, lda, ldb, bytes_a, bytes_b, bytes_c, unit - 1, shapes.out, strides, dtype, device)
+    return Plan(descs[0][:_BEGIN], tail, rest, lda, ldb, bytes_a, bytes_b, bytes_c, unit - 1, device, *new(shapes.out))
 
 
 def _steps(kind: Kind, epilogue: Epilogue, result: Result) -> Steps | None:
@@ -120,6 +126,7 @@ class Way:
 
     name: str
     types: tuple[str, ...]  # the classes, by name
+    is_in_c = False  # the short way is wsgemm._calls', with the plans of planned() below
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -131,8 +138,11 @@ class Way:
         self.plans[key] = plan
         return plan
 
-    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
-        """alpha a b + beta out; a is of this way's types."""
+    def matmul(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
+        bias: Any = None, activation: str | None = None, is_linear: bool = False,
+    ) -> Any:  # fmt: skip
+        """activation(alpha a b + beta out + bias); a is of this way's types. is_linear: all rows of a, by the transpose of b."""
         raise NotImplementedError
 
     def product(
@@ -140,6 +150,47 @@ class Way:
     ) -> Any:
         """As wsgemm.matmul."""
         return self.matmul(a, b, out, alpha, beta, handle) if dtype is None and epilogue is None else None
+
+    def planned(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None, is_linear: bool
+    ) -> Plan | None:
+        """The plan for what matmul() is given."""
+        raise NotImplementedError
+
+    def use_c(self, types: tuple[Any, Any], methods: Any, empty: Any, written: Any) -> None:
+        """Has wsgemm._calls do what matmul() does, where that is built and knows these arrays."""
+        module = _calls()
+        if module is None:
+            return
+        gemm = ctypes.cast(_product._gemm, ctypes.c_void_p).value
+        others = (_lib.check, pointer_of, on_stream, default_handle)
+        try:
+            self.short = module.Short(gemm, _MOST_PLANS, types, methods, _probe, address(_probe), self.planned, empty, written, *others)
+        except AttributeError:  # of another release of theirs
+            return
+        self.is_in_c = True
+        self.matmul = self.short.matmul  # type: ignore[method-assign]
+
+
+_probe = np.zeros((3, 2))
+
+
+@functools.cache
+def _calls() -> Any:
+    """The module of src/python; None: it is not there, or not for this Python."""
+    path = _lib.beside("wsgemm_calls.abi3.so")
+    if path is None or os.environ.get("WSGEMM_PYTHON_CALLS") == "off":
+        return None
+    name = f"{__package__}._calls"
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError:
+        return None
+    return module
 
 
 def _call(plan: Plan, a: int, b: int, c: int, bias: int, is_given: bool, pointer: int | None) -> bool:
@@ -177,18 +228,17 @@ class TorchWay(Way):
             compiling: Any = module.compiler.is_compiling
             transformed: Any = module._C._functorch.peek_interpreter_stack
             self.is_traced = lambda: compiling() or transformed() is not None
+            self.use_c((self.exact[0], self.exact[-1]), (module.Tensor.is_neg, module.Tensor.is_conj), self.empty, self.note)
+
+    def note(self, out: Any) -> None:
+        """That it has been written."""
+        if not out.is_inference():
+            self.written(out)
 
     def matmul(
-        self,
-        a: Any,
-        b: Any,
-        out: Any,
-        alpha: complex,
-        beta: complex,
-        handle: Handle | None,
-        bias: Any = None,
-        activation: str | None = None,
-    ) -> Any:
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
+        bias: Any = None, activation: str | None = None, is_linear: bool = False,
+    ) -> Any:  # fmt: skip
         exact = self.exact
         if type(b) not in exact or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
@@ -201,7 +251,7 @@ class TorchWay(Way):
                     b.shape, b.stride(), b.dtype, b.get_device(), b.is_conj(), b.is_neg(), alpha, beta,
                 )  # fmt: skip
             else:
-                if type(out) not in exact or out.requires_grad or out.is_inference() or bias is not None:
+                if type(out) not in exact or bias is not None:
                     return None
                 key = (
                     a.shape, a.stride(), a.dtype, a.get_device(), a.is_conj(), a.is_neg(),
@@ -211,16 +261,16 @@ class TorchWay(Way):
             if bias is not None:
                 if type(bias) not in exact:
                     return None
-                key = (key, bias.shape, bias.stride(), bias.dtype, bias.get_device(), bias.is_neg(), activation)
+                key = (key, bias.shape, bias.stride(), bias.dtype, bias.get_device(), bias.is_neg())
                 at_bias = bias.data_ptr()
-            elif activation is not None:
-                key = (key, activation)
+            if activation is not None or is_linear:
+                key = (key, activation, is_linear)
             plan = self.plans.get(key, _UNKNOWN)
             if plan is _UNKNOWN:
-                plan = self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation))
+                plan = self.keep(key, self.planned(a, b, out, alpha, beta, bias, activation, is_linear))
             if plan is None:
                 return None
-            result = self.empty(plan.shape, plan.strides, dtype=plan.dtype, device=a.device) if out is None else out
+            result = self.empty(*plan.arguments, **plan.keywords) if out is None else out
             at_a, at_b, at_c = a.data_ptr(), b.data_ptr(), result.data_ptr()
         except RuntimeError:  # a tensor without strides or memory: the long way says why
             return None
@@ -232,7 +282,7 @@ class TorchWay(Way):
         if not _call(plan, at_a, at_b, at_c, at_bias, out is not None, pointer):
             return None
         if out is not None:
-            self.written(out)
+            self.note(out)
         return result
 
     def product(
@@ -244,14 +294,22 @@ class TorchWay(Way):
             # torch is to know of the product; what its operator does not have, the long way refuses.
             is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
             return self.operator(a, b) if is_plain and self.operator is not None else None
-        if epilogue is not None or dtype is not None or not a.is_cuda:
+        if epilogue is not None or dtype is not None or not a.is_cuda or (out is not None and (type(out) not in self.exact or out.requires_grad)):
             return None
-        return self.matmul(a, b, out, alpha, beta, handle)
+        return self.matmul(a, b, out, alpha, beta, handle, None, None, False)
 
     def planned(
-        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None, is_linear: bool
     ) -> Plan | None:
-        device = a.get_device()
+        device, shape = a.get_device(), None
+        if is_linear:
+            if out is not None or b.dim() != 2 or not a.dim() or not a.numel():
+                return None
+            shape = (*a.shape[:-1], b.shape[0])
+            try:
+                a, b = a.view(-1, a.shape[-1]), b.mT
+            except RuntimeError:  # no rows of one matrix
+                return None
         given = {name: x for name, x in (("a", a), ("b", b), ("out", out), ("bias", bias)) if x is not None}
         if any(x.get_device() != device or not (x.is_cuda or x.is_cpu) or x.is_neg() for x in given.values()):
             return None
@@ -262,7 +320,12 @@ class TorchWay(Way):
         if device >= 0:
             _streams.require_gpu_backend()
         epilogue = None if bias is None and activation is None else Epilogue(activation, view_bias, None, 1, None)
-        return planned(view_a, view_b, view_out, alpha, beta, epilogue, a.dtype, device)
+        keywords = {"dtype": a.dtype, "device": a.device}
+
+        def new(own: tuple[int, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            return (shape or own, c_strides(shape or own)), keywords
+
+        return planned(view_a, view_b, view_out, alpha, beta, epilogue, new, device)
 
     def view(self, x: Any) -> View | None:
         dtype = dtype_of(x.dtype)
@@ -281,7 +344,10 @@ class CupyWay(Way):
         self.device = module.cuda.device.get_device_id
         self.stream = module.cuda.get_current_stream
 
-    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+    def matmul(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
+        bias: Any = None, activation: str | None = None, is_linear: bool = False,
+    ) -> Any:  # fmt: skip
         if type(a) is not self.array or type(b) is not self.array or type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
         at_a, at_b, device = a.data, b.data, self.device()
@@ -294,34 +360,57 @@ class CupyWay(Way):
             key = (key, out.shape, out.strides, out.dtype)
         plan = self.plans.get(key, _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = self.keep(key, self.planned(a, b, out, alpha, beta))
+            plan = self.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
         if plan is None:
             return None
-        result = self.array(plan.shape, plan.dtype) if out is None else out
+        result = self.array(*plan.arguments) if out is None else out
         lent = on_stream(handle, self.stream().ptr or LEGACY)
         return result if _call(plan, at_a.ptr, at_b.ptr, result.data.ptr, 0, out is not None, lent.pointer) else None
 
-    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
+    def planned(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None, is_linear: bool
+    ) -> Plan | None:
         views = [View(x.dtype, x.shape, _in_elements(x), 0) for x in (a, b, out) if x is not None]
         if any(view.strides is None for view in views):
             return None
         _streams.require_gpu_backend()
-        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, a.dtype, 0)
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, lambda own: ((own, a.dtype), {}), 0)
 
 
 class JaxWay(Way):
-    """Of arrays inside jax.jit, grad and vmap, which have no memory: what is to be computed is told to XLA."""
+    """Plain products told to XLA: of arrays inside jax.jit, grad and vmap, which have no memory, and of those on a GPU, where XLA
+    knows the stream."""
 
     name = "jax"
-    types = ("core.Tracer",)
+    types = ("core.Tracer", "Array")
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.tracer = _attribute(module, "core.Tracer")
+        self.jitted: Any = None  # not asked for yet; False: there is none
 
     def product(
         self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, dtype: Any, epilogue: Epilogue | None, handle: Handle | None
     ) -> Any:
         is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
-        if not is_plain:
-            raise TypeError("of arrays that JAX has traced wsgemm computes a plain a @ b only; the rest is jax.numpy's to do")
-        return importlib.import_module("wsgemm.jax").matmul(a, b)
+        if self.tracer is not None and (isinstance(a, self.tracer) or isinstance(b, self.tracer)):
+            if not is_plain:
+                raise TypeError("of arrays that JAX has traced wsgemm computes a plain a @ b only; the rest is jax.numpy's to do")
+            return importlib.import_module("wsgemm.jax").matmul(a, b)
+        if not is_plain or not self.lie_on_one_gpu(a, b) or default_handle.kernel or default_handle.workspace is not None:
+            return None
+        if self.jitted is None:
+            try:
+                self.jitted = importlib.import_module("wsgemm.jax").jitted()
+            except (ImportError, AttributeError):  # not built, or an old release of JAX
+                self.jitted = False
+        return self.jitted(a, b) if self.jitted else None
+
+    def lie_on_one_gpu(self, a: Any, b: Any) -> bool:
+        if type(a) is not type(b) or not hasattr(a, "devices"):
+            return False
+        devices = a.devices()
+        return len(devices) == 1 and next(iter(devices)).platform == "gpu" and b.devices() == devices
 
 
 class NumpyWay(Way):
@@ -330,7 +419,14 @@ class NumpyWay(Way):
     name = "numpy"
     types = ("ndarray",)
 
-    def matmul(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None) -> Any:
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.use_c((np.ndarray, np.ndarray), None, _empty, None)
+
+    def matmul(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, handle: Handle | None,
+        bias: Any = None, activation: str | None = None, is_linear: bool = False,
+    ) -> Any:  # fmt: skip
         if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
             return None
         key: Hashable
@@ -342,18 +438,20 @@ class NumpyWay(Way):
             key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, alpha, beta, out.shape, out.strides, out.dtype)
         plan = self.plans.get(key, _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = self.keep(key, self.planned(a, b, out, alpha, beta))
+            plan = self.keep(key, self.planned(a, b, out, alpha, beta, None, None, False))
         if plan is None:
             return None
-        result = _empty(plan.shape, plan.dtype) if out is None else out
+        result = _empty(*plan.arguments) if out is None else out
         pointer = None if handle is None else pointer_of(handle)
         return result if _call(plan, address(a), address(b), address(result), 0, out is not None, pointer) else None
 
-    def planned(self, a: Any, b: Any, out: Any, alpha: complex, beta: complex) -> Plan | None:
+    def planned(
+        self, a: Any, b: Any, out: Any, alpha: complex, beta: complex, bias: Any, activation: str | None, is_linear: bool
+    ) -> Plan | None:
         views = [View(x.dtype, x.shape, _in_elements(x), 0) for x in (a, b, out) if x is not None]
         if any(view.strides is None for view in views) or a.ndim + b.ndim == 2:  # of which the result is a scalar
             return None
-        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, a.dtype, -1)
+        return planned(views[0], views[1], views[2] if out is not None else None, alpha, beta, None, lambda own: ((own, a.dtype), {}), -1)
 
 
 NUMPY = NumpyWay(np)
@@ -377,7 +475,7 @@ _found: dict[type[Any], Way] = {}
 
 
 def way_of(x: Any) -> Way | None:
-    """The short way for x, by its class itself: what is derived from it may be anything, but of JAX's tracers one."""
+    """The short way for x, by its class itself: what is derived from it may be anything, but of JAX's classes one of them."""
     way = _found.get(type(x))
     if way is None or sys.modules.get(way.name) is not way.module:
         return _find(type(x))
@@ -388,7 +486,7 @@ def _find(kind: type[Any]) -> Way | None:
     for way in _WAYS:
         module = sys.modules.get(way.name)
         classes = [_attribute(module, name) for name in way.types]
-        if kind in classes or (way is JaxWay and classes[0] is not None and issubclass(kind, classes[0])):
+        if kind in classes or (way is JaxWay and any(found is not None and issubclass(kind, found) for found in classes)):
             try:
                 made = _found[kind] = way(module)
             except AttributeError:  # a release that lacks something: the long way knows others

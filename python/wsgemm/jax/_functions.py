@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
-import pathlib
 from typing import Any
 
 import jax
@@ -25,11 +23,10 @@ _ShapeDtypeStruct: Any = jax.ShapeDtypeStruct
 @functools.cache
 def _registered() -> ctypes.CDLL:
     """The library of src/xla, which stands beside the one that is in use."""
-    folder = pathlib.Path(_lib.library._name).resolve().parent
-    path = folder / "libwsgemm_xla.so"
-    if not path.exists():
-        raise ImportError(f"wsgemm.jax needs libwsgemm_xla.so, which is not in {os.fspath(folder)}; WSGEMM_XLA=ON builds it")
-    library = ctypes.CDLL(os.fspath(path))
+    path = _lib.beside("libwsgemm_xla.so")
+    if path is None:
+        raise ImportError(f"wsgemm.jax needs libwsgemm_xla.so, which is not beside {_lib.library._name}; WSGEMM_XLA=ON builds it")
+    library = ctypes.CDLL(path)
     for platform, name in _HANDLERS.items():
         _ffi.register_ffi_target(TARGET, _ffi.pycapsule(getattr(library, name)), platform=platform)
     return library
@@ -96,3 +93,10 @@ def matmul(a: Any, b: Any) -> jax.Array:
     if a.ndim == 1:
         result = result[..., 0] if b.ndim == 1 else result[..., 0, :]
     return result
+
+
+@functools.cache
+def jitted() -> Any:
+    """matmul of arrays that are there: compiled for each pair of shapes, and kept by JAX."""
+    _registered()
+    return jax.jit(matmul)

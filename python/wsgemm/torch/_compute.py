@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _device_product, _plans
+from .. import _device_product
 from .._arrays import bfloat16
 from .._epilogue import Epilogue
 from .._matmul import matmul as matmul_of_arrays
+from .._plans import way_of
 from .._product import product_shapes
 
 
@@ -28,12 +29,12 @@ def product(
     activation: str | None = None,
 ) -> Tensor:
     """As wsgemm.matmul."""
-    epilogue = None if bias is None and activation is None else Epilogue(activation, bias, None, 1, None)
-    way = _plans.way_of(a)
-    if isinstance(way, _plans.TorchWay):
-        done: Tensor | None = way.matmul(a, b, out, alpha, beta, None, bias, activation)
+    way = way_of(a)
+    if way is not None:
+        done: Tensor | None = way.matmul(a, b, out, alpha, beta, None, bias, activation, False)
         if done is not None:
             return done
+    epilogue = None if bias is None and activation is None else Epilogue(activation, bias, None, 1, None)
     if a.device.type == "cpu":
         return _on_host(a, b, out, alpha, beta, epilogue)
     with ExitStack() as closing, torch.no_grad():

@@ -6,36 +6,11 @@ import torch
 from torch import Tensor
 
 from .. import _plans
-from ._operators import ACTIVATIONS, call, compute
+from ._operators import ACTIVATIONS, call, compute, is_watched, multiply, record
 
+matmul = multiply
 _is_grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
-_transformed = torch._C._functorch.peek_interpreter_stack
-_n_modes = torch._C._len_torch_dispatch_stack
-_is_autocast_enabled = torch.is_autocast_enabled
-
-
-def _is_plain(a: Tensor, b: Tensor) -> bool:
-    """Nobody is to know of a product of these, nor has anything to say: no gradient, transform, mode or autocast."""
-    if _is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        return False
-    return not (_transformed() is not None or _n_modes() or _is_autocast_enabled(a.device.type))
-
-
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b, with torch.matmul's rules of shapes.
-
-    >>> import torch, wsgemm.torch
-    >>> wsgemm.torch.matmul(torch.ones(2, 3), torch.ones(3))
-    tensor([3., 3.])
-    """
-    if not _is_compiling() and _is_plain(a, b):
-        way = _plans.way_of(a)
-        if way is not None:
-            done: Tensor | None = way.matmul(a, b, None, 1, 0, None)
-            if done is not None:
-                return done
-    return call("matmul", a, b)
 
 
 def mm(a: Tensor, b: Tensor) -> Tensor:
@@ -77,11 +52,19 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation
             [-2.]]), tensor([[0.],
             [0.]]))
     """
-    is_recorded = activation in ACTIVATIONS and activation != "relu" and _is_grad_enabled() and (
+    is_recorded = _is_grad_enabled() and (
         input.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     )  # fmt: skip
-    if not _is_compiling() and _is_plain(input, weight) and (bias is None or _is_plain(bias, bias)) and weight.dim() == 2:
-        return compute("linear", input, weight, bias, activation)
-    if activation is not None and is_recorded:
-        return ACTIVATIONS[activation].function(call("linear", input, weight, bias, None))
-    return call("linear", input, weight, bias, activation)
+    after = ACTIVATIONS[activation].function if is_recorded and activation in ACTIVATIONS and activation != "relu" else None
+    own = activation if after is None else None
+    if _is_compiling() or is_watched() or weight.dim() != 2:
+        result = call("linear", input, weight, bias, own)
+    elif is_recorded:
+        result = record("linear", input, weight, bias, own)
+    else:
+        way = _plans.way_of(input)
+        done: Tensor | None = None
+        if isinstance(way, _plans.TorchWay):
+            done = way.matmul(input, weight, None, 1, 0, None, bias, own, True)
+        result = compute("linear", input, weight, bias, own) if done is None else done
+    return result if after is None else after(result)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from .._plans import way_of
 from ._compute import product
 
 _ops: Any = torch.ops.wsgemm
@@ -20,9 +21,23 @@ _library: Any = torch.library  # which has no types
 _check: Any = torch._check
 _broadcast_shapes: Any = torch.broadcast_shapes
 _is_compiling = torch.compiler.is_compiling
+_is_grad_enabled = torch.is_grad_enabled
 _transformed = torch._C._functorch.peek_interpreter_stack
+_n_modes = torch._C._len_torch_dispatch_stack
+_is_autocast_enabled: Any = torch._C._is_any_autocast_enabled
+_traced: Any = torch._C._get_tracing_state
+_subclasses = torch._C.DispatchKey.Python  # that tensors have that see their operators themselves
+try:
+    from torch._library.autograd import Info, make_autograd_impl
+except ImportError:  # of another release: then the dispatcher goes the way of torch.library only
+    Info = make_autograd_impl = None
 Gradients = tuple[Optional[Tensor], ...]
 Call = Callable[..., Tensor]  # of an operator, by its name
+
+
+def _spread(g: Tensor) -> Tensor:
+    """A gradient that is one number many times, as a sum's, laid out: products read no such."""
+    return g.contiguous() if 0 in g.stride() else g
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -31,10 +46,6 @@ def _rows(x: Tensor) -> Tensor:
 
 
 # ---- matmul: of vectors, matrices and stacks ---------------------------------------------------------------------------------
-
-
-def _matmul(a: Tensor, b: Tensor) -> Tensor:
-    return product(a, b)
 
 
 def _matmul_like(a: Tensor, b: Tensor) -> Tensor:
@@ -52,17 +63,18 @@ def _matmul_saved(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _matmul_gradient(ctx: Any, g: Tensor) -> Gradients:
     a, b = ctx.saved_tensors
+    g = _spread(g)
     full_a = a.unsqueeze(0) if a.dim() == 1 else a
     full_b = b.unsqueeze(-1) if b.dim() == 1 else b
     g = g.unsqueeze(-1) if b.dim() == 1 else g
     g = g.unsqueeze(-2) if a.dim() == 1 else g
     of_a = of_b = None
     if ctx.needs_input_grad[0]:
-        of_a = call("matmul", g, full_b.mH).sum_to_size(full_a.shape).reshape(a.shape)
+        of_a = multiply(g, full_b.mH).sum_to_size(full_a.shape).reshape(a.shape)
     if ctx.needs_input_grad[1] and full_b.dim() == 2:  # of a stack's products, one that is as high as all of them
-        of_b = call("matmul", _rows(full_a).mH, _rows(g)).reshape(b.shape)
+        of_b = multiply(_rows(full_a).mH, _rows(g)).reshape(b.shape)
     elif ctx.needs_input_grad[1]:
-        of_b = call("matmul", full_a.mH, g).sum_to_size(full_b.shape).reshape(b.shape)
+        of_b = multiply(full_a.mH, g).sum_to_size(full_b.shape).reshape(b.shape)
     return of_a, of_b
 
 
@@ -115,13 +127,13 @@ def _addmm_saved(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Tensor
 
 def _addmm_gradient(ctx: Any, g: Tensor) -> Gradients:
     a, b = ctx.saved_tensors
-    needs = ctx.needs_input_grad
+    needs, g = ctx.needs_input_grad, _spread(g)
     scaled = g if ctx.alpha == 1 else g * _conjugate(ctx.alpha)
     of_input = g if ctx.beta == 1 else g * _conjugate(ctx.beta)
     return (
         of_input.sum_to_size(ctx.shape) if needs[0] else None,
-        call("matmul", scaled, b.mH) if needs[1] else None,
-        call("matmul", a.mH, scaled) if needs[2] else None,
+        multiply(scaled, b.mH) if needs[1] else None,
+        multiply(a.mH, scaled) if needs[2] else None,
     )
 
 
@@ -188,11 +200,11 @@ def _linear_gradient(ctx: Any, g: Tensor) -> Gradients:
         g = ACTIVATIONS[ctx.activation].gradient(g, z)
     needs = ctx.needs_input_grad
     of_input = of_weight = of_bias = None
-    rows = _rows(g)
+    rows = _rows(_spread(g))
     if needs[0]:
-        of_input = call("matmul", rows, weight.conj()).view(input.shape)
+        of_input = multiply(rows, weight.conj()).view(input.shape)
     if needs[1]:
-        of_weight = call("matmul", rows.mT, _rows(input).conj())
+        of_weight = multiply(rows.mT, _rows(input).conj())
     if bias is not None and needs[2]:
         of_bias = rows.sum(0)
     return of_input, of_weight, of_bias, None
@@ -231,7 +243,7 @@ class Operator(NamedTuple):
 OPERATORS = (
     Operator(
         "matmul", "(Tensor a, Tensor b) -> Tensor",
-        _matmul, _matmul_like, _matmul_saved, _matmul_gradient, _matmul_of_stacks,
+        product, _matmul_like, _matmul_saved, _matmul_gradient, _matmul_of_stacks,
     ),
     Operator(
         "addmm", "(Tensor input, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -289,6 +301,57 @@ def _as_function(operator: Operator) -> Any:
 
 
 _functions = {operator.name: (_as_function(operator), operator.keywords) for operator in OPERATORS}
+_unwrapped: Any = torch._C._functorch.unwrap_if_dead
+
+
+def _n_inputs(operator: Operator) -> int:
+    return operator.schema.partition("->")[0].replace("*,", "").count(",") + 1
+
+
+def _as_node(operator: Operator) -> Callable[..., Tensor]:
+    """Computes at once, of plain tensors, and records the gradient: without torch.library, whose two ways through its dispatcher take
+    longer than a product of small matrices."""
+    compute, save, gradient = operator.compute, operator.save, operator.gradient
+    n_given, n_inputs = -len(operator.keywords), _n_inputs(operator)
+
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        result = compute(*arguments)
+        save(ctx, arguments, result)
+        return result
+
+    def forward_with_keywords(ctx: Any, *arguments: Any) -> Tensor:
+        keywords = dict(zip(operator.keywords, arguments[n_given:]))
+        result = compute(*arguments[:n_given], **keywords)
+        save(ctx, arguments[:n_given], keywords, result)
+        return result
+
+    def backward(ctx: Any, g: Tensor) -> Gradients:
+        found = gradient(ctx, g)
+        return found + (None,) * (n_inputs - len(found))
+
+    functions: dict[str, Any] = {"forward": staticmethod(forward_with_keywords if n_given else forward), "backward": staticmethod(backward)}
+    node = type(operator.name, (torch.autograd.Function,), functions)
+    apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # type: ignore[misc]  # what Function's own does besides is for torch.func
+    return apply
+
+
+_nodes = {operator.name: _as_node(operator) for operator in OPERATORS}
+
+
+def _autograd_rule(operator: Operator, generic: Any) -> Callable[..., Tensor]:
+    """The kernel of the dispatcher's keys for gradients: at once what the operator does, where nobody else is to know of it."""
+    compute, node = operator.compute, _nodes[operator.name]
+
+    def rule(keys: Any, *arguments: Any, **keywords: Any) -> Tensor:
+        if is_watched() or keys.has(_subclasses):
+            result: Tensor = generic(keys, *arguments, **keywords)
+            return result
+        if _is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in arguments):
+            all_inputs = (*arguments, *(keywords.get(name, 1) for name in operator.keywords))
+            return node(*all_inputs, *(None,) * (_n_inputs(operator) - len(all_inputs)))
+        return compute(*arguments, **keywords)
+
+    return rule
 
 
 def _vmap_rule(operator: Operator) -> Callable[..., tuple[Tensor, int]]:
@@ -312,6 +375,9 @@ def _register() -> Any:
             library.impl(operator.name, operator.compute, key)
         _library.register_fake(name, operator.like, lib=library)
         _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
+        for key in ("AutogradCPU", "AutogradCUDA") if make_autograd_impl else ():
+            generic = make_autograd_impl(getattr(_ops, operator.name).default, Info(operator.gradient, operator.save))
+            library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
         _library.register_vmap(name, _vmap_rule(operator), lib=library)
         for device, key in _DEVICES.items():
             library.impl(operator.name, _autocast(operator.name, device, key), key)
@@ -328,6 +394,11 @@ def compute(name: str, *arguments: Any) -> Tensor:
     return _computes[name](*arguments)
 
 
+def record(name: str, *arguments: Any) -> Tensor:
+    """Of tensors that are plain but for that they require gradients. Keywords are given as the last arguments."""
+    return _nodes[name](*[_unwrapped(x) if isinstance(x, Tensor) else x for x in arguments])
+
+
 def call(name: str, *arguments: Any, **keywords: Any) -> Tensor:
     """The operator, as torch wants it to be called where it is."""
     result: Tensor
@@ -337,3 +408,30 @@ def call(name: str, *arguments: Any, **keywords: Any) -> Tensor:
         function, names = _functions[name]
         result = function.apply(*arguments, *(keywords[name] for name in names))
     return result
+
+
+# ---- Which way ---------------------------------------------------------------------------------------------------------------
+
+
+def is_watched() -> bool:
+    """Somebody is to know of what is computed now, or has something to say: a transform, a mode, autocast."""
+    return _transformed() is not None or _n_modes() or _is_autocast_enabled() or _traced() is not None  # type: ignore[no-any-return]
+
+
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, with torch.matmul's rules of shapes.
+
+    >>> import torch, wsgemm.torch
+    >>> wsgemm.torch.matmul(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    if _is_compiling() or is_watched():
+        return call("matmul", a, b)
+    if (a.requires_grad or b.requires_grad) and _is_grad_enabled():
+        return _nodes["matmul"](_unwrapped(a), _unwrapped(b))
+    way = way_of(a)
+    if way is not None:
+        done: Tensor | None = way.matmul(a, b, None, 1, 0, None, None, None, False)
+        if done is not None:
+            return done
+    return call("matmul", a, b)
