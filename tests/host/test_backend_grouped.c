@@ -80,7 +80,7 @@ CHILD_CASE(one_launch) {
 }
 
 /* What is read or computed for C beside the product; many columns a group. */
-CHILD_CASE(wide) {
+CHILD_CASE(steps) {
   (void)unused;
   wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
   d.type_c = WSGEMM_F32, d.n = 63; /* odd, as floats leave one by one */
@@ -151,5 +151,5 @@ CHILD_CASE(not_built_in) {
 }
 
 static const struct check_case cases[] = {
-    {"one_launch", one_launch}, {"wide", wide}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
+    {"one_launch", one_launch}, {"steps", steps}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
 CHECK_MAIN("backend_grouped", cases)
