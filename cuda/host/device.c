@@ -399,6 +399,7 @@ int64_t ws_solve_n(const ws_device *device, wsgemm_type type) {
 /* Shared memory of a block of a kernel that may ask for more than a launch does without; 0: of any other. */
 static int plain_shared_bytes(const ws_device *device, int which) {
   if (which == WS_KERNEL_SLICED_SOLVE) return WS_SLICED_SOLVE_SHARED_BYTES;
+  if (which >= WS_KERNEL_NARROW) return WS_GROUPED_NARROW_SHARED_BYTES;
   if (which >= WS_KERNEL_GROUPED) return WS_GROUPED_SHARED_BYTES;
   if (which >= WS_KERNEL_TRIANGLE && which < WS_KERNEL_SOLVE)
     return ws_triangle_shared_bytes((wsgemm_type)(which - WS_KERNEL_TRIANGLE));

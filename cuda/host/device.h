@@ -172,7 +172,13 @@ const ws_device_kernel *ws_device_kernel_get(ws_device *device, int row_idx, ws_
   X(GROUPED_HR, "hgrouped_ragged_k", GROUPED)             \
   X(GROUPED_B, "bgrouped_m", GROUPED)                     \
   X(GROUPED_BK, "bgrouped_k", GROUPED)                    \
-  X(GROUPED_BR, "bgrouped_ragged_k", GROUPED)
+  X(GROUPED_BR, "bgrouped_ragged_k", GROUPED)             \
+  X(NARROW, "hgrouped_narrow_m", GROUPED)                 \
+  X(NARROW_HK, "hgrouped_narrow_k", GROUPED)              \
+  X(NARROW_HR, "hgrouped_narrow_ragged_k", GROUPED)       \
+  X(NARROW_B, "bgrouped_narrow_m", GROUPED)               \
+  X(NARROW_BK, "bgrouped_narrow_k", GROUPED)              \
+  X(NARROW_BR, "bgrouped_narrow_ragged_k", GROUPED)
 typedef enum ws_plain_kernel {
 #define WS_PLAIN_KERNEL_ENUM(enumerator, name, image) WS_KERNEL_##enumerator,
   WS_PLAIN_KERNELS(WS_PLAIN_KERNEL_ENUM)

@@ -9,10 +9,20 @@
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 
-enum { BYTES = 2, WHOLE = 16 / BYTES, LINE = 64, A_LINES = 128, B_LINES = 32, PART = 32, CLUSTER = 2, N_THREADS = 384 };
+enum { BYTES = 2, WHOLE = 16 / BYTES, LINE = 64, A_LINES = 128, B_LINES = 32, PART = 32, CLUSTER = 2 };
 
 static bool is_whole(const void *data, int64_t ld, int64_t stride) {
   return (uintptr_t)data % 16 == 0 && ld % WHOLE == 0 && stride % WHOLE == 0;
+}
+
+/* Whether C, and a residual beside it, may be accessed 16 bytes at a time. Floats never are. */
+static bool has_whole_c(const ws_groups *groups) {
+  const ws_problem *p = &groups->of_all;
+  const ws_epilogue *e = &p->epilogue;
+  const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
+  if (!ws_is_half(p->c.type)) return true;
+  if (p->has_epilogue && e->residual && !is_whole(e->residual, e->ld_residual, of_k ? e->stride_residual : 0)) return false;
+  return p->m % WHOLE == 0 && is_whole(p->c.data, p->c.ld, of_k ? p->c.stride : 0);
 }
 
 /* NULL: the kernel can; else what it lacks, in words. */
@@ -21,19 +31,45 @@ static const char *lack_of(const ws_executor *x, const ws_groups *groups) {
   const int64_t most = INT64_C(1) << 30;
   const bool of_k = groups->ragged == WSGEMM_RAGGED_K;
   if (x->device->cc != WS_BY_MAP_CC) return "a GPU of compute capability 9.0";
-  if (!ws_is_half(p->a.type) || p->c.type != p->a.type) return "F16 or BF16, of all matrices";
+  if (!ws_is_half(p->a.type) || (p->c.type != p->a.type && p->c.type != WSGEMM_F32))
+    return "A and B of F16 or BF16, C of that or of F32";
   if (ws_math_of(x->call, p) == WSGEMM_MATH_PEDANTIC) return "tensor cores";
-  if (!p->scale.beta_zero || p->has_epilogue) return "beta = 0, and no epilogue";
   if (groups->ragged == WSGEMM_RAGGED_M) return "C contiguous across what is ragged";
   if (of_k ? p->a.trans || !p->b.trans : p->b.trans)
     return of_k ? "operands contiguous across k" : "what is ragged contiguous along k";
   if (groups->count > WS_GROUPED_MOST_GROUPS) return "no more than 1024 groups";
   if (p->m >= most || p->n >= most || p->k >= most) return "sizes below 2^30";
-  if (p->m % WHOLE || !is_whole(p->c.data, p->c.ld, of_k ? p->c.stride : 0) || p->a.stride < 0 || p->c.stride < 0 ||
-      !is_whole(p->a.data, p->a.ld, of_k ? 0 : p->a.stride) || !is_whole(p->b.data, p->b.ld, 0))
+  if (!has_whole_c(groups) || p->a.stride < 0 || p->c.stride < 0 || !is_whole(p->a.data, p->a.ld, of_k ? 0 : p->a.stride) ||
+      !is_whole(p->b.data, p->b.ld, 0))
     return "C of multiples of 8, and pointers, lds and strides of multiples of 16 bytes";
   return NULL;
 }
+
+/* ---- which kernel -------------------------------------------------------------------------------- */
+
+typedef struct grouped_row {
+  int first_kernel, n_threads, blocks, shared_bytes; /* blocks: of an SM */
+} grouped_row;
+static const grouped_row wide_row = {WS_KERNEL_GROUPED, 384, 1, WS_GROUPED_SHARED_BYTES},
+                         narrow_row = {WS_KERNEL_NARROW, 288, 2, WS_GROUPED_NARROW_SHARED_BYTES};
+
+/* Narrow items store beside another block's products, which tells where there is little to multiply for each
+ * element of C, or of the weights; so few columns a group have no use for wide ones. */
+static const grouped_row *row_of(const ws_groups *groups) {
+  enum { FEW = 64 };
+  const ws_problem *p = &groups->of_all;
+  if (!ws_has_plain_store(p)) return &wide_row;
+  return groups->ragged == WSGEMM_RAGGED_K || p->n <= FEW * groups->count ? &narrow_row : &wide_row;
+}
+
+static int kernel_of(const ws_groups *groups, const grouped_row *row) {
+  enum { N_FORMS = 3 };
+  const ws_problem *p = &groups->of_all;
+  const int form = groups->ragged == WSGEMM_RAGGED_K ? 2 : p->a.trans;
+  return row->first_kernel + (p->a.type == WSGEMM_F16 ? 0 : N_FORMS) + form;
+}
+
+/* ---- its arguments ------------------------------------------------------------------------------- */
 
 typedef struct lines {
   const void *data;
@@ -53,47 +89,55 @@ static CUresult make_maps(const ws_groups *groups, ws_grouped_args *args) {
   const lines a = {p->a.data, a_along_k ? p->k : p->m, a_along_k ? p->m : p->k, of_k ? 1 : groups->count, p->a.ld, p->a.stride};
   const lines b = {p->b.data, of_k ? p->n : p->k, of_k ? p->k : p->n, 1, p->b.ld, 0};
   const lines c = {p->c.data, p->m, p->n, of_k ? groups->count : 1, p->c.ld, p->c.stride};
-  CUresult result = make_map(&args->c, p->c.type, &c, PART);
+  CUresult result = ws_is_half(p->c.type) ? make_map(&args->c, p->c.type, &c, PART) : CUDA_SUCCESS;
   if (ws_product_is_zero(p)) return result; /* A and B are not read */
   if (!result) result = make_map(&args->a, p->a.type, &a, a_along_k ? A_LINES : LINE);
   return result ? result : make_map(&args->b, p->a.type, &b, of_k ? LINE : B_LINES);
 }
 
-/* C of ragged k of which nothing is added up: zeros. */
-static wsgemm_status run_zeros(ws_executor *x, const ws_groups *groups) {
+static ws_grouped_args args_of(const ws_groups *groups) {
+  const ws_problem *p = &groups->of_all;
+  return (ws_grouped_args){.ends = groups->ends,
+                           .ends_are_64 = groups->index_bytes == 8,
+                           .n_groups = (int32_t)groups->count,
+                           .total = groups->ragged == WSGEMM_RAGGED_K ? p->k : p->n,
+                           .m = (int32_t)p->m,
+                           .n = (int32_t)p->n,
+                           .k = ws_product_is_zero(p) ? 0 : (int32_t)p->k,
+                           .is_plain = ws_has_plain_store(p),
+                           .type_c = (int32_t)ws_half_c_type_of(p->c.type),
+                           .beta_zero = p->scale.beta_zero,
+                           .alpha = p->scale.alpha.s[0],
+                           .beta = p->scale.beta.s[0],
+                           .c_data = p->c.data,
+                           .ldc = p->c.ld,
+                           .stride_c = p->c.stride,
+                           .epilogue = ws_epilogue_args_of(p)};
+}
+
+/* Ragged k of which nothing is added up: beta C, and the epilogue. */
+static wsgemm_status run_without_k(ws_executor *x, const ws_groups *groups) {
   ws_problem p = groups->of_all;
   p.k = 0, p.batch_count = groups->count;
   return ws_run_gemm(x, &p);
 }
 
 wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
-  const ws_problem *p = &groups->of_all;
   wsgemm_handle *h = x->call->h;
   const char *lack = lack_of(x, groups);
   if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "offsets in device memory: built in for %s", lack);
-  if (groups->ragged == WSGEMM_RAGGED_K && ws_product_is_zero(p)) return run_zeros(x, groups);
+  if (groups->ragged == WSGEMM_RAGGED_K && ws_product_is_zero(&groups->of_all)) return run_without_k(x, groups);
   CUresult result;
-  const int which = groups->ragged == WSGEMM_RAGGED_K ? 2 : p->a.trans;
-  const int of_type = p->a.type == WSGEMM_F16 ? WS_KERNEL_GROUPED : WS_KERNEL_GROUPED_B;
-  CUkernel kernel = ws_device_plain_kernel(x->device, of_type + which, &result);
+  const grouped_row *row = row_of(groups);
+  CUkernel kernel = ws_device_plain_kernel(x->device, kernel_of(groups, row), &result);
   if (!kernel) return ws_fail_kernel(h, "grouped", x->device, result);
   ws_launch_list list = {.n = 0};
-  const int n_clusters = ws_most_clusters(CLUSTER, x->device->n_sms);
-  ws_launch *l = ws_launch_add(&list, "grouped", kernel, (int64_t)n_clusters * CLUSTER, N_THREADS, WS_GROUPED_SHARED_BYTES,
+  const int n_clusters = ws_most_clusters(CLUSTER, x->device->n_sms) * row->blocks;
+  ws_launch *l = ws_launch_add(&list, "grouped", kernel, (int64_t)n_clusters * CLUSTER, row->n_threads, row->shared_bytes,
                                WS_BEGIN_STREAM_ORDERED);
   l->cluster = CLUSTER, l->is_grouped = true;
   l->stealing = (ws_stealing){true, 0, n_clusters, l->n_blocks};
-  l->args.grouped = (ws_grouped_args){.ends = groups->ends,
-                                      .ends_are_64 = groups->index_bytes == 8,
-                                      .n_groups = (int32_t)groups->count,
-                                      .total = groups->ragged == WSGEMM_RAGGED_K ? p->k : p->n,
-                                      .m = (int32_t)p->m,
-                                      .n = (int32_t)p->n,
-                                      .k = ws_product_is_zero(p) ? 0 : (int32_t)p->k,
-                                      .alpha = p->scale.alpha.s[0],
-                                      .c_data = p->c.data,
-                                      .ldc = p->c.ld,
-                                      .stride_c = p->c.stride};
+  l->args.grouped = args_of(groups);
   result = make_maps(groups, &l->args.grouped);
   return result ? ws_fail_cuda(h, "tensor map", result) : ws_execute(x, &list);
 }

@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 #include "cuda/sched/sched.h"
+#include "cuda/shared/epilogue_args.h"
 
 /* Groups of which a block keeps the first item in shared memory. */
-enum { WS_GROUPED_MOST_GROUPS = 1024, WS_GROUPED_SHARED_BYTES = 221 * 1024 };
+enum { WS_GROUPED_MOST_GROUPS = 1024, WS_GROUPED_SHARED_BYTES = 216 * 1024, WS_GROUPED_NARROW_SHARED_BYTES = 112 * 1024 };
 
 typedef struct ws_grouped_args {
   CUtensorMap a, b, c;
@@ -21,8 +22,13 @@ typedef struct ws_grouped_args {
   int32_t ends_are_64, n_groups;
   int64_t total;   /* columns, or lines along k, that exist: no group may reach beyond */
   int32_t m, n, k; /* n: of ragged k; k: of ragged columns */
-  float alpha;
+  int32_t is_plain; /* neither beta nor an epilogue, C of 16 bits */
+  int32_t type_c;   /* ws_half_c_type; of floats there is no map of C */
+  int32_t beta_zero;
+  float alpha, beta;
   void *c_data;
   int64_t ldc, stride_c; /* stride_c: from group to group, of ragged k */
+  ws_epilogue_args epilogue;
+  int32_t order;
 } ws_grouped_args;
 #endif

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import wsgemm
+import wsgemm_fakes as fakes
+from wsgemm_fakes import faked_cupy, faked_jax, faked_torch, gpu  # noqa: F401  (fixtures)
 
 TYPES = [np.float16, np.float32, np.float64, np.complex64, np.complex128]
 RNG = np.random.default_rng(23)
@@ -84,3 +86,68 @@ def test_empty():
     assert wsgemm.grouped_matmul(np.ones((0, 3)), np.ones((2, 3, 5)), [0, 0]).shape == (0, 5)
     k = wsgemm.grouped_matmul(np.ones((3, 6)), np.ones((6, 2)), [0, 6, 6])
     assert np.array_equal(k, np.stack((np.zeros((3, 2)), np.full((3, 2), 6.0), np.zeros((3, 2)))))
+
+
+# ---- On a GPU, as far as it can be seen without one ------------------------------------------------------------------------
+
+
+def put_in(library, array):
+    return {"torch": fakes.Tensor, "cupy": fakes.ndarray, "jax": fakes.Array, "numpy": np.asarray}[library](array)
+
+
+@pytest.mark.parametrize("where_ends", ["same", "numpy", "cupy"])
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+@pytest.mark.parametrize("form", ["m", "n", "k"])
+def test_fakes(gpu, request, library, form, where_ends):
+    for name in {library, "cupy"}:
+        request.getfixturevalue(name)
+    n_groups, m, n, k = 5, 24, 16, 40
+    total = {"m": m, "n": n, "k": k}[form]
+    shapes = {"m": ((m, k), (n_groups, k, n)), "n": ((n_groups, m, k), (k, n)), "k": ((m, k), (k, n))}[form]
+    for order in "CF":
+        a, b = (drawn(shape, np.float32, order) for shape in shapes)
+        for ends in (ends_drawn(total, n_groups, np.int32), ends_drawn(total, n_groups, np.int64)):
+            ends[-1] = total
+            expected = wsgemm.grouped_matmul(a, b, ends)
+            given = put_in(library if where_ends == "same" else where_ends, ends)
+            gpu.log.clear()
+            result = wsgemm.grouped_matmul(put_in(library, a), put_in(library, b), given)
+            assert type(result) is type(put_in(library, a)) and np.array_equal(result.array, expected)
+            waits = ("wait", {"torch": 5, "cupy": 6, "jax": 6 if where_ends == "cupy" else 1}[library])
+            assert (waits in gpu.log) == (library == "jax")
+            if library == "jax":
+                continue
+            old = drawn(expected.shape, np.float32, "C")
+            out = put_in(library, old.copy())
+            assert wsgemm.grouped_matmul(put_in(library, a), put_in(library, b), given, out, beta=2) is out
+            assert np.array_equal(out.array, wsgemm.grouped_matmul(a, b, ends, old, beta=2))
+
+
+def test_fakes_refused(gpu, torch):
+    a, b, ends = np.ones((4, 3), np.float32), np.ones((2, 3, 5), np.float32), np.array([1, 4])
+    on_gpu = fakes.Tensor(a), fakes.Tensor(b)
+    with pytest.raises(TypeError, match="offsets lies on a GPU"):
+        wsgemm.grouped_matmul(a, b, fakes.Tensor(ends))
+    with pytest.raises(TypeError, match="all must lie together"):
+        wsgemm.grouped_matmul(fakes.Tensor(a), b, ends)
+    with pytest.raises(TypeError, match="offsets is int16"):
+        wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(ends.astype(np.int16)))
+    with pytest.raises(ValueError, match="contiguous"):
+        wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(np.array([1, 0, 4, 0])[::2]))
+    with pytest.raises(ValueError, match="2 matrices and there are 3 offsets"):
+        wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(np.array([1, 2, 4])))
+    with pytest.raises(ValueError, match="there are only 4"):
+        wsgemm.grouped_matmul(*on_gpu, [1, 5])
+    with pytest.raises(ValueError, match="share memory"):
+        wsgemm.grouped_matmul(fakes.Tensor(np.ones((4, 4), np.float32)), x := fakes.Tensor(np.ones((1, 4, 4), np.float32)), [4], fakes.Tensor(x.array[0]))
+    gpu.device_of = lambda address: int(address == ends.ctypes.data)
+    with pytest.raises(ValueError, match="offsets lies on GPU 1"):
+        wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(ends))
+
+
+def test_fakes_without_elements(gpu, torch):
+    t = lambda *shape: fakes.Tensor(np.ones(shape, np.float32))  # noqa: E731
+    ends = fakes.Tensor(np.array([0, 0]))
+    assert wsgemm.grouped_matmul(t(0, 3), t(2, 3, 5), ends).shape == (0, 5)
+    assert not wsgemm.grouped_matmul(t(4, 0), t(0, 5), ends).array.any()
+    assert wsgemm.grouped_matmul(t(4, 3), t(0, 3, 5), fakes.Tensor(np.empty(0, np.int64))).shape == (4, 5)

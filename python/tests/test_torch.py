@@ -110,6 +110,32 @@ def test_linear(device, dtype, activation):
             close(exact(wt.linear(x, weight, b, activation)), expected, rtol=TYPES[dtype], atol=8 * TYPES[dtype])
 
 
+def test_grouped(device):
+    dtype = torch.float64 if device == "cpu" else torch.bfloat16
+    rtol = TYPES[dtype]
+    offs = torch.tensor([0, 3, 3, 20, 40], dtype=torch.int32, device=device)
+    x, w, g = random((40, 24), device, dtype, True), random((5, 24, 16), device, dtype, True), random((40, 16), device, dtype)
+    y = wt.grouped_mm(x, w, offs)
+    of_x, of_w = torch.autograd.grad(y, (x, w), g)
+    begin = 0
+    for group, end in enumerate(offs.tolist()):
+        rows = slice(begin, end)
+        begin = end
+        for got, a, b in ((y[rows], x[rows], w[group]), (of_x[rows], g[rows], w[group].mT), (of_w[group], x[rows].mT, g[rows])):
+            close(exact(got), exact(a) @ exact(b), rtol=rtol, atol=40 * rtol)
+    columns = wt.grouped_mm(w.mT, x.mT, offs)
+    close(columns, y.mT, rtol=0, atol=0)
+    with torch.no_grad():
+        close(wt.grouped_mm(x, w, offs), y, rtol=0, atol=0)
+    close(torch.compile(wt.grouped_mm, backend="eager", fullgraph=True)(x, w, offs), y, rtol=0, atol=0)
+    if device == "cpu":
+        torch.autograd.gradcheck(lambda x, w: wt.grouped_mm(x, w, offs), (x, w))
+        torch.autograd.gradgradcheck(lambda x, w: wt.grouped_mm(x, w, offs).sin(), (x, w), atol=1e-4)
+        torch.library.opcheck(torch.ops.wsgemm.grouped_mm, (x, w, offs))
+    else:
+        close(y, torch._grouped_mm(x, w, offs=offs), rtol=rtol, atol=rtol)
+
+
 def test_addmm(device):
     a, b = random((3, 4), device), random((4, 5), device)
     for shape in ((3, 5), (5,), (1, 5), (3, 1), (1,), ()):

@@ -17,6 +17,9 @@ from wsgemm._arrays import bfloat16
 CUDA_TYPES = {
     "uint8": (1, 8),
     "uint16": (1, 16),
+    "int16": (0, 16),
+    "int32": (0, 32),
+    "int64": (0, 64),
     "float16": (2, 16),
     "bfloat16": (4, 16),
     "float32": (2, 32),

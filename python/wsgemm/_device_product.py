@@ -155,7 +155,7 @@ class Operands:
         # What BLAS can read and shares no memory with out; copied by its library if need be.
         matrix = op(view)
         why = self.why_copied(x, matrix, out)
-        return op(self._copied(x, why)) if why else matrix
+        return op(self.copied(x, why)) if why else matrix
 
     def why_copied(self, x: Argument, matrix: View, out: View | None) -> str:
         """What keeps an operand from being read where it lies; "": nothing."""
@@ -178,7 +178,7 @@ class Operands:
         """The descriptors, with the operands that are packed."""
         return (with_records(desc, self.records) for desc in descs) if self.records else descs
 
-    def _copied(self, x: Argument, why: str) -> View:
+    def copied(self, x: Argument, why: str) -> View:
         if not x.producer.is_known:
             raise ValueError(f"{x.name} {why}; make a contiguous copy of it first")
         if self.n_pretended is not None:
@@ -198,9 +198,9 @@ class Operands:
         if bias is not None:
             vectors, per = _epilogue.bias_vectors(self.view(bias), result)
             if not out.is_empty and not _epilogue.can_be_read(vectors):
-                vectors, per = _epilogue.bias_vectors(self._copied(bias, "has no unit stride"), result)
+                vectors, per = _epilogue.bias_vectors(self.copied(bias, "has no unit stride"), result)
             elif not out.is_empty and may_share(vectors, out):
-                vectors, per = _epilogue.bias_vectors(self._copied(bias, _SHARED), result)
+                vectors, per = _epilogue.bias_vectors(self.copied(bias, _SHARED), result)
             steps = steps._replace(bias=vectors, bias_per=per)
         if residual is not None:
             view = self.view(residual)
@@ -223,9 +223,9 @@ class Operands:
             return out
         is_row = _epilogue.is_by_rows(out)
         if not _epilogue.lies_as(full, is_row):
-            full = result.full(self._copied(residual, "does not lie by rows, or by columns, as the result does"))
+            full = result.full(self.copied(residual, "does not lie by rows, or by columns, as the result does"))
         elif may_share(full, out):
-            full = result.full(self._copied(residual, _SHARED))
+            full = result.full(self.copied(residual, _SHARED))
         if not _epilogue.lies_as(full, is_row):
             raise ValueError("residual does not lie by columns, as out does; pass one that does")
         return full

@@ -70,8 +70,10 @@ _get_pointer.restype, _get_pointer.argtypes = c_void_p, [py_object, c_char_p]
 _set_name = ctypes.pythonapi.PyCapsule_SetName
 _set_name.restype, _set_name.argtypes = c_int, [py_object, c_char_p]
 
-_UINT, _FLOAT, _BFLOAT, _COMPLEX = 1, 2, 4, 5  # kDLUInt, kDLFloat, kDLBfloat, kDLComplex
+_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX = 0, 1, 2, 4, 5  # kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLComplex
 _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
+    (_INT, 32): np.dtype("int32"),  # offsets of groups
+    (_INT, 64): np.dtype("int64"),
     (_UINT, 8): np.dtype("uint8"),  # memory that a packed operand goes to
     (_UINT, 16): BFLOAT16_BITS,  # which bgemm takes
     (_FLOAT, 16): np.dtype("float16"),

@@ -38,14 +38,22 @@ static wsgemm_status run(const wsgemm_grouped_desc *d) {
 }
 
 static void check_one_launch(const wsgemm_grouped_desc *d, const char *kernel) {
+  const unsigned n_blocks = strstr(kernel, "narrow") ? 264 : 132;
   const wsgemm_status status = run(d);
   REQUIRE(status == WSGEMM_SUCCESS && fake.n_launches == 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
   const fake_launch *l = &fake.launch[0];
   const ws_grouped_args *args = &l->grouped;
   CHECK(strcmp(l->kernel, kernel) == 0, "%s, not %s", l->kernel, kernel);
-  CHECK(l->cluster == 2 && l->grid[0] == 132 && args->sched.queue != NULL, "%u blocks in clusters of %u", l->grid[0], l->cluster);
+  CHECK(l->cluster == 2 && l->grid[0] == n_blocks && args->sched.queue != NULL, "%u blocks in clusters of %u", l->grid[0], l->cluster);
   CHECK(args->ends == d->offsets && args->ends_are_64 == (d->index_bytes == 8) && args->n_groups == N_GROUPS, "offsets");
   CHECK(args->total == TOTAL && args->m == N && args->c_data == d->c, "total %lld, m %d", (long long)args->total, args->m);
+}
+
+static const ws_grouped_args *check_wide(const wsgemm_grouped_desc *d, const char *kernel) {
+  REQUIRE(run(d) == WSGEMM_SUCCESS && fake.n_launches == 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+  const fake_launch *l = &fake.launch[0];
+  CHECK(strcmp(l->kernel, kernel) == 0 && l->grid[0] == 132 && !l->grouped.is_plain, "%s, %u blocks", l->kernel, l->grid[0]);
+  return &l->grouped;
 }
 
 CHILD_CASE(one_launch) {
@@ -53,8 +61,8 @@ CHILD_CASE(one_launch) {
   static const struct {
     wsgemm_type type;
     const char *m, *k, *ragged_k;
-  } types[] = {{WSGEMM_F16, "hgrouped_m", "hgrouped_k", "hgrouped_ragged_k"},
-               {WSGEMM_BF16, "bgrouped_m", "bgrouped_k", "bgrouped_ragged_k"}};
+  } types[] = {{WSGEMM_F16, "hgrouped_narrow_m", "hgrouped_narrow_k", "hgrouped_narrow_ragged_k"},
+               {WSGEMM_BF16, "bgrouped_narrow_m", "bgrouped_narrow_k", "bgrouped_narrow_ragged_k"}};
   for (int t = 0; t < 2; t++) {
     wsgemm_grouped_desc d = rows_desc(types[t].type);
     check_one_launch(&d, types[t].m);
@@ -69,6 +77,26 @@ CHILD_CASE(one_launch) {
     CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches == 1 && strstr(fake.launch[0].kernel, "scale"), "%s",
           fake.launch[0].kernel);
   }
+}
+
+/* What is read or computed for C beside the product; many columns a group. */
+CHILD_CASE(steps) {
+  (void)unused;
+  wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
+  d.type_c = WSGEMM_F32, d.n = 63; /* odd, as floats leave one by one */
+  check_wide(&d, "bgrouped_m");
+  d = rows_desc(WSGEMM_F16);
+  d.beta.s = 0.5f, d.epilogue = WSGEMM_EPILOGUE_RELU;
+  const ws_grouped_args *args = check_wide(&d, "hgrouped_m");
+  CHECK(args->beta == 0.5f && !args->beta_zero && args->epilogue.activation == WSGEMM_EPILOGUE_RELU, "beta %g", args->beta);
+  d = k_desc(WSGEMM_BF16);
+  d.bias = d.a, d.stride_bias = 3, d.type_bias = WSGEMM_F32, d.bias_per = WSGEMM_BIAS_PER_COLUMN;
+  args = check_wide(&d, "bgrouped_ragged_k");
+  CHECK(args->epilogue.bias == d.bias && args->epilogue.stride_bias == 3 && args->epilogue.bias_per_row, "bias");
+  d = rows_desc(WSGEMM_BF16);
+  d.group_count = 4; /* more than 64 rows a group */
+  REQUIRE(run(&d) == WSGEMM_SUCCESS && strcmp(fake.launch[0].kernel, "bgrouped_m") == 0, "%s", fake.launch[0].kernel);
+  CHECK(fake.launch[0].grouped.is_plain, "plain");
 }
 
 CHILD_CASE(group_by_group) {
@@ -87,9 +115,8 @@ struct lacking {
 #define CHANGE(name, ...) \
   static void name(wsgemm_grouped_desc *d) { __VA_ARGS__; }
 CHANGE(of_floats, *d = rows_desc(WSGEMM_F32))
-CHANGE(float_c, d->type_c = WSGEMM_F32)
-CHANGE(with_beta, d->beta.s = 1)
-CHANGE(with_relu, d->epilogue = WSGEMM_EPILOGUE_RELU)
+CHANGE(other_half, d->type_c = WSGEMM_F16)
+CHANGE(odd_residual, d->residual = d->a, d->ld_residual = 65)
 CHANGE(pedantic, d->math = WSGEMM_MATH_PEDANTIC)
 CHANGE(columns, d->ragged = WSGEMM_RAGGED_N)
 CHANGE(a_transposed, d->transa = WSGEMM_TRANS, d->lda = TOTAL)
@@ -100,8 +127,8 @@ CHANGE(odd_n, d->n = 63)
 CHILD_CASE(not_built_in) {
   (void)unused;
   static const struct lacking table[] = {
-      {of_floats, "F16 or BF16"},    {float_c, "F16 or BF16"},    {with_beta, "beta = 0"},
-      {with_relu, "no epilogue"},    {pedantic, "tensor cores"},  {columns, "across what is ragged"},
+      {of_floats, "F16 or BF16"},    {other_half, "F16 or BF16"}, {odd_residual, "multiples of 16 bytes"},
+      {pedantic, "tensor cores"},  {columns, "across what is ragged"},
       {a_transposed, "along k"},     {many, "no more than 1024"}, {unaligned, "multiples of 16 bytes"},
       {odd_n, "C of multiples of 8"}};
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -124,5 +151,5 @@ CHILD_CASE(not_built_in) {
 }
 
 static const struct check_case cases[] = {
-    {"one_launch", one_launch}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
+    {"one_launch", one_launch}, {"steps", steps}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
 CHECK_MAIN("backend_grouped", cases)

@@ -7,13 +7,13 @@
         loss = model(batch).square().mean()
         loss.backward()
 
-mm, bmm, matmul, addmm and linear are torch.library's operators (torch.ops.wsgemm): autograd, also
+mm, bmm, matmul, addmm, linear and grouped_mm are torch.library's operators (torch.ops.wsgemm): autograd, also
 twice, autocast, vmap, torch.compile without graph breaks, CUDA graphs. Types are those of
 wsgemm.matmul, never mixed; the results are within the bounds of docs/numerics.md. Products run on
 torch's current stream of the operands' device, where their results are allocated, too.
 """
 
-from ._functions import addmm, bmm, linear, matmul, mm
+from ._functions import addmm, bmm, grouped_mm, linear, matmul, mm
 from ._patch import patch
 
-__all__ = ["addmm", "bmm", "linear", "matmul", "mm", "patch"]
+__all__ = ["addmm", "bmm", "grouped_mm", "linear", "matmul", "mm", "patch"]

@@ -14,6 +14,7 @@ from torch import Tensor
 from .. import _device_product
 from .._arrays import bfloat16
 from .._epilogue import Epilogue
+from .._grouped import grouped_matmul
 from .._matmul import matmul as matmul_of_arrays
 from .._plans import way_of
 from .._product import product_shapes
@@ -43,6 +44,23 @@ def product(
             raise TypeError(f"a lies on {a.device}, but wsgemm multiplies in host memory and on NVIDIA GPUs")
         result: Tensor = _device_product.matmul(operands, None, alpha, beta, epilogue, None)
     return result
+
+
+def grouped(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
+    """As wsgemm.grouped_matmul."""
+    if a.device.type == "cpu":
+        result = torch.empty(grouped_shape(a, b, offs), dtype=a.dtype)
+        grouped_matmul(host_view(a), host_view(b), offs.numpy(), host_view(result))
+        if b.dim() == 3:
+            result[int(offs[-1]) if len(offs) else 0 :] = 0
+        return result
+    with torch.no_grad():
+        of_numbers: Tensor = grouped_matmul(a.resolve_conj(), b.resolve_conj(), offs)
+    return of_numbers
+
+
+def grouped_shape(a: Tensor, b: Tensor, offs: Tensor) -> tuple[int, ...]:
+    return (a.shape[0], b.shape[2]) if b.dim() == 3 else (offs.shape[0], a.shape[0], b.shape[1])
 
 
 def _on_host(a: Tensor, b: Tensor, out: Tensor | None, alpha: complex, beta: complex, epilogue: Epilogue | None) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .._plans import way_of
-from ._compute import product
+from ._compute import grouped, grouped_shape, product
 
 _ops: Any = torch.ops.wsgemm
 _library: Any = torch.library  # which has no types
@@ -226,6 +226,38 @@ def _linear_of_stacks(
     return (result if activation is None else ACTIVATIONS[activation].function(result)), 0
 
 
+# ---- grouped_mm: groups of rows, or of what is summed over ---------------------------------------------------------------------
+
+
+def _grouped(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
+    return grouped(a, b, offs)
+
+
+def _grouped_like(a: Tensor, b: Tensor, offs: Tensor) -> Tensor:
+    _check(a.dim() == 2 and b.dim() in (2, 3), lambda: "a must be a matrix, b a matrix or a stack of them")
+    _check(a.dtype == b.dtype, lambda: f"a is {a.dtype} and b is {b.dtype}, but they must be of one type")
+    _check(a.shape[-1] == b.shape[-2], lambda: f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}, which do not fit")
+    _check(offs.dim() == 1, lambda: f"offs has shape {tuple(offs.shape)}, but it must have one dimension")
+    _check(b.dim() == 2 or b.shape[0] == offs.shape[0], lambda: f"b has {b.shape[0]} matrices, and offs is {offs.shape[0]} long")
+    return a.new_empty(grouped_shape(a, b, offs))
+
+
+def _grouped_gradient(ctx: Any, g: Tensor) -> Gradients:
+    a, b, offs = ctx.saved_tensors
+    of_a = of_b = None
+    if b.dim() == 3:
+        of_a = call("grouped_mm", g, b.mH, offs) if ctx.needs_input_grad[0] else None
+        of_b = call("grouped_mm", a.mH, g, offs) if ctx.needs_input_grad[1] else None
+    else:  # rows of b, and columns of a, have a matrix of the gradient each
+        of_a = call("grouped_mm", b.conj(), g.mT, offs).mT if ctx.needs_input_grad[0] else None
+        of_b = call("grouped_mm", a.mH, g, offs) if ctx.needs_input_grad[1] else None
+    return of_a, of_b, None
+
+
+def _grouped_of_stacks(use: Call, dims: Any, a: Tensor, b: Tensor, offs: Tensor) -> tuple[Tensor, int]:
+    raise NotImplementedError("grouped_mm cannot be mapped over a stack (vmap)")
+
+
 # ---- The table ---------------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +281,10 @@ OPERATORS = (
         "addmm", "(Tensor input, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm, _addmm_like, _addmm_saved, _addmm_gradient, _addmm_of_stacks,
         ("beta", "alpha"),
+    ),
+    Operator(
+        "grouped_mm", "(Tensor a, Tensor b, Tensor offs) -> Tensor",
+        _grouped, _grouped_like, _matmul_saved, _grouped_gradient, _grouped_of_stacks,
     ),
     Operator(
         "linear", "(Tensor input, Tensor weight, Tensor? bias=None, str? activation=None) -> Tensor",

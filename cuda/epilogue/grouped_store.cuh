@@ -1,0 +1,245 @@
+/* grouped_store.cuh - from a warpgroup's sums of an item of gemm_grouped.cuh to C.
+ *
+ * The sums are fragments of 64 rows of C times the item's columns: thread t, with w = t / 32, g = t % 32 /
+ * 4, q = t % 4, has in sums[4a + 2h + r] the element of row 16w + g + 8h, column 8a + 2q + r. C leaves in
+ * parts of 32 columns: of 16 bits by way of shared memory, by TMA if the whole part is the item's, else
+ * column by column; of floats from registers, eight rows a sector. What is read of C, or of a residual,
+ * comes the same ways, so its loads are as wide as the stores. */
+#ifndef WS_CUDA_GROUPED_STORE_CUH
+#define WS_CUDA_GROUPED_STORE_CUH
+#include "cuda/epilogue/activations.cuh"
+#include "cuda/epilogue/half_c.cuh"
+#include "cuda/ptx/convert.cuh"
+#include "cuda/ptx/mma16.cuh"
+#include "cuda/ptx/tma.cuh"
+#include "cuda/shared/grouped_args.h"
+
+namespace ws {
+
+/* First element of C in it; n: its columns, 0: there are no more items. Its lines along k. */
+struct grouped_item {
+  int m, column, n, group;
+  int k_first, k, unused[2];
+};
+
+/* HAS_STEPS: it can also do beta, an epilogue, and C of floats, which take registers. */
+template <class Element, bool RAGGED_K, int MOST_N, int N_OUTPUTS, bool HAS_STEPS> struct grouped_store {
+  static constexpr int part_n = 32, part_bytes = part_n * 64 * 2;
+  /* Columns whose steps are taken together; elements of a thread's among them. */
+  static constexpr int step_n = 16, n_own = step_n / 2, step_bytes = step_n * 64 * 2;
+  static_assert(part_n == 2 * step_n);
+  const ws_grouped_args &args;
+  uint32_t places; /* N_OUTPUTS parts of the warpgroup's */
+  int barrier;     /* its number */
+
+  /* Rows from m on. */
+  __device__ __forceinline__ void operator()(const grouped_item &at, int m, const float (&sums)[MOST_N / 2]) const {
+    if (m >= args.m) return;
+    if constexpr (HAS_STEPS)
+      if (!args.is_plain) return store_finished(at, m, sums);
+    store_plainly(at, m, sums);
+  }
+
+  /* Asks the L2 for what will be read of C, before the sums are made. */
+  __device__ __forceinline__ void prefetch(const grouped_item &at, int m) const {
+    if (args.beta_zero || m >= args.m) return;
+    for (int line = thread(); line < at.n; line += 128) {
+      const half_c first = like_c(args.c_data, args.ldc, args.stride_c, m, at.column + line, at.group);
+      prefetch_l2(first.at);
+      if (args.type_c == WS_HALF_C_F32 && m + 32 < args.m) prefetch_l2((first + 32).at);
+    }
+  }
+
+  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
+
+private:
+  static __device__ __forceinline__ bool asks() { return __shfl_sync(~0u, thread() / 32, 0) == 0 && elect_one(); }
+  __device__ __forceinline__ void meet() const { barrier_sync(barrier, 128); }
+
+  /* An element of C, or of what lies as C does. */
+  static __device__ __forceinline__ int64_t place_of(int64_t ld, int64_t stride, int i, int j, int group) {
+    return (RAGGED_K ? group * stride : 0) + j * ld + i;
+  }
+  __device__ __forceinline__ half_c like_c(const void *base, int64_t ld, int64_t stride, int i, int j, int group) const {
+    return half_c_at(base, args.type_c) + place_of(ld, stride, i, j, group);
+  }
+
+  /* ---- 16 bits, by way of shared memory: a line is a column ----------------------------------------- */
+
+  /* Of 16 columns of the warpgroup's 64 rows, which begin there: which eight this lane gives the address of. */
+  static __device__ __forceinline__ uint32_t matrix_at(uint32_t place) {
+    const uint32_t lane = uint32_t(thread() % 32), line = lane / 16 * 8 + lane % 8;
+    const uint32_t eight = uint32_t(thread() / 32 * 2) + lane / 8 % 2;
+    return place + line * 128 + (eight ^ line % 8) * 16;
+  }
+
+  static __device__ __forceinline__ void put(uint32_t place, const float (&x)[n_own]) {
+    uint32_t two[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) two[i] = half_pair_of<Element>(x[2 * i], x[2 * i + 1]);
+    stmatrix_x4_trans(matrix_at(place), two);
+  }
+
+  __device__ __forceinline__ void put_scaled(uint32_t place, const float *sums) const {
+    float x[n_own];
+#pragma unroll
+    for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(args.alpha, sums[u]);
+    put(place, x);
+  }
+
+  /* The thread's 16 bytes of COUNT columns: body(how far from the first element, where in shared memory,
+   * whether they exist). */
+  template <int COUNT, class Body> __device__ __forceinline__ void for_columns(int64_t ld, int m, int n, uint32_t place, Body body) const {
+    const uint32_t eight = uint32_t(thread() % 8);
+#pragma unroll
+    for (int i = 0; i < COUNT / 16; i++) {
+      const uint32_t line = uint32_t(thread() / 8 + i * 16);
+      body(int64_t(line) * ld + eight * 8, place + line * 128 + (eight ^ line % 8) * 16,
+           int(line) < n && m + int(eight) * 8 < args.m);
+    }
+  }
+
+  __device__ __forceinline__ void store_columns(uint32_t place, int m, int column, int n, int group) const {
+    uint16_t *const c = static_cast<uint16_t *>(args.c_data) + place_of(args.ldc, args.stride_c, m, column, group);
+    for_columns<part_n>(args.ldc, m, n, place, [=](int64_t to, uint32_t from, bool exists) {
+      uint4 x;
+      if (!exists) return;
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
+      *reinterpret_cast<uint4 *>(c + to) = x;
+    });
+  }
+
+  /* A part that lies in `place`, by TMA if it is whole. */
+  __device__ __forceinline__ void store_part(uint32_t place, int m, int column, int n, int group, bool asks) const {
+    if (n >= part_n) {
+      fence_proxy_async_shared();
+      meet();
+      if (asks) cp_async_bulk_tensor_store(&args.c, m, column, RAGGED_K ? group : 0, place);
+    } else {
+      meet();
+      store_columns(place, m, column, n, group);
+    }
+    if (asks) cp_async_bulk_commit_group();
+  }
+
+  /* Places take turns, so each item's parts begin with the first one: it takes an even number of turns. */
+  __device__ __forceinline__ void store_plainly(const grouped_item &at, int m, const float (&sums)[MOST_N / 2]) const {
+    const bool is_asking = asks();
+#pragma unroll
+    for (int part = 0; part < MOST_N / part_n; part++) {
+      const int n_left = at.n - part * part_n;
+      if (n_left > 0) {
+        const uint32_t place = places + uint32_t(part % N_OUTPUTS * part_bytes);
+        if (is_asking) cp_async_bulk_wait_group_read<N_OUTPUTS - 1>();
+        meet();
+        put_scaled(place, &sums[part * 2 * n_own]);
+        put_scaled(place + step_bytes, &sums[(part * 2 + 1) * n_own]);
+        store_part(place, m, at.column + part * part_n, n_left, at.group, is_asking);
+      } else if (part % N_OUTPUTS && n_left > -part_n) {
+        if (is_asking) cp_async_bulk_commit_group();
+      }
+    }
+  }
+
+  /* ---- Steps: beta, the epilogue -------------------------------------------------------------------- */
+
+  struct some_columns {
+    int m, column, n, group;
+  };
+
+  /* body(element of the thread's, its row, its column), of those that exist */
+  template <class Body> __device__ __forceinline__ void for_own(const some_columns &p, Body body) const {
+    const int row = thread() / 32 * 16 + thread() % 32 / 4, column = thread() % 4 * 2;
+#pragma unroll
+    for (int u = 0; u < n_own; u++) {
+      const int i = row + u / 2 % 2 * 8, j = u / 4 * 8 + column + u % 2;
+      if (p.m + i < args.m && j < p.n) body(u, i, j);
+    }
+  }
+
+  /* Elements of C or of the residual; what does not exist is 0. */
+  __device__ __forceinline__ void read(const some_columns &p, uint32_t place, const void *base, int64_t ld, int64_t stride,
+                                       float (&x)[n_own]) const {
+    const half_c first = like_c(base, ld, stride, p.m, p.column, p.group);
+    if (args.type_c == WS_HALF_C_F32) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = 0;
+      for_own(p, [&](int u, int i, int j) { x[u] = (first + (j * ld + i)).template as<float>(); });
+      return;
+    }
+    meet(); /* what was there has been read */
+    for_columns<step_n>(ld, p.m, p.n, place, [=](int64_t from, uint32_t to, bool exists) {
+      const uint4 two = exists ? *reinterpret_cast<const uint4 *>(first.at + from * 2) : uint4{};
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two.x), "r"(two.y), "r"(two.z), "r"(two.w) : "memory");
+    });
+    meet();
+    uint32_t two[4];
+    ldmatrix_x4_trans(two, matrix_at(place));
+#pragma unroll
+    for (int u = 0; u < n_own; u++) x[u] = first.widened(two[u / 2] >> (u % 2 * 16) & 0xffff);
+  }
+
+  __device__ __forceinline__ void add_bias(const some_columns &p, float (&x)[n_own]) const {
+    const ws_epilogue_args &e = args.epilogue;
+    const half_c first = half_c_at(e.bias, e.type_bias) + (p.group * e.stride_bias + (e.bias_per_row ? p.m : p.column));
+    for_own(p, [&](int u, int i, int j) { x[u] = __fadd_rn(x[u], (first + (e.bias_per_row ? i : j)).load()); });
+  }
+
+  __device__ __forceinline__ void finish(const some_columns &p, uint32_t place, float (&x)[n_own]) const {
+    const ws_epilogue_args &e = args.epilogue;
+    float old[n_own];
+    if (args.beta_zero) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(args.alpha, x[u]);
+    } else {
+      read(p, place, args.c_data, args.ldc, args.stride_c, old);
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = fmaf(args.alpha, x[u], args.beta * old[u]);
+    }
+    if (!e.is_any) return;
+    if (e.residual) read(p, place, e.residual, e.ld_residual, e.stride_residual, old);
+    if (e.bias) add_bias(p, x);
+    fast_activations::apply(e.activation, x);
+    const float out_scale = float(e.out_scale);
+    if (out_scale != 1) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(x[u], out_scale);
+    }
+    if (e.residual) {
+#pragma unroll
+      for (int u = 0; u < n_own; u++) x[u] = __fadd_rn(x[u], old[u]);
+    }
+  }
+
+  /* By one place: the steps take longer than the store. */
+  __device__ __forceinline__ void store_finished(const grouped_item &at, int m, const float (&sums)[MOST_N / 2]) const {
+    const bool is_asking = asks();
+#pragma unroll 1
+    for (int first = 0; first < at.n; first += step_n) {
+      const some_columns p = {m, at.column + first, int(ws_min(step_n, at.n - first)), at.group};
+      const bool is_second = first % part_n > 0;
+      const uint32_t place = places + (is_second ? step_bytes : 0);
+      float x[n_own];
+#pragma unroll
+      for (int t = 0; t < MOST_N; t += step_n)
+        if (t == first) { /* registers have no numbers in a loop */
+#pragma unroll
+          for (int u = 0; u < n_own; u++) x[u] = sums[t / 2 + u];
+        }
+      if (is_asking && !is_second) cp_async_bulk_wait_group_read<0>();
+      finish(p, place, x);
+      if (args.type_c == WS_HALF_C_F32) {
+        const half_c to = like_c(args.c_data, args.ldc, args.stride_c, m, p.column, p.group);
+        for_own(p, [&](int u, int i, int j) { (to + (j * args.ldc + i)).template as<float>() = x[u]; });
+        continue;
+      }
+      meet();
+      put(place, x);
+      const int begin = first - (is_second ? step_n : 0);
+      if (is_second || first + step_n >= at.n) store_part(places, m, at.column + begin, at.n - begin, p.group, is_asking);
+    }
+  }
+};
+
+} // namespace ws
+#endif
