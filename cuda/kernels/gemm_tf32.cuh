@@ -19,6 +19,7 @@
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
+#include "cuda/ptx/barrier_any.cuh"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
@@ -47,6 +48,8 @@ template <class Config> struct tf32_kernel {
   __device__ __forceinline__ uint32_t stage_at(int stage) const { return stages + uint32_t(stage * Config::stage_bytes); }
   /* Of rows, then of columns: a byte each. */
   __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
+  /* Whether there are any. */
+  __device__ __forceinline__ uint32_t any_mark() const { return marks() + uint32_t(n_marks); }
 
   /* What stages do not share evenly is for the first blocks of the cluster. */
   __device__ __forceinline__ void find_place() const {
@@ -62,12 +65,11 @@ template <class Config> struct tf32_kernel {
     at.is_wanted = is_item_wanted<Config>(args, int(tile.row), int(tile.col));
   }
 
-  __device__ __forceinline__ void prepare() const {
+  __device__ __forceinline__ void make_barriers() const {
     for (int s = 0; s < Config::n_stages; s++) {
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + s, WS_TF32_PRODUCERS);
       mbarrier_init(reinterpret_cast<uint64_t *>(shared + Config::body_bytes) + Config::n_stages + s, Config::n_warps);
     }
-    find_place();
   }
 
   __device__ __forceinline__ void produce() const {
@@ -88,7 +90,11 @@ template <class Config> struct tf32_kernel {
     }
   }
 
-  __device__ __forceinline__ void consume() const {
+  /* Of the last stage, what is this group's; asked for once, so that it takes no register. */
+  __device__ __forceinline__ int last_k(int group) const { return (at.n_k - 1) % stage_k + 1 - group * Config::bk; }
+
+  /* Whether C is done, too. */
+  __device__ __forceinline__ bool consume() const {
     using sums = tf32_sums<Config>;
     sums s(tf32_first<unit, Config::a_k>(args.a, at.batch, at.m, at.k_first), tf32_ld<unit, Config::a_k>(args.a),
            tf32_first<unit, Config::b_k>(args.b, at.batch, at.n, at.k_first), tf32_ld<unit, Config::b_k>(args.b),
@@ -105,7 +111,7 @@ template <class Config> struct tf32_kernel {
       const int next = wraps ? 0 : place + 1;
       const uint32_t next_round = wraps ? round ^ 1 : round;
       s.advance(
-          stage_at(place), stage_at(next),
+          stage_at(place), stage_at(next), n_left > 1 ? Config::bk : last_k(sums::group()),
           [&] {
             if (n_left > 1) mbarrier_wait<barrier_scope::cta>(full(next), next_round);
           },
@@ -114,8 +120,15 @@ template <class Config> struct tf32_kernel {
       if (threadIdx.x % 32 == 0) mbarrier_arrive(empty(place));
       place = next, round = next_round;
     }
-    barrier_sync(1, Config::n_consuming); /* all have read their last stage */
+    /* all have read their last stage, too */
+    const bool is_good = !barrier_any(1, Config::n_consuming, n_parts == 1 && !(s.is_finite() && ld_shared_32(any_mark()) == 0));
+    if constexpr (n_parts == 1 && unit == 1)
+      if (is_good && is_plain()) {
+        finish_sums(s);
+        return true;
+      }
     s.store(reinterpret_cast<float *>(shared) + sums::group() * Config::bn * Config::sum_pitch);
+    return false;
   }
 
   __device__ __forceinline__ uint32_t sums_of(int group) const {
@@ -154,9 +167,8 @@ template <class Config> struct tf32_kernel {
 
   /* Whether any block of the cluster has marked anything. */
   __device__ __forceinline__ bool has_marks() const {
-    uint32_t any = 0;
-    for (int i = int(threadIdx.x) % 32; i < n_marks / 4 * cluster; i += 32) any |= mark_word(i / cluster, i % cluster);
-    return __any_sync(~0u, any != 0);
+    const int lane = int(threadIdx.x) % 32;
+    return __any_sync(~0u, lane < cluster && mark_word(n_marks / 4, lane) != 0);
   }
   __device__ __forceinline__ uint32_t mark_word(int word, int of_rank) const {
     const uint32_t there = marks() + uint32_t(word * 4);
@@ -219,6 +231,34 @@ template <class Config> struct tf32_kernel {
 
   /* ---- From sums to C ------------------------------------------------------------------------ */
 
+  __device__ __forceinline__ bool is_plain() const {
+    return ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn);
+  }
+
+  /* From registers: sums that need not be added to others, all of them finite and without marks, of an item of which all
+   * that exists is wanted. */
+  template <class Sums> __device__ __forceinline__ void finish_sums(const Sums &s) const {
+    const scaling<Config> scale(args);
+    const int n_i = int(ws_min(Config::bm, args.m - at.m)) - Sums::m_first() - Sums::g(),
+              n_j = int(ws_min(Config::bn, args.n - at.n)) - Sums::n_first() - 2 * Sums::t();
+    float *c = static_cast<float *>(args.c) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc +
+               at.m + Sums::m_first() + Sums::g();
+#pragma unroll
+    for (int j = 0; j < Sums::n_n; j++, c += 6 * args.ldc)
+#pragma unroll
+      for (int odd = 0; odd < 2; odd++, c += args.ldc) {
+        float old[Sums::n_m][2] = {};
+        if (8 * j + odd >= n_j) continue;
+        if (!scale.beta_zero)
+#pragma unroll
+          for (int i = 0; i < 2 * Sums::n_m; i++)
+            if (8 * i < n_i) old[i / 2][i % 2] = c[8 * i];
+#pragma unroll
+        for (int i = 0; i < 2 * Sums::n_m; i++)
+          if (8 * i < n_i) c[8 * i] = scale(s.sum[0][i / 2][j][i % 2 * 2 + odd], old[i / 2][i % 2]);
+      }
+  }
+
   /* This block's columns, of an item of which all that exists is wanted: N_E neighbours to a thread at a
    * time, by 16 bytes or as one element. */
   template <int N_E> __device__ __forceinline__ void finish_plain(bool any_marks) const {
@@ -265,8 +305,8 @@ template <class Config> struct tf32_kernel {
   }
 
   __device__ __forceinline__ void finish() const {
-    const bool is_plain = ws_region_is_plain(&args.region, at.m, Config::bm, at.n, Config::bn), any_marks = has_marks();
-    if (!is_plain)
+    const bool any_marks = has_marks();
+    if (!is_plain())
       finish_any(any_marks);
     else if (args.c_vectors && at.m + Config::bm <= args.m)
       finish_plain<4 / unit>(any_marks);
@@ -285,13 +325,14 @@ template <class Config> struct tf32_kernel {
   /* The two kinds of warps share no code behind their register counts, which would have to do with
    * the smaller one. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) prepare();
-    for (int i = int(threadIdx.x); i < n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
+    if (threadIdx.x == 0) find_place();
+    if (threadIdx.x == 32) make_barriers();
+    for (int i = int(threadIdx.x); i <= n_marks / 4; i += Config::n_threads) store_shared(marks() + i * 4, 0);
     __syncthreads();
     if (!at.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {
       setmaxnreg_inc<Config::consumer_registers>();
-      consume();
+      if (consume()) return; /* alone, so nobody waits */
       if constexpr (cluster > 1)
         cluster_sync();
       else

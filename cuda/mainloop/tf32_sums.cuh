@@ -135,21 +135,24 @@ template <class Config> struct tf32_sums {
     for (int j = 0; j < n_n; j++) read_b(stage + b_at, j);
   }
 
-  /* One block; wait: until the next one has come, if there is one. Behind the last block something is
-   * read, and not used. */
-  template <class Wait> __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, Wait wait, uint32_t marks) {
+  /* One block, of which n_k exist, if that many; wait: until the next one has come, if there is one. Behind the last
+   * block something is read, and not used. */
+  template <class Wait>
+  __device__ __forceinline__ void advance(uint32_t stage, uint32_t next_stage, int n_k, Wait wait, uint32_t marks) {
+    constexpr int step_k = WS_TF32_STEP(unit);
     constexpr uint32_t next_a = offset<Config::a_k>(0, WS_TF32_STEP(unit), pitch_a),
                        next_b = offset<Config::b_k>(0, WS_TF32_STEP(unit), pitch_b);
     uint32_t of_a = stage + a_at, of_b = stage + b_at;
     /* one after the other: side by side they would need more registers */
 #pragma unroll 1
-    for (int left = n_steps - 1; left >= 0; left--) {
+    for (int left = min(n_steps, (n_k + step_k - 1) / step_k) - 1; left >= 0; left--) {
       of_a += next_a, of_b += next_b;
       if (left == 0) wait(), of_a = next_stage + a_at, of_b = next_stage + b_at;
       multiply(of_a, of_b);
     }
     if (__any_sync(~0u, least < too_small)) {
       mark(stage + a_at, stage + b_at, marks + m_first() + g(), marks + Config::bm + n_first() + g());
+      set_mark(marks + Config::bm + Config::bn);
       least = ~0u;
     }
   }
@@ -175,6 +178,14 @@ template <class Config> struct tf32_sums {
       for (int x = 0; x < Config::wn; x += 8)
         if (is_too_small(of_b + offset<Config::b_k>(x, k, pitch_b))) set_mark(columns + x);
     }
+  }
+
+  __device__ __forceinline__ bool is_finite() const {
+    float zero[4] = {};
+    const float *all = &sum[0][0][0][0];
+#pragma unroll
+    for (int i = 0; i < unit * n_m * n_n * 4; i++) zero[i % 4] = fmaf(all[i], 0, zero[i % 4]);
+    return zero[0] + zero[1] + (zero[2] + zero[3]) == 0;
   }
 
   /* To columns of C. */

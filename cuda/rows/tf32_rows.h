@@ -22,9 +22,9 @@
   ((WS_TF32_OPERAND_BYTES(unit, bm) + WS_TF32_OPERAND_BYTES(unit, bn)) * (k_groups))
 #define WS_TF32_SUM_PITCH(unit, bm) ((bm) * (unit) + 4)
 #define WS_TF32_SUM_BYTES(unit, bm, bn, k_groups) (WS_TF32_SUM_PITCH(unit, bm) * (bn)*4 * (k_groups))
-/* Barriers, and a mark for each row and column. */
+/* Barriers, a mark for each row and column, and one for all of them. */
 #define WS_TF32_BARRIER_BYTES 256
-#define WS_TF32_CONTROL_BYTES(bm, bn) (WS_TF32_BARRIER_BYTES + (bm) + (bn))
+#define WS_TF32_CONTROL_BYTES(bm, bn) (WS_TF32_BARRIER_BYTES + (bm) + (bn) + 16)
 /* The sums take the place of the stages. */
 #define WS_TF32_BODY_BYTES(unit, bm, bn, k_groups, stages) \
   WS_TF32_LARGER((stages)*WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups), WS_TF32_SUM_BYTES(unit, bm, bn, k_groups))
