@@ -51,7 +51,7 @@ static int n_sites_of(ws_device_set devices) { return devices == WS_ALL_DEVICES 
 
 bool ws_offload_takes(const ws_call *call, const ws_problem *p) {
   const double least_work = 1 << 24, margin = 1.25;
-  if (!ws_is_plain(p) || p->batch_count != 1 || p->has_epilogue || p->has_packed || p->second || p->in_place) return false;
+  if (!ws_is_plain(p) || p->batch_count != 1 || p->has_epilogue || p->has_packed) return false;
   if (ws_is_empty(p) || ws_product_is_zero(p) || (double)p->m * (double)p->n * (double)p->k < least_work) return false;
   if (ws_cuda.missing || ws_driver_is_lost() || atomic_load_explicit(&has_none, memory_order_relaxed)) return false;
   ws_offload_plan plan;
@@ -64,9 +64,9 @@ bool ws_offload_takes(const ws_call *call, const ws_problem *p) {
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-/* In words; no call asks again. */
+/* In words; where it will always be so no call asks again. */
 static wsgemm_status say_none(const ws_call *call, const char *missing, CUresult result) {
-  atomic_store(&has_none, true);
+  atomic_store(&has_none, missing || result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
   if (!missing) return ws_fail_cuda(call->h, "warning: host matrices stay on the CPU", result);
   return ws_fail(call->h, WSGEMM_INSUFFICIENT_DRIVER, "warning: host matrices stay on the CPU: the driver has no %s", missing);
 }
@@ -90,9 +90,8 @@ static wsgemm_status find_devices(const ws_call *call, ws_device_set *devices) {
   return WSGEMM_SUCCESS;
 }
 
-static bool is_like(const ws_device *x, const ws_device *y) {
-  return x->cc == y->cc && x->n_sms == y->n_sms && strcmp(x->name, y->name) == 0;
-}
+/* Rows and how sums are split depend on these; not on the name, as tuning never changes bits. */
+static bool is_like(const ws_device *x, const ws_device *y) { return x->cc == y->cc && x->n_sms == y->n_sms; }
 
 static void warn(const ws_offload_job *job, const ws_offload_device *d) {
   ws_fail(job->call->h, d->status, "warning: device %d: %.150s; others did its work", d->ordinal, d->words);
@@ -132,11 +131,11 @@ static void work(void *context, int worker) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* nothing here is a capture's of another thread */
   const bool is_relaxed = ws_cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
   int n_over = 0, reported = -1;
-  while (n_over < job->n_devices) {
+  for (unsigned first = (unsigned)worker; n_over < job->n_devices; first++) {
     bool is_any = false;
     n_over = 0;
     for (int i = 0; i < job->n_devices; i++) {
-      const ws_step step = ws_offload_step(&job->device[(worker + i) % job->n_devices]);
+      const ws_step step = ws_offload_step(&job->device[(first + (unsigned)i) % (unsigned)job->n_devices]);
       is_any |= step == WS_STEP_DONE, n_over += step == WS_STEP_OVER;
       if (is_any) break;
     }
