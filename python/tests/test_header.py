@@ -22,6 +22,7 @@ ENUMS = {
     "side": _lib.Side,
     "type": _lib.Type,
     "math": _lib.Math,
+    "offload": _lib.Offload,
     "policy": _lib.Policy,
     "scalar_mode": _lib.ScalarMode,
     "epilogue": _lib.Epilogue,

@@ -20,7 +20,7 @@ static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_is
 static void nothing(void *context, int n_workers) { (void)context, (void)n_workers; }
 
 static void together(int n_workers, ws_backend_work *work, void *context) {
-  ws_pool_run(&(ws_pool_job){.n_workers = n_workers, .begin = nothing, .fn = work, .context = context});
+  ws_pool_run(&(ws_pool_job){.n_workers = n_workers, .needs_all = true, .begin = nothing, .fn = work, .context = context});
 }
 
 const ws_backend ws_cpu_backend = {.name = "cpu",
