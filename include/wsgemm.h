@@ -289,8 +289,8 @@ WSGEMM_API wsgemm_status wsgemm_get_offload(wsgemm_handle *h, wsgemm_offload *wh
  * pageable matrices stay on the CPU. Returns SUCCESS. */
 WSGEMM_API wsgemm_status wsgemm_set_pinned_limit(size_t bytes);
 
-/* A function called now and then, on the calling thread, during calls of host matrices on GPUs, with
- * the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. */
+/* A function called now and then, on the calling thread, during calls of host matrices on GPUs,
+ * with the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. */
 typedef void (*wsgemm_progress)(void *user, double done);
 WSGEMM_API wsgemm_status wsgemm_set_progress(wsgemm_handle *h, wsgemm_progress progress, void *user);
 
@@ -313,13 +313,13 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * The pointers decide which backend works. Host memory: the CPU, or, if the handle has devices
  * (wsgemm_set_devices), GPUs: products without epilogue that are no batch, of which A, B and C fit
  * into device memory, with the bits that the product has in device memory. Either way the product
- * is done when the call returns; small products neither allocate nor lock nor wake a thread. Device memory (all
- * matrices on one device; managed memory goes where the others are): that GPU, stream-ordered on
- * the handle's stream and in its CUDA context (of the NULL stream and of green contexts: the
- * thread's if that is on this GPU, else the GPU's primary one). The call returns at once and can be
- * captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace). Two graphs
- * captured from one handle may run at the same time; two instances of the same captured graph may
- * not. alpha and beta are always host values.
+ * is done when the call returns; small products neither allocate nor lock nor wake a thread.
+ * Device memory (all matrices on one device; managed memory goes where the others are): that GPU,
+ * stream-ordered on the handle's stream and in its CUDA context (of the NULL stream and of green
+ * contexts: the thread's if that is on this GPU, else the GPU's primary one). The call returns at
+ * once and can be captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace).
+ * Two graphs captured from one handle may run at the same time; two instances of the same captured
+ * graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond
  * int64_t); INVALID_POINTER (NULL, or host and device memory mixed); for device memory also

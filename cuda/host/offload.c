@@ -160,29 +160,29 @@ static wsgemm_status on_cpu(const ws_offload_job *job, const ws_block *c) {
   return ws_backends[WS_CPU]->gemm(job->call, &part, 0);
 }
 
-typedef struct piece_count {
+typedef struct transfer_count {
   int n, n_done, n_unknown;
-} piece_count;
+} transfer_count;
 
-static piece_count count_cell(const ws_offload_job *job, int strip, int panel) {
+static transfer_count count_cell(const ws_offload_job *job, int strip, int panel) {
   const ws_block cell = ws_offload_cells(&job->plan, strip, 1, panel, 1);
-  piece_count count = {.n = ws_offload_pieces(&job->plan.matrix[WS_OF_C], &cell)};
-  for (int piece = 0; piece < count.n; piece++) {
-    const unsigned char state = atomic_load(ws_piece_state_of(job, &(ws_piece_of_c){strip, panel, piece}));
-    count.n_done += state == WS_PIECE_DONE, count.n_unknown += state == WS_PIECE_WRITTEN;
+  transfer_count count = {.n = ws_offload_n_transfers(&job->plan.matrix[WS_OF_C], &cell)};
+  for (int transfer = 0; transfer < count.n; transfer++) {
+    const unsigned char state = atomic_load(ws_transfer_state_of(job, &(ws_transfer_of_c){strip, panel, transfer}));
+    count.n_done += state == WS_TRANSFER_DONE, count.n_unknown += state == WS_TRANSFER_WRITTEN;
   }
   return count;
 }
 
 static wsgemm_status finish_cell(const ws_offload_job *job, int strip, int panel) {
-  const piece_count count = count_cell(job, strip, panel);
+  const transfer_count count = count_cell(job, strip, panel);
   const ws_block cell = ws_offload_cells(&job->plan, strip, 1, panel, 1);
   if (count.n_done == 0) return on_cpu(job, &cell);
   wsgemm_status status = WSGEMM_SUCCESS;
-  for (int piece = 0; piece < count.n && !status; piece++) {
-    const ws_piece_of_c at = {strip, panel, piece};
-    const ws_block block = ws_offload_piece(&job->plan.matrix[WS_OF_C], &cell, piece);
-    if (atomic_load(ws_piece_state_of(job, &at)) != WS_PIECE_DONE) status = on_cpu(job, &block);
+  for (int transfer = 0; transfer < count.n && !status; transfer++) {
+    const ws_transfer_of_c at = {strip, panel, transfer};
+    const ws_block block = ws_offload_transfer(&job->plan.matrix[WS_OF_C], &cell, transfer);
+    if (atomic_load(ws_transfer_state_of(job, &at)) != WS_TRANSFER_DONE) status = on_cpu(job, &block);
   }
   return status;
 }
@@ -195,7 +195,7 @@ static wsgemm_status finish(const ws_offload_job *job) {
   wsgemm_status status = WSGEMM_SUCCESS;
   for (int strip = 0; strip < plan->n_strips; strip++)
     for (int panel = 0; panel < plan->n_panels; panel++) {
-      const piece_count count = count_cell(job, strip, panel);
+      const transfer_count count = count_cell(job, strip, panel);
       n_unknown += count.n_unknown, n_done += count.n_done;
     }
   if (n_unknown > 0 && !plan->p->scale.beta_zero)
@@ -203,7 +203,7 @@ static wsgemm_status finish(const ws_offload_job *job) {
   if (n_done == 0) return ws_backends[WS_CPU]->gemm(job->call, plan->p, 0);
   for (int strip = 0; strip < plan->n_strips && !status; strip++)
     for (int panel = 0; panel < plan->n_panels && !status; panel++) {
-      const piece_count count = count_cell(job, strip, panel);
+      const transfer_count count = count_cell(job, strip, panel);
       if (count.n_done < count.n) status = finish_cell(job, strip, panel);
     }
   return status;
@@ -218,8 +218,8 @@ static wsgemm_status run_job(ws_offload_job *job, ws_device_set devices) {
   job->n_devices = n_open;
   if (n_open > 0) {
     ws_offload_plan_cut(&job->plan, ws_has_parts(&job->device[0].plan), n_open);
-    const size_t n_pieces = (size_t)job->plan.n_strips * (size_t)job->plan.n_panels * (size_t)job->plan.most_pieces;
-    job->state = calloc(n_pieces, sizeof *job->state);
+    const size_t n_transfers = (size_t)job->plan.n_strips * (size_t)job->plan.n_panels * (size_t)job->plan.most_transfers;
+    job->state = calloc(n_transfers, sizeof *job->state);
     if (job->state) run(job);
   }
   for (int i = 0; i < n_open; i++) {

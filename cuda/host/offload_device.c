@@ -60,9 +60,9 @@ static void confirm(const ws_offload_device *d) {
   const ws_offload_plan *plan = &d->job->plan;
   for (int s = 0; s < d->n_strips; s++)
     for (int panel = 0; panel < plan->n_panels; panel++)
-      for (int piece = 0; piece < plan->most_pieces; piece++) {
-        _Atomic unsigned char *state = ws_piece_state_of(d->job, &(ws_piece_of_c){d->strip[s], panel, piece});
-        if (atomic_load(state) == WS_PIECE_WRITTEN) atomic_store(state, WS_PIECE_DONE);
+      for (int transfer = 0; transfer < plan->most_transfers; transfer++) {
+        _Atomic unsigned char *state = ws_transfer_state_of(d->job, &(ws_transfer_of_c){d->strip[s], panel, transfer});
+        if (atomic_load(state) == WS_TRANSFER_WRITTEN) atomic_store(state, WS_TRANSFER_DONE);
       }
 }
 

@@ -60,7 +60,7 @@ void ws_offload_plan_cut(ws_offload_plan *plan, bool has_parts, int n_devices) {
   plan->n_strips = (int)ws_ceil_div(length, plan->strip);
   plan->n_panels = (int)ws_ceil_div(width, plan->panel);
   const ws_block first = ws_offload_cells(plan, 0, 1, 0, 1);
-  plan->most_pieces = ws_offload_pieces(&plan->matrix[WS_OF_C], &first);
+  plan->most_transfers = ws_offload_n_transfers(&plan->matrix[WS_OF_C], &first);
 }
 
 static void range_of(const ws_offload_plan *plan, bool of_strip, int i, int n, int64_t *first, int64_t *length) {
@@ -89,20 +89,20 @@ ws_block ws_offload_cells(const ws_offload_plan *plan, int strip, int n_strips, 
   return c;
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- transfers ---------------------------------------------------------------------------------- */
 
-static ws_block first_piece(const ws_offload_matrix *matrix, const ws_block *block) {
+static ws_block first_transfer(const ws_offload_matrix *matrix, const ws_block *block) {
   const int64_t n_rows = ws_min(block->n_rows, WS_SLOT_BYTES / matrix->bytes);
   return (ws_block){.n_rows = n_rows, .n_cols = ws_min(block->n_cols, WS_SLOT_BYTES / (n_rows * matrix->bytes))};
 }
 
-int ws_offload_pieces(const ws_offload_matrix *matrix, const ws_block *block) {
-  const ws_block first = first_piece(matrix, block);
+int ws_offload_n_transfers(const ws_offload_matrix *matrix, const ws_block *block) {
+  const ws_block first = first_transfer(matrix, block);
   return (int)(ws_ceil_div(block->n_rows, first.n_rows) * ws_ceil_div(block->n_cols, first.n_cols));
 }
 
-ws_block ws_offload_piece(const ws_offload_matrix *matrix, const ws_block *block, int i) {
-  const ws_block first = first_piece(matrix, block);
+ws_block ws_offload_transfer(const ws_offload_matrix *matrix, const ws_block *block, int i) {
+  const ws_block first = first_transfer(matrix, block);
   const int64_t n_down = ws_ceil_div(block->n_rows, first.n_rows), row = i % n_down * first.n_rows, col = i / n_down * first.n_cols;
   return (ws_block){block->row + row, block->col + col, ws_min(first.n_rows, block->n_rows - row),
                     ws_min(first.n_cols, block->n_cols - col)};

@@ -1,5 +1,5 @@
 /* offload_plan.h - how a product of host matrices is laid out for GPUs: where its matrices lie on a
- * device, the strips and panels that C is cut into, the pieces that are copied at once, and a model
+ * device, the strips and panels that C is cut into, the transfers (what is copied at once), and a model
  * of the time it takes. Pure arithmetic.
  *
  *        panels of B
@@ -37,7 +37,7 @@ typedef struct ws_offload_plan {
   bool along_n;   /* strips are columns of C */
   int64_t strip, panel;
   int n_strips, n_panels;
-  int most_pieces; /* of a cell */
+  int most_transfers; /* of a cell */
 } ws_offload_plan;
 
 /* The matrices; not yet cut. is_pinned: of A, B, C. */
@@ -51,9 +51,9 @@ ws_block ws_offload_block(const ws_offload_plan *plan, bool of_strip, int i);
 /* Of neighbouring strips and panels. */
 ws_block ws_offload_cells(const ws_offload_plan *plan, int strip, int n_strips, int panel, int n_panels);
 
-/* A block is copied by pieces, each of which a slot has room for. */
-int ws_offload_pieces(const ws_offload_matrix *matrix, const ws_block *block);
-ws_block ws_offload_piece(const ws_offload_matrix *matrix, const ws_block *block, int i);
+/* A block is copied by transfers, each of which a slot has room for: how many, and the i-th. */
+int ws_offload_n_transfers(const ws_offload_matrix *matrix, const ws_block *block);
+ws_block ws_offload_transfer(const ws_offload_matrix *matrix, const ws_block *block, int i);
 
 /* The product of a part of C, where its matrices lie on a device, or on the host. */
 ws_problem ws_offload_part(const ws_offload_plan *plan, const ws_block *of_c, const char *device_memory);

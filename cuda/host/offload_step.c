@@ -24,16 +24,16 @@ static bool has_come(ws_offload_device *d, CUevent event) {
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-static void push(ws_slot_queue *q, int slot, const ws_piece_of_c *piece) {
+static void push(ws_slot_queue *q, int slot, const ws_transfer_of_c *transfer) {
   const int at = (q->first + q->n++) % WS_MOST_SLOTS;
   q->slot[at] = slot;
-  if (piece) q->piece[at] = *piece;
+  if (transfer) q->transfer[at] = *transfer;
 }
 
-static int pop(ws_slot_queue *q, ws_piece_of_c *piece) {
+static int pop(ws_slot_queue *q, ws_transfer_of_c *transfer) {
   const int at = q->first;
   q->first = (at + 1) % WS_MOST_SLOTS, q->n--;
-  if (piece) *piece = q->piece[at];
+  if (transfer) *transfer = q->transfer[at];
   return q->slot[at];
 }
 
@@ -48,9 +48,9 @@ static int take_slot(ws_offload_device *d) {
 }
 
 /* Tells when the driver is done with the slot, which it has been handed on this stream. */
-static bool hand_over(ws_offload_device *d, int slot, CUstream stream, ws_slot_queue *q, const ws_piece_of_c *piece) {
+static bool hand_over(ws_offload_device *d, int slot, CUstream stream, ws_slot_queue *q, const ws_transfer_of_c *transfer) {
   if (failed(d, "event", ws_cuda.cuEventRecord(d->site->slot[slot].copied, stream))) return false;
-  push(q, slot, piece);
+  push(q, slot, transfer);
   return true;
 }
 
@@ -95,36 +95,36 @@ static void copy_unlocked(ws_offload_device *d, const ws_offload_matrix *x, cons
 
 /* ---- C's way back ---------------------------------------------------------------------------- */
 
-static ws_block block_of(const ws_offload_plan *plan, const ws_piece_of_c *at) {
+static ws_block block_of(const ws_offload_plan *plan, const ws_transfer_of_c *at) {
   const ws_block cell = ws_offload_cells(plan, at->strip, 1, at->panel, 1);
-  return ws_offload_piece(&plan->matrix[WS_OF_C], &cell, at->piece);
+  return ws_offload_transfer(&plan->matrix[WS_OF_C], &cell, at->transfer);
 }
 
 /* A slot that has come back, into C. */
 static bool store_one(ws_offload_device *d) {
-  ws_piece_of_c at;
+  ws_transfer_of_c at;
   if (!has_come_first(d, &d->returning)) return false;
   const int slot = pop(&d->returning, &at);
   const ws_block block = block_of(&d->job->plan, &at);
   copy_unlocked(d, &d->job->plan.matrix[WS_OF_C], &block, slot, false);
-  atomic_store(ws_piece_state_of(d->job, &at), WS_PIECE_DONE);
+  atomic_store(ws_transfer_state_of(d->job, &at), WS_TRANSFER_DONE);
   d->free_slot[d->n_free++] = slot;
   return true;
 }
 
-/* To the next piece of a part; its last one ends it. */
+/* To the next transfer of a part; its last one ends it. */
 static void advance(ws_offload_device *d, ws_part *part) {
   const ws_offload_plan *plan = &d->job->plan;
   const ws_block cell = ws_offload_cells(plan, part->next.strip, 1, part->next.panel, 1);
-  if (++part->next.piece < ws_offload_pieces(&plan->matrix[WS_OF_C], &cell)) return;
-  part->next.piece = 0;
+  if (++part->next.transfer < ws_offload_n_transfers(&plan->matrix[WS_OF_C], &cell)) return;
+  part->next.transfer = 0;
   atomic_fetch_add(&d->job->n_cells_out, 1);
   if (++part->next.panel < part->panel + part->n_panels) return;
   part->next.panel = part->panel;
   if (++part->next.strip == part->strip + part->n_strips) d->first_part++;
 }
 
-/* A piece of C to a slot, or to where it belongs. */
+/* A transfer of C to a slot, or to where it belongs. */
 static bool fetch_one(ws_offload_device *d) {
   ws_part *part = &d->part[d->first_part];
   const ws_offload_matrix *c = &d->job->plan.matrix[WS_OF_C];
@@ -133,11 +133,11 @@ static bool fetch_one(ws_offload_device *d) {
   if (!c->is_pinned && d->returning.n >= d->site->n_slots / 2) return false;
   const int slot = c->is_pinned ? -1 : take_slot(d);
   if (!c->is_pinned && slot < 0) return false;
-  const ws_piece_of_c at = part->next;
+  const ws_transfer_of_c at = part->next;
   const ws_block block = block_of(&d->job->plan, &at);
   const CUDA_MEMCPY2D copy = copy_of(d, c, &block, slot < 0 ? NULL : d->site->slot[slot].memory, false);
   if (failed(d, "copy from the device", ws_cuda.cuMemcpy2DAsync(&copy, d->site->out))) return false;
-  if (c->is_pinned) atomic_store(ws_piece_state_of(d->job, &at), WS_PIECE_WRITTEN);
+  if (c->is_pinned) atomic_store(ws_transfer_state_of(d->job, &at), WS_TRANSFER_WRITTEN);
   if (slot >= 0 && !hand_over(d, slot, d->site->out, &d->returning, &at)) return false;
   advance(d, part);
   return true;
@@ -185,8 +185,8 @@ static void launch_arrived(ws_offload_device *d) {
   }
 }
 
-static ws_piece_of_c cell_of(const ws_offload_device *d, const ws_arrival *a, int i) {
-  return a->is_strip ? (ws_piece_of_c){a->idx, i, 0} : (ws_piece_of_c){d->strip[i], a->idx, 0};
+static ws_transfer_of_c cell_of(const ws_offload_device *d, const ws_arrival *a, int i) {
+  return a->is_strip ? (ws_transfer_of_c){a->idx, i, 0} : (ws_transfer_of_c){d->strip[i], a->idx, 0};
 }
 
 static void add_arrival(ws_offload_device *d, bool is_strip, int idx) {
@@ -194,14 +194,14 @@ static void add_arrival(ws_offload_device *d, bool is_strip, int idx) {
   ws_arrival *a = &d->arrival[d->n_arrivals++];
   *a = (ws_arrival){.is_strip = is_strip, .idx = idx};
   const ws_block block = ws_offload_block(plan, is_strip, idx);
-  a->n_pieces = ws_offload_pieces(&plan->matrix[ws_offload_operand(plan, is_strip)], &block);
+  a->n_transfers = ws_offload_n_transfers(&plan->matrix[ws_offload_operand(plan, is_strip)], &block);
   a->n_cells = plan->p->scale.beta_zero ? 0 : is_strip ? d->n_panels : d->n_strips;
   for (int i = 0; i < a->n_cells; i++) {
-    const ws_piece_of_c at = cell_of(d, a, i);
+    const ws_transfer_of_c at = cell_of(d, a, i);
     const ws_block cell = ws_offload_cells(plan, at.strip, 1, at.panel, 1);
-    a->n_pieces += ws_offload_pieces(&plan->matrix[WS_OF_C], &cell);
+    a->n_transfers += ws_offload_n_transfers(&plan->matrix[WS_OF_C], &cell);
   }
-  a->n_left = a->n_pieces;
+  a->n_left = a->n_transfers;
   if (is_strip)
     d->strip[d->n_strips++] = idx;
   else
@@ -230,30 +230,30 @@ static bool add_next(ws_offload_device *d) {
   return true;
 }
 
-static ws_block piece_of(const ws_offload_device *d, const ws_arrival *a, int piece, const ws_offload_matrix **of) {
+static ws_block transfer_of(const ws_offload_device *d, const ws_arrival *a, int transfer, const ws_offload_matrix **of) {
   const ws_offload_plan *plan = &d->job->plan;
   *of = &plan->matrix[ws_offload_operand(plan, a->is_strip)];
   ws_block block = ws_offload_block(plan, a->is_strip, a->idx);
-  int n = ws_offload_pieces(*of, &block);
-  for (int i = 0; piece >= n; i++) {
-    const ws_piece_of_c at = cell_of(d, a, i);
-    piece -= n;
+  int n = ws_offload_n_transfers(*of, &block);
+  for (int i = 0; transfer >= n; i++) {
+    const ws_transfer_of_c at = cell_of(d, a, i);
+    transfer -= n;
     *of = &plan->matrix[WS_OF_C];
     block = ws_offload_cells(plan, at.strip, 1, at.panel, 1);
-    n = ws_offload_pieces(*of, &block);
+    n = ws_offload_n_transfers(*of, &block);
   }
-  return ws_offload_piece(*of, &block, piece);
+  return ws_offload_transfer(*of, &block, transfer);
 }
 
-/* The next piece that is to arrive. */
+/* The next transfer that is to arrive. */
 static bool send_one(ws_offload_device *d) {
   if (d->next_arrival == d->n_arrivals && !add_next(d)) return false;
   ws_arrival *a = &d->arrival[d->next_arrival];
   const ws_offload_matrix *of;
-  const ws_block block = piece_of(d, a, a->next_piece, &of);
+  const ws_block block = transfer_of(d, a, a->next_transfer, &of);
   const int slot = of->is_pinned ? -1 : take_slot(d);
   if (!of->is_pinned && slot < 0) return false;
-  if (++a->next_piece == a->n_pieces) d->next_arrival++;
+  if (++a->next_transfer == a->n_transfers) d->next_arrival++;
   if (slot >= 0) copy_unlocked(d, of, &block, slot, true);
   if (d->status) return true;
   const CUDA_MEMCPY2D copy = copy_of(d, of, &block, slot < 0 ? NULL : d->site->slot[slot].memory, true);
