@@ -265,6 +265,35 @@ WSGEMM_API wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled);
 WSGEMM_API wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled);
 WSGEMM_API wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled);
 
+/* ---- Host matrices on GPUs: see GEMM below for which calls, docs/offload.md for how ------------
+ *
+ * A wsgemm_gemm, or typed gemm, of host matrices runs on these GPUs (the CUDA driver's ordinals),
+ * which share its work: the operands are copied to them, and C back. devices = NULL with n_devices
+ * 0 (default): none; with -1: all that there are. What of C a GPU cannot compute (there is none, it
+ * is full or fails) others do, or the CPU, with one warning in wsgemm_last_error. INVALID_VALUE:
+ * n_devices beyond -1 .. 64, an ordinal beyond 0 .. 63, or twice the same. INVALID_POINTER: devices
+ * is NULL. WSGEMM_OFFLOAD in the environment, "off", "auto", "all", or ordinals such as "0,1": the
+ * devices of new handles, and (auto: AUTO) when. */
+WSGEMM_API wsgemm_status wsgemm_set_devices(wsgemm_handle *h, const int *devices, int n_devices);
+/* *n_devices: how many, -1: all that there are; of them, the first `room` into devices. */
+WSGEMM_API wsgemm_status wsgemm_get_devices(wsgemm_handle *h, int *devices, int room, int *n_devices);
+
+/* When: ALWAYS (default): all products but those of fewer than 2^24 multiply-adds; AUTO: where the
+ * model says that the GPUs are faster than the CPU by a quarter. */
+typedef enum wsgemm_offload { WSGEMM_OFFLOAD_ALWAYS = 0, WSGEMM_OFFLOAD_AUTO = 1 } wsgemm_offload;
+WSGEMM_API wsgemm_status wsgemm_set_offload(wsgemm_handle *h, wsgemm_offload when);
+WSGEMM_API wsgemm_status wsgemm_get_offload(wsgemm_handle *h, wsgemm_offload *when);
+
+/* The most pinned memory that the library keeps for copies from and to pageable matrices, of all
+ * GPUs together; default 2^30 bytes. With too little of it for a call (16 MiB a GPU) calls on
+ * pageable matrices stay on the CPU. Returns SUCCESS. */
+WSGEMM_API wsgemm_status wsgemm_set_pinned_limit(size_t bytes);
+
+/* A function called now and then, on the calling thread, during calls of host matrices on GPUs,
+ * with the share of C that is done, 0 .. 1; NULL (default): none. It must not call wsgemm. */
+typedef void (*wsgemm_progress)(void *user, double done);
+WSGEMM_API wsgemm_status wsgemm_set_progress(wsgemm_handle *h, wsgemm_progress progress, void *user);
+
 /* A function called with one line of text for each warning and each failing call; NULL (default):
  * none. It runs on the calling thread and must not call wsgemm. */
 typedef void (*wsgemm_logger)(void *user, wsgemm_status status, const char *message);
@@ -281,14 +310,16 @@ WSGEMM_API wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logge
  * and may be NULL. m = 0 or n = 0: nothing happens. A complex alpha or beta whose imaginary part is
  * 0 multiplies as a real number. C must not overlap A or B (undefined; refused in check mode).
  *
- * The pointers decide which backend works. Host memory: the CPU, and the product is done when the
- * call returns; small products neither allocate nor lock nor wake a thread. Device memory (all
- * matrices on one device; managed memory goes where the others are): that GPU, stream-ordered on
- * the handle's stream and in its CUDA context (of the NULL stream and of green contexts: the
- * thread's if that is on this GPU, else the GPU's primary one). The call returns at once and can be
- * captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace). Two graphs
- * captured from one handle may run at the same time; two instances of the same captured graph may
- * not. alpha and beta are always host values.
+ * The pointers decide which backend works. Host memory: the CPU, or, if the handle has devices
+ * (wsgemm_set_devices), GPUs: products without epilogue that are no batch, of which A, B and C fit
+ * into device memory, with the bits that the product has in device memory. Either way the product
+ * is done when the call returns; small products neither allocate nor lock nor wake a thread.
+ * Device memory (all matrices on one device; managed memory goes where the others are): that GPU,
+ * stream-ordered on the handle's stream and in its CUDA context (of the NULL stream and of green
+ * contexts: the thread's if that is on this GPU, else the GPU's primary one). The call returns at
+ * once and can be captured into a CUDA graph, to which it may add memory (wsgemm_set_workspace).
+ * Two graphs captured from one handle may run at the same time; two instances of the same captured
+ * graph may not. alpha and beta are always host values.
  *
  * Returns SUCCESS; INVALID_HANDLE; INVALID_VALUE (enum, negative size, small ld, extent beyond
  * int64_t); INVALID_POINTER (NULL, or host and device memory mixed); for device memory also

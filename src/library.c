@@ -111,7 +111,9 @@ static void start(void) {
   const ws_environment *environment = ws_environment_get();
   ws_processors_init(environment->n_threads);
   ws_default_settings = environment->settings;
+  ws_default_devices = environment->devices;
   atomic_store(&ws_default_handle.settings, ws_default_settings);
+  atomic_store(&ws_default_handle.devices, ws_default_devices);
   ws_tuning_device cpu;
   ws_tune_init(environment->tune);
   ws_cpu_tuning_device(ws_processors_get()->threads, &cpu);

@@ -70,6 +70,7 @@ typedef struct context_record {
   CUkernel plain[WS_N_PLAIN_KERNELS];
   _Atomic bool plain_is_looked_up[WS_N_PLAIN_KERNELS];
   ws_lending lending;
+  struct ws_offload_site *site;
 } context_record;
 
 typedef struct device_record {
@@ -142,6 +143,8 @@ const ws_device *ws_device_get(wsgemm_handle *h, int ordinal, wsgemm_status *sta
 static context_record *record_of(ws_device *device) { return (context_record *)device; }
 
 ws_lending *ws_device_lending(ws_device *device) { return &record_of(device)->lending; }
+
+struct ws_offload_site **ws_device_site(ws_device *device) { return &record_of(device)->site; }
 
 static int device_of_thread(CUcontext *current) {
   CUdevice device;

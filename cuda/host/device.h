@@ -202,6 +202,8 @@ CUresult ws_device_global(ws_device *device, int image_idx, const char *name, vo
  * else the same may work later. */
 bool ws_device_lacks(CUresult result);
 ws_lending *ws_device_lending(ws_device *device);
+/* What is kept for host matrices (offload_site.h); NULL at first. */
+struct ws_offload_site **ws_device_site(ws_device *device);
 
 /* How many rows and columns products of slices have left to the fallback so far in the context that
  * ws_device_enter would enter, 0 if the library has not used the device; waits for its default

@@ -26,7 +26,7 @@ typedef struct entry {
 
 #define WS_DRIVER_ROW(name, version) {#name, version, offsetof(ws_driver, name)},
 static const entry entries[] = {WS_DRIVER_ENTRIES(WS_DRIVER_ROW)}, optional[] = {WS_DRIVER_OPTIONAL_ENTRIES(WS_DRIVER_ROW)},
-                   tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
+                   of_offload[] = {WS_DRIVER_OFFLOAD_ENTRIES(WS_DRIVER_ROW)}, tools[] = {WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_ROW)};
 #undef WS_DRIVER_ROW
 
 static _Atomic bool is_used, is_lost, may_be_inherited;
@@ -115,13 +115,24 @@ void ws_driver_load(void) {
   if (found_get()) load(found_get(), optional, sizeof optional / sizeof optional[0]);
 }
 
-static const char *missing_tool;
+static const char *missing_of_offload, *missing_tool;
+static void load_offload(void) {
+  if (found_get()) missing_of_offload = load(found_get(), of_offload, sizeof of_offload / sizeof of_offload[0]);
+}
+
+const char *ws_driver_load_offload(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load_offload);
+  return ws_cuda.missing ? ws_cuda.missing : missing_of_offload;
+}
+
 static void load_tools(void) {
   if (found_get()) missing_tool = load(found_get(), tools, sizeof tools / sizeof tools[0]);
 }
 
 const char *ws_driver_load_tools(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const char *missing = ws_driver_load_offload();
   pthread_once(&once, load_tools);
-  return ws_cuda.missing ? ws_cuda.missing : missing_tool;
+  return missing ? missing : missing_tool;
 }

@@ -3,8 +3,8 @@
  *
  * Nothing links libcuda. The driver is never initialised from here: device memory cannot exist
  * before somebody in the process has done so, and until then every pointer is host memory. Nor does
- * it survive a fork: the child of a process that used it calls none of it. Tuning (arena.c) does
- * initialise; so does the command `wsgemm`, which has a table of its own (src/cli/gpu.c). */
+ * it survive a fork: the child of a process that used it calls none of it. Tuning (arena.c) and host
+ * matrices on GPUs (offload.c) do initialise; so does the command `wsgemm`, which has a table of its own (src/cli/gpu.c). */
 #ifndef WS_CUDA_DRIVER_H
 #define WS_CUDA_DRIVER_H
 #include <cuda.h>
@@ -55,13 +55,21 @@
   X(cuMemAllocAsync, 11020)           \
   X(cuMemFreeAsync, 11020)
 
-/* What calls on matrices have no business with: for tuning, and for the command, which has a copy
- * of driver.c of its own. */
+/* For host matrices on GPUs (offload.c), which calls on device memory have no business with. */
+#define WS_DRIVER_OFFLOAD_ENTRIES(X) \
+  X(cuInit, 2000)                    \
+  X(cuDeviceGetCount, 2000)          \
+  X(cuStreamCreate, 2000)            \
+  X(cuMemFree, 3020)                 \
+  X(cuMemHostAlloc, 2020)            \
+  X(cuMemFreeHost, 2000)             \
+  X(cuMemGetInfo, 3020)              \
+  X(cuMemcpy2DAsync, 3020)
+
+/* Nor with these besides: for tuning, and for the command, which has a copy of driver.c of its
+ * own. */
 #define WS_DRIVER_TOOL_ENTRIES(X) \
-  X(cuInit, 2000)                 \
-  X(cuDeviceGetCount, 2000)       \
   X(cuDeviceTotalMem, 3020)       \
-  X(cuMemFree, 3020)              \
   X(cuMemcpyHtoD, 3020)           \
   X(cuMemcpyDtoDAsync, 3020)      \
   X(cuMemcpyDtoHAsync, 3020)      \
@@ -75,6 +83,7 @@ typedef struct ws_driver {
 #define WS_DRIVER_MEMBER(name, version) PFN_##name##_v##version name;
   WS_DRIVER_ENTRIES(WS_DRIVER_MEMBER)
   WS_DRIVER_OPTIONAL_ENTRIES(WS_DRIVER_MEMBER)
+  WS_DRIVER_OFFLOAD_ENTRIES(WS_DRIVER_MEMBER)
   WS_DRIVER_TOOL_ENTRIES(WS_DRIVER_MEMBER)
 #undef WS_DRIVER_MEMBER
   bool is_loaded;      /* there is a driver in this process */
@@ -89,8 +98,9 @@ extern ws_driver ws_cuda; /* filled by ws_driver_load, read-only afterwards */
 void ws_driver_find(void);
 /* Asks what was found for its entry points. Once, after it. */
 void ws_driver_load(void);
-/* The entry points of the tools, after it. The name of one that is missing of all, NULL: none. By
- * any thread, any number of times. */
+/* The entry points for host matrices, and those of the tools with them, after it. The name of one
+ * that is missing of all, NULL: none. By any thread, any number of times. */
+const char *ws_driver_load_offload(void);
 const char *ws_driver_load_tools(void);
 
 /* To be told once the driver has answered something: somebody has initialised it, so a child forked

@@ -10,7 +10,7 @@ ws_location ws_locate(const void *pointer) {
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void *values[] = {&memory_type, &is_managed, &device};
-  ws_location l = {false, false, -1, CUDA_SUCCESS};
+  ws_location l = {.device = -1, .unknown = CUDA_SUCCESS};
   const bool can_ask = !ws_cuda.missing && !ws_driver_is_lost();
   const CUresult result =
       can_ask ? ws_cuda.cuPointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)pointer) : CUDA_ERROR_NOT_PERMITTED;
@@ -25,6 +25,7 @@ ws_location ws_locate(const void *pointer) {
   }
   l.is_managed = is_managed != 0;
   l.is_device = memory_type == CU_MEMORYTYPE_DEVICE || l.is_managed;
+  l.is_pinned = memory_type == CU_MEMORYTYPE_HOST;
   l.device = device;
   return l;
 }

@@ -8,6 +8,7 @@
 
 typedef struct ws_location {
   bool is_device, is_managed; /* managed memory is device memory too */
+  bool is_pinned;             /* host memory that devices copy by themselves */
   int device;                 /* -1: host memory */
   /* why the driver cannot say; SUCCESS: it says, or this process can read it */
   CUresult unknown;

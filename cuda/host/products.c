@@ -1,6 +1,7 @@
 /* products.c - see products.h. */
 #include "cuda/host/products.h"
 
+#include "core/status.h"
 #include "cuda/host/lower.h"
 
 /* The chunks of a product share memory for their operands, used by one chunk after the other, as
@@ -58,4 +59,27 @@ wsgemm_status ws_run_gemm(ws_executor *x, const ws_problem *p) {
     status = run_product(x, &plan, memory ? memory + plan.residual_bytes : NULL, bytes - plan.residual_bytes);
   if (!status) status = ws_lower_last(x->call->h, &plan, x->device, &list);
   return status ? status : ws_execute(x, &list);
+}
+
+/* Rows for flat and small products number their items by the whole's shape, and split sums are of
+ * all of C. */
+bool ws_has_parts(const ws_gemm_plan *plan) {
+  const ws_row_kind kind = ws_cuda_row_at(plan->row.row_idx)->kind;
+  return plan->row.split.n_splits == 1 && kind != WS_ROW_VECTOR && kind != WS_ROW_DIRECT && !plan->has_steps;
+}
+
+wsgemm_status ws_run_part(ws_executor *x, const ws_gemm_plan *whole, const ws_problem *part, char *memory, int64_t bytes) {
+  ws_gemm_plan plan = *whole;
+  plan.problem = plan.product = part;
+  plan.need.whole = 0;
+  plan.chunks = (ws_chunks){part->m, part->n, 1};
+  if (ws_is_by_map(plan.row.kind)) {
+    if (memory && !ws_chunks_for(part, ws_bytes_of_form(plan.n_slices), (double)bytes, &plan.chunks))
+      return ws_fail(x->call->h, WSGEMM_ALLOC_FAILED, "no room on device %d for a part of C", x->device->ordinal);
+  } else if (part->m != whole->product->m || part->n != whole->product->n) {
+    plan.row = ws_gpu_plan_of_chunk(&whole->row, part);
+  } else {
+    plan.row.problem = part;
+  }
+  return run_product(x, &plan, memory, bytes);
 }

@@ -3,6 +3,8 @@
 
 #include "cuda/host/backend.h"
 #include "cuda/host/device.h"
+#include "cuda/host/offload.h"
+#include "cuda/host/offload_site.h"
 
 static void row_info(int row_idx, wsgemm_kernel_info *info) {
   const ws_cuda_row *row = ws_cuda_row_at(row_idx);
@@ -59,4 +61,7 @@ const ws_backend ws_cuda_backend = {.name = "cuda",
                                     .packed_bytes = ws_cuda_packed_bytes,
                                     .prepack = ws_cuda_prepack,
                                     .is_on = ws_cuda_is_on,
+                                    .of_host = &ws_offload_backend,
+                                    .takes_host = ws_offload_takes,
+                                    .set_pinned_limit = ws_site_set_pinned_limit,
                                     .fallback_count = ws_cuda_fallback_count};

@@ -41,6 +41,35 @@ def test_settings_are_kept_and_apart():
     assert (handle.threads, handle.policy, handle.coarse_factor, handle.math) == (2, "steal", 0, "default")
 
 
+def test_devices_for_host_arrays():
+    handle = wsgemm.Handle(devices="all", offload="auto")
+    assert (handle.devices, handle.offload) == ("all", "auto")
+    assert (wsgemm.Handle().devices, wsgemm.Handle().offload) == ((), "always")
+    handle.devices, handle.offload = [3, 1], "always"
+    assert (handle.devices, handle.offload) == ((1, 3), "always")
+    for bad in ("some", (-1,), (64,), (1, 1)):
+        with pytest.raises((ValueError, wsgemm.WsgemmError)):
+            handle.devices = bad
+    with pytest.raises(ValueError, match="offload is 'never'"):
+        handle.offload = "never"
+    assert (handle.devices, handle.offload) == ((1, 3), "always")
+    handle.devices = ()
+    assert handle.devices == ()
+
+
+def test_host_arrays_without_a_gpu_or_with_one():
+    rng = np.random.default_rng(44)
+    handle, reported = wsgemm.Handle(devices="all"), []
+    handle.set_progress(reported.append)
+    wsgemm.set_pinned_limit(1 << 28)
+    a, b = random_array(rng, (600, 300), "float64"), random_array(rng, (300, 500), "float64")
+    assert_product(wsgemm.matmul(a, b, handle=handle), a, b)
+    assert reported == sorted(reported) and all(0 <= done <= 1 for done in reported)
+    handle.set_progress(None)
+    with pytest.raises(ValueError, match="at least 0"):
+        wsgemm.set_pinned_limit(-1)
+
+
 def test_invariant_rows():
     rng = np.random.default_rng(43)
     handle = wsgemm.Handle(invariant=True)

@@ -23,6 +23,7 @@ ENUMS = {
     "type": _lib.Type,
     "math": _lib.Math,
     "ragged": _lib.Ragged,
+    "offload": _lib.Offload,
     "policy": _lib.Policy,
     "scalar_mode": _lib.ScalarMode,
     "epilogue": _lib.Epilogue,

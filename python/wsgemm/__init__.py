@@ -32,7 +32,7 @@ her2k, gemmtr, trmm, solve_triangular. Groups of rows with a matrix each have gr
 from ._autotune import TuningResult, TuningStep, autotune, clear_tuning, import_tuning, tuning_file, tuning_lines
 from ._blas import bgemm, cgemm, dgemm, gemm, hgemm, sgemm, zgemm
 from ._grouped import grouped_matmul
-from ._handle import Handle, default_handle, num_threads
+from ._handle import Handle, default_handle, num_threads, set_pinned_limit
 from ._info import KernelInfo, config, explain, kernel_info, kernels, machine, workspace_size
 from ._level3 import gemmtr, hemm, her2k, herk, solve_triangular, symm, syr2k, syrk, trmm
 from ._lib import Status, WsgemmError, library
@@ -78,6 +78,7 @@ __all__ = [
     "num_threads",
     "packed_size",
     "prepack",
+    "set_pinned_limit",
     "sgemm",
     "solve_triangular",
     "symm",

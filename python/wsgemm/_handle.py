@@ -12,7 +12,7 @@ import ctypes
 import math
 import operator
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ _set_workspace = _lib.library.wsgemm_set_workspace
 
 POLICIES = {policy.name[len("POLICY_") :].lower(): policy for policy in _lib.Policy}
 MATHS = {math.name[len("MATH_") :].lower(): math for math in _lib.Math if math is not _lib.Math.MATH_INHERIT}
+OFFLOADS = {when.name[len("OFFLOAD_") :].lower(): when for when in _lib.Offload}
 _INT_MAX = 2**31 - 1
 
 
@@ -85,6 +86,10 @@ class Handle(_lib.StaysHere):
         invariant: whether a row of a product has the same bits in a matrix of any height, alone, and in a stack; None: as
             WSGEMM_INVARIANT says, else not. See wsgemm_set_invariant in wsgemm.h.
         workspace: memory for the products on a GPU; None: the library's own. See the attribute.
+        devices: GPUs that products of host arrays are computed on: "all", or their numbers, such as (0, 1); (): none; None: as
+            WSGEMM_OFFLOAD says, else none. See docs/offload.md.
+        offload: "always", or "auto": only where the model says that the GPUs are faster than the CPU; None: as WSGEMM_OFFLOAD says,
+            else always.
 
     All are attributes too, which can be read and set at any time and from any thread; a call takes what it finds when it begins.
     A handle can be neither copied nor pickled, but for the default one, which is each process's own.
@@ -96,7 +101,7 @@ class Handle(_lib.StaysHere):
             (NOT_SUPPORTED); a workspace that is badly aligned (INVALID_VALUE) or no memory of a GPU (INVALID_POINTER).
     """
 
-    __slots__ = ("pointer", "_kernels", "_workspace", "_on_streams", "__weakref__")
+    __slots__ = ("pointer", "_kernels", "_workspace", "_on_streams", "_progress", "__weakref__")
 
     pointer: int | None
 
@@ -109,6 +114,8 @@ class Handle(_lib.StaysHere):
         math: str = "default",
         invariant: bool | None = None,
         workspace: Any = None,
+        devices: str | Iterable[int] | None = None,
+        offload: str | None = None,
     ) -> None:
         created = ctypes.c_void_p()
         _lib.check(_lib.library.wsgemm_create(ctypes.byref(created)))
@@ -124,6 +131,10 @@ class Handle(_lib.StaysHere):
             self.invariant = invariant
         if workspace is not None:
             self.workspace = workspace
+        if devices is not None:
+            self.devices = devices
+        if offload is not None:
+            self.offload = offload
 
     def __reduce__(self) -> Any:
         return "default_handle" if self is default_handle else super().__reduce__()
@@ -133,6 +144,7 @@ class Handle(_lib.StaysHere):
         self._kernels: tuple[str, ...] = ()
         self._workspace = _NO_WORKSPACE
         self._on_streams: dict[int, Handle] = {}
+        self._progress: Any = None
 
     def _get(self, name: str) -> int:
         value = ctypes.c_int()
@@ -182,6 +194,45 @@ class Handle(_lib.StaysHere):
     @invariant.setter
     def invariant(self, value: bool) -> None:
         self._set("invariant", _c_int(value, "invariant"))
+
+    @property
+    def devices(self) -> str | tuple[int, ...]:
+        """The GPUs that products of host arrays are computed on: "all", or their numbers; () if none are."""
+        numbers = (ctypes.c_int * _MOST_DEVICES)()
+        n = ctypes.c_int()
+        _lib.check(_lib.library.wsgemm_get_devices(self.pointer, numbers, _MOST_DEVICES, ctypes.byref(n)))
+        return "all" if n.value < 0 else tuple(numbers[: n.value])
+
+    @devices.setter
+    def devices(self, value: str | Iterable[int]) -> None:
+        if isinstance(value, str):
+            if value != "all":
+                raise ValueError(f"devices is {value!r}, but it must be 'all' or numbers of GPUs")
+            _lib.check(_lib.library.wsgemm_set_devices(self.pointer, None, -1))
+            return
+        numbers = [_c_int(number, "devices") for number in value]
+        _lib.check(_lib.library.wsgemm_set_devices(self.pointer, (ctypes.c_int * max(1, len(numbers)))(*numbers), len(numbers)))
+
+    @property
+    def offload(self) -> str:
+        return _name_of(OFFLOADS, self._get("offload"))
+
+    @offload.setter
+    def offload(self, value: str) -> None:
+        self._set("offload", _choice(OFFLOADS, value, "offload"))
+
+    def set_progress(self, function: Callable[[float], object] | None) -> None:
+        """Has a function called now and then during products of host arrays on GPUs, on the calling thread, with the share that is
+        done, 0 to 1; None: none. It must not multiply. What it raises is printed and forgotten (sys.unraisablehook).
+        """
+
+        def call(_: Any, done: float) -> None:
+            if function is not None:
+                function(done)
+
+        report = _lib.Progress(call) if function is not None else _lib.Progress()
+        _lib.check(_lib.library.wsgemm_set_progress(self.pointer, report, None))
+        self._progress = report  # as long as the C handle may call it
 
     @property
     def kernel(self) -> tuple[str, ...]:
@@ -284,6 +335,7 @@ class Handle(_lib.StaysHere):
         return copy
 
 
+_MOST_DEVICES = 64
 _MOST_STREAMS = 64  # of which handles are kept: programs may make and forget streams without end
 
 default_handle = Handle.__new__(Handle)  # what calls without a handle use
@@ -306,6 +358,21 @@ def on_stream(settings: Handle | None, stream: int) -> Handle:
     else:
         pointer_of(settings)
     return settings._on_streams.get(stream) or settings.on_stream(stream)
+
+
+def set_pinned_limit(n_bytes: int) -> None:
+    """The most pinned memory that the library keeps for copies between host arrays and GPUs, of all GPUs together; 1 GiB by default.
+
+    Args:
+        n_bytes: with fewer than 16 MiB a GPU, products of pageable arrays stay on the CPU.
+
+    Raises:
+        ValueError: n_bytes is negative.
+    """
+    limit = operator.index(n_bytes)
+    if limit < 0:
+        raise ValueError(f"n_bytes is {limit}, but it must be at least 0")
+    _lib.check(_lib.library.wsgemm_set_pinned_limit(limit))
 
 
 @contextlib.contextmanager

@@ -96,6 +96,11 @@ class Policy(enum.IntEnum):
     POLICY_FOREACH = 5
 
 
+class Offload(enum.IntEnum):
+    OFFLOAD_ALWAYS = 0
+    OFFLOAD_AUTO = 1
+
+
 class ScalarMode(enum.IntEnum):
     SCALAR_VALUE = 0
     SCALAR_DEVICE = 1
@@ -289,6 +294,7 @@ LEVEL3_FORMAT: dict[int, struct.Struct] = {
 }
 
 Logger = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+Progress = ctypes.CFUNCTYPE(None, c_void_p, c_double)
 
 
 class AutotuneStep(ctypes.Structure):
@@ -429,6 +435,12 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "get_check": (c_int, [c_void_p, _out_int]),
     "set_invariant": (c_int, [c_void_p, c_int]),
     "get_invariant": (c_int, [c_void_p, _out_int]),
+    "set_devices": (c_int, [c_void_p, ctypes.POINTER(c_int), c_int]),
+    "get_devices": (c_int, [c_void_p, ctypes.POINTER(c_int), c_int, _out_int]),
+    "set_offload": (c_int, [c_void_p, c_int]),
+    "get_offload": (c_int, [c_void_p, _out_int]),
+    "set_pinned_limit": (c_int, [c_size_t]),
+    "set_progress": (c_int, [c_void_p, Progress, c_void_p]),
     "set_logger": (c_int, [c_void_p, Logger, c_void_p]),
     "sgemm": _typed_gemm(c_float),
     "dgemm": _typed_gemm(c_double),

@@ -12,6 +12,7 @@ wsgemm_status wsgemm_create(wsgemm_handle **out) {
   wsgemm_handle *h = calloc(1, sizeof *h);
   if (!h) return ws_fail(NULL, WSGEMM_ALLOC_FAILED, "no memory for a handle of %zu bytes", sizeof *h);
   atomic_store(&h->settings, ws_default_settings);
+  atomic_store(&h->devices, ws_default_devices);
   atomic_store(&h->magic, WS_HANDLE_MAGIC);
   *out = h;
   return WSGEMM_SUCCESS;
@@ -127,6 +128,67 @@ wsgemm_status wsgemm_get_fallback_count(wsgemm_handle *h, int device, int64_t *c
   if (device < 0) return ws_fail(h, WSGEMM_INVALID_VALUE, "device is %d; it must be at least 0", device);
   *count = 0;
   return ws_devices ? ws_devices->fallback_count(h, device, count) : WSGEMM_SUCCESS;
+}
+
+/* ---- host matrices on GPUs ------------------------------------------------------------------- */
+
+enum { N_ORDINALS = 8 * (int)sizeof(ws_device_set) };
+
+static wsgemm_status device_set_of(wsgemm_handle *h, const int *devices, int n_devices, ws_device_set *set) {
+  *set = n_devices < 0 ? WS_ALL_DEVICES : 0;
+  if (n_devices < -1 || n_devices > N_ORDINALS)
+    return ws_fail(h, WSGEMM_INVALID_VALUE, "n_devices is %d; it must be -1 .. %d", n_devices, N_ORDINALS);
+  if (n_devices > 0 && !devices) return ws_fail(h, WSGEMM_INVALID_POINTER, "devices is NULL");
+  for (int i = 0; i < n_devices; i++) {
+    if (devices[i] < 0 || devices[i] >= N_ORDINALS)
+      return ws_fail(h, WSGEMM_INVALID_VALUE, "devices[%d] is %d; it must be 0 .. %d", i, devices[i], N_ORDINALS - 1);
+    if (*set >> devices[i] & 1) return ws_fail(h, WSGEMM_INVALID_VALUE, "devices[%d] is %d, as one before it", i, devices[i]);
+    *set |= (ws_device_set)1 << devices[i];
+  }
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_devices(wsgemm_handle *h, const int *devices, int n_devices) {
+  if (!(h = ws_handle(h))) return ws_fail_handle();
+  ws_device_set set;
+  const wsgemm_status status = device_set_of(h, devices, n_devices, &set);
+  if (!status) atomic_store(&h->devices, set);
+  return status;
+}
+
+wsgemm_status wsgemm_get_devices(wsgemm_handle *h, int *devices, int room, int *n_devices) {
+  if (!(h = ws_handle(h))) return ws_fail_handle();
+  if (!n_devices) return ws_fail(h, WSGEMM_INVALID_POINTER, "n_devices is NULL");
+  if (room > 0 && !devices) return ws_fail(h, WSGEMM_INVALID_POINTER, "devices is NULL");
+  const ws_device_set set = atomic_load(&h->devices);
+  int n = 0;
+  for (int ordinal = 0; ordinal < N_ORDINALS && set != WS_ALL_DEVICES; ordinal++)
+    if (set >> ordinal & 1) {
+      if (n < room) devices[n] = ordinal;
+      n++;
+    }
+  *n_devices = set == WS_ALL_DEVICES ? -1 : n;
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_offload(wsgemm_handle *h, wsgemm_offload when) { return set(h, WS_SETTING_offload, (int)when); }
+wsgemm_status wsgemm_get_offload(wsgemm_handle *h, wsgemm_offload *when) {
+  int value = 0;
+  const wsgemm_status status = get(h, WS_SETTING_offload, when ? &value : NULL);
+  if (!status) *when = (wsgemm_offload)value;
+  return status;
+}
+
+wsgemm_status wsgemm_set_pinned_limit(size_t bytes) {
+  ws_start();
+  if (ws_devices) ws_devices->set_pinned_limit(bytes);
+  return WSGEMM_SUCCESS;
+}
+
+wsgemm_status wsgemm_set_progress(wsgemm_handle *h, wsgemm_progress progress, void *user) {
+  if (!(h = ws_handle(h))) return ws_fail_handle();
+  ws_progress_set(h, (ws_progress){progress, user});
+  return WSGEMM_SUCCESS;
 }
 
 wsgemm_status wsgemm_set_logger(wsgemm_handle *h, wsgemm_logger logger, void *user) {

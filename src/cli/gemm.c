@@ -19,10 +19,11 @@
 #include <unistd.h>
 
 /* Multiply-adds that --verify may spend: about a second. */
-enum { VERIFY_TERMS = 100000000 };
+enum { VERIFY_TERMS = 100000000, WS_MOST_DEVICES = 64 };
 
 typedef struct {
   const char *a_path, *b_path, *c0_path, *output_path, *kernel;
+  int devices[WS_MOST_DEVICES], n_devices; /* for host matrices; -1: all */
   char op_a, op_b; /* n, t or c */
   wsgemm_cdouble alpha, beta;
   bool has_beta, verify, explain, on_gpu;
@@ -50,6 +51,7 @@ static void print_help(void) {
          "      --transb n|t|c     op(B)\n"
          "      --verify           check the product against a reference before it is written\n"
          "      --gpu              multiply on the first GPU; the time is that of the product, without copies\n"
+         "      --device all|0,1   multiply on these GPUs: the time is that of copies and product\n"
          "      --explain          tell which kernel, tile, policy and threads are used\n"
          "      --threads N        use at most N threads\n"
          "      --policy P         who works on which tile: one of\n                         %s\n"
@@ -61,7 +63,7 @@ static void print_help(void) {
 
 /* ---- Command line ---------------------------------------------------------------------------- */
 
-enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, INVARIANT };
+enum { ALPHA = 256, BETA, ADD_TO, TRANS_A, TRANS_B, VERIFY, EXPLAIN, THREADS, POLICY, COARSE, KERNEL, GPU, DEVICE, INVARIANT };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -77,6 +79,7 @@ static const struct option long_options[] = {
     {"coarse", required_argument, NULL, COARSE},
     {"kernel", required_argument, NULL, KERNEL},
     {"gpu", no_argument, NULL, GPU},
+    {"device", required_argument, NULL, DEVICE},
     {"invariant", no_argument, NULL, INVARIANT},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -97,6 +100,21 @@ static int take_op(const char *option, char *out) {
 static int take_count(const char *option, int64_t most, int64_t *out) {
   if (ws_cli_int64(optarg, 1, most, out)) return WS_EXIT_OK;
   return ws_cli_usage("gemm", "gemm: %s '%s' is no number from 1 to %" PRId64, option, optarg, most);
+}
+
+static int take_devices(request *r) {
+  const char *rest = optarg;
+  r->n_devices = strcmp(optarg, "all") == 0 ? -1 : 0;
+  while (r->n_devices >= 0) {
+    char *end;
+    const long ordinal = *rest >= '0' && *rest <= '9' ? strtol(rest, &end, 10) : -1;
+    if (ordinal < 0 || ordinal >= WS_MOST_DEVICES || r->n_devices == WS_MOST_DEVICES || (*end && *end != ','))
+      return ws_cli_usage("gemm", "gemm: --device '%s' is neither all nor numbers of GPUs such as 0,1", optarg);
+    r->devices[r->n_devices++] = (int)ordinal;
+    if (!*end) break;
+    rest = end + 1;
+  }
+  return WS_EXIT_OK;
 }
 
 static int take_option(request *r, int found) {
@@ -125,6 +143,8 @@ static int take_option(request *r, int found) {
   case GPU:
     r->on_gpu = true;
     return WS_EXIT_OK;
+  case DEVICE:
+    return take_devices(r);
   case INVARIANT:
     r->invariant = true;
     return WS_EXIT_OK;
@@ -238,6 +258,7 @@ static int configure(wsgemm_handle *h, const request *r, wsgemm_type type) {
   wsgemm_status status = wsgemm_set_num_threads(h, (int)r->n_threads);
   if (status == WSGEMM_SUCCESS && r->coarse_factor) status = wsgemm_set_coarse_factor(h, (int)r->coarse_factor);
   if (status == WSGEMM_SUCCESS && r->has_policy) status = wsgemm_set_policy(h, r->policy);
+  if (status == WSGEMM_SUCCESS && r->n_devices) status = wsgemm_set_devices(h, r->devices, r->n_devices);
   if (status == WSGEMM_SUCCESS && r->invariant) status = wsgemm_set_invariant(h, 1);
   if (status != WSGEMM_SUCCESS) return ws_cli_fail("%s", ws_cli_why(status));
   if (!r->kernel) return WS_EXIT_OK;

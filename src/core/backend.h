@@ -15,6 +15,10 @@
 
 typedef enum ws_place { WS_PLACE_HOST, WS_PLACE_DEVICE, WS_PLACE_BAD } ws_place;
 
+/* What a thread does of some work; any number of them may come, but worker 0, the caller, for
+ * certain. */
+typedef void ws_backend_work(void *context, int worker);
+
 typedef struct ws_backend {
   const char *name; /* "cpu", "cuda" */
 
@@ -42,6 +46,11 @@ typedef struct ws_backend {
   /* Where tuning measures. */
   const struct ws_arena_class *arena;
 
+  /* ---- the CPU only ---- */
+
+  /* Runs work on up to n_workers threads, the caller's among them, to its end on all that came. */
+  void (*together)(int n_workers, ws_backend_work *work, void *context);
+
   /* ---- devices only ---- */
 
   /* On the first call. find: looks for a driver; it takes the loader's lock, so the caller holds
@@ -66,6 +75,11 @@ typedef struct ws_backend {
   wsgemm_status (*prepack)(const ws_call *call, const wsgemm_packed *packed);
   /* Whether it begins in memory of this device's. */
   bool (*is_on)(const void *memory, int device);
+  /* Host matrices on devices: a backend of its own, for products that it takes; the most memory that
+   * it may pin. */
+  const struct ws_backend *of_host;
+  bool (*takes_host)(const ws_call *call, const ws_problem *p);
+  void (*set_pinned_limit)(size_t bytes);
   /* Rows and columns that products by slices left to the fallback on the device so far. */
   wsgemm_status (*fallback_count)(wsgemm_handle *h, int device, int64_t *count);
 } ws_backend;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/policy.h"
 #include "core/status.h"
@@ -43,6 +44,27 @@ static bool read_tune(const char *text) {
   return true;
 }
 
+/* Host matrices on GPUs: off, auto, all, or ordinals. */
+static bool read_ordinals(const char *text, ws_device_set *set) {
+  for (*set = 0;; text++) {
+    char *end;
+    const long ordinal = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+    if (ordinal < 0 || ordinal >= 64 || *set >> ordinal & 1) return false;
+    *set |= (ws_device_set)1 << ordinal;
+    text = end;
+    if (*text != ',') return !*text;
+  }
+}
+
+static bool read_offload(const char *text) {
+  const bool is_auto = strcmp(text, "auto") == 0, is_all = is_auto || strcmp(text, "all") == 0;
+  ws_device_set set = is_all ? WS_ALL_DEVICES : 0;
+  if (!is_all && strcmp(text, "off") != 0 && !read_ordinals(text, &set)) return false;
+  environment.devices = set;
+  if (is_auto) environment.settings.offload = WSGEMM_OFFLOAD_AUTO;
+  return true;
+}
+
 /* Words by `read`; else the numbers of a setting, from `least` on: 1 where 0 is automatic, which
  * goes without saying. */
 static const struct {
@@ -59,6 +81,7 @@ static const struct {
     {"WSGEMM_ISA", read_isa, "an instruction set of this machine: amx, avx512, avx2, neon or ref", 0, 0},
     {"WSGEMM_KERNEL", read_kernel, "the name of a kernel row that this machine can run", 0, 0},
     {"WSGEMM_TUNE", read_tune, "the name of a file, or off", 0, 0},
+    {"WSGEMM_OFFLOAD", read_offload, "off, auto, all, or ordinals of GPUs such as 0,1", 0, 0},
     {"WSGEMM_CHECK", NULL, NULL, WS_SETTING_check, 0},
     {"WSGEMM_INVARIANT", NULL, NULL, WS_SETTING_invariant, 0},
 };

@@ -5,6 +5,7 @@
 
 wsgemm_handle ws_default_handle = {.magic = WS_HANDLE_MAGIC};
 ws_settings ws_default_settings = {.math = WSGEMM_MATH_DEFAULT};
+ws_device_set ws_default_devices;
 
 /* Of all handles. Held over a fork, as its owner may not be in the child. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,6 +35,19 @@ ws_logger ws_logger_get(const wsgemm_handle *h) {
 void ws_logger_set(wsgemm_handle *h, ws_logger logger) {
   ws_settings_lock();
   h->logger = logger;
+  ws_settings_unlock();
+}
+
+ws_progress ws_progress_get(const wsgemm_handle *h) {
+  ws_settings_lock();
+  const ws_progress progress = h->progress;
+  ws_settings_unlock();
+  return progress;
+}
+
+void ws_progress_set(wsgemm_handle *h, ws_progress progress) {
+  ws_settings_lock();
+  h->progress = progress;
   ws_settings_unlock();
 }
 

@@ -27,13 +27,14 @@ enum { WS_MAX_WORKERS = 256, WS_COARSE_MAX = 64, WS_QUANTUM_MAX = 1 << 20 };
   X(math, "math", WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, 8) \
   X(check, "enabled", 0, 1, 1)                              \
   X(invariant, "enabled", 0, 1, 1)                          \
-  X(quantum, "quantum", 0, WS_QUANTUM_MAX, 24)
+  X(quantum, "quantum", 0, WS_QUANTUM_MAX, 24)              \
+  X(offload, "when", 0, WSGEMM_OFFLOAD_AUTO, 1)
 
 typedef struct ws_settings {
 #define WS_SETTING_MEMBER(name, public_name, least, most, bits) unsigned name : bits;
   WS_SETTINGS(WS_SETTING_MEMBER)
 #undef WS_SETTING_MEMBER
-  unsigned unused : 8;
+  unsigned unused : 7;
 } ws_settings;
 _Static_assert(sizeof(ws_settings) == sizeof(uint64_t), "one word");
 #define WS_SETTING_FITS(name, public_name, least, most, bits) _Static_assert((most) < 1ll << (bits), #name);
@@ -64,14 +65,25 @@ typedef struct ws_logger {
   void *user;
 } ws_logger;
 
+typedef struct ws_progress {
+  wsgemm_progress report; /* NULL: none */
+  void *user;
+} ws_progress;
+
+/* GPUs for host matrices, a bit for each ordinal; all bits: those that there are. */
+typedef uint64_t ws_device_set;
+#define WS_ALL_DEVICES UINT64_MAX
+
 struct wsgemm_handle {
   _Atomic uint64_t magic;
   _Atomic ws_settings settings;
   _Atomic ws_forced_rows forced[WS_N_BACKENDS];
+  _Atomic ws_device_set devices;
   _Atomic(void *) stream;
   /* By the functions below alone. */
   ws_caller_workspace workspace;
   ws_logger logger;
+  ws_progress progress;
 };
 
 #define WS_HANDLE_MAGIC UINT64_C(0x77736d67656d6d31)
@@ -91,6 +103,7 @@ typedef struct ws_call {
    * stream) */
   wsgemm_handle *h;
   ws_settings settings;
+  ws_device_set devices;
   ws_forced_rows forced[WS_N_BACKENDS];
 } ws_call;
 
@@ -98,6 +111,7 @@ typedef struct ws_call {
 static inline void ws_call_begin(ws_call *call, wsgemm_handle *h) {
   call->h = h;
   call->settings = atomic_load_explicit(&h->settings, memory_order_relaxed);
+  call->devices = atomic_load_explicit(&h->devices, memory_order_relaxed);
   for (int b = 0; b < WS_N_BACKENDS; b++) call->forced[b] = atomic_load_explicit(&h->forced[b], memory_order_relaxed);
 }
 
@@ -112,6 +126,8 @@ ws_caller_workspace ws_caller_workspace_get(const wsgemm_handle *h);
 void ws_caller_workspace_set(wsgemm_handle *h, const ws_caller_workspace *workspace);
 ws_logger ws_logger_get(const wsgemm_handle *h);
 void ws_logger_set(wsgemm_handle *h, ws_logger logger);
+ws_progress ws_progress_get(const wsgemm_handle *h);
+void ws_progress_set(wsgemm_handle *h, ws_progress progress);
 /* For fork handlers: of what is set together. */
 void ws_settings_lock(void);
 void ws_settings_unlock(void);
@@ -136,4 +152,5 @@ void ws_forced_row_set(wsgemm_handle *h, ws_backend_id backend, wsgemm_type type
 
 /* A new handle's settings; as the environment says. */
 extern ws_settings ws_default_settings;
+extern ws_device_set ws_default_devices;
 #endif

@@ -1,5 +1,6 @@
 /* table.c - the CPU's entry in the table of backends. */
 #include "cpu/backend.h"
+#include "cpu/threads.h"
 #include "tune/tuning.h"
 
 /* The portable kernels round twice (simd_ref.h); a matrix unit has a rounding of its own. */
@@ -16,6 +17,12 @@ static void row_info(int row_idx, wsgemm_kernel_info *info) {
 
 static const char *row_lacks(int row) { return ws_row_usable(row) ? NULL : ws_isa_name(ws_row(row)->isa); }
 
+static void nothing(void *context, int n_workers) { (void)context, (void)n_workers; }
+
+static void together(int n_workers, ws_backend_work *work, void *context) {
+  ws_pool_run(&(ws_pool_job){.n_workers = n_workers, .needs_all = true, .begin = nothing, .fn = work, .context = context});
+}
+
 const ws_backend ws_cpu_backend = {.name = "cpu",
                                    .gemm = ws_cpu_gemm,
                                    .grouped = ws_cpu_grouped,
@@ -27,4 +34,5 @@ const ws_backend ws_cpu_backend = {.name = "cpu",
                                    .row_info = row_info,
                                    .row_find = ws_row_find,
                                    .row_lacks = row_lacks,
-                                   .arena = &ws_cpu_arena};
+                                   .arena = &ws_cpu_arena,
+                                   .together = together};

@@ -426,6 +426,20 @@ static CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUl
   return leave(CUDA_ERROR_NOT_FOUND);
 }
 
+static void forget_range(const void *low, size_t bytes) {
+  munmap((void *)(uintptr_t)low, bytes);
+  for (int i = 0; i < n_ranges; i++)
+    if (ranges[i].low == (uintptr_t)low) {
+      ranges[i] = ranges[--n_ranges];
+      return;
+    }
+}
+
+static char *alloc_on_device(int device, size_t bytes) {
+  char *at = fake_alloc(FAKE_DEVICE, device, bytes);
+  return at && fake.compute && mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0 ? NULL : at;
+}
+
 static CUresult fake_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   ENTER(cuMemAlloc);
   const CUcontext context = fake_current();
@@ -434,7 +448,7 @@ static CUresult fake_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   const int device = context->device;
   const int64_t room = fake.device[device].room;
   if ((room > 0 && bytes > (size_t)room) || n_globals == N_GLOBALS) return leave(CUDA_ERROR_OUT_OF_MEMORY);
-  char *at = fake_alloc(FAKE_DEVICE, device, bytes);
+  char *at = alloc_on_device(device, bytes);
   globals[n_globals++] = (fake_global){NULL, context->id, "allocated", at, bytes};
   if (context == &primary[device]) fake.copies[device] = at, fake.copies_bytes[device] = bytes;
   fake.n_allocs++;
@@ -621,6 +635,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   find_row(l, kernel->name);
   copy_args(l, parameters[0]);
   check_launch(l);
+  if (fake.compute) fake.compute(l);
   return leave(result);
 }
 
@@ -710,29 +725,31 @@ static CUresult fake_cuEventRecord(CUevent event, CUstream stream) {
     return leave(CUDA_ERROR_INVALID_HANDLE);
   }
   if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE) return leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-  e->n_records++, e->n_launches = fake.n_launches, e->stream = stream;
+  e->n_records++, e->n_launches = fake.n_launches, e->stream = stream, e->n_queries = 0;
   return leave(result);
 }
 
 static CUresult fake_cuEventQuery(CUevent event) {
   ENTER(cuEventQuery);
-  const fake_event *e = (const fake_event *)event;
+  fake_event *e = (fake_event *)event;
   if (breaks_capture()) return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (!is_alive(e->context_id)) {
     fake.misuse = "an event of a context that is no more";
     return leave(CUDA_ERROR_INVALID_HANDLE);
   }
-  return leave(e->n_records > 0 && stream_of(e->stream)->is_busy ? CUDA_ERROR_NOT_READY : result);
+  const bool is_late = e->n_queries++ < fake.event_delay;
+  return leave(e->n_records > 0 && (is_late || stream_of(e->stream)->is_busy) ? CUDA_ERROR_NOT_READY : result);
 }
 
 static CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   ENTER(cuStreamWaitEvent);
-  if (flags != 0 || fake.n_waits == FAKE_N_WAITS) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (flags != 0) return leave(CUDA_ERROR_INVALID_VALUE);
   if (!is_alive(((const fake_event *)event)->context_id)) {
     fake.misuse = "an event of a context that is no more";
     return leave(CUDA_ERROR_INVALID_HANDLE);
   }
-  fake.wait[fake.n_waits++] = (fake_wait){stream, *(const fake_event *)event, fake.n_launches};
+  if (fake.n_waits == FAKE_N_WAITS && !fake.compute) return leave(CUDA_ERROR_INVALID_VALUE);
+  if (fake.n_waits < FAKE_N_WAITS) fake.wait[fake.n_waits++] = (fake_wait){stream, *(const fake_event *)event, fake.n_launches};
   return leave(result);
 }
 
@@ -742,6 +759,85 @@ static CUresult fake_cuStreamSynchronize(CUstream stream) {
   if (stream_of(stream)->capture != CU_STREAM_CAPTURE_STATUS_NONE || breaks_capture())
     return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   fake.stream[stream_of(stream) - fake.stream].is_busy = false;
+  return leave(result);
+}
+
+/* ---- host matrices: what initialises, allocates and copies ------------------------------------- */
+
+static CUresult fake_cuInit(unsigned flags) {
+  const CUresult failure = enter(FAKE_cuInit);
+  if (failure != CUDA_SUCCESS && failure != CUDA_ERROR_NOT_INITIALIZED) return leave(failure);
+  if (flags == 0) fake.is_initialised = true;
+  return leave(flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult fake_cuDeviceGetCount(int *n) {
+  ENTER(cuDeviceGetCount);
+  *n = fake.n_devices;
+  return leave(result);
+}
+
+/* The last ones of the table. */
+static CUresult fake_cuStreamCreate(CUstream *stream, unsigned flags) {
+  static int n_created;
+  ENTER(cuStreamCreate);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (flags != CU_STREAM_NON_BLOCKING) return leave(CUDA_ERROR_INVALID_VALUE);
+  fake_stream *made = &fake.stream[FAKE_N_STREAMS - 1 - n_created++];
+  made->context = fake_current();
+  *stream = (CUstream)made;
+  return leave(result);
+}
+
+static CUresult fake_cuMemFree(CUdeviceptr address) {
+  ENTER(cuMemFree);
+  for (int i = 0; i < n_globals; i++)
+    if ((CUdeviceptr)(uintptr_t)globals[i].address == address && !globals[i].library) {
+      forget_range(globals[i].address, globals[i].bytes);
+      globals[i] = globals[--n_globals];
+      return leave(result);
+    }
+  fake.misuse = "memory is freed that is not there";
+  return leave(CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult fake_cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  ENTER(cuMemHostAlloc);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *memory = fake_alloc(FAKE_PINNED, fake_current()->device, bytes);
+  fake.pinned_bytes += bytes;
+  return leave(flags == 0 && *memory ? result : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static CUresult fake_cuMemFreeHost(void *memory) {
+  ENTER(cuMemFreeHost);
+  for (int i = 0; i < n_ranges; i++)
+    if (ranges[i].low == (uintptr_t)memory && ranges[i].kind == FAKE_PINNED) {
+      fake.pinned_bytes -= ranges[i].high - ranges[i].low;
+      forget_range(memory, ranges[i].high - ranges[i].low);
+      return leave(result);
+    }
+  return leave(CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult fake_cuMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+  ENTER(cuMemGetInfo);
+  if (!fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  *free_bytes = *total_bytes = (size_t)80 << 30;
+  return leave(result);
+}
+
+/* At once; every stream is ready then. */
+static CUresult fake_cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {
+  ENTER(cuMemcpy2DAsync);
+  if (!fake_current() || stream_of(stream)->context != fake_current()) return leave(CUDA_ERROR_INVALID_CONTEXT);
+  if (copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED || copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
+      copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)
+    return leave(CUDA_ERROR_INVALID_VALUE);
+  check_memory(stream, (const void *)(uintptr_t)copy->srcDevice), check_memory(stream, (const void *)(uintptr_t)copy->dstDevice);
+  for (size_t i = 0; i < copy->Height; i++)
+    memcpy((char *)(uintptr_t)copy->dstDevice + i * copy->dstPitch, (const char *)(uintptr_t)copy->srcDevice + i * copy->srcPitch,
+           copy->WidthInBytes);
   return leave(result);
 }
 

@@ -2,7 +2,7 @@
  * cuda/host/driver.h, which does what the test has written into `fake`, and writes down what it was
  * asked.
  *
- * It runs nothing and computes nothing. It does keep the driver's rules, as far as the library has
+ * It runs nothing and computes nothing, unless the test does (fake.compute). It does keep the driver's rules, as far as the library has
  * to: no answer before it is initialised, contexts in a stack for each thread, no loading and no
  * look-up (which may load) while somebody captures unless the thread is in the relaxed mode, no
  * launch that a device would refuse. Device memory is address space without access, so that a read
@@ -19,7 +19,8 @@
 #include "cuda/shared/wgmma_args.h"
 
 #define FAKE_FUNCTION(name, version) FAKE_##name,
-#define FAKE_ENTRIES(X) WS_DRIVER_ENTRIES(X) WS_DRIVER_OPTIONAL_ENTRIES(X)
+/* The optional ones come after those that a driver must have, then those for host matrices. */
+#define FAKE_ENTRIES(X) WS_DRIVER_ENTRIES(X) WS_DRIVER_OPTIONAL_ENTRIES(X) WS_DRIVER_OFFLOAD_ENTRIES(X)
 typedef enum fake_function { FAKE_ENTRIES(FAKE_FUNCTION) FAKE_N_FUNCTIONS, FAKE_ANY = FAKE_N_FUNCTIONS } fake_function;
 #undef FAKE_FUNCTION
 extern const char *const fake_function_names[FAKE_N_FUNCTIONS];
@@ -88,6 +89,7 @@ typedef struct fake_event {
   int n_records, n_launches;
   CUstream stream;
   unsigned long long context_id; /* of the context that it was made in */
+  int n_queries;                 /* since it was recorded */
 } fake_event;
 typedef struct fake_wait {
   CUstream stream;
@@ -112,6 +114,9 @@ typedef struct fake_driver {
   /* any call ends the process with FAKE_EXIT_FORBIDDEN */
   bool is_forbidden;
   void (*before_call)(fake_function function); /* unless NULL; runs without a lock */
+  /* Device memory is there, copies copy; and what the kernels compute, this does, with the lock. */
+  void (*compute)(const fake_launch *l);
+  int event_delay; /* a recorded event has come when it is asked for so many times */
 
   /* ---- what it was asked ---- */
   int n_calls, n_calls_of[FAKE_N_FUNCTIONS];
@@ -128,6 +133,7 @@ typedef struct fake_driver {
   uint64_t n_fallback[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES];
   int n_allocs; /* with success */
+  size_t pinned_bytes; /* allocated, and not freed */
   /* the last that was allocated in the primary context, and its bytes */
   char *copies[FAKE_N_DEVICES];
   size_t copies_bytes[FAKE_N_DEVICES];

@@ -1,0 +1,95 @@
+/* offload_device.c - see offload_device.h: opens a device for a job, and closes it. */
+#include "cuda/host/offload_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/status.h"
+
+static bool fail(ws_offload_device *d, wsgemm_status status) {
+  d->status = status;
+  snprintf(d->words, sizeof d->words, "%.199s", wsgemm_last_error());
+  return false;
+}
+
+static bool fail_cuda(ws_offload_device *d, const char *what, CUresult result) {
+  return fail(d, ws_fail_cuda(&d->job->quiet, what, result));
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static bool open_memory(ws_offload_device *d) {
+  const ws_offload_plan *plan = &d->job->plan;
+  const int n_slots = plan->is_staged ? ws_site_slots(d->job->n_devices) : 0;
+  CUresult result = ws_site_open(d->executor.device, n_slots, &d->site);
+  if (result) return fail_cuda(d, "streams and pinned memory", result);
+  for (; d->n_free < d->site->n_slots && d->n_free < n_slots; d->n_free++) d->free_slot[d->n_free] = d->n_free;
+  result = ws_site_memory(d->site, plan->device_bytes);
+  return result ? fail_cuda(d, "memory for matrices", result) : true;
+}
+
+static bool open_plan(ws_offload_device *d) {
+  const ws_problem *p = d->job->plan.p;
+  const ws_block all = {0, 0, p->m, p->n};
+  d->executor.stream = d->executor.loan.stream = d->site->work;
+  d->whole = ws_offload_part(&d->job->plan, &all, (const char *)(uintptr_t)d->site->memory);
+  wsgemm_status status =
+      ws_gemm_plan_make(&d->job->quiet_call, &d->whole, d->executor.device, &d->executor.workspace, &d->plan);
+  if (!status && d->plan.need.whole > 0) status = ws_executor_copies(&d->executor, &d->plan.need, &d->copies, &d->copies_bytes);
+  return status ? fail(d, status) : true;
+}
+
+bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordinal) {
+  wsgemm_status status;
+  bool is_pushed;
+  d->job = job, d->ordinal = ordinal;
+  pthread_mutex_init(&d->lock, NULL);
+  d->executor = (ws_executor){.call = &job->quiet_call};
+  d->executor.device = ws_device_enter(&job->quiet, ordinal, NULL, &is_pushed, &status);
+  if (!d->executor.device) return fail(d, status);
+  const CUresult result = ws_cuda.cuCtxGetCurrent(&d->context);
+  const bool is_open = result ? fail_cuda(d, "context", result) : open_memory(d) && open_plan(d);
+  ws_device_leave(is_pushed);
+  return is_open;
+}
+
+/* ---- close ----------------------------------------------------------------------------------- */
+
+/* The driver has written what it was to write. */
+static void confirm(const ws_offload_device *d) {
+  const ws_offload_plan *plan = &d->job->plan;
+  for (int s = 0; s < d->n_strips; s++)
+    for (int panel = 0; panel < plan->n_panels; panel++)
+      for (int transfer = 0; transfer < plan->most_transfers; transfer++) {
+        _Atomic unsigned char *state = ws_transfer_state_of(d->job, &(ws_transfer_of_c){d->strip[s], panel, transfer});
+        if (atomic_load(state) == WS_TRANSFER_WRITTEN) atomic_store(state, WS_TRANSFER_DONE);
+      }
+}
+
+/* All streams, whatever the first ones say: nothing may be written to C afterwards. */
+static CUresult wait_for(const ws_offload_site *s) {
+  const CUstream streams[] = {s->in, s->work, s->out};
+  CUresult first = CUDA_SUCCESS;
+  for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+    const CUresult result = ws_cuda.cuStreamSynchronize(streams[i]);
+    if (!first) first = result;
+  }
+  return first;
+}
+
+void ws_offload_device_close(ws_offload_device *d) {
+  CUcontext popped;
+  pthread_mutex_destroy(&d->lock);
+  if (!d->executor.device || !d->context) return;
+  CUresult result = ws_cuda.cuCtxPushCurrent(d->context);
+  const bool is_pushed = result == CUDA_SUCCESS, is_open = d->site && d->site->is_open;
+  if (!result && is_open) result = wait_for(d->site);
+  if (!result && d->job->state) confirm(d);
+  if (is_pushed && is_open) {
+    const CUresult ended = ws_lending_end(d->executor.device, &d->executor.loan);
+    if (!result) result = ended;
+    ws_site_close(d->site);
+  }
+  if (is_pushed) ws_cuda.cuCtxPopCurrent(&popped);
+  if (result && !d->status) fail_cuda(d, "end", result);
+}

@@ -1,0 +1,111 @@
+/* offload_device.h - one GPU at work on a product of host matrices, and the job that it has a part in.
+ *
+ * What arrives on a device is a strip of C that it has taken from the job's queue, or a panel of the
+ * operand that all strips share, in turns; each makes a rectangle of C computable that was not: a
+ * part. So the copies in, the kernels and the copies back overlap from early on, on three streams:
+ *
+ *      in    S0 P0 | S1    P1 | S2        P2 |                each operand crosses the link once
+ *      work        | S0xP0    | S1xP0  S01xP1|  S2xP01 ...
+ *      out                    | S0xP0        |
+ *
+ * Threads of the CPU do one step at a time, whatever there is to do: they fill a slot with a transfer of
+ * an operand and hand it to the driver, hand a transfer of a ready part to the driver, or store a slot
+ * that has come back into C. No step waits for the device. Matrices in pinned memory need no slots:
+ * their steps are the driver's calls alone. */
+#ifndef WS_CUDA_OFFLOAD_DEVICE_H
+#define WS_CUDA_OFFLOAD_DEVICE_H
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cuda/host/executor.h"
+#include "cuda/host/gemm_plan.h"
+#include "cuda/host/offload_plan.h"
+#include "cuda/host/offload_site.h"
+
+/* Of a transfer of C in host memory. WRITTEN: by the driver, if nothing goes wrong (pinned memory). */
+typedef enum ws_transfer_state { WS_TRANSFER_UNTOUCHED, WS_TRANSFER_WRITTEN, WS_TRANSFER_DONE } ws_transfer_state;
+
+enum { WS_OFFLOAD_PARTS = 8, WS_MOST_STRIPS = 32, WS_MOST_ARRIVALS = WS_MOST_STRIPS + WS_OFFLOAD_PARTS };
+
+/* A transfer of C: of a cell. */
+typedef struct ws_transfer_of_c {
+  int strip, panel, transfer;
+} ws_transfer_of_c;
+
+typedef struct ws_offload_job {
+  const ws_call *call;
+  ws_call quiet_call; /* the same of a handle that logs nothing, for other threads than the caller's */
+  wsgemm_handle quiet;
+  ws_offload_plan plan;
+  _Atomic int next_strip;       /* the queue */
+  _Atomic unsigned char *state; /* ws_transfer_state of [strip][panel][transfer] */
+  _Atomic int n_cells_out;      /* fetched, or on their way */
+  int n_devices;
+  struct ws_offload_device *device;
+  ws_progress progress;
+} ws_offload_job;
+
+/* On its way in: the operand's block, then the cells of C that it makes computable, if C is read. */
+typedef struct ws_arrival {
+  bool is_strip;
+  int idx, n_cells, n_transfers;
+  int next_transfer, n_left; /* of them: not begun, and not handed to the driver yet */
+} ws_arrival;
+
+/* A rectangle of cells that is being computed, and the next transfer of it to be fetched. */
+typedef struct ws_part {
+  int strip, n_strips, panel, n_panels;
+  bool is_computed;
+  CUevent computed;
+  ws_transfer_of_c next;
+} ws_part;
+
+/* Slots in the order in which the driver is done with them. */
+typedef struct ws_slot_queue {
+  int first, n;
+  int slot[WS_MOST_SLOTS];
+  ws_transfer_of_c transfer[WS_MOST_SLOTS]; /* what is to be stored */
+} ws_slot_queue;
+
+enum { WS_MOST_OFFLOAD_PARTS = WS_MOST_STRIPS * (WS_OFFLOAD_PARTS + 1) };
+
+typedef struct ws_offload_device {
+  ws_offload_job *job;
+  int idx, ordinal;
+  pthread_mutex_t lock; /* over all below, in steps */
+  wsgemm_status status; /* why it does no more; SUCCESS: it works */
+  char words[200];
+  CUcontext context;
+  ws_offload_site *site;
+  ws_executor executor;
+  ws_problem whole; /* in its memory */
+  ws_gemm_plan plan;
+  char *copies;
+  int64_t copies_bytes;
+  int n_copying; /* threads between two holds of the lock */
+  int n_strips, strip[WS_MOST_STRIPS], n_panels; /* taken */
+  int n_strips_here, n_panels_here;              /* arrived */
+  int n_arrivals, next_arrival, first_left;      /* the next to begin with; the first not all handed over */
+  ws_arrival arrival[WS_MOST_ARRIVALS];
+  int n_parts, first_part;
+  ws_part part[WS_MOST_OFFLOAD_PARTS];
+  int n_free, free_slot[WS_MOST_SLOTS];
+  ws_slot_queue sent, returning;
+} ws_offload_device;
+
+/* With everything that the call needs on it, or false with status and words. The job's plan is cut
+ * afterwards. */
+bool ws_offload_device_open(ws_offload_device *d, ws_offload_job *job, int ordinal);
+/* Waits for it, and says which transfers are done. */
+void ws_offload_device_close(ws_offload_device *d);
+
+typedef enum ws_step { WS_STEP_OVER, WS_STEP_NONE, WS_STEP_DONE } ws_step;
+/* One step, if there is something to do now. OVER: nor ever again. */
+ws_step ws_offload_step(ws_offload_device *d);
+
+static inline _Atomic unsigned char *ws_transfer_state_of(const ws_offload_job *job, const ws_transfer_of_c *at) {
+  const ws_offload_plan *plan = &job->plan;
+  return &job->state[((size_t)at->strip * (size_t)plan->n_panels + (size_t)at->panel) * (size_t)plan->most_transfers +
+                     (size_t)at->transfer];
+}
+#endif

@@ -1,0 +1,371 @@
+/* test_backend_offload.c - host matrices on GPUs, without one: the fake driver's memory is there, its
+ * copies copy, and what its kernels compute, this file does. So C can be checked: for all types of
+ * layouts and ops, one to three devices, pageable and pinned matrices, and for any call of the
+ * driver that fails. */
+#define _GNU_SOURCE
+#include "fake_calls.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a kernel computes ------------------------------------------------------------------- */
+
+static double element(const ws_operand *x, int64_t i, int64_t k) {
+  return ((const double *)x->data)[i * x->step_mn + k * x->step_k];
+}
+
+/* Of doubles, on cc 8.0: one launch computes its whole product. Integers, so exact in any order. */
+static void compute(const fake_launch *l) {
+  const ws_gemm_args *g = &l->args;
+  double alpha, beta;
+  memcpy(&alpha, &g->alpha, sizeof alpha), memcpy(&beta, &g->beta, sizeof beta);
+  for (int64_t j = 0; j < g->n; j++)
+    for (int64_t i = 0; i < g->m; i++) {
+      double sum = 0, *c = (double *)g->c + i + j * g->ldc;
+      for (int64_t k = 0; k < g->k; k++) sum += element(&g->a, i, k) * element(&g->b, j, k);
+      *c = alpha * sum + (g->beta_zero ? 0 : beta * *c);
+    }
+}
+
+/* ---- products ---------------------------------------------------------------------------------- */
+
+typedef struct host_product {
+  int64_t m, n, k, lda, ldb, ldc;
+  wsgemm_layout layout;
+  wsgemm_op transa, transb;
+  double alpha, beta;
+  bool is_pinned;
+  double *a, *b, *c, *before;
+  size_t n_a, n_b, n_c;
+} host_product;
+
+enum { GAP = 3 };
+
+static double *matrix(bool is_pinned, size_t n) {
+  double *x = is_pinned ? fake_alloc(FAKE_PINNED, 0, n * sizeof *x) : malloc(n * sizeof *x);
+  for (size_t i = 0; i < n; i++) x[i] = (double)((i * 2654435761u >> 7) % 9) - 4;
+  return x;
+}
+
+/* Lines of a matrix as it lies in memory, with a gap after each. */
+static void lines_of(const host_product *p, wsgemm_op op, int64_t rows, int64_t cols, int64_t *ld, size_t *n) {
+  const bool is_along_rows = (p->layout == WSGEMM_COL_MAJOR) == (op == WSGEMM_NO_TRANS);
+  *ld = (is_along_rows ? rows : cols) + GAP;
+  *n = (size_t)*ld * (size_t)(is_along_rows ? cols : rows);
+}
+
+static void make(host_product *p) {
+  lines_of(p, p->transa, p->m, p->k, &p->lda, &p->n_a);
+  lines_of(p, p->transb, p->k, p->n, &p->ldb, &p->n_b);
+  lines_of(p, WSGEMM_NO_TRANS, p->m, p->n, &p->ldc, &p->n_c);
+  p->a = matrix(p->is_pinned, p->n_a), p->b = matrix(p->is_pinned, p->n_b), p->c = matrix(p->is_pinned, p->n_c);
+  p->before = malloc(p->n_c * sizeof *p->before);
+  memcpy(p->before, p->c, p->n_c * sizeof *p->before);
+}
+
+static void reset(const host_product *p) { memcpy(p->c, p->before, p->n_c * sizeof *p->c); }
+
+static wsgemm_status run(wsgemm_handle *h, const host_product *p) {
+  return wsgemm_dgemm(h, p->layout, p->transa, p->transb, p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b, p->ldb, p->beta, p->c,
+                      p->ldc);
+}
+
+/* By the CPU, once for each product; gaps too. */
+static double *expected_of(const host_product *p) {
+  double *expected = malloc(p->n_c * sizeof *expected);
+  host_product cpu = *p;
+  cpu.c = expected;
+  memcpy(expected, p->before, p->n_c * sizeof *expected);
+  CHECK(run(NULL, &cpu) == WSGEMM_SUCCESS, "on the CPU: %s", wsgemm_last_error());
+  return expected;
+}
+
+static bool is_right(const host_product *p, const double *expected) { return memcmp(p->c, expected, p->n_c * sizeof *p->c) == 0; }
+
+/* Both slots and strips several times over. */
+static host_product product_of(bool is_pinned, double beta) {
+  return (host_product){.m = 2100, .n = 2500, .k = 5, .layout = WSGEMM_COL_MAJOR, .transa = WSGEMM_NO_TRANS, .transb = WSGEMM_NO_TRANS,
+                   .alpha = 2, .beta = beta, .is_pinned = is_pinned};
+}
+
+static wsgemm_handle *handle_on(int n_devices) {
+  const int all[] = {0, 1, 2};
+  wsgemm_handle *h;
+  CHECK(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_devices(h, all, n_devices) == WSGEMM_SUCCESS, "a handle");
+  wsgemm_set_num_threads(h, 4);
+  return h;
+}
+
+static void begin(int n_devices) {
+  fake.compute = compute, fake.n_devices = n_devices, fake.is_initialised = false, fake.event_delay = 2;
+}
+
+static int n_launches_on(int device) {
+  int n = 0;
+  for (int i = 0; i < fake.n_launches && i < FAKE_N_LAUNCHES; i++) n += fake.launch[i].device == device;
+  return n;
+}
+
+static void check_product(host_product *p, int n_devices) {
+  make(p);
+  double *expected = expected_of(p);
+  wsgemm_handle *h = handle_on(n_devices);
+  fake_forget();
+  const wsgemm_status status = run(h, p);
+  CHECK(status == WSGEMM_SUCCESS && is_right(p, expected), "%d devices, m = %lld, beta = %g, pinned %d: %s", n_devices,
+        (long long)p->m, p->beta, p->is_pinned, wsgemm_last_error());
+  CHECK(fake.n_launches > 0, "the CPU worked on it: %s", wsgemm_last_error());
+  CHECK(!fake.misuse, "%s", fake.misuse);
+  CHECK(fake_depth() == 0 && fake_capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL, "the thread is not as it was");
+  wsgemm_destroy(h);
+  free(expected);
+}
+
+CHILD_CASE(layouts_and_ops) {
+  (void)unused;
+  begin(1);
+  for (int pinned = 0; pinned < 2; pinned++)
+    for (int i = 0; i < 8; i++) {
+      host_product p = product_of(pinned, i % 3);
+      p.layout = i & 1 ? WSGEMM_ROW_MAJOR : WSGEMM_COL_MAJOR;
+      p.transa = i & 2 ? WSGEMM_TRANS : WSGEMM_NO_TRANS, p.transb = i & 4 ? WSGEMM_TRANS : WSGEMM_NO_TRANS;
+      check_product(&p, 1);
+    }
+}
+
+/* Tall, wide, long, and a row: lines of all lengths. */
+CHILD_CASE(shapes) {
+  (void)unused;
+  begin(1);
+  const int64_t shapes[][3] = {{5000, 300, 12}, {300, 5000, 12}, {30, 40, 15000}, {1, 9000, 2000}, {300000, 8, 8}, {1025, 1023, 17}};
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    host_product p = product_of(i & 1, 1);
+    p.m = shapes[i][0], p.n = shapes[i][1], p.k = shapes[i][2];
+    check_product(&p, 1);
+  }
+}
+
+CHILD_CASE(several_devices) {
+  (void)unused;
+  begin(3);
+  for (int n_devices = 2; n_devices <= 3; n_devices++)
+    for (int i = 0; i < 4; i++) {
+      host_product p = product_of(i & 1, i & 2);
+      p.m = 9000, p.k = 2;
+      check_product(&p, n_devices);
+      for (int device = 0; device < n_devices; device++) CHECK(n_launches_on(device) > 0, "device %d of %d had nothing to do: %s", device, n_devices, wsgemm_last_error());
+    }
+}
+
+/* ---- what fails -------------------------------------------------------------------------------- */
+
+/* The n-th call of the driver fails, and from there on `length` of them: C is right, or lost where
+ * the driver was to write to it itself; and the call after it is right. */
+static bool check_failing_call(const host_product *p, const double *expected, int n_devices, int nth, int length, CUresult failure) {
+  wsgemm_handle *h = handle_on(n_devices);
+  reset(p);
+  fake_fail(FAKE_ANY, nth, nth + length - 1, failure);
+  const wsgemm_status status = run(h, p);
+  const bool has_failed = fake.n_watched >= nth;
+  fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
+  const bool is_lost = status == WSGEMM_DEVICE_ERROR && p->is_pinned && p->beta != 0;
+  CHECK(is_lost || (status == WSGEMM_SUCCESS && is_right(p, expected)), "call %d fails (%d of them), %d devices: %s: %s", nth, length,
+        n_devices, wsgemm_status_name(status), wsgemm_last_error());
+  reset(p);
+  CHECK(run(h, p) == WSGEMM_SUCCESS && is_right(p, expected), "after the failure of call %d: %s", nth, wsgemm_last_error());
+  wsgemm_destroy(h);
+  return has_failed;
+}
+
+static void check_failures(int n_devices, bool is_pinned, double beta, int length, CUresult failure) {
+  host_product p = product_of(is_pinned, beta);
+  p.k = 4, p.m = 2100, p.n = 2048;
+  make(&p);
+  double *expected = expected_of(&p);
+  int nth = 1, step = 1;
+  while (check_failing_call(&p, expected, n_devices, nth, length, failure)) nth += step = 1 + nth / 24;
+  CHECK(nth > 30, "%d calls are few", nth);
+  free(expected);
+}
+
+CHILD_CASE(a_call_fails) {
+  (void)unused;
+  begin(1);
+  check_failures(1, false, 0, 1, CUDA_ERROR_OUT_OF_MEMORY);
+  check_failures(1, false, 3, 1, CUDA_ERROR_LAUNCH_FAILED);
+  check_failures(1, true, 3, 1, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* And all after it: the device has vanished. */
+CHILD_CASE(a_device_vanishes) {
+  (void)unused;
+  begin(2);
+  check_failures(1, false, 3, 1 << 20, CUDA_ERROR_ECC_UNCORRECTABLE);
+  check_failures(2, false, 1, 1 << 20, CUDA_ERROR_LAUNCH_FAILED);
+  check_failures(2, true, 0, 1 << 20, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* One of two devices is full: the other one works alone, and the warning says so. */
+CHILD_CASE(a_full_device) {
+  (void)unused;
+  begin(2);
+  host_product p = product_of(false, 2);
+  fake.device[0].room = 1 << 20;
+  check_product(&p, 2);
+  CHECK(n_launches_on(0) == 0 && n_launches_on(1) > 0, "launches on a full device");
+  CHECK(strstr(wsgemm_last_error(), "warning: device 0"), "%s", wsgemm_last_error());
+}
+
+CHILD_CASE(devices_unlike) {
+  (void)unused;
+  begin(2);
+  fake.device[1].cc = 86;
+  host_product p = product_of(false, 2);
+  check_product(&p, 2);
+  CHECK(n_launches_on(1) == 0, "a device of another kind had a part in C");
+  CHECK(strstr(wsgemm_last_error(), "not like device 0"), "%s", wsgemm_last_error());
+}
+
+static void expect_cpu(wsgemm_handle *h, host_product *p, const char *when) {
+  double *expected = expected_of(p);
+  fake_forget();
+  reset(p);
+  CHECK(run(h, p) == WSGEMM_SUCCESS && is_right(p, expected), "%s: %s", when, wsgemm_last_error());
+  CHECK(fake.n_launches == 0, "%s: %d launches", when, fake.n_launches);
+  free(expected);
+}
+
+CHILD_CASE(no_devices) {
+  (void)unused;
+  begin(0);
+  host_product p = product_of(false, 2);
+  make(&p);
+  wsgemm_handle *h = handle_on(1);
+  expect_cpu(h, &p, "no device");
+  CHECK(strstr(wsgemm_last_error(), "stay on the CPU"), "%s", wsgemm_last_error());
+  CHECK(fake.n_calls_of[FAKE_cuInit] == 1, "the driver was asked");
+  expect_cpu(h, &p, "no device again");
+  CHECK(fake.n_calls_of[FAKE_cuInit] == 0, "the driver was asked again");
+}
+
+/* ---- which products ---------------------------------------------------------------------------- */
+
+CHILD_CASE(what_stays_on_the_cpu) {
+  (void)unused;
+  begin(1);
+  host_product p = product_of(false, 2);
+  make(&p);
+  expect_cpu(NULL, &p, "a handle without devices");
+  wsgemm_handle *h = handle_on(1);
+  wsgemm_set_offload(h, WSGEMM_OFFLOAD_AUTO);
+  expect_cpu(h, &p, "the model says no");
+  wsgemm_set_offload(h, WSGEMM_OFFLOAD_ALWAYS);
+  wsgemm_set_pinned_limit((size_t)8 << 20);
+  expect_cpu(h, &p, "no pinned memory");
+  wsgemm_set_pinned_limit((size_t)1 << 30);
+  host_product small = product_of(false, 0);
+  small.m = small.n = 100;
+  make(&small);
+  expect_cpu(h, &small, "a small product");
+  fake_forget();
+  CHECK(run(h, &p) == WSGEMM_SUCCESS && fake.n_launches > 0, "a large one");
+}
+
+CHILD_CASE(pinned_limit) {
+  (void)unused;
+  begin(2);
+  wsgemm_set_pinned_limit((size_t)40 << 20);
+  host_product p = product_of(false, 2), q = p, r = p;
+  check_product(&p, 2);
+  CHECK(fake.pinned_bytes > 0 && fake.pinned_bytes <= (size_t)40 << 20, "%zu bytes are pinned", fake.pinned_bytes);
+  wsgemm_set_pinned_limit((size_t)1 << 30);
+  check_product(&q, 2);
+  wsgemm_set_pinned_limit((size_t)40 << 20);
+  check_product(&r, 2);
+  CHECK(fake.pinned_bytes <= (size_t)40 << 20, "%zu bytes are pinned still", fake.pinned_bytes);
+}
+
+/* ---- settings ---------------------------------------------------------------------------------- */
+
+static void count_report(void *user, double done) {
+  double *last = user;
+  CHECK(done >= *last && done <= 1, "%g after %g", done, *last);
+  *last = done;
+}
+
+CHILD_CASE(settings) {
+  (void)unused;
+  begin(1);
+  wsgemm_handle *h;
+  int devices[4] = {0}, n;
+  wsgemm_offload when;
+  wsgemm_create(&h);
+  CHECK(wsgemm_get_devices(h, devices, 4, &n) == WSGEMM_SUCCESS && n == 0, "a new handle has %d devices", n);
+  CHECK(wsgemm_set_devices(h, NULL, -1) == WSGEMM_SUCCESS && wsgemm_get_devices(h, NULL, 0, &n) == WSGEMM_SUCCESS && n == -1, "all");
+  CHECK(wsgemm_set_devices(h, (int[]){5, 2}, 2) == WSGEMM_SUCCESS && wsgemm_get_devices(h, devices, 4, &n) == WSGEMM_SUCCESS &&
+            n == 2 && devices[0] == 2 && devices[1] == 5,
+        "two");
+  CHECK(wsgemm_set_devices(h, (int[]){1, 1}, 2) == WSGEMM_INVALID_VALUE, "twice the same");
+  CHECK(wsgemm_set_devices(h, (int[]){64}, 1) == WSGEMM_INVALID_VALUE, "64");
+  CHECK(wsgemm_set_devices(h, NULL, 1) == WSGEMM_INVALID_POINTER, "NULL");
+  CHECK(wsgemm_set_devices(h, NULL, -2) == WSGEMM_INVALID_VALUE, "-2");
+  CHECK(wsgemm_set_offload(h, (wsgemm_offload)2) == WSGEMM_INVALID_VALUE, "when: 2");
+  CHECK(wsgemm_get_offload(h, &when) == WSGEMM_SUCCESS && when == WSGEMM_OFFLOAD_ALWAYS, "when");
+  host_product p = product_of(false, 2);
+  make(&p);
+  double last = 0;
+  CHECK(wsgemm_set_progress(h, count_report, &last) == WSGEMM_SUCCESS, "progress");
+  wsgemm_set_devices(h, NULL, -1);
+  CHECK(run(h, &p) == WSGEMM_SUCCESS && last > 0, "last %g", last);
+  wsgemm_gemm_desc d = gemm_desc(WSGEMM_F64, p.layout, p.transa, p.transb, p.m, p.n, p.k);
+  d.a = p.a, d.b = p.b, d.c = p.c, d.lda = p.lda, d.ldb = p.ldb, d.ldc = p.ldc;
+  char text[1024];
+  wsgemm_explain(h, &d, text, sizeof text);
+  CHECK(strstr(text, "backend: offload\n") && strstr(text, "strips: ") && strstr(text, "expected_ms: "), "%s", text);
+}
+
+/* Several threads at once, each with its own product. */
+static void *run_one(void *argument) {
+  host_product *p = argument;
+  wsgemm_handle *h = handle_on(1);
+  const wsgemm_status status = run(h, p);
+  wsgemm_destroy(h);
+  return status ? argument : NULL;
+}
+
+CHILD_CASE(several_threads) {
+  (void)unused;
+  begin(1);
+  enum { N = 4 };
+  host_product p[N];
+  double *expected[N];
+  pthread_t thread[N];
+  for (int i = 0; i < N; i++) p[i] = product_of(i & 1, i), make(&p[i]), expected[i] = expected_of(&p[i]);
+  for (int i = 0; i < N; i++) pthread_create(&thread[i], NULL, run_one, &p[i]);
+  for (int i = 0; i < N; i++) {
+    void *failed;
+    pthread_join(thread[i], &failed);
+    CHECK(!failed && is_right(&p[i], expected[i]), "thread %d", i);
+  }
+}
+
+static const struct check_case cases[] = {
+    {"layouts_and_ops", layouts_and_ops},
+    {"shapes", shapes},
+    {"several_devices", several_devices},
+    {"a_call_fails", a_call_fails},
+    {"a_device_vanishes", a_device_vanishes},
+    {"a_full_device", a_full_device},
+    {"devices_unlike", devices_unlike},
+    {"no_devices", no_devices},
+    {"what_stays_on_the_cpu", what_stays_on_the_cpu},
+    {"pinned_limit", pinned_limit},
+    {"settings", settings},
+    {"several_threads", several_threads},
+};
+
+CHECK_MAIN("backend_offload", cases)
