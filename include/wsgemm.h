@@ -111,7 +111,8 @@ typedef struct wsgemm_cdouble {
  *
  *   DEFAULT   In every component |C - C^| <= gamma_{k+2} (|alpha| |A| |B| + |beta| |C|)
  *             + (2 k |alpha| + 4) t, where gamma_n = n u / (1 - n u), u = 2^-24, t = 2^-149 (F64,
- *             C64: 2^-53, 2^-1074), where no intermediate sum overflows: a partial sum, alpha times
+ *             C64: 2^-53, 2^-1074), and for complex types, whose |z| is |re| + |im|, gamma_{2k+2}
+ *             replaces gamma_{k+2}; where no intermediate sum overflows: a partial sum, alpha times
  *             the sum, beta C, or the last two together may exceed the range although C^ does not,
  *             and then C is Inf or NaN. None does where (|alpha| + 1) |A| |B| + |beta| |C| stays
  *             below half of the largest number. Large F32 and C32 products (k >= 128) on GPUs of
@@ -121,8 +122,7 @@ typedef struct wsgemm_cdouble {
  *   PEDANTIC  The same bound, by fused multiply-adds in the data's own type only; half
  *             precision is multiplied in FP32.
  *   TF32      F32 and C32 on GPUs of compute capability 9.0: elements of A and B may be rounded
- *             to 11 significant bits; for C32 gamma_{2k+2} replaces gamma_{k+2}. All else is as
- *             in DEFAULT.
+ *             to 11 significant bits. All else is as in DEFAULT.
  *
  * Derivations and tests: docs/numerics.md. */
 typedef enum wsgemm_math {

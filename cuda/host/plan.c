@@ -369,12 +369,11 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   return plan->split.n_splits > 1 ? WS_NUMERICS_PARTS : WS_NUMERICS_CHAIN;
 }
 
-/* Whether parts of k begin where the k of a tile begins: those of a triangular operand, which are others for tiles of another
- * height. */
+/* Whether parts of k begin where the k of a tile begins, as those of tf32 rows do: with a triangular operand they are others for
+ * tiles of another height. */
 static bool has_parts_of_tiles(const ws_gpu_plan *plan, const ws_cuda_row *row) {
   const ws_problem *p = plan->problem;
-  const bool is_float = p->a.type == WSGEMM_F32 || p->a.type == WSGEMM_C32;
-  return is_float && ws_is_by_copies(row->kind) && row->k_groups * row->cluster_splits > 1 &&
+  return row->kind == WS_ROW_TF32 && row->k_groups * row->cluster_splits > 1 &&
          (ws_is_triangular((ws_structure)p->a.structure) || ws_is_triangular((ws_structure)p->b.structure));
 }
 

@@ -126,7 +126,8 @@ template <class Config> struct ffma_kernel : dmma_kernel<Config> {
 
   /* See dmma_kernel. */
   __device__ __forceinline__ void run() const {
-    if (threadIdx.x == 0) base::prepare();
+    if (threadIdx.x == 0) base::find_place();
+    if (threadIdx.x == 32) base::make_barriers();
     __syncthreads();
     if (!at.is_wanted) return;
     if (threadIdx.x < Config::n_consuming) {

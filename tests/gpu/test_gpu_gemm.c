@@ -80,7 +80,7 @@ static void shapes(void) {
   rng = check_random_from(103);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
-    for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
+    for (size_t s = 0; s < sizeof all / sizeof all[0] && rows.n_rows > 0; s++) {
       const int64_t m = all[s][0], n = all[s][1], k = all[s][2];
       struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
       product_extend(&stage.product, &stage.a, &stage.b, k);
@@ -141,7 +141,7 @@ static void spreading(void) {
   rng = check_random_from(105);
   for (int type = 0; type < N_TYPES; type++) {
     rows_open(&rows, (wsgemm_type)type);
-    for (int turn = 0; turn < 40; turn++) {
+    for (int turn = 0; turn < 40 && rows.n_rows > 0; turn++) {
       const int64_t m = check_random_in(&rng, 1, 140), n = check_random_in(&rng, 1, 140),
                     k = check_random_in(&rng, 1, 40) + turn % 2 * 128;
       struct stage stage = stage_new(rows.type, m, n, k, FILL_UNIFORM, &rng);
