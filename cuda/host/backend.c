@@ -210,9 +210,11 @@ static void explain_product(const ws_call *call, const ws_problem *given, int de
         row->n_slices == 2 ? "two" : "one", p->a.type == WSGEMM_C32 ? ", as a product of real numbers, 2 m x n x 2 k" : "",
         row->n_slices == 2 ? "three slices of BF16, or " : "");
   else if (row->kind == WS_ROW_TF32)
-    ws_text_add(t, "arithmetic: %s of TF32 of each element, their products on the tensor cores, summed in FP32; IEEE FP32 multiply-add "
-                   "where that is not accurate enough\n",
-                row->n_slices == 2 ? "two slices" : "one slice");
+    ws_text_add(
+        t,
+        "arithmetic: %s of TF32 of each element, their products on the tensor cores, summed in FP32; IEEE FP32 multiply-add "
+        "where that is not accurate enough\n",
+        row->n_slices == 2 ? "two slices" : "one slice");
   else if (ws_is_half(p->a.type))
     ws_text_add(t,
                 row->is_fma ? "arithmetic: %s operands as FP32, IEEE FP32 multiply-add, then one rounding to %s\n"

@@ -51,7 +51,7 @@ typedef struct level3_call {
   int64_t block;            /* small diagonal blocks, at whole multiples of which halves are cut */
   bool lacks_slices;        /* a build without those kernels */
   ws_triangle_work solving; /* of a system */
-  int64_t large_n;          /* the size of diagonal blocks by one product: by slices, in place, or written out; 0: there are none */
+  int64_t large_n; /* the size of diagonal blocks by one product: by slices, in place, or written out; 0: there are none */
 } level3_call;
 
 static void *without_const(const void *given) {

@@ -72,7 +72,8 @@ template <class Config> struct dmma_kernel {
   }
 
   /* From k_first on, n_k of k. */
-  __device__ __forceinline__ void bring(const ws_operand &op_p, const ws_operand &op_q, pipeline_stage<Config::n_stages> &stage) const {
+  __device__ __forceinline__ void bring(const ws_operand &op_p, const ws_operand &op_q,
+                                        pipeline_stage<Config::n_stages> &stage) const {
     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, at.batch, is_swapped ? at.n : at.m,
                                                                        is_swapped ? args.n : args.m, at.k_first);
     dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, at.batch, is_swapped ? at.m : at.n,
@@ -105,7 +106,8 @@ template <class Config> struct dmma_kernel {
       for (int g = 0; g < k_groups; g++) {
         const uint32_t to = stage_at(stage.place) + uint32_t(g * Config::group_bytes);
         const int k = k_first + g * Config::bk, n_k = at.k_first + at.n_k - k;
-        other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k).template copy<true>(to + to_other, n_k);
+        other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k)
+            .template copy<true>(to + to_other, n_k);
         structured.copy(to + to_structured, k, n_k);
       }
       if constexpr (IS_HERMITIAN) {

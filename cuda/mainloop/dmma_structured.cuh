@@ -68,7 +68,9 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
   __device__ __forceinline__ int least(int k_first) const { return x_first() - (k_first + bk - 1); }
   __device__ __forceinline__ int most(int k_first) const { return x_first() + X - 1 - k_first; }
   __device__ __forceinline__ bool all_stored(int k_first) const { return x_is_larger() ? least(k_first) > 0 : most(k_first) < 0; }
-  __device__ __forceinline__ bool none_stored(int k_first) const { return x_is_larger() ? most(k_first) < 0 : least(k_first) > 0; }
+  __device__ __forceinline__ bool none_stored(int k_first) const {
+    return x_is_larger() ? most(k_first) < 0 : least(k_first) > 0;
+  }
 
   /* The block of k from k_first on, of which n_k exist. */
   __device__ __forceinline__ void copy(uint32_t to, int k_first, int n_k) const {

@@ -95,7 +95,8 @@ CHILD_CASE(where_they_lie) {
   CHECK(fake.n_launches == 2 && count_of("dcopy_lines") == 1 && fake.launch[1].copied.structured == 1, "trmm in place");
   d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F64, 500);
   run(&d);
-  CHECK(fake.n_launches == 1 && fake.launch[0].copied.structured == 0 && !fake.launch[0].copied.is_twice, "syrk: a plain product");
+  CHECK(fake.n_launches == 1 && fake.launch[0].copied.structured == 0 && !fake.launch[0].copied.is_twice,
+        "syrk: a plain product");
 }
 
 /* syr2k of doubles on cc 9.0: both products in one launch, where they have the same alpha; else one after the other. */
@@ -111,8 +112,8 @@ CHILD_CASE(both_at_once) {
         d.alpha = scalar_make((wsgemm_type)type, 2, im);
         run(&d);
         const bool at_once = is_double && !(hermitian && im);
-        CHECK(!is_double || (fake.n_launches == (at_once ? 1 : 2) && fake.launch[0].copied.is_twice == at_once), "%c: %d launches",
-              type_letter((wsgemm_type)type), fake.n_launches);
+        CHECK(!is_double || (fake.n_launches == (at_once ? 1 : 2) && fake.launch[0].copied.is_twice == at_once),
+              "%c: %d launches", type_letter((wsgemm_type)type), fake.n_launches);
         CHECK(fake.n_launches > 1 || at_once, "%c: one launch", type_letter((wsgemm_type)type));
         if (at_once) CHECK(fake.launch[0].args.a.data == d.a && fake.launch[0].args.b.data == d.b, "A and B");
       }
@@ -175,8 +176,12 @@ CHILD_CASE(systems_by_slices) {
     }
 }
 
-static const struct check_case cases[] = {{"regions", regions},     {"systems_by_slices", systems_by_slices},
-                                          {"by_slices", by_slices}, {"written_out", written_out},
-                                          {"where_they_lie", where_they_lie}, {"both_at_once", both_at_once},
-                                          {"systems", systems},     {"long_batch", long_batch}};
+static const struct check_case cases[] = {{"regions", regions},
+                                          {"systems_by_slices", systems_by_slices},
+                                          {"by_slices", by_slices},
+                                          {"written_out", written_out},
+                                          {"where_they_lie", where_they_lie},
+                                          {"both_at_once", both_at_once},
+                                          {"systems", systems},
+                                          {"long_batch", long_batch}};
 CHECK_MAIN("backend_level3", cases)
