@@ -94,8 +94,8 @@ template <class Config> struct dmma_kernel {
 
   /* The same where A (else B) has structure. Operands begin anew in each block of k, as they have few registers. */
   template <bool OF_A, bool IS_HERMITIAN> __device__ __forceinline__ void bring_structured() const {
-    using other = std::conditional_t<OF_A, dmma_operand<Config, Config::bq, Config::q_k, Config::q_k>,
-                                     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k>>;
+    using other = std::conditional_t<OF_A, dmma_operand<Config, Config::bq, Config::q_k, Config::q_k, true>,
+                                     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k, true>>;
     const dmma_structured<Config, place, OF_A> structured = {given, at};
     constexpr uint32_t to_structured = OF_A ? 0 : Config::operand_p_bytes, to_other = OF_A ? Config::operand_p_bytes : 0;
     pipeline_stage<Config::n_stages> stage;
@@ -106,8 +106,7 @@ template <class Config> struct dmma_kernel {
       for (int g = 0; g < k_groups; g++) {
         const uint32_t to = stage_at(stage.place) + uint32_t(g * Config::group_bytes);
         const int k = k_first + g * Config::bk, n_k = at.k_first + at.n_k - k;
-        other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k)
-            .template copy<true>(to + to_other, n_k);
+        other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k).copy(to + to_other, n_k);
         structured.copy(to + to_structured, k, n_k);
       }
       if constexpr (IS_HERMITIAN) {

@@ -19,8 +19,8 @@
 namespace ws {
 
 /* K: contiguous in memory. KEEPS: and in shared memory. Along a line go doubles, of which an element
- * has UNIT. */
-template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
+ * has UNIT. ANEW: made anew for each block, in a loop with few registers, which is to keep nothing of it. */
+template <class Config, int X, bool K, bool KEEPS, bool ANEW = false> struct dmma_operand {
   static constexpr int unit = Config::unit, bk = Config::bk, line = Config::line_bytes;
   static constexpr int n_along = (K ? bk : X) * unit, n_lines = K ? X : bk;
   static constexpr bool moves_pairs = K == KEEPS || unit == 2;
@@ -36,7 +36,11 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
   int n_x; /* that exist, of X */
   bool by_pairs;
 
-  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % WS_DMMA_PRODUCERS; }
+  static __device__ __forceinline__ int thread() {
+    int t = int(threadIdx.x) % WS_DMMA_PRODUCERS;
+    if constexpr (ANEW) asm volatile("" : "+r"(t));
+    return t;
+  }
   template <int WIDTH> static __device__ __forceinline__ int along() { return thread() % threads_along<WIDTH> * WIDTH; }
   template <int WIDTH> static __device__ __forceinline__ int first_line() { return thread() / threads_along<WIDTH>; }
 
@@ -82,7 +86,7 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
   }
 
   /* PARTIAL: of the lines, or of each line, some part does not exist. n_k: that do. */
-  template <int WIDTH, bool PARTIAL, bool IN_TURN> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
+  template <int WIDTH, bool PARTIAL> __device__ __forceinline__ void copy_as(uint32_t stage, int n_k) const {
     constexpr int bytes = WIDTH * 8;
     const double *at = from;
     const uint32_t to = stage + target;
@@ -103,21 +107,21 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
         else
           cp_async<bytes>(there, at + more, existing);
       }
-      if constexpr (IN_TURN) asm volatile("" : "+l"(at)); /* else there are several addresses at a time */
+      if constexpr (ANEW) asm volatile("" : "+l"(at)); /* else there are several addresses at a time */
     }
   }
 
-  /* The next k block, of which n_k exist. IN_TURN: with few registers. */
-  template <bool IN_TURN = false> __device__ __forceinline__ void copy(uint32_t stage, int n_k) const {
+  /* The next k block, of which n_k exist. */
+  __device__ __forceinline__ void copy(uint32_t stage, int n_k) const {
     const bool is_whole = n_k >= bk && n_x == X;
     if (by_pairs && is_whole)
-      copy_as<2, false, IN_TURN>(stage, n_k);
+      copy_as<2, false>(stage, n_k);
     else if (by_pairs)
-      copy_as<2, true, IN_TURN>(stage, n_k);
+      copy_as<2, true>(stage, n_k);
     else if (is_whole)
-      copy_as<1, false, IN_TURN>(stage, n_k);
+      copy_as<1, false>(stage, n_k);
     else
-      copy_as<1, true, IN_TURN>(stage, n_k);
+      copy_as<1, true>(stage, n_k);
   }
   __device__ __forceinline__ void advance() { from += step_block; }
 };

@@ -23,8 +23,8 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
   static constexpr bool is_p = OF_A != Config::is_swapped, K = is_p ? Config::p_k : Config::q_k,
                         KEEPS = is_p ? Config::keeps_p_k : Config::q_k;
   static constexpr int X = OF_A ? Config::bm : Config::bn;
-  using as_stored = dmma_operand<Config, X, K, KEEPS>;
-  using as_mirrored = dmma_operand<Config, X, !K, KEEPS>;
+  using as_stored = dmma_operand<Config, X, K, KEEPS, true>;
+  using as_mirrored = dmma_operand<Config, X, !K, KEEPS, true>;
   static constexpr int unit = Config::unit, bk = Config::bk;
   static_assert(X * bk % WS_DMMA_PRODUCERS == 0, "elements for all threads");
 
@@ -50,7 +50,7 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
 
   /* An element of a thread, when so many are left; neighbours in memory are those of neighbouring threads. */
   static constexpr int n_elements = X * bk;
-  static __device__ __forceinline__ int element_idx(int left) { return n_elements - left + int(threadIdx.x) % WS_DMMA_PRODUCERS; }
+  static __device__ __forceinline__ int element_idx(int left) { return n_elements - left + as_stored::thread(); }
 
   __device__ __forceinline__ void copy_elements(uint32_t to, int k_first) const {
 #pragma unroll 1
@@ -76,9 +76,9 @@ template <class Config, class Place, bool OF_A> struct dmma_structured {
   __device__ __forceinline__ void copy(uint32_t to, int k_first, int n_k) const {
     const bool is_zero = none_stored(k_first) && given.structure >= WS_TRIANGULAR;
     if (all_stored(k_first) || is_zero)
-      as_stored(op(), at.batch, x_first(), given.gemm.k, k_first).template copy<true>(to, is_zero ? 0 : n_k);
+      as_stored(op(), at.batch, x_first(), given.gemm.k, k_first).copy(to, is_zero ? 0 : n_k);
     else if (Config::ops == dmma_ops::nn && none_stored(k_first))
-      as_mirrored(op(), at.batch, x_first(), given.gemm.k, k_first, true).template copy<true>(to, n_k);
+      as_mirrored(op(), at.batch, x_first(), given.gemm.k, k_first, true).copy(to, n_k);
     else
       copy_elements(to, k_first);
   }
