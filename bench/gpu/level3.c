@@ -2,11 +2,11 @@
  * before every timing, medians of event timings; results compared.
  *
  *   bench_gpu_level3 [--routines symm,syrk,...] [--types sdcz] [--sizes N,N] [--columns N] [--samples N]
- *   [--json FILE] [--commit ID]
+ *   [--json FILE] [--commit ID] [--kernel ROW]
  *
- * Squares; symm, trmm and trsm: n right-hand sides (or --columns), on the left, lower, not transposed. A
- * line a case, with the time that a call takes before it returns:
- * both rates in TFLOP/s (complex: 4 times as many), the ratio, and the largest difference in units of
+ * Squares; symm, trmm and trsm: n right-hand sides (or --columns), on the left, lower, not transposed.
+ * --kernel: this row of ours, where it can run. A line a case, with the time that a call takes before it
+ * returns: both rates in TFLOP/s (complex: 4 times as many), the ratio, and the largest difference in units of
  * eps times the largest element. Exit code 1: a difference is too large, or there is no cuBLAS; 77: no
  * GPU. */
 #include <dlfcn.h>
@@ -246,7 +246,7 @@ static bool open_peer(void) {
 
 int main(int argc, char **argv) {
   const char *routines = "symm,syrk,syr2k,trmm,trsm,hemm,herk", *types = "sdcz", *sizes = "1024,2048,4096,8192";
-  const char *json = NULL, *commit = NULL;
+  const char *json = NULL, *commit = NULL, *kernel = NULL;
   bool is_good = true;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--routines") == 0) routines = argv[i + 1];
@@ -256,12 +256,17 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--samples") == 0) bench.n_samples = atoi(argv[i + 1]);
     if (strcmp(argv[i], "--json") == 0) json = argv[i + 1];
     if (strcmp(argv[i], "--commit") == 0) commit = argv[i + 1];
+    if (strcmp(argv[i], "--kernel") == 0) kernel = argv[i + 1];
   }
   if (bench.n_samples < 1 || bench.n_samples > MOST_SAMPLES) bench.n_samples = 9;
   if (cudaSetDevice(0) != cudaSuccess || cudaStreamCreate(&bench.stream) != cudaSuccess) return 77;
   if (!open_peer() || wsgemm_create(&bench.ours) != WSGEMM_SUCCESS ||
       wsgemm_set_stream(bench.ours, bench.stream) != WSGEMM_SUCCESS) {
     puts("no cuBLAS");
+    return 1;
+  }
+  if (kernel && wsgemm_set_kernel(bench.ours, kernel) != WSGEMM_SUCCESS) {
+    puts(wsgemm_last_error());
     return 1;
   }
   ws_bench_commit(commit, bench.commit);

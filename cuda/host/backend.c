@@ -36,8 +36,25 @@ static ws_problem on_this_device(const ws_problem *p, int device) {
   return here;
 }
 
+/* Whether one launch does both products of C: of double precision, with the same alpha. */
+static bool takes_second(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  const ws_scale *a = &p->scale, *b = &p->second->scale;
+  const bool has_same_alpha = ws_types[p->a.type].bytes < 8 || (a->alpha.d[0] == b->alpha.d[0] && a->alpha.d[1] == b->alpha.d[1]);
+  int n_slices;
+  return has_same_alpha && ws_reads_structure(ws_gpu_kind_for(call, p, device, &n_slices), p->a.type);
+}
+
+static wsgemm_status run_both(ws_executor *x, const ws_problem *p) {
+  if (takes_second(x->call, p, x->device)) return ws_run_gemm(x, p);
+  ws_problem first = *p;
+  first.second = NULL;
+  const wsgemm_status status = ws_run_gemm(x, &first);
+  return status ? status : ws_run_gemm(x, p->second);
+}
+
 static wsgemm_status run_gemm(ws_executor *x, const void *what) {
   const ws_problem *p = what;
+  if (p->second) return run_both(x, p);
   return ws_is_structured(p) ? ws_run_structured(x, p) : ws_run_gemm(x, p);
 }
 
@@ -222,9 +239,10 @@ static void explain_structured(const ws_call *call, const ws_problem *p, int dev
   const ws_caller_workspace workspace = ws_caller_workspace_get(call->h);
   const ws_level3_cut cut = ws_cut_structured(call, p, device, ws_most_copies_bytes(&workspace, device));
   explain_cut(call, &cut,
-              cut.by_slices        ? "by slices"
-              : cut.is_written_out ? "written out"
-                                   : "in shared memory",
+              cut.by_slices          ? "by slices"
+              : cut.is_read_in_place ? "read where they lie"
+              : cut.is_written_out   ? "written out"
+                                     : "in shared memory",
               device_ordinal, t);
 }
 

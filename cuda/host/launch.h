@@ -7,6 +7,7 @@
 #include "cuda/host/slices.h"
 #include "cuda/shared/align_copy_args.h"
 #include "cuda/shared/arena_args.h"
+#include "cuda/shared/copied_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/triangle_args.h"
 
@@ -37,6 +38,7 @@ typedef struct ws_launch {
   bool writes_output;         /* C or the sums of its columns; else only memory that is the call's own */
   union {
     ws_gemm_args gemm;
+    ws_copied_args copied;   /* begins with gemm */
     ws_wgmma_args wgmma;     /* is_by_map */
     ws_grouped_args grouped; /* is_grouped */
     ws_align_copy_args align_copy;

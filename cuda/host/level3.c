@@ -10,7 +10,8 @@
  *
  * Where floats are multiplied by slices, the diagonal blocks of a product are as large as the memory for
  * slices allows: making slices of them reads their one triangle (slices.cuh), and the product passes over
- * the zeros. Other products have diagonal blocks of at most WRITTEN_MOST written out in full. */
+ * the zeros. Rows of double precision read one triangle where it lies, of all of the operand at once. Other
+ * products have diagonal blocks of at most COPIED_MOST written out in full. */
 #include "cuda/host/level3.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ typedef struct level3_call {
   int64_t block;            /* small diagonal blocks, at whole multiples of which halves are cut */
   bool lacks_slices;        /* a build without those kernels */
   ws_triangle_work solving; /* of a system */
-  int64_t large_n;          /* the size of diagonal blocks by slices, or written out; 0: there are none */
+  int64_t large_n; /* the size of diagonal blocks by one product: by slices, in place, or written out; 0: there are none */
 } level3_call;
 
 static void *without_const(const void *given) {
@@ -134,9 +135,10 @@ static bool find_bound(const level3_call *c, ws_problem *largest) {
   return half < c->n;
 }
 
-/* ---- large diagonal blocks: by slices, or written out ---------------------------------------- */
+/* ---- large diagonal blocks: by slices, where they lie, or written out ------------------------ */
 
-enum { WRITTEN_MOST = 2048 };
+/* Those written out, or in place, whose right-hand sides are copied. */
+enum { COPIED_MOST = 2048 };
 
 /* A copy of right-hand sides that begins with part `at`, n of it, in memory that begins there. */
 static ws_sides copy_of(const level3_call *c, int64_t n, char *memory, int64_t *bytes) {
@@ -169,6 +171,14 @@ static double bytes_by_slices(const level3_call *c, int64_t n, const ws_call *ca
   return ws_bytes_of_form(n_slices)(&p, &of_a, &of_b) + (c->in_place ? (double)of_copy : 0);
 }
 
+/* Whether a block of this size is read where it lies. */
+static bool is_read_in_place(const level3_call *c, int64_t n, const ws_call *call, const ws_device *device) {
+  const ws_matrix from = operand_at(c, 0);
+  const ws_problem p = diagonal_product(c, 0, n, &from, &c->scale);
+  int n_slices;
+  return ws_reads_structure(ws_gpu_kind_for(call, &p, device, &n_slices), c->a->type);
+}
+
 /* A diagonal block as a general matrix, in memory that begins there. */
 static ws_matrix written_of(const level3_call *c, int64_t n, const char *memory, int64_t *bytes) {
   enum { ALIGN = 256, STEP = 4 };
@@ -180,15 +190,17 @@ static ws_matrix written_of(const level3_call *c, int64_t n, const char *memory,
   return x;
 }
 
-static double bytes_written(const level3_call *c, int64_t n) {
+static double bytes_by_products(const level3_call *c, int64_t n, bool is_written) {
   int64_t of_block, of_copy;
   written_of(c, n, NULL, &of_block), copy_of(c, n, NULL, &of_copy);
-  return (double)of_block + (c->in_place ? (double)of_copy : 0);
+  return (is_written ? (double)of_block : 0) + (c->in_place ? (double)of_copy : 0);
 }
 
 /* Sets large_n, and says what memory for copies the call needs. false: none. */
 static bool find_memory(level3_call *c, const ws_call *call, const ws_device *device, double most, ws_copies_need *need) {
   enum { SLICED_MOST = 4096, STEP = 256 };
+  const bool is_read = is_read_in_place(c, c->n, call, device);
+  const int64_t most_n = is_read && !c->in_place ? c->n : COPIED_MOST;
   ws_problem largest;
   double bytes = 0;
   c->large_n = 0, *need = (ws_copies_need){0, 0};
@@ -196,8 +208,8 @@ static bool find_memory(level3_call *c, const ws_call *call, const ws_device *de
   for (int64_t count = 1; !call->settings.invariant && c->large_n == 0 && c->n / count > c->block; count *= 2) {
     const int64_t size = ws_min(c->n, ws_ceil_div(ws_ceil_div(c->n, count), STEP) * STEP);
     const double by_slices = bytes_by_slices(c, size, call, device);
-    bytes = by_slices > 0 ? by_slices : bytes_written(c, size);
-    if (size <= (by_slices > 0 ? SLICED_MOST : WRITTEN_MOST) && bytes <= most) c->large_n = size;
+    bytes = by_slices > 0 ? by_slices : bytes_by_products(c, size, !is_read);
+    if (size <= (by_slices > 0 ? SLICED_MOST : most_n) && bytes <= most) c->large_n = size;
   }
   if (c->large_n < c->n && find_bound(c, &largest)) ws_gemm_most_need(call, &largest, device, most, need);
   if (c->large_n > 0) need->whole = ws_max(need->whole, (int64_t)bytes), need->least = ws_max(need->least, (int64_t)bytes);
@@ -256,19 +268,20 @@ static wsgemm_status write_out(const level3_call *c, int64_t at, int64_t n, cons
 static wsgemm_status run_large_diagonal(const level3_call *c, int64_t at, int64_t n, const ws_scale *scale) {
   ws_executor *x = c->x;
   const bool by_slices = bytes_by_slices(c, n, x->call, x->device) > 0;
+  const bool is_written = !by_slices && !is_read_in_place(c, n, x->call, x->device);
   const ws_copies_need none = {0, 0};
   ws_matrix from = operand_at(c, at), written;
   char *memory = NULL;
   int64_t bytes = 0, held = 0;
   wsgemm_status status = WSGEMM_SUCCESS;
-  if (c->in_place || !by_slices) status = ws_executor_copies(x, &none, &memory, &bytes);
+  if (c->in_place || is_written) status = ws_executor_copies(x, &none, &memory, &bytes);
   if (!status && c->in_place) {
     const ws_sides own = {sides_at(c, &c->from, at), c->from.ld, c->from.stride}, copy = copy_of(c, n, memory, &held);
     status = copy_lines(c, n, &own, &copy);
     from.data = copy.data, from.ld = copy.ld, from.stride = copy.stride;
   }
   ws_problem p = diagonal_product(c, at, n, &from, scale);
-  if (!status && !by_slices) {
+  if (!status && is_written) {
     written = written_of(c, n, memory + held, &bytes);
     status = write_out(c, at, n, &written);
     *(c->is_right ? &p.b : &p.a) = written;
@@ -523,7 +536,8 @@ ws_level3_cut ws_cut_structured(const ws_call *call, const ws_problem *p, const 
     const ws_matrix from = operand_at(&c, 0);
     cut.product = diagonal_product(&c, 0, c.large_n, &from, &c.scale);
     cut.has_product = true, cut.by_slices = bytes_by_slices(&c, c.large_n, call, device) > 0;
-    cut.is_written_out = !cut.by_slices;
+    cut.is_read_in_place = !cut.by_slices && is_read_in_place(&c, c.large_n, call, device);
+    cut.is_written_out = !cut.by_slices && !cut.is_read_in_place;
     int64_t bytes;
     if (cut.is_written_out) *(c.is_right ? &cut.product.b : &cut.product.a) = written_of(&c, c.large_n, NULL, &bytes);
   } else {

@@ -20,7 +20,7 @@ wsgemm_status ws_run_system(ws_executor *x, const ws_system *s);
  * the call works faster with. */
 typedef struct ws_level3_cut {
   int64_t block;
-  bool by_slices, is_written_out; /* of structured products' diagonal blocks */
+  bool by_slices, is_read_in_place, is_written_out; /* of structured products' diagonal blocks */
   bool has_product;
   ws_problem product;
   double bytes;

@@ -36,6 +36,15 @@ static ws_gemm_args args_of_plan(const ws_gpu_plan *plan) {
   return args;
 }
 
+/* All of them are set: the rest is the arguments' of other kernels. */
+static void set_copied(const ws_problem *p, ws_copied_args *args) {
+  const bool of_b = p->b.structure != WS_GENERAL;
+  const ws_matrix *structured = of_b ? &p->b : &p->a;
+  args->structured = structured->structure == WS_GENERAL ? 0 : of_b ? 2 : 1;
+  args->structure = structured->structure, args->stored = (int32_t)ws_triangle_of(structured);
+  args->is_twice = p->second != NULL;
+}
+
 static ws_split_args parts_of(const ws_split *split) {
   return (ws_split_args){.n_splits = (int32_t)split->n_splits, .k_per_split = split->k_per_split, .ld = split->ld};
 }
@@ -81,6 +90,7 @@ void ws_lower_product(const ws_gemm_plan *plan, const ws_device *device, ws_laun
   } else {
     ws_launch *l = add_row(&plan->row, device, WS_BEGIN_STREAM_ORDERED, list);
     l->args.gemm = args_of_plan(&plan->row);
+    if (plan->row.kind == WS_ROW_DMMA) set_copied(plan->row.problem, &l->args.copied);
   }
 }
 

@@ -138,7 +138,11 @@ static double copied_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_s
   const ws_tile_grid grid = ws_gpu_plan_grid(plan->problem, row, 1);
   const ws_dmma_terms *terms = row->kind == WS_ROW_TF32 ? &ws_tf32_terms_h200[row->n_slices - 1][ws_types[row->type].n_real - 1]
                                                         : &ws_dmma_terms_h200[row->type];
-  return ws_dmma_us(terms, plan->problem, wanted_items(plan->problem, &grid, row->bm, row->bn), row, n_sms);
+  const int64_t n_items = wanted_items(plan->problem, &grid, row->bm, row->bn);
+  if (!plan->problem->second) return ws_dmma_us(terms, plan->problem, n_items, row, n_sms);
+  ws_problem both = *plan->problem;
+  both.k *= 2;
+  return ws_dmma_us(terms, &both, n_items, row, n_sms);
 }
 
 static double row_us(const weighing *w, const ws_cuda_row *row) {
@@ -587,6 +591,7 @@ static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device
   const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
   if (!is_double || call->settings.invariant || ws_max(ws_max(p->m, p->n), p->k) > INT32_MAX / 2) return false;
   if (forced) return forced->kind == WS_ROW_DMMA;
+  if (p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL) return true; /* which others do not read */
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED && !wants_parts(call, p, device);
 }
 

@@ -34,6 +34,12 @@ typedef struct ws_gpu_plan {
 ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices);
 ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p);
 
+/* Rows that read a structured operand where it lies, whose triangle need not be all there is in memory (not ffma's); and take a second
+ * product of the same C with the first. */
+static inline bool ws_reads_structure(ws_row_kind kind, wsgemm_type type) {
+  return kind == WS_ROW_DMMA && (type == WSGEMM_F64 || type == WSGEMM_C64);
+}
+
 /* Into how many parts k is split for rows of that kind. */
 ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 

@@ -16,6 +16,7 @@
 #include "cuda/epilogue/epilogue.cuh"
 #include "cuda/kernels/gemm.cuh"
 #include "cuda/mainloop/dmma_load.cuh"
+#include "cuda/mainloop/dmma_structured.cuh"
 #include "cuda/mainloop/dmma_sums.cuh"
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/ptx/cluster.cuh"
@@ -37,6 +38,7 @@ template <class Config> struct dmma_kernel {
   const ws_gemm_args &args;
   unsigned char *shared;
   place &at;
+  const ws_copied_args &given; /* args are its */
 
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
   __device__ __forceinline__ uint32_t full(int stage) const {
@@ -69,13 +71,13 @@ template <class Config> struct dmma_kernel {
     }
   }
 
-  __device__ __forceinline__ void produce() const {
-    const ws_operand &op_p = is_swapped ? args.b : args.a, &op_q = is_swapped ? args.a : args.b;
+  /* From k_first on, n_k of k. */
+  __device__ __forceinline__ void bring(const ws_operand &op_p, const ws_operand &op_q,
+                                        pipeline_stage<Config::n_stages> &stage) const {
     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k> p(op_p, at.batch, is_swapped ? at.n : at.m,
                                                                        is_swapped ? args.n : args.m, at.k_first);
     dmma_operand<Config, Config::bq, Config::q_k, Config::q_k> q(op_q, at.batch, is_swapped ? at.m : at.n,
                                                                  is_swapped ? args.m : args.n, at.k_first);
-    pipeline_stage<Config::n_stages> stage;
 #pragma unroll 1
     for (int left = at.n_k; left > 0;) {
       mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
@@ -90,12 +92,65 @@ template <class Config> struct dmma_kernel {
     }
   }
 
+  /* The same where A (else B) has structure. Operands begin anew in each block of k, as they have few registers. */
+  template <bool OF_A, bool IS_HERMITIAN> __device__ __forceinline__ void bring_structured() const {
+    using other = std::conditional_t<OF_A, dmma_operand<Config, Config::bq, Config::q_k, Config::q_k, true>,
+                                     dmma_operand<Config, Config::bp, Config::p_k, Config::keeps_p_k, true>>;
+    const dmma_structured<Config, place, OF_A> structured = {given, at};
+    constexpr uint32_t to_structured = OF_A ? 0 : Config::operand_p_bytes, to_other = OF_A ? Config::operand_p_bytes : 0;
+    pipeline_stage<Config::n_stages> stage;
+#pragma unroll 1
+    for (int k_first = at.k_first; k_first < at.k_first + at.n_k; k_first += stage_k) {
+      mbarrier_wait<barrier_scope::cta>(empty(stage.place), stage.empty_parity());
+#pragma unroll 1
+      for (int g = 0; g < k_groups; g++) {
+        const uint32_t to = stage_at(stage.place) + uint32_t(g * Config::group_bytes);
+        const int k = k_first + g * Config::bk, n_k = at.k_first + at.n_k - k;
+        other(OF_A ? args.b : args.a, at.batch, OF_A ? at.n : at.m, OF_A ? args.n : args.m, k).copy(to + to_other, n_k);
+        structured.copy(to + to_structured, k, n_k);
+      }
+      if constexpr (IS_HERMITIAN) {
+        cp_async_wait_all();
+        barrier_sync(2, WS_DMMA_PRODUCERS);
+#pragma unroll 1
+        for (int g = 0; g < k_groups; g++)
+          structured.conjugate(stage_at(stage.place) + uint32_t(g * Config::group_bytes) + to_structured,
+                               k_first + g * Config::bk);
+        mbarrier_arrive(full(stage.place));
+      } else {
+        cp_async_mbarrier_arrive(full(stage.place));
+      }
+      stage.advance();
+    }
+  }
+
+  template <bool OF_A> __device__ __forceinline__ void bring_by_structure() const {
+    if constexpr (unit == 2 && Config::ops == dmma_ops::nn)
+      if (given.structure == WS_HERMITIAN) return bring_structured<OF_A, true>();
+    bring_structured<OF_A, false>();
+  }
+
+  /* The other operand is not transposed, and this one only if it is a triangle. */
+  static constexpr bool a_may_have_structure = Config::ops == dmma_ops::nn || Config::ops == dmma_ops::tn;
+  static constexpr bool b_may_have_structure = Config::ops == dmma_ops::nn || Config::ops == dmma_ops::nt;
+
+  __device__ __forceinline__ void produce() const {
+    if constexpr (a_may_have_structure)
+      if (given.structured == 1) return bring_by_structure<true>();
+    if constexpr (b_may_have_structure)
+      if (given.structured == 2) return bring_by_structure<false>();
+    pipeline_stage<Config::n_stages> stage;
+    bring(is_swapped ? args.b : args.a, is_swapped ? args.a : args.b, stage);
+    if constexpr (Config::ops == dmma_ops::nt || Config::ops == dmma_ops::tn)
+      if (given.is_twice) bring(args.b, args.a, stage);
+  }
+
   /* Whether C is done, too. */
   __device__ __forceinline__ bool consume() const {
     using sums = dmma_sums<Config>;
     const conjugation conj = {(is_swapped ? args.b : args.a).conj != 0, (is_swapped ? args.a : args.b).conj != 0};
     sums s(conj.a != conj.b);
-    int n_left = (at.n_k + stage_k - 1) / stage_k, place = 0;
+    int n_left = (at.n_k + stage_k - 1) / stage_k * (given.is_twice ? 2 : 1), place = 0;
     uint32_t round = 0;
     if (n_left > 0) {
       mbarrier_wait<barrier_scope::cta>(full(0), 0);

@@ -19,11 +19,11 @@
 namespace ws {
 
 /* K: contiguous in memory. KEEPS: and in shared memory. Along a line go doubles, of which an element
- * has UNIT. */
-template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
+ * has UNIT. ANEW: made anew for each block, in a loop with few registers, which is to keep nothing of it. */
+template <class Config, int X, bool K, bool KEEPS, bool ANEW = false> struct dmma_operand {
   static constexpr int unit = Config::unit, bk = Config::bk, line = Config::line_bytes;
   static constexpr int n_along = (K ? bk : X) * unit, n_lines = K ? X : bk;
-  static constexpr bool moves_pairs = !K || KEEPS;
+  static constexpr bool moves_pairs = K == KEEPS || unit == 2;
   template <int WIDTH>
   static constexpr int threads_along = n_along / WIDTH < WS_DMMA_PRODUCERS ? n_along / WIDTH : WS_DMMA_PRODUCERS;
   template <int WIDTH> static constexpr int n_pieces = n_along / WIDTH / threads_along<WIDTH>; /* of a line, to a thread */
@@ -36,39 +36,53 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
   int n_x; /* that exist, of X */
   bool by_pairs;
 
-  static __device__ __forceinline__ int thread() { return int(threadIdx.x) % WS_DMMA_PRODUCERS; }
+  static __device__ __forceinline__ int thread() {
+    int t = int(threadIdx.x) % WS_DMMA_PRODUCERS;
+    if constexpr (ANEW) asm volatile("" : "+r"(t));
+    return t;
+  }
   template <int WIDTH> static __device__ __forceinline__ int along() { return thread() % threads_along<WIDTH> * WIDTH; }
   template <int WIDTH> static __device__ __forceinline__ int first_line() { return thread() / threads_along<WIDTH>; }
 
-  /* Of a double of element x (or of doubles along x) and k. */
-  static __device__ __forceinline__ uint32_t place(int x, int k) {
+  /* Of part u of element x and k. */
+  static __device__ __forceinline__ uint32_t place(int x, int k, int u) {
+    if (KEEPS) k = k * unit + u;
     if (KEEPS) return uint32_t(x * line + ((k >> 1 ^ (x & 7)) << 4) + (k & 1) * 8);
+    x = x * unit + u;
     return uint32_t((x >> 4) * (bk * line) + k * line + (((x >> 1 & 7) ^ (k & 7)) << 4) + (x & 1) * 8);
   }
 
   template <int WIDTH> __device__ __forceinline__ void start(const double *first) {
     const int c = along<WIDTH>(), l = first_line<WIDTH>();
     from = first + l * step_line + c;
-    target = K ? place(l, c) : place(c, l);
+    target = K ? place(l, c / unit, c % unit) : place(c / unit, l, c % unit);
   }
 
-  __device__ __forceinline__ dmma_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first) {
+  /* is_mirrored: element (x, k) is read where (k, x) lies. */
+  __device__ __forceinline__ dmma_operand(const ws_operand &op, int64_t batch, int64_t x_first, int64_t size, int64_t k_first,
+                                          bool is_mirrored = false) {
+    const int64_t step_x = is_mirrored ? op.step_k : op.step_mn, step_k = is_mirrored ? op.step_mn : op.step_k;
     by_pairs = moves_pairs && (op.mode == WS_COPY_VECTORS_MN || op.mode == WS_COPY_VECTORS_K);
     n_x = int(ws_min(X, size - x_first));
-    step_line = unit * (K ? op.step_mn : op.step_k), step_block = K ? n_along : n_lines * step_line;
+    step_line = unit * (K ? step_x : step_k), step_block = K ? n_along : n_lines * step_line;
     const double *const first =
-        static_cast<const double *>(op.data) + unit * (batch * op.stride + x_first * op.step_mn + k_first * op.step_k);
+        static_cast<const double *>(op.data) + unit * (batch * op.stride + x_first * step_x + k_first * step_k);
     if (by_pairs)
       start<2>(first);
     else
       start<1>(first);
   }
 
-  /* Of pass i. */
+  /* Of pass i: the bits of its lines are others than those of first_line. */
   template <int WIDTH> static __device__ __forceinline__ uint32_t target_of(uint32_t to, int i) {
-    const int l = i * step<WIDTH>;
-    if (K && !KEEPS) return (to ^ uint32_t((l >> 1 & 7) << 4)) + uint32_t((l >> 4) * (bk * line));
+    const int l = i * step<WIDTH>, turned = l * unit;
+    if (K && !KEEPS) return (to ^ uint32_t((turned >> 1 & 7) << 4)) + uint32_t((turned >> 4) * (bk * line) + (turned & 1) * 8);
+    if (!K && KEEPS) return (to ^ uint32_t((turned >> 1) << 4)) + uint32_t((turned & 1) * 8);
     return (to ^ uint32_t((l & 7) << 4)) + uint32_t(l * line);
+  }
+  /* Of doubles so much further along x, whole slabs. */
+  static __device__ __forceinline__ uint32_t further(int more) {
+    return uint32_t(KEEPS ? more / unit * line : (more >> 4) * (bk * line));
   }
 
   /* PARTIAL: of the lines, or of each line, some part does not exist. n_k: that do. */
@@ -84,7 +98,7 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
 #pragma unroll
       for (int piece = 0; piece < n_pieces<WIDTH>; piece++) {
         const int more = piece * threads_along<WIDTH> * WIDTH; /* whole slabs */
-        const uint32_t there = target_of<WIDTH>(to, i) + uint32_t((more >> 4) * (bk * line));
+        const uint32_t there = target_of<WIDTH>(to, i) + further(more);
         const int in_line = max(0, min(WIDTH, end_along - along<WIDTH>() - more)) * 8;
         /* a copy of no bytes writes zeros and reads nothing */
         const int existing = PARTIAL ? (i * step<WIDTH> < own_lines ? in_line : 0) : bytes;
@@ -93,6 +107,7 @@ template <class Config, int X, bool K, bool KEEPS> struct dmma_operand {
         else
           cp_async<bytes>(there, at + more, existing);
       }
+      if constexpr (ANEW) asm volatile("" : "+l"(at)); /* else there are several addresses at a time */
     }
   }
 

@@ -6,11 +6,11 @@
 
 #define WS_CUDA_DMMA_ENTRY(name, op, t, bm, bn, wp, wq, k_groups, stages, blocks, cluster)                             \
   extern "C" __global__ void __launch_bounds__(WS_DMMA_THREADS(bm, bn, wp, wq, k_groups), blocks)                      \
-      name##_##op(const __grid_constant__ ws_gemm_args args) {                                                         \
+      name##_##op(const __grid_constant__ ws_copied_args args) {                                                       \
     extern __shared__ __align__(1024) unsigned char shared[];                                                          \
     using config = ws::dmma_config<ws::type_##t, bm, bn, wp, wq, k_groups, stages, blocks, cluster, ws::dmma_ops::op>; \
     __shared__ typename ws::dmma_kernel<config>::place at;                                                             \
-    ws::dmma_kernel<config>{args, shared, at}.run();                                                                   \
+    ws::dmma_kernel<config>{args.gemm, shared, at, args}.run();                                                        \
   }
 #define WS_CUDA_DMMA_NAME(t, bm, bn, k_groups, cluster) t##gemm_dmma_##bm##x##bn##_g##k_groups##_k##cluster
 #define WS_CUDA_DMMA_ENTRIES(name, ...)     \

@@ -6,11 +6,11 @@
 
 #define WS_CUDA_FFMA_ENTRY(name, op, a_k, b_k, t, bm, bn, wm, wn, k_groups, stages, blocks, cluster)           \
   extern "C" __global__ void __launch_bounds__(WS_DMMA_THREADS(bm, bn, wm, wn, k_groups), blocks)              \
-      name##_##op(const __grid_constant__ ws_gemm_args args) {                                                 \
+      name##_##op(const __grid_constant__ ws_copied_args args) {                                               \
     extern __shared__ __align__(1024) unsigned char shared[];                                                  \
     using config = ws::ffma_config<ws::type_##t, bm, bn, wm, wn, k_groups, stages, blocks, cluster, a_k, b_k>; \
     __shared__ typename ws::ffma_kernel<config>::place at;                                                     \
-    ws::ffma_kernel<config>{{args, shared, at}}.run();                                                         \
+    ws::ffma_kernel<config>{{args.gemm, shared, at, args}}.run();                                              \
   }
 #define WS_CUDA_FFMA_NAME(t, bm, bn, k_groups, cluster) t##gemm_ffma_##bm##x##bn##_g##k_groups##_k##cluster
 #define WS_CUDA_FFMA_ENTRIES(name, ...)                   \

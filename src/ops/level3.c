@@ -215,13 +215,8 @@ static wsgemm_status both_beside_devices(const ws_call *call, ws_problem *first,
   int device;
   wsgemm_status status = WSGEMM_SUCCESS;
   const ws_backend *backend = ws_backend_of(call, first, &device, &status);
-  if (!backend) return status;
-  if (backend == ws_backends[WS_CPU]) {
-    first->second = second;
-    return backend->gemm(call, first, device);
-  }
-  status = backend->gemm(call, first, device);
-  return status ? status : ws_gemm(call, second);
+  first->second = second;
+  return backend ? backend->gemm(call, first, device) : status;
 }
 
 wsgemm_status ws_level3_run(const ws_call *call, const wsgemm_level3_desc *d) {

@@ -11,6 +11,7 @@
 #define WSGEMM_TESTS_FAKE_DRIVER_H
 #include "cuda/host/driver.h"
 #include "cuda/shared/align_copy_args.h"
+#include "cuda/shared/copied_args.h"
 #include "cuda/shared/fallback_args.h"
 #include "cuda/shared/grouped_args.h"
 #include "cuda/shared/kernel_args.h"
@@ -57,6 +58,7 @@ typedef struct fake_launch {
   unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;
+  ws_copied_args copied;           /* of rows of dmma.def; args then has its product's, too */
   ws_align_copy_args pitch;        /* of the kernel of that name */
   ws_column_sums_args column_sums; /* of kernels with these words in their names */
   ws_slice_args slices;            /* of kernels called maxima, sslices_N or cslices_N */

@@ -1,7 +1,8 @@
 /* test_backend_level3.c - what is launched for Level 3 in device memory: regions, slices that
- * are made once, structured operands by slices and written out, and triangular systems as
- * diagonal blocks and products in their order. Seen by a fake driver. */
+ * are made once, structured operands by slices, where they lie and written out, two products in one
+ * launch, and triangular systems as diagonal blocks and products in their order. Seen by a fake driver. */
 #define _GNU_SOURCE
+#include "core/matrix.h"
 #include "cuda/shared/triangle_args.h"
 #include "fake_calls.h"
 
@@ -66,7 +67,59 @@ CHILD_CASE(by_slices) {
       CHECK(fake.launch[i].wgmma.triangular == 1 && fake.launch[i].wgmma.triangle == WS_UPPER, "the triangle of A");
 }
 
-/* Of doubles: diagonal blocks are written out, and what lies beside them is read where it is. */
+/* Of doubles on cc 9.0: one triangle is read, in one launch, and nothing is written but C. */
+CHILD_CASE(where_they_lie) {
+  (void)unused;
+  static const struct {
+    wsgemm_routine routine;
+    int structure;
+  } of[] = {{WSGEMM_SYMM, WS_SYMMETRIC}, {WSGEMM_HEMM, WS_HERMITIAN}, {WSGEMM_TRMM, WS_TRIANGULAR}};
+  fake.device[0].cc = 90;
+  for (int side = WSGEMM_LEFT; side <= WSGEMM_RIGHT; side++)
+    for (int i = 0; i < 3; i++) {
+      wsgemm_level3_desc d = level3_device_desc(of[i].routine, WSGEMM_C64, 6000);
+      d.side = (wsgemm_side)side;
+      const int n_allocs = fake.n_allocs;
+      run(&d);
+      const ws_copied_args *args = &fake.launch[0].copied;
+      CHECK(fake.n_launches == 1 && row_of(&fake.launch[0]) && fake.n_allocs == n_allocs, "%d launches, %s", fake.n_launches,
+            fake.launch[0].kernel);
+      CHECK(args->structured == (side == WSGEMM_LEFT ? 1 : 2) && args->structure == of[i].structure && args->stored == WS_UPPER,
+            "operand %d, structure %d, triangle %d", args->structured, args->structure, args->stored);
+      CHECK((side == WSGEMM_LEFT ? args->gemm.a : args->gemm.b).data == d.a, "A is read where it lies");
+      CHECK(args->gemm.triangular == (of[i].routine == WSGEMM_TRMM ? args->structured : 0), "zeros are passed over");
+    }
+  wsgemm_level3_desc d = level3_device_desc(WSGEMM_TRMM, WSGEMM_F64, 2048);
+  d.c = NULL;
+  run(&d);
+  CHECK(fake.n_launches == 2 && count_of("dcopy_lines") == 1 && fake.launch[1].copied.structured == 1, "trmm in place");
+  d = level3_device_desc(WSGEMM_SYRK, WSGEMM_F64, 500);
+  run(&d);
+  CHECK(fake.n_launches == 1 && fake.launch[0].copied.structured == 0 && !fake.launch[0].copied.is_twice,
+        "syrk: a plain product");
+}
+
+/* syr2k of doubles on cc 9.0: both products in one launch, where they have the same alpha; else one after the other. */
+CHILD_CASE(both_at_once) {
+  (void)unused;
+  fake.device[0].cc = 90;
+  for (int type = WSGEMM_F32; type <= WSGEMM_C64; type++)
+    for (int hermitian = 0; hermitian < 2; hermitian++)
+      for (int im = 0; im < 2; im++) {
+        const bool is_double = type == WSGEMM_F64 || type == WSGEMM_C64, is_complex = type == WSGEMM_C32 || type == WSGEMM_C64;
+        if (!is_complex && (hermitian || im)) continue;
+        wsgemm_level3_desc d = level3_device_desc(hermitian ? WSGEMM_HER2K : WSGEMM_SYR2K, (wsgemm_type)type, 300);
+        d.alpha = scalar_make((wsgemm_type)type, 2, im);
+        run(&d);
+        const bool at_once = is_double && !(hermitian && im);
+        CHECK(!is_double || (fake.n_launches == (at_once ? 1 : 2) && fake.launch[0].copied.is_twice == at_once),
+              "%c: %d launches", type_letter((wsgemm_type)type), fake.n_launches);
+        CHECK(fake.n_launches > 1 || at_once, "%c: one launch", type_letter((wsgemm_type)type));
+        if (at_once) CHECK(fake.launch[0].args.a.data == d.a && fake.launch[0].args.b.data == d.b, "A and B");
+      }
+}
+
+/* Elsewhere diagonal blocks are written out, and what lies beside them is read where it is. */
 CHILD_CASE(written_out) {
   (void)unused;
   const wsgemm_level3_desc d = level3_device_desc(WSGEMM_SYMM, WSGEMM_F64, 4096);
@@ -123,7 +176,12 @@ CHILD_CASE(systems_by_slices) {
     }
 }
 
-static const struct check_case cases[] = {{"regions", regions},     {"systems_by_slices", systems_by_slices},
-                                          {"by_slices", by_slices}, {"written_out", written_out},
-                                          {"systems", systems},     {"long_batch", long_batch}};
+static const struct check_case cases[] = {{"regions", regions},
+                                          {"systems_by_slices", systems_by_slices},
+                                          {"by_slices", by_slices},
+                                          {"written_out", written_out},
+                                          {"where_they_lie", where_they_lie},
+                                          {"both_at_once", both_at_once},
+                                          {"systems", systems},
+                                          {"long_batch", long_batch}};
 CHECK_MAIN("backend_level3", cases)
