@@ -54,7 +54,7 @@ static wsgemm_status run_both(ws_executor *x, const ws_problem *p) {
 
 static wsgemm_status run_gemm(ws_executor *x, const void *what) {
   const ws_problem *p = what;
-  if (p->second) return run_both(x, p);
+  if (ws_has_second(p)) return run_both(x, p);
   return ws_is_structured(p) ? ws_run_structured(x, p) : ws_run_gemm(x, p);
 }
 

@@ -42,7 +42,7 @@ static void set_copied(const ws_problem *p, ws_copied_args *args) {
   const ws_matrix *structured = of_b ? &p->b : &p->a;
   args->structured = structured->structure == WS_GENERAL ? 0 : of_b ? 2 : 1;
   args->structure = structured->structure, args->stored = (int32_t)ws_triangle_of(structured);
-  args->is_twice = p->second != NULL;
+  args->is_twice = ws_has_second(p);
 }
 
 static ws_split_args parts_of(const ws_split *split) {

@@ -40,6 +40,9 @@ static inline bool ws_reads_structure(ws_row_kind kind, wsgemm_type type) {
   return kind == WS_ROW_DMMA && (type == WSGEMM_F64 || type == WSGEMM_C64);
 }
 
+/* Products without a region have no second one, and do not say so. */
+static inline bool ws_has_second(const ws_problem *p) { return p->c.region != WS_ALL && p->second; }
+
 /* Into how many parts k is split for rows of that kind. */
 ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 

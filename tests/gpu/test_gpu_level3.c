@@ -466,7 +466,7 @@ static void larger(void) {
 
 /* In workspaces of the caller's: all that a call asks for, parts of it, and next to nothing; within
  * the same bounds, and nothing written behind them. Floats for what is by slices, doubles for what
- * is written out. */
+ * is written out, or a copy of right-hand sides. */
 static void workspaces(void) {
   static const double shares[] = {1, 0.6, 0.25, 1e-9};
   rng = check_random_from(311);
@@ -485,6 +485,30 @@ static void workspaces(void) {
       }
   column_step = 1;
   CHECK(n_bytes_used > 0, "no call used the workspace that it was given");
+  wsgemm_destroy(h);
+}
+
+/* Doubles, of which one triangle is read where it lies, in many blocks beside its diagonal and across it; and two products of a C. */
+static void where_they_lie(void) {
+  rng = check_random_from(314);
+  wsgemm_handle *h = NULL;
+  REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
+  column_step = 5;
+  for (int r = WSGEMM_SYMM; r <= WSGEMM_TRMM; r++)
+    for (int type = WSGEMM_F64; type <= WSGEMM_C64; type += 2)
+      for (int i = 0; i < 10 && exists((wsgemm_routine)r, (wsgemm_type)type); i++) {
+        struct level3_case t = drawn_case((wsgemm_routine)r, (wsgemm_type)type, i % 2 == 1);
+        const int64_t size = check_random_in(&rng, 33, 420), other = i % 5 == 4 ? 1 : check_random_in(&rng, 2, 150);
+        const bool left = t.d.side == WSGEMM_LEFT;
+        t.d.batch_count = 1 + i % 3 / 2;
+        if (type == WSGEMM_C64 && i % 3 == 0) t.d.alpha.z.im = 0; /* of her2k both at once */
+        if (has_region(t.d.routine))
+          t.d.n = size, t.d.k = 1 + other;
+        else
+          t.d.m = left ? size : other, t.d.n = left ? other : size;
+        run_level3(h, t, i % 4 == 2);
+      }
+  column_step = 1;
   wsgemm_destroy(h);
 }
 
@@ -668,6 +692,7 @@ static const struct check_case cases[] = {{"exact", exact},
                                           {"graphs", graphs},
                                           {"invariant", invariant},
                                           {"workspaces", workspaces},
+                                          {"where_they_lie", where_they_lie},
                                           {"many_sides", many_sides},
                                           {"rows_of_triangles", rows_of_triangles}};
 
