@@ -150,19 +150,65 @@ static void case_draw(struct grouped_case *g, int64_t n_groups, int64_t most) {
   if (drawn(0, 1)) exchange(d);
 }
 
-/* C after the call, whose offsets are these; C is as it was before it. */
-static unsigned char *run(struct grouped_case *g, wsgemm_handle *handle, const void *offsets) {
-  struct buffer *c = &g->buffer[C];
-  wsgemm_grouped_desc d = g->d;
-  d.offsets = offsets;
-  gpu_put(c->device, c->host, c->bytes);
-  const wsgemm_status status = wsgemm_gemm_grouped(handle, &d);
-  CHECK(status == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
-  GPU(cudaDeviceSynchronize());
+static int64_t end_of(const struct grouped_case *g, int64_t group) { return group < 0 ? 0 : g->ends[group]; }
+
+static const void *moved(const void *data, int64_t n, wsgemm_type type) {
+  return data ? (const char *)data + n * (int64_t)type_bytes(type) : NULL;
+}
+
+/* The product of one group, for wsgemm_gemm. */
+static wsgemm_gemm_desc alone_of(const struct grouped_case *g, int64_t i) {
+  const wsgemm_grouped_desc *d = &g->d;
+  const bool of_m = d->ragged == WSGEMM_RAGGED_M, of_n = d->ragged == WSGEMM_RAGGED_N, of_k = d->ragged == WSGEMM_RAGGED_K;
+  const int64_t begin = end_of(g, i - 1), length = end_of(g, i) - begin;
+  wsgemm_gemm_desc s = WSGEMM_GEMM_DESC_INIT;
+  s.layout = d->layout, s.transa = d->transa, s.transb = d->transb;
+  s.type_a = s.type_b = d->type_a, s.type_c = d->type_c, s.type_scalar = d->type_scalar, s.alpha = d->alpha, s.beta = d->beta;
+  s.m = of_m ? length : d->m, s.n = of_n ? length : d->n, s.k = of_k ? length : d->k;
+  s.lda = d->lda, s.ldb = d->ldb, s.ldc = d->ldc;
+  s.a = moved(d->a, of_n ? i * d->stride_a : begin * d->lda, d->type_a);
+  s.b = moved(d->b, of_m ? i * d->stride_b : begin * d->ldb, d->type_b);
+  const int64_t to = of_k ? i * d->stride_c : begin * d->ldc;
+  s.c = (char *)d->c + to * (int64_t)type_bytes(d->type_c);
+  s.epilogue = d->epilogue, s.bias_per = d->bias_per, s.type_bias = d->type_bias, s.out_scale = d->out_scale;
+  const bool bias_is_ragged = d->bias_per == WSGEMM_BIAS_PER_ROW ? of_m : of_n;
+  s.bias = moved(d->bias, i * d->stride_bias + (bias_is_ragged ? begin : 0), d->type_bias);
+  s.residual = moved(d->residual, of_k ? i * d->stride_residual : begin * d->ld_residual, d->type_c);
+  s.ld_residual = d->ld_residual;
+  return s;
+}
+
+static unsigned char *c_of(const struct grouped_case *g) {
+  const struct buffer *c = &g->buffer[C];
   unsigned char *after = malloc(c->bytes);
   REQUIRE(after, "no memory");
+  GPU(cudaDeviceSynchronize());
   GPU(cudaMemcpy(after, c->device, c->bytes, cudaMemcpyDeviceToHost));
   return after;
+}
+
+/* C after the call, whose offsets are these; C is as it was before it. */
+static unsigned char *run(struct grouped_case *g, wsgemm_handle *handle, const void *offsets) {
+  wsgemm_grouped_desc d = g->d;
+  d.offsets = offsets;
+  gpu_put(g->buffer[C].device, g->buffer[C].host, g->buffer[C].bytes);
+  const wsgemm_status status = wsgemm_gemm_grouped(handle, &d);
+  CHECK(status == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+  return c_of(g);
+}
+
+/* C of the groups that make sense, one after the other. */
+static unsigned char *run_alone(struct grouped_case *g, wsgemm_handle *invariant) {
+  const wsgemm_grouped_desc *d = &g->d;
+  const int64_t total = d->ragged == WSGEMM_RAGGED_K ? d->k : d->ragged == WSGEMM_RAGGED_M ? d->m : d->n;
+  gpu_put(g->buffer[C].device, g->buffer[C].host, g->buffer[C].bytes);
+  for (int64_t i = 0; i < d->group_count; i++) {
+    if (end_of(g, i - 1) < 0 || end_of(g, i) < end_of(g, i - 1) || end_of(g, i) > total) continue;
+    const wsgemm_gemm_desc s = alone_of(g, i);
+    const wsgemm_status status = wsgemm_gemm(invariant, &s);
+    CHECK(status == WSGEMM_SUCCESS, "group %lld: %s", (long long)i, wsgemm_last_error());
+  }
+  return c_of(g);
 }
 
 static wsgemm_handle *invariant_handle(void) {
@@ -183,49 +229,54 @@ static bool is_built_in(void) {
   return status != WSGEMM_NOT_SUPPORTED;
 }
 
-static void compare(struct grouped_case *g, wsgemm_handle *alone) {
-  unsigned char *got = run(g, NULL, g->device_ends), *expected = run(g, alone, g->d.offsets);
+static void check_same(const struct grouped_case *g, unsigned char *got, const unsigned char *expected, const char *what) {
   const wsgemm_grouped_desc *d = &g->d;
   size_t first = 0;
   while (first < g->buffer[C].bytes && got[first] == expected[first]) first++;
-  CHECK(first == g->buffer[C].bytes, "byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d",
-        first, g->buffer[C].bytes, (long long)d->group_count, d->ragged, (long long)d->m, (long long)d->n, (long long)d->k, d->type_a,
-        d->type_c, (double)d->beta.s, d->epilogue);
-  free(got), free(expected);
+  CHECK(first == g->buffer[C].bytes, "%s: byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d",
+        what, first, g->buffer[C].bytes, (long long)d->group_count, (int)d->ragged, (long long)d->m, (long long)d->n, (long long)d->k,
+        (int)d->type_a, (int)d->type_c, (double)d->beta.s, (int)d->epilogue);
+  free(got);
+}
+
+static void compare(struct grouped_case *g, wsgemm_handle *invariant, bool is_hostile) {
+  unsigned char *expected = run_alone(g, invariant);
+  check_same(g, run(g, NULL, g->device_ends), expected, "offsets on the device");
+  if (!is_hostile) check_same(g, run(g, invariant, g->d.offsets), expected, "offsets in host memory");
+  free(expected);
 }
 
 static void partitions(void) {
   rng = check_random_from(230);
   if (!is_built_in()) return;
-  wsgemm_handle *alone = invariant_handle();
+  wsgemm_handle *invariant = invariant_handle();
   for (int turn = 0; turn < 120 / check_scale() + 20; turn++) {
     struct grouped_case g;
     case_draw(&g, drawn(0, 4) ? drawn(1, 40) : drawn(100, 300), drawn(0, 2) ? 60 : 300);
-    compare(&g, alone);
+    compare(&g, invariant, false);
     case_free(&g);
   }
-  wsgemm_destroy(alone);
+  wsgemm_destroy(invariant);
 }
 
 static void most_groups(void) {
   rng = check_random_from(231);
   if (!is_built_in()) return;
-  wsgemm_handle *alone = invariant_handle();
+  wsgemm_handle *invariant = invariant_handle();
   for (int turn = 0; turn < 4; turn++) {
     struct grouped_case g;
     case_draw(&g, MOST_GROUPS, 12);
-    compare(&g, alone);
+    compare(&g, invariant, false);
     g.d.group_count++, g.d.offsets = g.device_ends;
     CHECK(wsgemm_gemm_grouped(NULL, &g.d) == WSGEMM_NOT_SUPPORTED, "%d groups", MOST_GROUPS + 1);
     case_free(&g);
   }
-  wsgemm_destroy(alone);
+  wsgemm_destroy(invariant);
 }
 
 /* ---- offsets that make no sense ---------------------------------------------------------------- */
 
-/* Replaces some ends so that the groups left, which the host is told of as gaps between empty ones, do not overlap:
- * an end beyond everything, or before its beginning, spoils its own group and the next one. */
+/* An end beyond everything, or before its beginning, spoils its own group and the next one. */
 static void spoil(struct grouped_case *g, int64_t total) {
   for (int64_t i = 0; i + 1 < g->d.group_count; i += drawn(2, 5)) {
     const int64_t bad[] = {-1, -7, INT32_MIN, total + 1, INT32_MAX};
@@ -234,49 +285,20 @@ static void spoil(struct grouped_case *g, int64_t total) {
   }
 }
 
-/* C of the good groups alone, each by wsgemm_gemm_grouped as one group. */
-static unsigned char *run_good_ones(struct grouped_case *g, wsgemm_handle *handle, int64_t total) {
-  const wsgemm_grouped_desc all = g->d;
-  struct buffer *c = &g->buffer[C];
-  unsigned char *before = malloc(c->bytes), *after = NULL;
-  memcpy(before, c->host, c->bytes);
-  for (int64_t i = 0; i < all.group_count; i++) {
-    const int64_t begin = i ? g->ends[i - 1] : 0, end = g->ends[i];
-    if (begin < 0 || end < begin || end > total) continue;
-    int64_t ends[MOST_GROUPS];
-    for (int64_t j = 0; j < all.group_count; j++) ends[j] = j < i ? begin : end;
-    /* the groups before it are merged into the first one: of ragged k all but this one get their old C back */
-    g->d.index_bytes = 8;
-    free(after);
-    after = run(g, handle, ends);
-    const size_t one = (size_t)type_bytes(all.type_c);
-    const bool of_k = all.ragged == WSGEMM_RAGGED_K;
-    const size_t from = (size_t)(of_k ? GUARD + i * all.stride_c : GUARD + begin * all.ldc) * one;
-    const size_t bytes = (size_t)(of_k ? all.stride_c : (end - begin) * all.ldc) * one;
-    memcpy(before + from, after + from, bytes);
-  }
-  free(after);
-  g->d = all;
-  return before;
-}
-
 static void hostile(void) {
   rng = check_random_from(232);
   if (!is_built_in()) return;
-  wsgemm_handle *alone = invariant_handle();
+  wsgemm_handle *invariant = invariant_handle();
   for (int turn = 0; turn < 40; turn++) {
     struct grouped_case g;
     case_draw(&g, drawn(2, 12), 100);
     const wsgemm_grouped_desc *d = &g.d;
-    const int64_t total = d->ragged == WSGEMM_RAGGED_K ? d->k : d->ragged == WSGEMM_RAGGED_M ? d->m : d->n;
-    spoil(&g, total);
+    spoil(&g, d->ragged == WSGEMM_RAGGED_K ? d->k : d->ragged == WSGEMM_RAGGED_M ? d->m : d->n);
     gpu_put(g.device_ends, d->offsets, (size_t)d->group_count * (size_t)d->index_bytes);
-    unsigned char *got = run(&g, NULL, g.device_ends), *expected = run_good_ones(&g, alone, total);
-    CHECK(memcmp(got, expected, g.buffer[C].bytes) == 0, "turn %d: ragged %d, %lld groups", turn, d->ragged, (long long)d->group_count);
-    free(got), free(expected);
+    compare(&g, invariant, true);
     case_free(&g);
   }
-  wsgemm_destroy(alone);
+  wsgemm_destroy(invariant);
 }
 
 /* ---- graphs ------------------------------------------------------------------------------------ */
@@ -284,7 +306,7 @@ static void hostile(void) {
 static void graph(void) {
   rng = check_random_from(233);
   if (!is_built_in()) return;
-  wsgemm_handle *alone = invariant_handle(), *handle = NULL;
+  wsgemm_handle *invariant = invariant_handle(), *handle = NULL;
   struct grouped_case g;
   case_draw(&g, 24, 90);
   const wsgemm_grouped_desc *d = &g.d;
@@ -307,17 +329,16 @@ static void graph(void) {
       g.ends[i] = at, g.narrow_ends[i] = (int32_t)at;
     }
     gpu_put(g.device_ends, d->offsets, (size_t)d->group_count * (size_t)d->index_bytes);
-    unsigned char *expected = run(&g, alone, d->offsets), *got = malloc(g.buffer[C].bytes);
+    unsigned char *expected = run_alone(&g, invariant);
     gpu_put(g.buffer[C].device, g.buffer[C].host, g.buffer[C].bytes);
     GPU(cudaGraphLaunch(ready, stream));
     GPU(cudaStreamSynchronize(stream));
-    GPU(cudaMemcpy(got, g.buffer[C].device, g.buffer[C].bytes, cudaMemcpyDeviceToHost));
-    CHECK(memcmp(got, expected, g.buffer[C].bytes) == 0, "turn %d", turn);
-    free(got), free(expected);
+    check_same(&g, c_of(&g), expected, "a graph");
+    free(expected);
   }
   GPU(cudaGraphExecDestroy(ready));
   GPU(cudaGraphDestroy(captured));
-  wsgemm_destroy(handle), wsgemm_destroy(alone);
+  wsgemm_destroy(handle), wsgemm_destroy(invariant);
   GPU(cudaStreamDestroy(stream));
   case_free(&g);
 }
