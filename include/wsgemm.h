@@ -563,12 +563,15 @@ typedef struct wsgemm_grouped_desc {
  * as wsgemm_gemm would.
  *
  * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the
- * host waits for nothing, and a graph may be replayed with other offsets. A group whose end lies
- * before its beginning, or behind the total, is skipped. This version has it for F16 and BF16, of
- * all three matrices, on compute capability 9.0, with beta = 0 and no epilogue: RAGGED_M, row-major
- * with A not transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major
- * with A transposed and B not (column-major, B is transposed and A not); at most 1024 groups; n
- * (m), lds and strides multiples of 8, pointers of 16 bytes. All else returns NOT_SUPPORTED.
+ * host waits for nothing, and a graph may be replayed with other offsets. A group that does not lie
+ * within the total, or whose end lies before its beginning, is skipped. The bits are those that each
+ * group's product has alone in invariant mode (wsgemm_set_invariant); with offsets in host memory
+ * outside of that mode, other rows may be chosen for some of them. This version has it for F16 and
+ * BF16, C of the same type or of F32, on compute capability 9.0: RAGGED_M, row-major with A not
+ * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A
+ * transposed and B not (column-major, B is transposed and A not); at most 1024 groups; lds and
+ * strides of A and B, and n (m), ldc, stride_c and those of a residual unless they are of F32,
+ * multiples of 8, and pointers of 16 bytes. All else returns NOT_SUPPORTED.
  *
  * Returns what wsgemm_gemm does; INVALID_POINTER also: desc or offsets is NULL; INVALID_VALUE also:
  * group_count < 0, index_bytes, an offset that decreases or exceeds the total, an array that is

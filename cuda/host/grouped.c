@@ -45,6 +45,12 @@ static const char *lack_of(const ws_executor *x, const ws_groups *groups) {
   return NULL;
 }
 
+/* Whether ends that the host knows find room in a launch, and nobody asks for a kernel that this is not. */
+static bool can_be_given(const ws_executor *x, const ws_groups *groups) {
+  const wsgemm_type type = groups->of_all.a.type;
+  return groups->count > 1 && groups->count <= WS_GROUPED_MOST_GIVEN && ws_forced_row(x->call->forced[WS_CUDA], type) == 0;
+}
+
 /* ---- which kernel -------------------------------------------------------------------------------- */
 
 typedef struct grouped_row {
@@ -97,7 +103,7 @@ static CUresult make_maps(const ws_groups *groups, ws_grouped_args *args) {
 
 static ws_grouped_args args_of(const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
-  return (ws_grouped_args){.ends = groups->ends,
+  return (ws_grouped_args){.ends = groups->ends_are_here ? NULL : groups->ends,
                            .ends_are_64 = groups->index_bytes == 8,
                            .n_groups = (int32_t)groups->count,
                            .total = groups->ragged == WSGEMM_RAGGED_K ? p->k : p->n,
@@ -125,6 +131,7 @@ static wsgemm_status run_without_k(ws_executor *x, const ws_groups *groups) {
 wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   wsgemm_handle *h = x->call->h;
   const char *lack = lack_of(x, groups);
+  if (groups->ends_are_here && (lack || !can_be_given(x, groups))) return WSGEMM_NOT_SUPPORTED;
   if (lack) return ws_fail(h, WSGEMM_NOT_SUPPORTED, "offsets in device memory: built in for %s", lack);
   if (groups->ragged == WSGEMM_RAGGED_K && ws_product_is_zero(&groups->of_all)) return run_without_k(x, groups);
   CUresult result;
@@ -138,6 +145,9 @@ wsgemm_status ws_run_grouped(ws_executor *x, const ws_groups *groups) {
   l->cluster = CLUSTER, l->is_grouped = true;
   l->stealing = (ws_stealing){true, 0, n_clusters, l->n_blocks};
   l->args.grouped = args_of(groups);
+  ws_grouped_ends ends = {{0}};
+  for (int64_t i = 0; groups->ends_are_here && i < groups->count; i++) ends.end[i] = (int32_t)ws_group_end(groups, i);
+  l->more = &ends;
   result = make_maps(groups, &l->args.grouped);
   return result ? ws_fail_cuda(h, "tensor map", result) : ws_execute(x, &list);
 }

@@ -28,8 +28,8 @@ CUresult ws_launch_make(const ws_launch *l, CUstream stream) {
   union {
     const void *given;
     void *wanted;
-  } args = {&l->args};
-  void *parameters[] = {args.wanted};
+  } args = {&l->args}, more = {l->more};
+  void *parameters[] = {args.wanted, more.wanted};
   return ws_cuda.cuLaunchKernelEx(&config, (CUfunction)l->kernel, parameters, NULL);
 }
 
@@ -38,7 +38,7 @@ ws_launch *ws_launch_add(ws_launch_list *list, const char *what, CUkernel kernel
   ws_launch *l = &list->entry[list->n++];
   l->what = what, l->kernel = kernel, l->n_blocks = n_blocks;
   l->n_threads = n_threads, l->shared_bytes = shared_bytes, l->cluster = 1, l->begin = begin;
-  l->stealing.is_wanted = false, l->sums_bytes = 0, l->is_by_map = l->is_grouped = false, l->writes_output = true;
+  l->stealing.is_wanted = false, l->sums_bytes = 0, l->is_by_map = l->is_grouped = false, l->writes_output = true, l->more = NULL;
   return l;
 }
 

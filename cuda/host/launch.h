@@ -35,6 +35,7 @@ typedef struct ws_launch {
   ws_stealing stealing;
   int64_t sums_bytes;         /* needs a launch state and so much memory for partial sums; 0: neither */
   bool is_by_map, is_grouped; /* which arguments; neither: gemm */
+  const void *more;           /* a second parameter; NULL: none */
   bool writes_output;         /* C or the sums of its columns; else only memory that is the call's own */
   union {
     ws_gemm_args gemm;

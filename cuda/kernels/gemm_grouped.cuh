@@ -65,6 +65,7 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
   static_assert(shared_bytes <= (is_narrow ? WS_GROUPED_NARROW_SHARED_BYTES : WS_GROUPED_SHARED_BYTES));
 
   const ws_grouped_args &args;
+  const ws_grouped_ends &given;
   unsigned char *shared;
 
   __device__ __forceinline__ shared_state &state() const {
@@ -80,6 +81,7 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
 
   __device__ __forceinline__ int64_t end_of(int group) const {
     if (group < 0) return 0;
+    if (!args.ends) return given.end[group];
     return args.ends_are_64 ? static_cast<const int64_t *>(args.ends)[group] : static_cast<const int32_t *>(args.ends)[group];
   }
   __device__ __forceinline__ int strips() const { return (args.m + item_m - 1) / item_m; }

@@ -1,5 +1,5 @@
 /* grouped_args.h - arguments of the kernel of ragged groups (kernels/gemm_grouped.cuh). Shared by C and
- * CUDA; one constant parameter.
+ * CUDA; constant parameters.
  *
  * The kernel's m is what all groups have in full and is contiguous in C. Ragged columns: group g owns
  * columns ends[g - 1] .. ends[g] - 1 of B and C, and matrix g of A. Ragged k: it owns these lines of A
@@ -12,13 +12,19 @@
 #include "cuda/sched/sched.h"
 #include "cuda/shared/epilogue_args.h"
 
+/* The ends of few groups that the host knows: a parameter of their own. */
+enum { WS_GROUPED_MOST_GIVEN = 256 };
+typedef struct ws_grouped_ends {
+  int32_t end[WS_GROUPED_MOST_GIVEN];
+} ws_grouped_ends;
+
 /* Groups of which a block keeps the first item in shared memory. */
 enum { WS_GROUPED_MOST_GROUPS = 1024, WS_GROUPED_SHARED_BYTES = 216 * 1024, WS_GROUPED_NARROW_SHARED_BYTES = 112 * 1024 };
 
 typedef struct ws_grouped_args {
   CUtensorMap a, b, c;
   ws_sched_args sched; /* n_items: not known here */
-  const void *ends;    /* n_groups numbers in device memory */
+  const void *ends;    /* n_groups numbers in device memory; NULL: ws_grouped_ends has them */
   int32_t ends_are_64, n_groups;
   int64_t total;   /* columns, or lines along k, that exist: no group may reach beyond */
   int32_t m, n, k; /* n: of ragged k; k: of ragged columns */

@@ -11,7 +11,7 @@ import wsgemm
 from wsgemm import _lib
 
 FOLDER = pathlib.Path(__file__).parents[1] / "examples"
-EXAMPLES = {"training_step": ("torch", "--steps", "1"), "linear_layer": ("torch",), "batched_products": (None,), "numpy_products": (None,),
+EXAMPLES = {"training_step": ("torch", "--steps", "1"), "linear_layer": ("torch",), "expert_layer": ("torch",), "batched_products": (None,), "numpy_products": (None,),
             "jax_solver": ("jax",)}  # fmt: skip
 
 

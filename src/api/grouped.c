@@ -160,6 +160,7 @@ wsgemm_status wsgemm_gemm_grouped(wsgemm_handle *handle, const wsgemm_grouped_de
   bool are_on_device;
   status = ws_groups_locate(&call, &groups, &are_on_device);
   if (status) return status;
+  groups.ends_are_here = !are_on_device;
   if (are_on_device) {
     if (groups.of_all.m == 0 || groups.of_all.n == 0) return WSGEMM_SUCCESS;
     status = check_pointers(h, &groups.of_all, transposed);

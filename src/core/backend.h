@@ -26,8 +26,9 @@ typedef struct ws_backend {
    * is 0. */
   wsgemm_status (*gemm)(const ws_call *call, const ws_problem *p, int device);
   void (*explain)(const ws_call *call, const ws_problem *p, int device, ws_text *t);
-  /* Groups of products, of which one has elements: checked, on the CPU; of a device ragged ones whose ends
-   * are in its memory, which it checks group by group. */
+  /* Groups of products, of which one has elements: checked, on the CPU; of a device ragged ones. If their
+   * ends are in its memory it checks them, group by group; else NOT_SUPPORTED, which is nobody's error, means
+   * that it has nothing for them together. */
   wsgemm_status (*grouped)(const ws_call *call, const ws_groups *groups, int device);
   /* The same for a triangular system. */
   wsgemm_status (*solve)(const ws_call *call, const ws_system *s, int device);

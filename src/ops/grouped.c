@@ -1,4 +1,4 @@
-/* grouped.c - see grouped.h. On a device each group is a product of its own. */
+/* grouped.c - see grouped.h. What a device has no kernel of groups for is a product of its own for each. */
 #include "ops/grouped.h"
 
 #include "core/cancel.h"
@@ -79,7 +79,9 @@ static wsgemm_status run_beside_devices(const ws_call *call, const ws_groups *gr
     wsgemm_status status = WSGEMM_SUCCESS;
     const ws_backend *backend = ws_backend_of(call, &p, &device, &status);
     if (!backend) return status;
-    return backend == ws_devices ? run_apart(call, groups, backend, device) : backend->grouped(call, groups, device);
+    if (backend != ws_devices) return backend->grouped(call, groups, device);
+    if (groups->ends) status = backend->grouped(call, groups, device);
+    return groups->ends && status != WSGEMM_NOT_SUPPORTED ? status : run_apart(call, groups, backend, device);
   }
   return WSGEMM_SUCCESS;
 }

@@ -635,6 +635,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   memcpy(l->kernel, kernel->name, sizeof l->kernel);
   find_row(l, kernel->name);
   copy_args(l, parameters[0]);
+  if (strncmp(l->kernel + 1, "grouped_", 8) == 0) memcpy(&l->grouped_ends, parameters[1], sizeof l->grouped_ends);
   check_launch(l);
   if (fake.compute) fake.compute(l);
   return leave(result);

@@ -66,6 +66,7 @@ typedef struct fake_launch {
   /* of the rows on tensor cores; args then has what is common: the scheduler's and the grid */
   ws_wgmma_args wgmma;
   ws_grouped_args grouped; /* of the kernels of ragged groups; args then has their scheduler */
+  ws_grouped_ends grouped_ends;
 } fake_launch;
 
 /* Memory of a graph: allocated in its capture, and freed. */

@@ -99,6 +99,22 @@ CHILD_CASE(steps) {
   CHECK(fake.launch[0].grouped.is_plain, "plain");
 }
 
+/* Ends in host memory go into the launch, if the kernel can do the rest. */
+CHILD_CASE(ends_in_host_memory) {
+  (void)unused;
+  static const int32_t narrow_ends[N_GROUPS] = {1, 1, 100, 130, 290};
+  for (int turn = 0; turn < 3; turn++) {
+    wsgemm_grouped_desc d = turn == 2 ? k_desc(WSGEMM_F16) : rows_desc(WSGEMM_BF16);
+    d.index_bytes = turn == 1 ? 4 : 8, d.offsets = turn == 1 ? (const void *)narrow_ends : host_ends;
+    REQUIRE(run(&d) == WSGEMM_SUCCESS && fake.n_launches == 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+    const fake_launch *l = &fake.launch[0];
+    CHECK(strstr(l->kernel, "grouped") && !l->grouped.ends && l->grouped.n_groups == N_GROUPS, "%s", l->kernel);
+    for (int i = 0; i < N_GROUPS; i++) CHECK(l->grouped_ends.end[i] == host_ends[i], "end %d: %d", i, l->grouped_ends.end[i]);
+    d.a = (const char *)d.a + 2;
+    CHECK(run(&d) == WSGEMM_SUCCESS && fake.n_launches > 1, "%s, %d launches", wsgemm_last_error(), fake.n_launches);
+  }
+}
+
 CHILD_CASE(group_by_group) {
   (void)unused;
   wsgemm_grouped_desc d = rows_desc(WSGEMM_F64);
@@ -151,5 +167,5 @@ CHILD_CASE(not_built_in) {
 }
 
 static const struct check_case cases[] = {
-    {"one_launch", one_launch}, {"steps", steps}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
+    {"one_launch", one_launch}, {"steps", steps}, {"ends_in_host_memory", ends_in_host_memory}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
 CHECK_MAIN("backend_grouped", cases)
