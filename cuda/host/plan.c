@@ -311,12 +311,18 @@ static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
   static const struct {
     int k_groups, cluster;
     ws_numerics numerics[3]; /* by the number of slices */
-  } orders[] = {
-      WS_ORDERS(1, 1, G1),    WS_ORDERS(1, 2, G1_K2),
-      WS_ORDERS(1, 4, G1_K4), WS_ORDERS(1, 8, G1_K8),
-      WS_ORDERS(2, 1, G2),    WS_ORDERS(2, 4, G2_K4),
-      WS_ORDERS(2, 8, G2_K8), WS_ORDERS(4, 1, G4),
-      WS_ORDERS(4, 8, G4_K8), {4, 4, {WS_NUMERICS_CHAIN /* no dmma row */, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
+  } orders[] = {WS_ORDERS(1, 1, G1),
+                WS_ORDERS(1, 2, G1_K2),
+                WS_ORDERS(1, 4, G1_K4),
+                WS_ORDERS(1, 8, G1_K8),
+                WS_ORDERS(2, 1, G2),
+                WS_ORDERS(2, 4, G2_K4),
+                WS_ORDERS(2, 8, G2_K8),
+                WS_ORDERS(4, 1, G4),
+                WS_ORDERS(4, 8, G4_K8),
+                /* no dmma rows */
+                {4, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K2, WS_NUMERICS_TF32X2_G4_K2}},
+                {4, 4, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
 #undef WS_ORDERS
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;

@@ -65,6 +65,7 @@
   X(TF32X2_G2_K4, "tf32x2_g2_k4")                                                       \
   X(TF32X2_G2_K8, "tf32x2_g2_k8")                                                       \
   X(TF32X2_G4, "tf32x2_g4")                                                             \
+  X(TF32X2_G4_K2, "tf32x2_g4_k2")                                                       \
   X(TF32X2_G4_K4, "tf32x2_g4_k4")                                                       \
   X(TF32X2_G4_K8, "tf32x2_g4_k8")                                                       \
   X(TF32X1_G1, "tf32x1_g1")                                                             \
@@ -75,6 +76,7 @@
   X(TF32X1_G2_K4, "tf32x1_g2_k4")                                                       \
   X(TF32X1_G2_K8, "tf32x1_g2_k8")                                                       \
   X(TF32X1_G4, "tf32x1_g4")                                                             \
+  X(TF32X1_G4_K2, "tf32x1_g4_k2")                                                       \
   X(TF32X1_G4_K4, "tf32x1_g4_k4")                                                       \
   X(TF32X1_G4_K8, "tf32x1_g4_k8")                                                       \
   X(F16X1, "f16x1") /* slices of FP16 and of BF16 */                                    \
