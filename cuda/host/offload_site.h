@@ -13,7 +13,7 @@ enum {
   WS_SLOT_BYTES = 2 << 20, /* a slot stays in the processors' caches between the two copies through it */
   WS_LEAST_SLOTS = 8,
   WS_MOST_SLOTS = 64,
-  WS_MOST_PART_EVENTS = 288
+  WS_MOST_PART_EVENTS = 544
 };
 
 /* A slot is free, or a thread's, or the driver's until its event. */
