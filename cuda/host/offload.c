@@ -281,7 +281,8 @@ static void explain(const ws_call *call, const ws_problem *p, int device, ws_tex
   ws_text_add(t, "strips: %d of %lld %s of C, in %d panels of %lld\ndevice_bytes: %zu\n", plan.n_strips, (long long)plan.strip,
               plan.along_n ? "columns" : "rows", plan.n_panels, (long long)plan.panel, plan.device_bytes);
   ws_text_add(t, "pinned:%s%s%s\nthreads: %d\n", plan.matrix[WS_OF_A].is_pinned ? " a" : "",
-              plan.matrix[WS_OF_B].is_pinned ? " b" : "", plan.matrix[WS_OF_C].is_pinned ? " c" : "", plan.is_staged ? n_threads : 1);
+              plan.matrix[WS_OF_B].is_pinned ? " b" : "", plan.matrix[WS_OF_C].is_pinned ? " c" : "",
+              plan.is_staged ? n_threads : 1);
   ws_text_add(t, "expected_ms: %.3g (link %.3g, staging %.3g, kernels %.3g; CPU %.3g)\n", 1e3 * times.all, 1e3 * times.link,
               1e3 * times.staging, 1e3 * times.device, 1e3 * times.cpu);
 }

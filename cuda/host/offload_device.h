@@ -83,7 +83,7 @@ typedef struct ws_offload_device {
   ws_gemm_plan plan;
   char *copies;
   int64_t copies_bytes;
-  int n_copying; /* threads between two holds of the lock */
+  int n_copying;                                 /* threads between two holds of the lock */
   int n_strips, strip[WS_MOST_STRIPS], n_panels; /* taken */
   int n_strips_here, n_panels_here;              /* arrived */
   int n_arrivals, next_arrival, first_left;      /* the next to begin with; the first not all handed over */

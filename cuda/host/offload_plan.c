@@ -101,7 +101,8 @@ int ws_offload_n_transfers(const ws_offload_matrix *matrix, const ws_block *bloc
 
 ws_block ws_offload_transfer(const ws_offload_matrix *matrix, const ws_block *block, int i) {
   const ws_block first = first_transfer(matrix, block);
-  const int64_t n_down = ws_ceil_div(block->n_rows, first.n_rows), row = i % n_down * first.n_rows, col = i / n_down * first.n_cols;
+  const int64_t n_down = ws_ceil_div(block->n_rows, first.n_rows), row = i % n_down * first.n_rows,
+                col = i / n_down * first.n_cols;
   return (ws_block){block->row + row, block->col + col, ws_min(first.n_rows, block->n_rows - row),
                     ws_min(first.n_cols, block->n_cols - col)};
 }

@@ -23,9 +23,9 @@ typedef struct ws_slot {
 } ws_slot;
 
 typedef struct ws_offload_site {
-  bool is_open;             /* all of the next line is there */
-  CUstream in, work, out;   /* copies to the device, kernels, copies back */
-  CUevent arrived;          /* what the next launch waits for */
+  bool is_open;           /* all of the next line is there */
+  CUstream in, work, out; /* copies to the device, kernels, copies back */
+  CUevent arrived;        /* what the next launch waits for */
   int n_slots;
   ws_slot slot[WS_MOST_SLOTS];
   int n_part_events;
