@@ -128,14 +128,18 @@ static void report(const matrices *m, const double seconds[N_SIDES], bool is_goo
   for (int side = 0; side < N_SIDES; side++) tf[side] = seconds[side] > 0 ? flops / seconds[side] * 1e-12 : 0;
   char routine[16], case_name[64];
   snprintf(routine, sizeof routine, "%cgemm", letters[m->type]);
-  snprintf(case_name, sizeof case_name, "NN %lld %s, %d GPU%s", (long long)m->n, m->is_pinned ? "pinned" : "pageable", bench.n_devices,
-           bench.n_devices > 1 ? "s" : "");
+  snprintf(case_name, sizeof case_name, "NN %lld %s, %d GPU%s", (long long)m->n, m->is_pinned ? "pinned" : "pageable",
+           bench.n_devices, bench.n_devices > 1 ? "s" : "");
   printf("%-6s %-28s %7.1f TF  cublasXt %7.1f TF  CPU %6.2f TF%s\n", routine, case_name, tf[OURS], tf[THEIRS], tf[CPU],
          is_good ? "" : "  WRONG");
   fflush(stdout);
   if (!bench.json) return;
-  const ws_bench_result r = {"gpu_offload", routine, case_name, "auto", bench.device, tf[THEIRS] > 0 ? bench.peer : "none", tf[OURS],
-                             tf[THEIRS], "TFLOP/s", tf[THEIRS] > 0 ? tf[OURS] / tf[THEIRS] : 0, bench.commit, bench.date};
+  const ws_bench_result r = {"gpu_offload", routine,
+                             case_name,     "auto",
+                             bench.device,  tf[THEIRS] > 0 ? bench.peer : "none",
+                             tf[OURS],      tf[THEIRS],
+                             "TFLOP/s",     tf[THEIRS] > 0 ? tf[OURS] / tf[THEIRS] : 0,
+                             bench.commit,  bench.date};
   ws_bench_result_begin(bench.json, &r);
   ws_bench_result_number(bench.json, "cpu", tf[CPU]);
   ws_bench_result_number(bench.json, "samples", bench.n_samples);
@@ -169,8 +173,9 @@ static void open_xt(void) {
   int (*create)(void **), (*select)(void *, int, int *), (*set_block)(void *, int), (*property)(int, int *), ids[MOST_DEVICES];
   void *library = ws_bench_load(files, 2);
   for (int i = 0; i < MOST_DEVICES; i++) ids[i] = i;
-  if (!library || !ws_bench_find(library, "cublasXtCreate", &create) || !ws_bench_find(library, "cublasXtDeviceSelect", &select) ||
-      !ws_bench_find(library, "cublasXtSetBlockDim", &set_block) || !ws_bench_find(library, "cublasGetProperty", &property))
+  if (!library || !ws_bench_find(library, "cublasXtCreate", &create) ||
+      !ws_bench_find(library, "cublasXtDeviceSelect", &select) || !ws_bench_find(library, "cublasXtSetBlockDim", &set_block) ||
+      !ws_bench_find(library, "cublasGetProperty", &property))
     return;
   for (int t = 0; t < 4; t++) ws_bench_find(library, names[t], &bench.xt_gemm[t]);
   ws_bench_cuda_version("cublasXt", property, bench.peer);

@@ -144,7 +144,9 @@ static context_record *record_of(ws_device *device) { return (context_record *)d
 
 ws_lending *ws_device_lending(ws_device *device) { return &record_of(device)->lending; }
 
-struct ws_offload_site **ws_device_site(ws_device *device) { return &record_of(device)->site; }
+struct ws_offload_site **ws_device_site(ws_device *device) {
+  return &record_of(device)->site;
+}
 
 static int device_of_thread(CUcontext *current) {
   CUdevice device;

@@ -217,7 +217,8 @@ static wsgemm_status run_job(ws_offload_job *job, ws_device_set devices) {
   open_devices(job, devices, &n_open);
   job->n_devices = n_open;
   if (n_open > 0) {
-    ws_offload_plan_cut(&job->plan, ws_has_parts(&job->device[0].plan), n_open);
+    const ws_gemm_plan *plan = &job->device[0].plan;
+    ws_offload_plan_cut(&job->plan, !ws_has_parts(plan) ? 1 : plan->n_slices > 0 ? WS_PARTS_OF_SLICES : WS_MOST_PANELS, n_open);
     const size_t n_transfers = (size_t)job->plan.n_strips * (size_t)job->plan.n_panels * (size_t)job->plan.most_transfers;
     job->state = calloc(n_transfers, sizeof *job->state);
     if (job->state) run(job);
@@ -266,7 +267,8 @@ static void explain(const ws_call *call, const ws_problem *p, int device, ws_tex
   ws_offload_plan plan;
   plan_of(p, &plan);
   const int n_devices = n_sites_of(call->devices), n_threads = ws_thread_limit(call);
-  ws_offload_plan_cut(&plan, true, n_devices);
+  const bool may_be_sliced = p->a.type == WSGEMM_F32 || p->a.type == WSGEMM_C32;
+  ws_offload_plan_cut(&plan, may_be_sliced ? WS_PARTS_OF_SLICES : WS_MOST_PANELS, n_devices);
   const ws_offload_times times = ws_offload_model(&plan, n_devices, n_threads);
   if (call->devices == WS_ALL_DEVICES) {
     ws_text_add(t, "devices: all\n");
@@ -279,7 +281,8 @@ static void explain(const ws_call *call, const ws_problem *p, int device, ws_tex
   ws_text_add(t, "strips: %d of %lld %s of C, in %d panels of %lld\ndevice_bytes: %zu\n", plan.n_strips, (long long)plan.strip,
               plan.along_n ? "columns" : "rows", plan.n_panels, (long long)plan.panel, plan.device_bytes);
   ws_text_add(t, "pinned:%s%s%s\nthreads: %d\n", plan.matrix[WS_OF_A].is_pinned ? " a" : "",
-              plan.matrix[WS_OF_B].is_pinned ? " b" : "", plan.matrix[WS_OF_C].is_pinned ? " c" : "", plan.is_staged ? n_threads : 1);
+              plan.matrix[WS_OF_B].is_pinned ? " b" : "", plan.matrix[WS_OF_C].is_pinned ? " c" : "",
+              plan.is_staged ? n_threads : 1);
   ws_text_add(t, "expected_ms: %.3g (link %.3g, staging %.3g, kernels %.3g; CPU %.3g)\n", 1e3 * times.all, 1e3 * times.link,
               1e3 * times.staging, 1e3 * times.device, 1e3 * times.cpu);
 }

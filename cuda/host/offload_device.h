@@ -25,7 +25,7 @@
 /* Of a transfer of C in host memory. WRITTEN: by the driver, if nothing goes wrong (pinned memory). */
 typedef enum ws_transfer_state { WS_TRANSFER_UNTOUCHED, WS_TRANSFER_WRITTEN, WS_TRANSFER_DONE } ws_transfer_state;
 
-enum { WS_OFFLOAD_PARTS = 8, WS_MOST_STRIPS = 32, WS_MOST_ARRIVALS = WS_MOST_STRIPS + WS_OFFLOAD_PARTS };
+enum { WS_MOST_ARRIVALS = WS_MOST_STRIPS + WS_MOST_PANELS };
 
 /* A transfer of C: of a cell. */
 typedef struct ws_transfer_of_c {
@@ -67,7 +67,8 @@ typedef struct ws_slot_queue {
   ws_transfer_of_c transfer[WS_MOST_SLOTS]; /* what is to be stored */
 } ws_slot_queue;
 
-enum { WS_MOST_OFFLOAD_PARTS = WS_MOST_STRIPS * (WS_OFFLOAD_PARTS + 1) };
+enum { WS_MOST_OFFLOAD_PARTS = WS_MOST_STRIPS * (WS_MOST_PANELS + 1) };
+_Static_assert((int)WS_MOST_OFFLOAD_PARTS <= (int)WS_MOST_PART_EVENTS, "an event for each");
 
 typedef struct ws_offload_device {
   ws_offload_job *job;
@@ -82,7 +83,7 @@ typedef struct ws_offload_device {
   ws_gemm_plan plan;
   char *copies;
   int64_t copies_bytes;
-  int n_copying; /* threads between two holds of the lock */
+  int n_copying;                                 /* threads between two holds of the lock */
   int n_strips, strip[WS_MOST_STRIPS], n_panels; /* taken */
   int n_strips_here, n_panels_here;              /* arrived */
   int n_arrivals, next_arrival, first_left;      /* the next to begin with; the first not all handed over */

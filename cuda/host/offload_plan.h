@@ -42,8 +42,11 @@ typedef struct ws_offload_plan {
 
 /* The matrices; not yet cut. is_pinned: of A, B, C. */
 void ws_offload_plan_make(const ws_problem *p, const bool is_pinned[WS_N_OFFLOADED], ws_offload_plan *plan);
-/* Into one strip and panel, or several for so many devices. */
-void ws_offload_plan_cut(ws_offload_plan *plan, bool has_parts, int n_devices);
+/* Into about so many panels, and as many strips for each of so many devices, if they are not too
+ * small for a GPU to be busy with. Few where operands are split into slices, which is done anew for
+ * each strip; more where nothing is, as copies and kernels overlap better. */
+enum { WS_PARTS_OF_SLICES = 8, WS_MOST_PANELS = 16, WS_MOST_STRIPS = 32 };
+void ws_offload_plan_cut(ws_offload_plan *plan, int n_parts, int n_devices);
 
 /* The operand that goes with strips, or with panels, and the block of it; the block of C. */
 int ws_offload_operand(const ws_offload_plan *plan, bool of_strip);

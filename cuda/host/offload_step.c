@@ -66,8 +66,7 @@ static void copy_lines(char *to, int64_t to_step, const char *from, int64_t from
 static CUDA_MEMCPY2D copy_of(const ws_offload_device *d, const ws_offload_matrix *x, const ws_block *b, char *slot, bool is_in) {
   const size_t pitch = (size_t)((slot ? b->n_rows : x->ld) * x->bytes), device_pitch = (size_t)(x->device_ld * x->bytes);
   const CUdeviceptr host = (CUdeviceptr)(uintptr_t)(slot ? slot : host_at(x, b));
-  const CUdeviceptr device =
-      d->site->memory + x->offset + (size_t)b->row * (size_t)x->bytes + (size_t)b->col * device_pitch;
+  const CUdeviceptr device = d->site->memory + x->offset + (size_t)b->row * (size_t)x->bytes + (size_t)b->col * device_pitch;
   /* addresses of the one space that both have; the driver knows whose they are */
   return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                          .srcDevice = is_in ? host : device,

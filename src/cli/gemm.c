@@ -24,7 +24,7 @@ enum { VERIFY_TERMS = 100000000, WS_MOST_DEVICES = 64 };
 typedef struct {
   const char *a_path, *b_path, *c0_path, *output_path, *kernel;
   int devices[WS_MOST_DEVICES], n_devices; /* for host matrices; -1: all */
-  char op_a, op_b; /* n, t or c */
+  char op_a, op_b;                         /* n, t or c */
   wsgemm_cdouble alpha, beta;
   bool has_beta, verify, explain, on_gpu;
   bool to_stdout;                   /* -o -: what else there is to say goes to stderr */

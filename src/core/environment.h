@@ -8,8 +8,8 @@ typedef struct ws_environment {
   int n_threads;        /* 0: not set */
   ws_settings settings; /* of handles */
   ws_device_set devices;
-  const char *tune;     /* NULL: not set */
-  char report[512];     /* lines for wsgemm_machine */
+  const char *tune; /* NULL: not set */
+  char report[512]; /* lines for wsgemm_machine */
 } ws_environment;
 
 /* Who knows the legal values of a variable that this layer does not; false: not legal. */

@@ -135,7 +135,7 @@ typedef struct fake_driver {
   fake_wait wait[FAKE_N_WAITS];
   uint64_t n_fallback[FAKE_N_DEVICES]; /* what the library reads of device memory itself */
   char *sums[FAKE_N_DEVICES];
-  int n_allocs; /* with success */
+  int n_allocs;        /* with success */
   size_t pinned_bytes; /* allocated, and not freed */
   /* the last that was allocated in the primary context, and its bytes */
   char *copies[FAKE_N_DEVICES];

@@ -88,8 +88,15 @@ static bool is_right(const host_product *p, const double *expected) { return mem
 
 /* Both slots and strips several times over. */
 static host_product product_of(bool is_pinned, double beta) {
-  return (host_product){.m = 2100, .n = 2500, .k = 5, .layout = WSGEMM_COL_MAJOR, .transa = WSGEMM_NO_TRANS, .transb = WSGEMM_NO_TRANS,
-                   .alpha = 2, .beta = beta, .is_pinned = is_pinned};
+  return (host_product){.m = 2100,
+                        .n = 2500,
+                        .k = 5,
+                        .layout = WSGEMM_COL_MAJOR,
+                        .transa = WSGEMM_NO_TRANS,
+                        .transb = WSGEMM_NO_TRANS,
+                        .alpha = 2,
+                        .beta = beta,
+                        .is_pinned = is_pinned};
 }
 
 static wsgemm_handle *handle_on(int n_devices) {
@@ -141,7 +148,8 @@ CHILD_CASE(layouts_and_ops) {
 CHILD_CASE(shapes) {
   (void)unused;
   begin(1);
-  const int64_t shapes[][3] = {{5000, 300, 12}, {300, 5000, 12}, {30, 40, 15000}, {1, 9000, 2000}, {300000, 8, 8}, {1025, 1023, 17}};
+  const int64_t shapes[][3] = {{5000, 300, 12}, {300, 5000, 12}, {30, 40, 15000},
+                               {1, 9000, 2000}, {300000, 8, 8},  {1025, 1023, 17}};
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     host_product p = product_of(i & 1, 1);
     p.m = shapes[i][0], p.n = shapes[i][1], p.k = shapes[i][2];
@@ -157,7 +165,8 @@ CHILD_CASE(several_devices) {
       host_product p = product_of(i & 1, i & 2);
       p.m = 9000, p.k = 2;
       check_product(&p, n_devices);
-      for (int device = 0; device < n_devices; device++) CHECK(n_launches_on(device) > 0, "device %d of %d had nothing to do: %s", device, n_devices, wsgemm_last_error());
+      for (int device = 0; device < n_devices; device++)
+        CHECK(n_launches_on(device) > 0, "device %d of %d had nothing to do: %s", device, n_devices, wsgemm_last_error());
     }
 }
 
@@ -165,7 +174,8 @@ CHILD_CASE(several_devices) {
 
 /* The n-th call of the driver fails, and from there on `length` of them: C is right, or lost where
  * the driver was to write to it itself; and the call after it is right. */
-static bool check_failing_call(const host_product *p, const double *expected, int n_devices, int nth, int length, CUresult failure) {
+static bool check_failing_call(const host_product *p, const double *expected, int n_devices, int nth, int length,
+                               CUresult failure) {
   wsgemm_handle *h = handle_on(n_devices);
   reset(p);
   fake_fail(FAKE_ANY, nth, nth + length - 1, failure);
@@ -173,8 +183,8 @@ static bool check_failing_call(const host_product *p, const double *expected, in
   const bool has_failed = fake.n_watched >= nth;
   fake_fail(FAKE_ANY, 0, 0, CUDA_SUCCESS);
   const bool is_lost = status == WSGEMM_DEVICE_ERROR && p->is_pinned && p->beta != 0;
-  CHECK(is_lost || (status == WSGEMM_SUCCESS && is_right(p, expected)), "call %d fails (%d of them), %d devices: %s: %s", nth, length,
-        n_devices, wsgemm_status_name(status), wsgemm_last_error());
+  CHECK(is_lost || (status == WSGEMM_SUCCESS && is_right(p, expected)), "call %d fails (%d of them), %d devices: %s: %s", nth,
+        length, n_devices, wsgemm_status_name(status), wsgemm_last_error());
   reset(p);
   CHECK(run(h, p) == WSGEMM_SUCCESS && is_right(p, expected), "after the failure of call %d: %s", nth, wsgemm_last_error());
   wsgemm_destroy(h);
@@ -305,7 +315,8 @@ CHILD_CASE(settings) {
   wsgemm_offload when;
   wsgemm_create(&h);
   CHECK(wsgemm_get_devices(h, devices, 4, &n) == WSGEMM_SUCCESS && n == 0, "a new handle has %d devices", n);
-  CHECK(wsgemm_set_devices(h, NULL, -1) == WSGEMM_SUCCESS && wsgemm_get_devices(h, NULL, 0, &n) == WSGEMM_SUCCESS && n == -1, "all");
+  CHECK(wsgemm_set_devices(h, NULL, -1) == WSGEMM_SUCCESS && wsgemm_get_devices(h, NULL, 0, &n) == WSGEMM_SUCCESS && n == -1,
+        "all");
   CHECK(wsgemm_set_devices(h, (int[]){5, 2}, 2) == WSGEMM_SUCCESS && wsgemm_get_devices(h, devices, 4, &n) == WSGEMM_SUCCESS &&
             n == 2 && devices[0] == 2 && devices[1] == 5,
         "two");
