@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .._plans import way_of
+from .._plans import TorchWay, way_of
 from ._compute import product
 
 _ops: Any = torch.ops.wsgemm
@@ -173,6 +173,11 @@ ACTIVATIONS = {
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    way = way_of(input)
+    if isinstance(way, TorchWay):
+        done: Tensor | None = way.matmul(input, weight, None, 1, 0, None, bias, activation, True)
+        if done is not None:
+            return done
     shape = (*input.shape[:-1], weight.shape[0])
     matrix = _rows(input)
     has_epilogue = not input.is_complex()  # of which complex types have none
