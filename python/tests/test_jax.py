@@ -1,5 +1,7 @@
 """wsgemm.jax: jit, vmap, grad. Skipped without jax; on the GPU where JAX sees one."""
 
+import doctest
+
 import numpy as np
 import pytest
 import wsgemm
@@ -110,3 +112,9 @@ def test_what_is_refused(rng):
             wj.matmul(x, y)
     with pytest.raises(ValueError):
         wj.matmul(random(rng, (2, 3, 4)), random(rng, (3, 4, 5)))
+
+
+def test_example_of_the_document():
+    jax.config.update("jax_enable_x64", False)
+    failures, n_tests = doctest.testmod(wj)
+    assert n_tests and not failures

@@ -4,6 +4,7 @@ In host memory, and on the GPU where torch sees one. Skipped without torch (test
 than all the rest together).
 """
 
+import doctest
 import pathlib
 import re
 
@@ -397,3 +398,9 @@ def test_patch_has_the_table_of_the_library():
 def test_results_in_numpy_are_the_same():
     a, b = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(4, 5)
     np.testing.assert_array_equal(wt.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy(), wsgemm.matmul(a, b))
+
+
+def test_examples_of_the_documents():
+    for module in (wt._functions, wt._operators):
+        failures, n_tests = doctest.testmod(module)
+        assert n_tests and not failures

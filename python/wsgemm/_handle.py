@@ -252,7 +252,7 @@ class Handle(_lib.StaysHere):
             self._on_streams = {}
 
     @property
-    def workspace(self) -> Any:
+    def workspace(self) -> object:
         """The array that products on a GPU keep slices, copies and partial sums in; None: they use the library's own memory.
 
         >>> import wsgemm

@@ -69,7 +69,7 @@ class Packed(_lib.StaysHere):
         self._is_closed = False
 
     @property
-    def array(self) -> Any:
+    def array(self) -> object:
         return self._array
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import _plans
 from ._operators import ACTIVATIONS, call, compute, is_watched, multiply, record
 
 matmul = multiply
@@ -85,9 +84,5 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation
     elif is_recorded:
         result = record("linear", input, weight, bias, own)
     else:
-        way = _plans.way_of(input)
-        done: Tensor | None = None
-        if isinstance(way, _plans.TorchWay):
-            done = way.matmul(input, weight, None, 1, 0, None, bias, own, True)
-        result = compute("linear", input, weight, bias, own) if done is None else done
+        result = compute("linear", input, weight, bias, own)
     return result if after is None else after(result)

@@ -6,6 +6,7 @@ stack of arguments (vmap). Autocast is one rule for all. Shapes are checked wher
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .._plans import way_of
+from .._plans import TorchWay, way_of
 from ._compute import grouped, grouped_shape, product
 
 _ops: Any = torch.ops.wsgemm
@@ -26,11 +27,11 @@ _transformed = torch._C._functorch.peek_interpreter_stack
 _n_modes = torch._C._len_torch_dispatch_stack
 _is_autocast_enabled: Any = torch._C._is_any_autocast_enabled
 _traced: Any = torch._C._get_tracing_state
-_subclasses = torch._C.DispatchKey.Python  # that tensors have that see their operators themselves
 try:
-    from torch._library.autograd import Info, make_autograd_impl
-except ImportError:  # of another release: then the dispatcher goes the way of torch.library only
-    Info = make_autograd_impl = None
+    _autograd: Any = importlib.import_module("torch._library.autograd")
+except ImportError:  # another release: then the dispatcher goes the way of torch.library only
+    _autograd = None
+_subclasses = torch._C.DispatchKey.Python  # that tensors have that see their operators themselves
 Gradients = tuple[Optional[Tensor], ...]
 Call = Callable[..., Tensor]  # of an operator, by its name
 
@@ -172,6 +173,11 @@ ACTIVATIONS = {
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    way = way_of(input)
+    if isinstance(way, TorchWay):
+        done: Tensor | None = way.matmul(input, weight, None, 1, 0, None, bias, activation, True)
+        if done is not None:
+            return done
     shape = (*input.shape[:-1], weight.shape[0])
     matrix = _rows(input)
     has_epilogue = not input.is_complex()  # of which complex types have none
@@ -411,9 +417,10 @@ def _register() -> Any:
             library.impl(operator.name, operator.compute, key)
         _library.register_fake(name, operator.like, lib=library)
         _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
-        for key in ("AutogradCPU", "AutogradCUDA") if make_autograd_impl else ():
-            generic = make_autograd_impl(getattr(_ops, operator.name).default, Info(operator.gradient, operator.save))
-            library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
+        if _autograd is not None:
+            generic = _autograd.make_autograd_impl(getattr(_ops, operator.name).default, _autograd.Info(operator.gradient, operator.save))
+            for key in ("AutogradCPU", "AutogradCUDA"):
+                library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
         _library.register_vmap(name, _vmap_rule(operator), lib=library)
         for device, key in _DEVICES.items():
             library.impl(operator.name, _autocast(operator.name, device, key), key)
@@ -451,7 +458,7 @@ def call(name: str, *arguments: Any, **keywords: Any) -> Tensor:
 
 def is_watched() -> bool:
     """Somebody is to know of what is computed now, or has something to say: a transform, a mode, autocast."""
-    return _transformed() is not None or _n_modes() or _is_autocast_enabled() or _traced() is not None  # type: ignore[no-any-return]
+    return _transformed() is not None or _n_modes() != 0 or bool(_is_autocast_enabled()) or _traced() is not None
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
