@@ -47,7 +47,7 @@ static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_ukr
                                                    const ws_scale *scale, int64_t m, int64_t n) {
   enum { MOST_VECTORS = 24, VECTOR = 64 };
   _Alignas(VECTOR) char copy[MOST_VECTORS * VECTOR];
-  const int64_t ld = (m + ukr->vl - 1) / ukr->vl * ukr->vl;
+  const int64_t ld = (m + ukr->vl - 1) & -(int64_t)ukr->vl; /* a power of two: no division is wanted here */
   if (!scale->beta_zero) ukr->transpose(n, m, c, ldc, copy, ld);
   tile(kb, a, a_ld, b, b_ld, copy, ld, scale, m);
   ukr->transpose(m, n, copy, ld, c, ldc);

@@ -265,7 +265,9 @@ enum {
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
   const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  return ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  const int64_t cost = ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  /* pieces of B's rows come one by one; beside an A in place, they do no harm */
+  return p->a.trans && p->b.trans && is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
@@ -293,13 +295,13 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
 }
 
 static way way_of(const ws_call *call, const ws_problem *p) {
-  enum { LEAST_WORK = 1500, LEAST_BY_ROWS = 4000 }; /* less is sooner done than planned */
+  enum { LEAST_WORK = 1500, LEAST_WORK_OF_TT = 500 }; /* less is sooner done than planned */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
-  if ((!p->a.trans && !p->b.trans && p->m > FEW) || p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  if (!p->a.trans && !p->b.trans && p->m > FEW) return WAY_OF_TILES;
+  if (p->m * p->n * p->k < (p->a.trans && p->b.trans ? LEAST_WORK_OF_TT : LEAST_WORK)) return WAY_OF_TILES;
   const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl),
-                by_rows = p->m * p->n * p->k < LEAST_BY_ROWS ? INT64_MAX : cost_by_rows(call, p, vl);
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
   return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
@@ -329,7 +331,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->c_by_rows = way == WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
-  if (plan->transposed) transposed = ws_transposed(given);
+  if (plan->transposed) ws_transpose_problem(given, &transposed);
   if (plan->c_by_rows) transposed.c.ld = given->c.ld;
   const ws_problem *p = plan->transposed ? &transposed : given;
   const double work = (double)p->m * (double)p->n * (double)p->k;
