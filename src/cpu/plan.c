@@ -22,6 +22,8 @@ const char *ws_path_name(ws_path path) {
 #define WALK_PER_THREAD (32.0 * 1024)
 /* Items for each thread and step: more balance better, fewer cost less. */
 enum { ITEMS_PER_THREAD = 8 };
+/* Of k, for asking for A some columns ahead: of fewer, most of what is asked for is not needed. */
+enum { LEAST_K_OF_ASKING = 96 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
 
@@ -70,7 +72,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
-  plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2;
+  plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
