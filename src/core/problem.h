@@ -71,16 +71,16 @@ static inline bool ws_residual_is_c(const ws_problem *p) {
   return e->residual == p->c.data && e->ld_residual == p->c.ld && (p->batch_count == 1 || e->stride_residual == p->c.stride);
 }
 
-/* C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its
- * epilogue. */
-static inline ws_problem ws_transposed(const ws_problem *p) {
-  ws_problem t = *p;
-  t.m = p->n, t.n = p->m, t.c.ld = p->n;
-  t.c.region = (uint8_t)ws_region_transposed(p->c.region);
-  t.a = p->b, t.a.trans = !p->b.trans;
-  t.b = p->a, t.b.trans = !p->a.trans;
-  t.has_epilogue = false;
-  return t;
+/* t: C^T = op(B)^T op(A)^T, for a row C whose elements follow each other (m = 1, ldc = 1), without its
+ * epilogue and packed forms. Field by field: a copy of all is felt by the smallest products. */
+static inline void ws_transpose_problem(const ws_problem *p, ws_problem *t) {
+  t->m = p->n, t->n = p->m, t->k = p->k, t->batch_count = p->batch_count;
+  t->a = p->b, t->a.trans = !p->b.trans;
+  t->b = p->a, t->b.trans = !p->a.trans;
+  t->c = p->c, t->c.ld = p->n;
+  t->c.region = (uint8_t)ws_region_transposed(p->c.region);
+  t->scale = p->scale, t->math = p->math, t->tuning = p->tuning, t->second = p->second, t->in_place = p->in_place;
+  t->has_epilogue = t->has_packed = false;
 }
 
 /* The problem's numerics class: its own, or the call's. */

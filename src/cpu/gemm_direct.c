@@ -47,7 +47,7 @@ static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_ukr
                                                    const ws_scale *scale, int64_t m, int64_t n) {
   enum { MOST_VECTORS = 24, VECTOR = 64 };
   _Alignas(VECTOR) char copy[MOST_VECTORS * VECTOR];
-  const int64_t ld = (m + ukr->vl - 1) / ukr->vl * ukr->vl;
+  const int64_t ld = (m + ukr->vl - 1) & -(int64_t)ukr->vl; /* a power of two: no division is wanted here */
   if (!scale->beta_zero) ukr->transpose(n, m, c, ldc, copy, ld);
   tile(kb, a, a_ld, b, b_ld, copy, ld, scale, m);
   ukr->transpose(m, n, copy, ld, c, ldc);
@@ -56,11 +56,13 @@ static __attribute__((noinline)) void tile_by_rows(const ws_ukr_set *ukr, ws_ukr
 /* One panel of rows against the columns j0 .. j1. */
 static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int bytes, int64_t batch,
                                  const char *a, int64_t a_ld, int64_t vectors, int64_t m, int64_t i, int64_t k0, int64_t kb,
-                                 int64_t j0, int64_t j1, const bool c_by_rows) {
-  ws_ukr_fn *const *tile = ukr->tile[p->b.trans ? WS_B_ROWS : WS_B_COLS][vectors - 1];
+                                 int64_t j0, int64_t j1, const bool c_by_rows, const bool a_is_far) {
+  const int form = p->b.trans ? WS_B_ROWS : WS_B_COLS;
+  ws_ukr_fn *const *near_tile = ukr->tile[form][vectors - 1], *const *far_tile = ukr->tile[form | WS_A_FAR][vectors - 1];
   const int64_t most = ukr->width[vectors - 1];
   for (int64_t n, j = j0; j < j1; j += n) {
     n = ws_strip(j1 - j, most);
+    ws_ukr_fn *const *tile = a_is_far && j == j0 && far_tile[n - 1] ? far_tile : near_tile; /* then it is in L2 */
     const char *b = ws_operand_at(&p->b, batch, k0, j, bytes);
     if (c_by_rows)
       tile_by_rows(ukr, tile[n - 1], kb, a, a_ld, b, p->b.ld, ws_c_at(p, batch, j, i, bytes), p->c.ld, scale, m, n);
@@ -80,7 +82,7 @@ static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rec
     const int64_t m = ws_min(ukr->mr, r->i1 - i);
     ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
     panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1,
-                  plan->c_by_rows);
+                  plan->c_by_rows, false);
   }
 }
 
@@ -114,7 +116,7 @@ static inline void plain_a(const ws_problem *p, const ws_plan *plan, const ws_re
       m = ws_min(vectors * ukr->vl, r->i1 - i);
       if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
       panel_times_b(p, ukr, scale, bytes, r->batch, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, vectors, m, i, k0, kb,
-                    j, j + n, plan->c_by_rows);
+                    j, j + n, plan->c_by_rows, plan->asks_for_a);
     }
   }
 }
@@ -160,7 +162,7 @@ void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
   ws_scale conjugated;
   if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
   panel_times_b(p, ukr, scale, ws_types[p->a.type].bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
-                p->n, false);
+                p->n, false, false);
 }
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {

@@ -22,6 +22,8 @@ const char *ws_path_name(ws_path path) {
 #define WALK_PER_THREAD (32.0 * 1024)
 /* Items for each thread and step: more balance better, fewer cost less. */
 enum { ITEMS_PER_THREAD = 8 };
+/* Of k, for asking for A some columns ahead: of fewer, most of what is asked for is not needed. */
+enum { LEAST_K_OF_ASKING = 96 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
 
@@ -70,6 +72,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
+  plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
   if (plan->by_columns) {
@@ -264,7 +267,9 @@ enum {
 
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
   const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  return ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  const int64_t cost = ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  /* pieces of B's rows come one by one; beside an A in place, they do no harm */
+  return p->a.trans && p->b.trans && is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
 
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
@@ -292,13 +297,13 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
 }
 
 static way way_of(const ws_call *call, const ws_problem *p) {
-  enum { LEAST_WORK = 1500, LEAST_BY_ROWS = 4000 }; /* less is sooner done than planned */
+  enum { LEAST_WORK = 1500, LEAST_WORK_OF_TT = 500 }; /* less is sooner done than planned */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
-  if ((!p->a.trans && !p->b.trans && p->m > FEW) || p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  if (!p->a.trans && !p->b.trans && p->m > FEW) return WAY_OF_TILES;
+  if (p->m * p->n * p->k < (p->a.trans && p->b.trans ? LEAST_WORK_OF_TT : LEAST_WORK)) return WAY_OF_TILES;
   const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
-  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl),
-                by_rows = p->m * p->n * p->k < LEAST_BY_ROWS ? INT64_MAX : cost_by_rows(call, p, vl);
+  const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
   return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
@@ -328,13 +333,13 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
   plan->c_by_rows = way == WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
   ws_problem transposed;
-  if (plan->transposed) transposed = ws_transposed(given);
+  if (plan->transposed) ws_transpose_problem(given, &transposed);
   if (plan->c_by_rows) transposed.c.ld = given->c.ld;
   const ws_problem *p = plan->transposed ? &transposed : given;
   const double work = (double)p->m * (double)p->n * (double)p->k;
   plan->row = ws_row_for_work(call, p->a.type, work);
   plan->kc = k_block(p->k, plan->row->kc);
-  plan->pack_a = plan->by_columns = plan->asks_for_c = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->coarse = (int)ws_max(1, (int)call->settings.coarse);
   plan->n_products = 1;
@@ -407,7 +412,7 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

@@ -10,7 +10,7 @@ void ws_cpu_run(const ws_problem *given, const ws_plan *plan) {
   /* which transposes by itself */
   const bool is_transposed = plan->transposed && plan->path != WS_PATH_VECTOR;
   if (is_transposed) {
-    transposed = ws_transposed(given);
+    ws_transpose_problem(given, &transposed);
     if (plan->c_by_rows) transposed.c.ld = given->c.ld;
   }
   const ws_problem *p = is_transposed ? &transposed : given;

@@ -6,6 +6,8 @@
  *    A: column p of the tile at a + p * a_ld, m elements contiguous          (a packed panel has a_ld = mr)
  *    B: form WS_B_ROWS: row p at b + p * b_ld, n elements contiguous         (a packed panel has b_ld = nr)
  *       form WS_B_COLS: column j at b + j * b_ld, k elements contiguous      (an untransposed column-major B as it is)
+ *       | WS_A_FAR: columns of A further on are asked for: they lie far apart and come from far away, and the
+ *       processor does not see them coming
  *    C: column j at c + j * ldc, m elements contiguous
  *
  *                 n <= nr                         every element of C is one chain of fused multiply-adds over p = 0 .. k-1,
@@ -24,7 +26,7 @@
 #include "core/scale.h"
 #include "wsgemm.h"
 
-enum { WS_B_ROWS = 0, WS_B_COLS = 1 };
+enum { WS_B_ROWS = 0, WS_B_COLS = 1, WS_A_FAR = 2, WS_N_FORMS = 4 };
 enum { WS_MV_MAX = 4, WS_NR_MAX = 12 };
 
 typedef void ws_ukr_fn(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
@@ -139,8 +141,9 @@ typedef struct ws_ukr_set {
   ws_full_asking_fn *full_asking;
   int n_vectors;        /* of the tallest tile */
   int width[WS_MV_MAX]; /* widest tile by vectors - 1 */
-  /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl] */
-  ws_ukr_fn *tile[2][WS_MV_MAX][WS_NR_MAX];
+  /* [form][vectors - 1][n - 1]: m in ((vectors - 1) vl, vectors vl]. WS_A_FAR: of the tall ones of 3 and 4
+   * vectors alone, else NULL */
+  ws_ukr_fn *tile[WS_N_FORMS][WS_MV_MAX][WS_NR_MAX];
   ws_solve_fn *solve[2][2];        /* [direction][vectors - 1] */
   ws_substitute_fn *substitute[2]; /* [vectors - 1] */
   ws_substitute_small_fn *substitute_small;

@@ -19,7 +19,7 @@ WS_INLINE void WS_NAME(step)(WS_V acc[WS_MV_MAX][WS_NR_MAX], const R *a, const R
   for (int i = 0; i < mv; i++) av[i] = masked && i == mv - 1 ? WS_OP(load_a)(a + i * WS_VL, mask) : WS_OP(load)(a + i * WS_VL);
 #pragma GCC unroll 12
   for (int j = 0; j < nrr; j++) {
-    const WS_V bv = WS_OP(set1)(form == WS_B_ROWS ? b[j] : b[(j / WS_UNIT) * b_ld + j % WS_UNIT]);
+    const WS_V bv = WS_OP(set1)(!(form & WS_B_COLS) ? b[j] : b[(j / WS_UNIT) * b_ld + j % WS_UNIT]);
 #pragma GCC unroll 4
     for (int i = 0; i < mv; i++)
       acc[i][j] = masked && i == mv - 1 ? WS_OP(fma_m)(av[i], bv, acc[i][j], mask) : WS_OP(fma)(av[i], bv, acc[i][j]);
@@ -97,17 +97,26 @@ WS_INLINE void WS_NAME(finish_all)(WS_V acc[WS_MV_MAX][WS_NR_MAX], R *c, int64_t
     }
 }
 
+/* Column p of a far A, and the end of what its last vector begins. */
+WS_INLINE void WS_NAME(ask_for)(const R *a, const int mv) {
+#pragma GCC unroll 4
+  for (int i = 0; i < mv; i++) __builtin_prefetch(a + i * WS_VL);
+  __builtin_prefetch(a + mv * WS_VL - 1);
+}
+
 /* Any tile of mv vectors, the last one masked to the tile's rows. */
 WS_INLINE void WS_NAME(edge)(int64_t k, const R *a, int64_t a_ld, const R *b, int64_t b_ld, R *c, int64_t ldc,
                              const ws_scale *scale, int64_t m_reals, const int mv, const int nrr, const int form) {
+  enum { AHEAD = 24 }; /* 8 to 64 differ little; in L1, also where columns meet in few of its sets */
   const WS_M mask = WS_OP(mask)(m_reals - (mv - 1) * WS_VL);
   WS_V acc[WS_MV_MAX][WS_NR_MAX];
   WS_NAME(clear)(acc, mv, nrr);
 #pragma GCC unroll 2
   for (int64_t p = 0; p < k; p++) {
+    if (form & WS_A_FAR) WS_NAME(ask_for)(a + AHEAD * a_ld, mv);
     WS_NAME(step)(acc, a, b, b_ld, mask, mv, nrr, form, true);
     a += a_ld;
-    b += form == WS_B_ROWS ? b_ld : WS_UNIT;
+    b += form & WS_B_COLS ? WS_UNIT : b_ld;
   }
   WS_NAME(finish_all)(acc, c, ldc, scale, mask, mv, nrr, true);
 }

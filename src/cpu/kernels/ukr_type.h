@@ -70,10 +70,14 @@ _Static_assert(WS_MV *WS_VL / WS_UNIT == WS_JOIN4(ws_mr, , WS_ISA, WS_T) && WS_N
 #if WS_NR_4 > 0
 #define WS_TILES(form) \
   { WS_WIDTHS(form##1, WS_NR), WS_WIDTHS(form##2, WS_NR), WS_WIDTHS(form##3, WS_NR_3), WS_WIDTHS(form##4, WS_NR_4) }
+#define WS_FAR_TILES(form) \
+  { {0}, {0}, WS_WIDTHS(form##3, WS_NR_3), WS_WIDTHS(form##4, WS_NR_4) }
 #define WS_N_VECTORS 4
 #else
 #define WS_TILES(form) \
   { WS_WIDTHS(form##1, WS_NR), WS_WIDTHS(form##2, WS_NR) }
+#define WS_FAR_TILES(form) \
+  { {0} }
 #define WS_N_VECTORS 2
 #endif
 
@@ -85,7 +89,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
     .full_asking = WS_NAME(full_asking),
     .n_vectors = WS_N_VECTORS,
     .width = {WS_NR, WS_NR, WS_NR_3, WS_NR_4},
-    .tile = {WS_TILES(rows), WS_TILES(cols)},
+    .tile = {WS_TILES(rows), WS_TILES(cols), WS_FAR_TILES(far_rows), WS_FAR_TILES(far_cols)},
     .solve = {{WS_NAME(solve_down_1), WS_NAME(solve_down_2)}, {WS_NAME(solve_up_1), WS_NAME(solve_up_2)}},
     .substitute = {WS_NAME(substitute_1), WS_NAME(substitute_2)},
     .substitute_small = WS_NAME(substitute_small),
@@ -121,6 +125,7 @@ const ws_ukr_set WS_JOIN4(ws_ukr, , WS_ISA, WS_T) = {
 #undef WS_WIDTHS_8
 #undef WS_WIDTHS_12
 #undef WS_TILES
+#undef WS_FAR_TILES
 #undef WS_N_VECTORS
 #undef WS_T
 #undef WS_PACK

@@ -2,48 +2,29 @@
  * function for each operand form and number of vectors that leaves room for the width, all of them
  * the inlined tile with constants put in. */
 
-static void WS_NAME_N(rows1)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 1, WS_N * WS_UNIT, WS_B_ROWS);
-}
+#define WS_TILE(name, mv, form)                                                                                             \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,    \
+                              const ws_scale *scale, int64_t m) {                                                           \
+    WS_NAME(edge)                                                                                                           \
+    (k, a, a_ld *WS_UNIT, b, b_ld *WS_UNIT, c, ldc *WS_UNIT, scale, m *WS_UNIT, mv, WS_N *WS_UNIT, form);                   \
+  }
 
-static void WS_NAME_N(cols1)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 1, WS_N * WS_UNIT, WS_B_COLS);
-}
-
-static void WS_NAME_N(rows2)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 2, WS_N * WS_UNIT, WS_B_ROWS);
-}
-
-static void WS_NAME_N(cols2)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 2, WS_N * WS_UNIT, WS_B_COLS);
-}
-
+WS_TILE(rows1, 1, WS_B_ROWS)
+WS_TILE(cols1, 1, WS_B_COLS)
+WS_TILE(rows2, 2, WS_B_ROWS)
+WS_TILE(cols2, 2, WS_B_COLS)
 #if WS_N <= WS_NR_3
-static void WS_NAME_N(rows3)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 3, WS_N * WS_UNIT, WS_B_ROWS);
-}
-
-static void WS_NAME_N(cols3)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 3, WS_N * WS_UNIT, WS_B_COLS);
-}
+WS_TILE(rows3, 3, WS_B_ROWS)
+WS_TILE(cols3, 3, WS_B_COLS)
+WS_TILE(far_rows3, 3, WS_B_ROWS | WS_A_FAR)
+WS_TILE(far_cols3, 3, WS_B_COLS | WS_A_FAR)
 #endif
-
 #if WS_N <= WS_NR_4
-static void WS_NAME_N(rows4)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 4, WS_N * WS_UNIT, WS_B_ROWS);
-}
-
-static void WS_NAME_N(cols4)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,
-                             const ws_scale *scale, int64_t m) {
-  WS_NAME(edge)(k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, 4, WS_N * WS_UNIT, WS_B_COLS);
-}
+WS_TILE(rows4, 4, WS_B_ROWS)
+WS_TILE(cols4, 4, WS_B_COLS)
+WS_TILE(far_rows4, 4, WS_B_ROWS | WS_A_FAR)
+WS_TILE(far_cols4, 4, WS_B_COLS | WS_A_FAR)
 #endif
 
+#undef WS_TILE
 #undef WS_N
