@@ -71,6 +71,12 @@ static bool plan_sliced(const ws_call *call, ws_device *device, ws_gemm_plan *pl
   return true;
 }
 
+/* Whether a build that has no code of the rows for this device alone can do without them. */
+static bool has_other_rows(const ws_call *call, const ws_problem *p) {
+  const bool is_general = p->a.structure == WS_GENERAL && p->b.structure == WS_GENERAL && !ws_has_second(p);
+  return is_general && !ws_forced_row(call->forced[WS_CUDA], p->a.type);
+}
+
 static wsgemm_status plan_product(const ws_call *call, ws_device *device, double most, ws_gemm_plan *plan) {
   const ws_problem *p = plan->product;
   const ws_copies_need of_residual = {plan->residual_bytes, plan->residual_bytes};
@@ -83,7 +89,11 @@ static wsgemm_status plan_product(const ws_call *call, ws_device *device, double
   }
   plan->n_slices = 0;
   plan->need = of_residual;
-  return ws_gpu_plan_make(call, p, device, ws_is_by_map(kind) ? ws_gpu_plain_kind(call, p) : kind, 0, &plan->row);
+  const ws_row_kind plain = ws_gpu_plain_kind(call, p), other = ws_is_by_map(kind) ? plain : kind;
+  const CUresult found = ws_gpu_plan_find(call, p, device, other, 0, &plan->row);
+  if (other == plain || !ws_device_lacks(found) || !has_other_rows(call, p))
+    return ws_gpu_plan_tell(call, device, &plan->row, found);
+  return ws_gpu_plan_make(call, p, device, plain, 0, &plan->row);
 }
 
 /* The steps are taken of C as it is. */

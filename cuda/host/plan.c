@@ -181,7 +181,7 @@ static bool can_run(const ws_cuda_row *row, const ws_gpu_plan *plan) {
   case WS_ROW_DMMA:
     return plan->kind == WS_ROW_DMMA && !plan->is_invariant;
   case WS_ROW_TF32:
-    return plan->kind == WS_ROW_TF32 && row->n_slices == plan->n_slices;
+    return plan->kind == WS_ROW_TF32 && row->n_slices >= plan->n_slices; /* two will do where one would */
   default:
     return true;
   }
@@ -524,11 +524,17 @@ static bool may_be_in_parts(const ws_call *call, const ws_problem *p) {
          ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
 }
 
-/* Without the event pair that the model's times have; without end where there are no such rows. */
+/* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not. What
+ * is between them, fitted to the rows that are best for 203 random products. */
+static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
+  const double events_us = kind == WS_ROW_TF32 ? 6 : 5;
+  return best_us(call, p, device, kind) - events_us;
+}
+
+/* Without end where there are no such rows. */
 static double ffma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  const double events_us = 5; /* as between the models of tiled rows before and after they were fitted with it */
   const bool is_possible = p->a.type == WSGEMM_F32 && device->cc == WS_BY_MAP_CC && may_be_in_parts(call, p);
-  return is_possible ? best_us(call, p, device, WS_ROW_DMMA) - events_us : HUGE_VAL;
+  return is_possible ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
 }
 
 /* Products of floats, where these rows are faster than tiled ones; whatever the policy and COARSE_FACTOR. */
@@ -601,15 +607,15 @@ static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device
   return ws_gpu_plain_kind(call, p) == WS_ROW_TILED && !wants_parts(call, p, device);
 }
 
-/* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode no row may cut
- * k. Indices of elements are of 32 bits. */
+/* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode
+ * no row may cut k. Indices of elements are of 32 bits. */
 static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
                        const ws_cuda_row *forced) {
   const bool fits = p->k >= WS_TF32_LEAST_K && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2;
   if (n_slices == 0 || call->settings.invariant || !fits) return false;
-  if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices == n_slices;
+  if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices >= n_slices;
   if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
-  const double us = best_us(call, p, device, WS_ROW_TF32);
+  const double us = copied_best_us(call, p, device, WS_ROW_TF32);
   return us < multiply_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
 }
 

@@ -478,21 +478,21 @@ static void check_kind(wsgemm_handle *h, const wsgemm_gemm_desc *d, const char *
 }
 
 void unforced_of(wsgemm_type type) {
-  static const char multiply_adds[] = "simt";
-  const wsgemm_gemm_desc d = to_explain(type, 2048, 2048, 2048), short_k = to_explain(type, 2048, 2048, 64);
+  static const char multiply_adds[] = "simt ffma";
+  const wsgemm_gemm_desc d = to_explain(type, 2048, 2048, 2048), short_k = to_explain(type, 2048, 2048, 16);
   wsgemm_handle *h = NULL;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS, "handle");
   check_kind(h, &d, OF_THREE_PRODUCTS, "by default");
-  check_kind(h, &short_k, multiply_adds, "k = 64");
+  check_kind(h, &short_k, multiply_adds, "k = 16");
   CHECK(wsgemm_set_math(h, WSGEMM_MATH_TF32) == WSGEMM_SUCCESS, "TF32: %s", wsgemm_last_error());
   check_kind(h, &d, OF_ONE_PRODUCT, "TF32");
-  check_kind(h, &short_k, multiply_adds, "TF32, k = 64");
+  check_kind(h, &short_k, multiply_adds, "TF32, k = 16");
   CHECK(wsgemm_set_math(h, WSGEMM_MATH_PEDANTIC) == WSGEMM_SUCCESS, "PEDANTIC: %s", wsgemm_last_error());
   check_kind(h, &d, multiply_adds, "PEDANTIC");
   for (int math = WSGEMM_MATH_DEFAULT; math <= WSGEMM_MATH_TF32; math++) {
     CHECK(wsgemm_set_math(h, (wsgemm_math)math) == WSGEMM_SUCCESS && wsgemm_set_invariant(h, 1) == WSGEMM_SUCCESS, "%s",
           wsgemm_last_error());
-    check_kind(h, &d, multiply_adds, "invariant");
+    check_kind(h, &d, "simt", "invariant");
   }
   wsgemm_destroy(h);
 }

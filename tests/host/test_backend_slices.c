@@ -155,17 +155,17 @@ CHILD_CASE(who_uses_them) {
     bool invariant;
     int device;
     const char *family; /* of the product's kernel */
-  } cases[] = {{1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "f16x3"},
+  } cases[] = {{2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "f16x3"},
                {1024, 1024, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_INHERIT, false, 0, "ffma"},
-               {1024, 1024, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_DEFAULT, false, 0, "f16x3"},
+               {2048, 2048, WSGEMM_MATH_PEDANTIC, WSGEMM_MATH_DEFAULT, false, 0, "f16x3"},
                {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_PEDANTIC, false, 0, "ffma"},
-               {1024, 1024, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "f16x1"},
-               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "f16x1"},
-               {512, 512, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "ffma"}, /* the launches alone take longer */
-               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "simt"},
-               {1024, 1024, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "simt"},
-               {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "ffma"},
-               {100, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "ffma"}};
+               {2048, 2048, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "f16x1"},
+               {2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_TF32, false, 0, "f16x1"},
+               {512, 512, WSGEMM_MATH_TF32, WSGEMM_MATH_INHERIT, false, 0, "tf32x2"}, /* the launches alone take longer */
+               {2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, true, 0, "simt"},
+               {2048, 2048, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 1, "simt"},
+               {1024, 100, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "tf32x2"},
+               {100, 256, WSGEMM_MATH_DEFAULT, WSGEMM_MATH_INHERIT, false, 0, "tf32x2"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     wsgemm_handle *h = NULL;
     REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_math(h, cases[i].handle_math) == WSGEMM_SUCCESS &&
@@ -197,7 +197,7 @@ static void no_sliced_code(void *argument) {
   int n_words = 0;
   fake.device[0].cc = 90;
   REQUIRE(wsgemm_create(&h) == WSGEMM_SUCCESS && wsgemm_set_logger(h, count_words, &n_words) == WSGEMM_SUCCESS, "handle");
-  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 1024, 1024, 1024, 0);
+  wsgemm_gemm_desc d = device_desc(WSGEMM_F32, 2048, 2048, 2048, 0);
   for (int turn = 0; turn < 2; turn++) {
     /* an image is looked for again, a row is not */
     fake_fail(function, 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
