@@ -19,9 +19,9 @@
 #include "cuda/mainloop/pipeline.cuh"
 #include "cuda/mainloop/tf32_load.cuh"
 #include "cuda/mainloop/tf32_sums.cuh"
-#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/barrier_any.cuh"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/shared_f64.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/sched/fixed.cuh"
 
@@ -43,13 +43,9 @@ template <class Config> struct tf32_kernel {
   uint32_t stages; /* where they begin */
 
   static __device__ __forceinline__ uint32_t rank() { return cluster > 1 ? cluster_rank() : 0; }
-  __device__ __forceinline__ uint32_t full(int stage) const {
-    return stages + uint32_t(Config::body_bytes + 8 * stage);
-  }
+  __device__ __forceinline__ uint32_t full(int stage) const { return stages + uint32_t(Config::body_bytes + 8 * stage); }
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(Config::n_stages + stage); }
-  __device__ __forceinline__ uint32_t stage_at(int stage) const {
-    return stages + uint32_t(stage * Config::stage_bytes);
-  }
+  __device__ __forceinline__ uint32_t stage_at(int stage) const { return stages + uint32_t(stage * Config::stage_bytes); }
   /* Of rows, then of columns: a byte each. */
   __device__ __forceinline__ uint32_t marks() const { return stages + uint32_t(Config::body_bytes + WS_TF32_BARRIER_BYTES); }
   /* Whether there are any. */
@@ -245,8 +241,8 @@ template <class Config> struct tf32_kernel {
     const scaling<Config> scale(args);
     const int n_i = int(ws_min(Config::bm, args.m - at.m)) - Sums::m_first() - Sums::g(),
               n_j = int(ws_min(Config::bn, args.n - at.n)) - Sums::n_first() - 2 * Sums::t();
-    float *c = static_cast<float *>(args.c) + at.batch * args.stride_c +
-               (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc + at.m + Sums::m_first() + Sums::g();
+    float *c = static_cast<float *>(args.c) + at.batch * args.stride_c + (at.n + Sums::n_first() + 2 * Sums::t()) * args.ldc +
+               at.m + Sums::m_first() + Sums::g();
 #pragma unroll
     for (int j = 0; j < Sums::n_n; j++, c += 6 * args.ldc)
 #pragma unroll

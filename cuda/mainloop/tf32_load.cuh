@@ -32,7 +32,8 @@ template <int UNIT, int X, bool K> struct tf32_operand {
   static constexpr int n_along = K ? WS_TF32_LINE : UNIT * X, n_lines = K ? X : WS_TF32_BK(UNIT), n_chunks = n_along / 4;
   static constexpr int step = WS_TF32_PRODUCERS / n_chunks, n_passes = (n_lines + step - 1) / step;
   static constexpr uint32_t pitch = 4 * (K ? WS_TF32_PITCH_K : WS_TF32_PITCH_X(UNIT, X));
-  static_assert(WS_TF32_PRODUCERS % n_chunks == 0 && step % 4 == 0 && n_lines <= WS_TF32_PRODUCERS, "lines of a thread are alike");
+  static_assert(WS_TF32_PRODUCERS % n_chunks == 0 && step % 4 == 0 && n_lines <= WS_TF32_PRODUCERS,
+                "lines of a thread are alike");
 
   const char *from, *from_more; /* this thread's first chunk, and the last one of a line, of the next k block */
   int64_t step_line, step_block;

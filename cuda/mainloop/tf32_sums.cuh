@@ -12,9 +12,9 @@
 #ifndef WS_CUDA_TF32_SUMS_CUH
 #define WS_CUDA_TF32_SUMS_CUH
 #include "cuda/mainloop/tf32_load.cuh"
-#include "cuda/shared/products.cuh"
 #include "cuda/ptx/mma_tf32.cuh"
 #include "cuda/ptx/tma.cuh"
+#include "cuda/shared/products.cuh"
 
 namespace ws {
 
@@ -30,7 +30,7 @@ template <class Config> struct tf32_sums {
   uint32_t a[n_m][4], b[n_n][2]; /* as they are, of the next step */
   uint32_t least;
   uint32_t sign_a, sign_b; /* complex: of the imaginary parts */
-  uint32_t a_at, b_at; /* of this lane's first element in a stage */
+  uint32_t a_at, b_at;     /* of this lane's first element in a stage */
 
   static __device__ __forceinline__ int warp() { return int(threadIdx.x) / 32; }
   static __device__ __forceinline__ int g() { return int(threadIdx.x) % 32 / 4; }

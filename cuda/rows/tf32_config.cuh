@@ -8,15 +8,16 @@
 namespace ws {
 
 /* A_K, B_K: the operand is contiguous along k. SLICES: of an element, 1 or 2. */
-template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K, bool B_K>
+template <class Type, int SLICES, int BM, int BN, int WM, int WN, int K_GROUPS, int STAGES, int BLOCKS, int CLUSTER, bool A_K,
+          bool B_K>
 struct tf32_config {
   using type = Type;
   using real = typename Type::real;
   using element = typename Type::element;
   using sum = typename Type::sum;
   static constexpr int unit = Type::unit;
-  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = WM, wn = WN, n_stages = STAGES,
-                       k_groups = K_GROUPS, cluster = CLUSTER;
+  static constexpr int n_slices = SLICES, bm = BM, bn = BN, item_n = BN, bk = WS_TF32_BK(unit), wm = WM, wn = WN,
+                       n_stages = STAGES, k_groups = K_GROUPS, cluster = CLUSTER;
   static constexpr bool a_k = A_K, b_k = B_K;
   static constexpr int warps_m = BM / WM, group_warps = warps_m * (BN / WN), n_warps = group_warps * K_GROUPS,
                        n_consuming = n_warps * 32, n_threads = n_consuming + WS_TF32_PRODUCERS;

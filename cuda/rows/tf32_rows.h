@@ -9,7 +9,7 @@
 #define WS_TF32_LINE 32 /* floats */
 #define WS_TF32_BK(unit) (WS_TF32_LINE / (unit))
 #define WS_TF32_STEP(unit) (8 / (unit))
-#define WS_TF32_LEAST_K 24    /* shorter sums have no proof (docs/numerics.md) */
+#define WS_TF32_LEAST_K 24 /* shorter sums have no proof (docs/numerics.md) */
 #define WS_TF32_WARPS(bm, bn, wm, wn, k_groups) ((bm) * (bn) / ((wm) * (wn)) * (k_groups))
 #define WS_TF32_THREADS(bm, bn, wm, wn, k_groups) (WS_TF32_WARPS(bm, bn, wm, wn, k_groups) * 32 + WS_TF32_PRODUCERS)
 /* Floats of a line in shared memory, along k or along x: so that reads of a fragment meet all banks. */
@@ -17,8 +17,7 @@
 #define WS_TF32_PITCH_X(unit, x) ((x) * (unit) + 8 * (unit))
 #define WS_TF32_LARGER(a, b) ((a) > (b) ? (a) : (b))
 /* Room for either layout. */
-#define WS_TF32_OPERAND_BYTES(unit, x) \
-  (4 * WS_TF32_LARGER((x)*WS_TF32_PITCH_K, WS_TF32_BK(unit) * WS_TF32_PITCH_X(unit, x)))
+#define WS_TF32_OPERAND_BYTES(unit, x) (4 * WS_TF32_LARGER((x)*WS_TF32_PITCH_K, WS_TF32_BK(unit) * WS_TF32_PITCH_X(unit, x)))
 #define WS_TF32_STAGE_BYTES(unit, bm, bn, k_groups) \
   ((WS_TF32_OPERAND_BYTES(unit, bm) + WS_TF32_OPERAND_BYTES(unit, bn)) * (k_groups))
 #define WS_TF32_SUM_PITCH(unit, bm) ((bm) * (unit) + 4)
