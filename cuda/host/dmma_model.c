@@ -72,18 +72,19 @@ const ws_dmma_terms ws_tf32_terms_h200[2][2] = {
     },
     {
         {
-            .launch_us = 2.45,
-            .item_us = 3.81,
-            .mma_per_us = 209e3,
-            .alone = 0.806,
-            .pair_bytes = 34.4e3,
-            .word_bytes = 34.4e3,
-            .pipeline_us = 1.37,
-            .part_us = 0,
-            .sum_us = 0.409,
+            .launch_us = 2.66,
+            .item_us = 3.43,
+            .mma_per_us = 306e3,
+            .edge = 1.07,
+            .alone = 0.778,
+            .pair_bytes = 33e3,
+            .word_bytes = 33e3,
+            .pipeline_us = 1.46,
+            .part_us = 0.308,
+            .sum_us = 0.425,
             .cluster_places = 0.93,
             .memory_per_us = 4e6,
-            .store_per_us = 23.1e3,
+            .store_per_us = 22e3,
         },
         {
             .launch_us = 4.7,
@@ -120,9 +121,10 @@ static item_times times_of(const ws_dmma_terms *t, const ws_problem *p, const ws
   /* with A alone k-contiguous its doubles are copied one by one (dmma_config.cuh) */
   const bool a_pairs = is_by_pairs(p, p->a.trans, p->m, p->k) && (p->a.type != WSGEMM_F64 || !p->a.trans || p->b.trans),
              b_pairs = is_by_pairs(p, !p->b.trans, p->n, p->k);
+  const double sides = 16.0 / row->bm + 16.0 / row->bn;
   const double line_bytes = WS_DMMA_LINE_BYTES * row->k_groups;
   return (item_times){.n_stages = ceil(ceil((double)p->k / stage_k) / row->cluster),
-                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us,
+                      .products_us = (is_complex ? 4 : 1) * area * stage_k / t->mma_per_us * (1 + t->edge * sides),
                       .copies_us = line_bytes * (row->bm / (a_pairs ? t->pair_bytes : t->word_bytes) +
                                                  row->bn / (b_pairs ? t->pair_bytes : t->word_bytes)),
                       .pipeline_us = t->pipeline_us / (row->stages - 1),

@@ -10,6 +10,7 @@ typedef struct ws_dmma_terms {
   double launch_us;              /* with the event pair */
   double item_us;                /* a block's begin and end */
   double mma_per_us;             /* multiply-adds of an SM in a us, if it is full */
+  double edge;                   /* that a product of 32 x 32 takes longer than one without edges, by what is copied and read */
   double alone;                  /* share of that speed which four warps that multiply reach */
   double pair_bytes, word_bytes; /* that an SM copies in a us, by 16 and by 8 bytes */
   double pipeline_us;            /* from a stage's copies to its being full, if the pipeline waits for nothing else */

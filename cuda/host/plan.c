@@ -479,6 +479,18 @@ static double multiply_adds_us(const ws_call *call, const ws_problem *p, const w
   return launch_us + of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
 }
 
+/* Floats by multiply-adds beside the tensor cores: 217 random products, most of odd lds, where the model above falls short;
+ * no choice may go by lds. */
+static double float_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return 1.25 * multiply_adds_us(call, p, device);
+}
+
+/* Of two slices the model is off by so much on the same products. */
+static double slices_us(const ws_problem *p, int n_slices, const ws_device *device) {
+  const double of_model = n_slices != 2 ? 1 : ws_types[p->a.type].n_real == 2 ? 1.1 : 0.92;
+  return of_model * ws_slices_us(p, n_slices, device);
+}
+
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
 static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
@@ -488,7 +500,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
   /* three come after two */
   if (forced) return forced->kind == WS_ROW_SLICED && (forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2));
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
-         ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
+         slices_us(p, n_slices, device) < float_adds_us(call, p, device);
 }
 
 /* The least time of the rows of that kind. */
@@ -542,9 +554,8 @@ static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, c
   if (n_slices == 0 || call->settings.invariant || !fits) return false;
   if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices == n_slices;
   if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
-  /* the tiled rows' model falls short of lines at odd addresses, by which no choice may go (bench/NOTES.md) */
-  const double of_tiled = 1.25, us = best_us(call, p, device, WS_ROW_TF32);
-  return us < of_tiled * multiply_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
+  const double us = best_us(call, p, device, WS_ROW_TF32);
+  return us < float_adds_us(call, p, device) && !(ws_slices_fit(p) && slices_us(p, n_slices, device) < us);
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
