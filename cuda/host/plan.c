@@ -524,10 +524,10 @@ static bool may_be_in_parts(const ws_call *call, const ws_problem *p) {
          ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
 }
 
-/* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not. What
- * is between them, fitted to the rows that are best for 203 random products. */
+/* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not; what is
+ * between them is fitted to random products. */
 static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const double events_us = kind == WS_ROW_TF32 ? 6 : 5;
+  const double events_us = 5;
   return best_us(call, p, device, kind) - events_us;
 }
 
@@ -548,6 +548,12 @@ static double multiply_adds_us(const ws_call *call, const ws_problem *p, const w
   return fmin(ffma_us(call, p, device), tiled_adds_us(call, p, device));
 }
 
+/* Floats by multiply-adds beside the tensor cores: so the kinds come nearest to the best rows of 126 random products, most of odd
+ * lds; no choice may go by lds. */
+static double float_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
+  return 1.25 * multiply_adds_us(call, p, device);
+}
+
 /* In invariant mode no model of the time may choose, as it looks at m and n. */
 static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
                          const ws_cuda_row *forced) {
@@ -557,7 +563,7 @@ static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices,
   /* three come after two */
   if (forced) return forced->kind == WS_ROW_SLICED && (forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2));
   return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
-         ws_slices_us(p, n_slices, device) < multiply_adds_us(call, p, device);
+         ws_slices_us(p, n_slices, device) < float_adds_us(call, p, device);
 }
 
 /* With what comes before. */
@@ -616,7 +622,7 @@ static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, c
   if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices >= n_slices;
   if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
   const double us = copied_best_us(call, p, device, WS_ROW_TF32);
-  return us < multiply_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
+  return us < float_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
 }
 
 int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {

@@ -47,7 +47,7 @@ CHILD_CASE(others) {
   wsgemm_gemm_desc half = device_desc(WSGEMM_BF16, 2049, 2048, 2048, 0);
   const wsgemm_gemm_desc plain = device_desc(WSGEMM_F64, 1000, 1000, 10, 0);
   wsgemm_gemm_desc split = device_desc(WSGEMM_C32, 64, 64, 8192, 0);
-  split.math = WSGEMM_MATH_PEDANTIC;
+  split.math = WSGEMM_MATH_PEDANTIC; /* tf32 rows do not cut k into items */
   char *workspace = fake_alloc(FAKE_DEVICE, 0, 4 << 20);
   int n_searches = searches_of(h, &half);
   CHECK(n_searches == 1 && fake.n_launches == 2, "%d searches, %d launches", n_searches, fake.n_launches);
