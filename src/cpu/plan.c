@@ -413,7 +413,8 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place =
+      false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;
