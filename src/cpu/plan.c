@@ -201,7 +201,8 @@ static bool direct_pays(const ws_problem *p) {
   const double bytes = ws_types[p->a.type].bytes, l2_bytes = (double)ws_machine_get()->l2_bytes;
   const double a_bytes = (double)p->m * (double)p->k * bytes, b_bytes = (double)p->n * (double)p->k * bytes;
   const bool is_thin = !p->a.trans && p->n <= (p->b.trans ? 24 : 64) && a_bytes <= 32 * l2_bytes;
-  return is_thin || (b_bytes <= l2_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
+  const double most_b_bytes = p->a.trans ? l2_bytes : l2_bytes * 3 / 2; /* panels of A are asked for ahead, and taller */
+  return is_thin || (b_bytes <= most_b_bytes && a_bytes <= 4 * l2_bytes && !c_streams(p));
 }
 
 wsgemm_policy ws_cpu_policy(const ws_call *call, const ws_tuning *tuning) {
@@ -412,7 +413,8 @@ void ws_plan_structured(const ws_call *call, const ws_problem *p, ws_plan *plan)
   const double work = products * (has_triangle ? 0.5 : 1) * ws_float_products(p->a.type);
   plan->row = ws_row_for(call, p->a.type);
   plan->path = WS_PATH_DIRECT;
-  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place = false;
+  plan->pack_a = plan->by_columns = plan->asks_for_a = plan->asks_for_c = plan->transposed = plan->c_by_rows = plan->b_in_place =
+      false;
   plan->bm = p->m, plan->bn = p->n, plan->nc = p->n;
   plan->n_products = 1;
   plan->n_threads = 1;

@@ -62,7 +62,7 @@ static ws_plan plan_plain(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   plan.row = row;
   plan.path = ws_is_half(p->a.type) ? WS_PATH_HALF : WS_PATH_DIRECT;
   plan.pack_a = p->a.trans;
-  plan.by_columns = plan.transposed = plan.c_by_rows = false;
+  plan.by_columns = plan.asks_for_a = plan.asks_for_c = plan.transposed = plan.c_by_rows = false;
   plan.kc = kc;
   plan.bm = p->m, plan.bn = p->n, plan.nc = p->n;
   plan.n_products = 1;
@@ -91,11 +91,13 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
   switch (drawn(0, 3)) {
   case 0: /* direct, panels of rows */
     plan.pack_a = p->a.trans || drawn(0, 1);
+    plan.asks_for_a = !plan.pack_a && drawn(0, 1);
     plan.bm = row->mr * drawn(1, 3);
     plan.bn = row->nr * drawn(1, 4);
     break;
   case 1: /* direct, strips of columns */
     plan.by_columns = !p->a.trans;
+    plan.asks_for_a = plan.by_columns && drawn(0, 1), plan.asks_for_c = plan.by_columns && drawn(0, 1);
     plan.bn = row->nr * drawn(1, 4);
     break;
   default:
@@ -108,9 +110,10 @@ static ws_plan plan_drawn(const ws_cpu_row *row, const ws_problem *p, int64_t kc
 }
 
 static const char *plan_words(const ws_plan *plan, char text[160]) {
-  snprintf(text, 160, "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d",
+  snprintf(text, 160, "%s %s kc=%lld bm=%lld bn=%lld nc=%lld coarse=%d threads=%d policy=%d pack_a=%d by_columns=%d asks=%d%d",
            plan->row->name, ws_path_name(plan->path), (long long)plan->kc, (long long)plan->bm, (long long)plan->bn,
-           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns);
+           (long long)plan->nc, plan->coarse, plan->n_threads, (int)plan->policy, plan->pack_a, plan->by_columns,
+           plan->asks_for_a, plan->asks_for_c);
   return text;
 }
 

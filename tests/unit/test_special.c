@@ -115,6 +115,40 @@ static void spreading_of(wsgemm_type type) {
   rows_close(&rows);
 }
 
+/* alpha = Inf multiplies the sum of each block of k: Inf where these have one sign, as those of positive
+ * numbers; else NaN may be, but not where k is one block. */
+static void infinite_alpha_of(wsgemm_type type) {
+  enum { SIDE = 40 };
+  rows_open(&rows, type);
+  for (int i = 0; i < rows.n_rows; i++)
+    for (int turn = 0; turn < 12; turn++) {
+      const bool is_positive = turn % 2 == 0, is_one_block = turn % 3 == 0;
+      const int64_t k = is_one_block ? check_random_in(&rng, 1, rows.kc[i]) : rows.kc[i] * check_random_in(&rng, 1, 3) + 5;
+      struct stage stage = stage_new(type, SIDE, SIDE, k, FILL_UNIFORM, &rng);
+      struct values *const factor[2] = {&stage.a, &stage.b};
+      for (int x = 0; x < 2 && is_positive; x++)
+        for (int64_t at = 0; at < factor[x]->rows * factor[x]->cols; at++) {
+          factor[x]->re[at] = 1, factor[x]->im[at] = x == 1 && factor[x]->is_complex ? 1 : 0;
+        }
+      wsgemm_gemm_desc d = desc_for(type, SIDE, SIDE, k);
+      d.transa = all_ops[check_random_in(&rng, 0, 1)], d.transb = all_ops[check_random_in(&rng, 0, 1)];
+      d.alpha = scalar_make(type, INFINITY, 0), d.beta = scalar_make(type, 0, 0);
+      const struct layout_of_case where = layout_drawn(&rng);
+      case_store(&stage, &d, &where);
+      CHECK(gemm_typed(rows.handle[i], &d) == WSGEMM_SUCCESS, "%s", wsgemm_last_error());
+      int n_finite = 0, n_nan = 0;
+      for (int64_t at = 0; at < SIDE * SIDE; at++) {
+        double re = 0, im = 0;
+        matrix_get(&stage.stored[2], at / SIDE, at % SIDE, &re, &im);
+        n_finite += isfinite(re) != 0, n_nan += isnan(re) != 0;
+      }
+      CHECK(n_finite == 0, "%s, k = %lld: %d finite", rows.row[i].name, (long long)k, n_finite);
+      CHECK(n_nan == 0 || !(is_positive || is_one_block), "%s, k = %lld: %d NaN", rows.row[i].name, (long long)k, n_nan);
+      stage_free(&stage);
+    }
+  rows_close(&rows);
+}
+
 /* One Inf in A or B, all else positive: exact arithmetic raises nothing, so no flag may rise at any
  * edge of the tile. */
 static void flags_beside_inf_of(wsgemm_type type) {
@@ -282,6 +316,7 @@ static void for_all_types(unsigned salt, void (*run)(wsgemm_type type)) {
 }
 
 static void spreading(void) { for_all_types(51, spreading_of); }
+static void infinite_alpha(void) { for_all_types(56, infinite_alpha_of); }
 static void flags_beside_inf(void) { for_all_types(52, flags_beside_inf_of); }
 static void near_overflow(void) { for_all_types(53, near_overflow_of); }
 static void subnormals(void) { for_all_types(54, subnormals_of); }
@@ -289,6 +324,7 @@ static void subnormals(void) { for_all_types(54, subnormals_of); }
 static const struct check_case cases[] = {{"unread_operands", unread_operands},
                                           {"nothing_to_do", nothing_to_do},
                                           {"spreading", spreading},
+                                          {"infinite_alpha", infinite_alpha},
                                           {"flags_beside_inf", flags_beside_inf},
                                           {"near_overflow", near_overflow},
                                           {"subnormals", subnormals},

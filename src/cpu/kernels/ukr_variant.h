@@ -2,11 +2,11 @@
  * function for each operand form and number of vectors that leaves room for the width, all of them
  * the inlined tile with constants put in. */
 
-#define WS_TILE(name, mv, form)                                                                                             \
-  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc,    \
-                              const ws_scale *scale, int64_t m) {                                                           \
-    WS_NAME(edge)                                                                                                           \
-    (k, a, a_ld *WS_UNIT, b, b_ld *WS_UNIT, c, ldc *WS_UNIT, scale, m *WS_UNIT, mv, WS_N *WS_UNIT, form);                   \
+#define WS_TILE(name, mv, form)                                                                                          \
+  static void WS_NAME_N(name)(int64_t k, const void *a, int64_t a_ld, const void *b, int64_t b_ld, void *c, int64_t ldc, \
+                              const ws_scale *scale, int64_t m) {                                                        \
+    WS_NAME(edge)                                                                                                        \
+    (k, a, a_ld * WS_UNIT, b, b_ld * WS_UNIT, c, ldc * WS_UNIT, scale, m * WS_UNIT, mv, WS_N * WS_UNIT, form);           \
   }
 
 WS_TILE(rows1, 1, WS_B_ROWS)
