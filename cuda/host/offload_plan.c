@@ -141,11 +141,11 @@ ws_problem ws_offload_part(const ws_offload_plan *plan, const ws_block *c, const
  * the fastest core known, so that GPUs are not taken where they lose. */
 static const struct {
   double device, core;
-} rates[WS_N_TYPES] = {[WSGEMM_F32] = {160e12, 250e9}, [WSGEMM_F64] = {52e12, 125e9},  [WSGEMM_C32] = {140e12, 250e9},
+} rates[WS_N_TYPES] = {[WSGEMM_F32] = {160e12, 250e9}, [WSGEMM_F64] = {49e12, 125e9},  [WSGEMM_C32] = {140e12, 250e9},
                        [WSGEMM_C64] = {52e12, 125e9},  [WSGEMM_F16] = {500e12, 250e9}, [WSGEMM_BF16] = {500e12, 500e9}};
 
 ws_offload_times ws_offload_model(const ws_offload_plan *plan, int n_devices, int n_threads) {
-  const double link = 50e9, staging_of_thread = 5e9, most_staging = 60e9, begin = 1e-3;
+  const double link = 50e9, staging_of_thread = 5e9, most_staging = 60e9, begin = 0.6e-3;
   const ws_problem *p = plan->p;
   const double n_real = ws_types[p->a.type].n_real, flops = 2 * n_real * n_real * (double)p->m * (double)p->n * (double)p->k;
   double bytes[WS_N_OFFLOADED], staged = 0;
