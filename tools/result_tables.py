@@ -554,6 +554,21 @@ def headline_rows(device, suites):
     return rows
 
 
+def gpu_offload_table(records):
+    """Host matrices: TFLOP/s with all copies."""
+    rows = [
+        [
+            f"`{r['routine']}` {r['case']}",
+            f"{r['ours']:.1f}",
+            f"{r['theirs']:.1f}" if r["peer"] != "none" else "-",
+            f"{r['cpu']:.2f}" if r["cpu"] else "-",
+            f"{r['ratio']:.1f}" if r["peer"] != "none" else "-",
+        ]
+        for r in records
+    ]
+    return table(["product, matrices in host memory", "wsgemm, TFLOP/s", "cublasXt", "wsgemm on the CPU", "wsgemm / cublasXt"], rows)
+
+
 def headline_table(rows):
     return table(["device", "routine", "squares, n", "speedup on squares", "on random shapes"], rows)
 
@@ -565,6 +580,7 @@ TABLES = {
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,
     "gpu_level3": gpu_level3_table,
+    "gpu_offload": gpu_offload_table,
     "gpu_square": gpu_gemm_table,
     "gpu_skinny": gpu_gemm_table,
     "gpu_pedantic": gpu_gemm_table,

@@ -6,7 +6,13 @@
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-enum { ALIGN = 256 };
+/* Lines begin at multiples of 256 bytes; short ones, of which there may be many, of what vectors
+ * and TMA need. */
+static int64_t device_ld_of(int64_t n_rows, int bytes) {
+  enum { ALIGN = 256, LEAST_ALIGN = 16 };
+  const int64_t align = n_rows * bytes > ALIGN / 2 ? ALIGN : LEAST_ALIGN;
+  return ws_ceil_div(n_rows * bytes, align) * align / bytes;
+}
 
 static ws_offload_matrix matrix_of(const void *host, int64_t n_rows, int64_t n_cols, int64_t ld, wsgemm_type type) {
   const int bytes = ws_types[type].bytes;
@@ -14,7 +20,7 @@ static ws_offload_matrix matrix_of(const void *host, int64_t n_rows, int64_t n_c
                              .n_rows = n_rows,
                              .n_cols = n_cols,
                              .ld = ld,
-                             .device_ld = ws_ceil_div(n_rows * bytes, ALIGN) * ALIGN / bytes,
+                             .device_ld = device_ld_of(n_rows, bytes),
                              .bytes = bytes};
 }
 
@@ -26,6 +32,7 @@ static ws_offload_matrix matrix_of_operand(const ws_matrix *x, int64_t n_rows, i
 static bool has_short_lines(const ws_offload_matrix *x) { return x->ld * x->bytes <= INT32_MAX; }
 
 void ws_offload_plan_make(const ws_problem *p, const bool is_pinned[WS_N_OFFLOADED], ws_offload_plan *plan) {
+  enum { BEGIN = 256 };
   *plan = (ws_offload_plan){.p = p};
   plan->matrix[WS_OF_A] = matrix_of_operand(&p->a, p->m, p->k);
   plan->matrix[WS_OF_B] = matrix_of_operand(&p->b, p->k, p->n);
@@ -35,7 +42,7 @@ void ws_offload_plan_make(const ws_problem *p, const bool is_pinned[WS_N_OFFLOAD
     x->is_pinned = is_pinned[i] && has_short_lines(x);
     plan->is_staged |= !x->is_pinned;
     x->offset = plan->device_bytes;
-    plan->device_bytes += (size_t)(x->device_ld * x->n_cols) * (size_t)x->bytes;
+    plan->device_bytes += ((size_t)(x->device_ld * x->n_cols) * (size_t)x->bytes + BEGIN - 1) / BEGIN * BEGIN;
   }
 }
 
@@ -134,11 +141,11 @@ ws_problem ws_offload_part(const ws_offload_plan *plan, const ws_block *c, const
  * the fastest core known, so that GPUs are not taken where they lose. */
 static const struct {
   double device, core;
-} rates[WS_N_TYPES] = {[WSGEMM_F32] = {160e12, 250e9}, [WSGEMM_F64] = {52e12, 125e9},  [WSGEMM_C32] = {140e12, 250e9},
+} rates[WS_N_TYPES] = {[WSGEMM_F32] = {160e12, 250e9}, [WSGEMM_F64] = {49e12, 125e9},  [WSGEMM_C32] = {140e12, 250e9},
                        [WSGEMM_C64] = {52e12, 125e9},  [WSGEMM_F16] = {500e12, 250e9}, [WSGEMM_BF16] = {500e12, 500e9}};
 
 ws_offload_times ws_offload_model(const ws_offload_plan *plan, int n_devices, int n_threads) {
-  const double link = 50e9, staging_of_thread = 5e9, most_staging = 60e9, begin = 1e-3;
+  const double link = 50e9, staging_of_thread = 5e9, most_staging = 60e9, begin = 0.6e-3;
   const ws_problem *p = plan->p;
   const double n_real = ws_types[p->a.type].n_real, flops = 2 * n_real * n_real * (double)p->m * (double)p->n * (double)p->k;
   double bytes[WS_N_OFFLOADED], staged = 0;

@@ -293,6 +293,13 @@ static void variables(void) {
       {"WSGEMM_KERNEL", "sgemm_unheard_of_3x3", NULL, NULL, true},
       {"WSGEMM_CHECK", "2", NULL, NULL, true},
       {"WSGEMM_CHECK", "1", NULL, NULL, false},
+      {"WSGEMM_OFFLOAD", "auto", NULL, NULL, false},
+      {"WSGEMM_OFFLOAD", "off", NULL, NULL, false},
+      {"WSGEMM_OFFLOAD", "0,3", NULL, NULL, false},
+      {"WSGEMM_OFFLOAD", "0,0", NULL, NULL, true},
+      {"WSGEMM_OFFLOAD", "0,", NULL, NULL, true},
+      {"WSGEMM_OFFLOAD", "64", NULL, NULL, true},
+      {"WSGEMM_OFFLOAD", "gpu", NULL, NULL, true},
       {"WSGEMM_INVARIANT", "yes", NULL, NULL, true},
       {"WSGEMM_INVARIANT", "1", "invariant", "an element's bits do not depend on m, n, the batch, lds, ops or layout", false},
   };
