@@ -89,7 +89,8 @@ private:
 
   /* The thread's 16 bytes of COUNT columns: body(how far from the first element, where in shared memory,
    * whether they exist). */
-  template <int COUNT, class Body> __device__ __forceinline__ void for_columns(int64_t ld, int m, int n, uint32_t place, Body body) const {
+  template <int COUNT, class Body>
+  __device__ __forceinline__ void for_columns(int64_t ld, int m, int n, uint32_t place, Body body) const {
     const uint32_t eight = uint32_t(thread() % 8);
 #pragma unroll
     for (int i = 0; i < COUNT / 16; i++) {
@@ -104,7 +105,10 @@ private:
     for_columns<part_n>(args.ldc, m, n, place, [=](int64_t to, uint32_t from, bool exists) {
       uint4 x;
       if (!exists) return;
-      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                   : "r"(from)
+                   : "memory");
       *reinterpret_cast<uint4 *>(c + to) = x;
     });
   }
@@ -170,7 +174,8 @@ private:
     meet(); /* what was there has been read */
     for_columns<step_n>(ld, p.m, p.n, place, [=](int64_t from, uint32_t to, bool exists) {
       const uint4 two = exists ? *reinterpret_cast<const uint4 *>(first.at + from * 2) : uint4{};
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two.x), "r"(two.y), "r"(two.z), "r"(two.w) : "memory");
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two.x), "r"(two.y), "r"(two.z), "r"(two.w)
+                   : "memory");
     });
     meet();
     uint32_t two[4];

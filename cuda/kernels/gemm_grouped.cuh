@@ -290,7 +290,8 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
 
   /* By as many columns as the item has, in whole units, from N on. */
   template <int N>
-  __device__ __forceinline__ void multiply_some(const item &at, float (&sums)[most_n / 2], pipeline_stage<n_stages> &stage) const {
+  __device__ __forceinline__ void multiply_some(const item &at, float (&sums)[most_n / 2],
+                                                pipeline_stage<n_stages> &stage) const {
     if constexpr (N < most_n)
       if (at.n > N) return multiply_some<N + unit_n>(at, sums, stage);
     multiply<N>(at, sums, stage);

@@ -233,8 +233,9 @@ static void check_same(const struct grouped_case *g, unsigned char *got, const u
   const wsgemm_grouped_desc *d = &g->d;
   size_t first = 0;
   while (first < g->buffer[C].bytes && got[first] == expected[first]) first++;
-  CHECK(first == g->buffer[C].bytes, "%s: byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d",
-        what, first, g->buffer[C].bytes, (long long)d->group_count, (int)d->ragged, (long long)d->m, (long long)d->n, (long long)d->k,
+  CHECK(first == g->buffer[C].bytes,
+        "%s: byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d", what, first,
+        g->buffer[C].bytes, (long long)d->group_count, (int)d->ragged, (long long)d->m, (long long)d->n, (long long)d->k,
         (int)d->type_a, (int)d->type_c, (double)d->beta.s, (int)d->epilogue);
   free(got);
 }

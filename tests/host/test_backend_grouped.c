@@ -44,7 +44,8 @@ static void check_one_launch(const wsgemm_grouped_desc *d, const char *kernel) {
   const fake_launch *l = &fake.launch[0];
   const ws_grouped_args *args = &l->grouped;
   CHECK(strcmp(l->kernel, kernel) == 0, "%s, not %s", l->kernel, kernel);
-  CHECK(l->cluster == 2 && l->grid[0] == n_blocks && args->sched.queue != NULL, "%u blocks in clusters of %u", l->grid[0], l->cluster);
+  CHECK(l->cluster == 2 && l->grid[0] == n_blocks && args->sched.queue != NULL, "%u blocks in clusters of %u", l->grid[0],
+        l->cluster);
   CHECK(args->ends == d->offsets && args->ends_are_64 == (d->index_bytes == 8) && args->n_groups == N_GROUPS, "offsets");
   CHECK(args->total == TOTAL && args->m == N && args->c_data == d->c, "total %lld, m %d", (long long)args->total, args->m);
 }
@@ -143,10 +144,9 @@ CHANGE(odd_n, d->n = 63)
 CHILD_CASE(not_built_in) {
   (void)unused;
   static const struct lacking table[] = {
-      {of_floats, "F16 or BF16"},    {other_half, "F16 or BF16"}, {odd_residual, "multiples of 16 bytes"},
-      {pedantic, "tensor cores"},  {columns, "across what is ragged"},
-      {a_transposed, "along k"},     {many, "no more than 1024"}, {unaligned, "multiples of 16 bytes"},
-      {odd_n, "C of multiples of 8"}};
+      {of_floats, "F16 or BF16"},  {other_half, "F16 or BF16"},          {odd_residual, "multiples of 16 bytes"},
+      {pedantic, "tensor cores"},  {columns, "across what is ragged"},   {a_transposed, "along k"},
+      {many, "no more than 1024"}, {unaligned, "multiples of 16 bytes"}, {odd_n, "C of multiples of 8"}};
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
     wsgemm_grouped_desc d = rows_desc(WSGEMM_BF16);
     table[i].change(&d);
@@ -166,6 +166,9 @@ CHILD_CASE(not_built_in) {
   CHECK(run(&d) == WSGEMM_INVALID_POINTER && strstr(wsgemm_last_error(), "b is NULL"), "%s", wsgemm_last_error());
 }
 
-static const struct check_case cases[] = {
-    {"one_launch", one_launch}, {"steps", steps}, {"ends_in_host_memory", ends_in_host_memory}, {"group_by_group", group_by_group}, {"not_built_in", not_built_in}};
+static const struct check_case cases[] = {{"one_launch", one_launch},
+                                          {"steps", steps},
+                                          {"ends_in_host_memory", ends_in_host_memory},
+                                          {"group_by_group", group_by_group},
+                                          {"not_built_in", not_built_in}};
 CHECK_MAIN("backend_grouped", cases)
