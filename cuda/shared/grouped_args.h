@@ -35,6 +35,5 @@ typedef struct ws_grouped_args {
   void *c_data;
   int64_t ldc, stride_c; /* stride_c: from group to group, of ragged k */
   ws_epilogue_args epilogue;
-  int32_t order;
 } ws_grouped_args;
 #endif
