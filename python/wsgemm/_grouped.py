@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from . import _lib
 from ._arrays import Array, Kind, address, as_array, check_out, element_strides, kind_of, locate, may_share, needs_out, scalars_of
-from ._device import Argument, View, argument
+from ._device import Argument, View, argument, c_strides
 from ._device_product import Operands, arguments, check_device_out
 from ._device_product import may_share as views_may_share
 from ._handle import Handle, pointer_of
@@ -170,6 +170,24 @@ def _describe(
 
 def _call(pointer: int | None, desc: _lib.GroupedDesc) -> None:
     _lib.check(_lib.library.wsgemm_gemm_grouped(pointer, ctypes.byref(desc)))
+
+
+def planned(a: View, b: View, n_groups: int, itemsize: int) -> tuple[tuple[int, ...], _lib.GroupedDesc] | None:
+    """(the shape of a new C-ordered result, the descriptor but for all addresses) of arrays on a GPU, offsets there, too; None: the
+    long way says what is wrong, or has something to copy."""
+    try:
+        kind = kind_of(a, b)
+        form = _form_of(len(a.shape), len(b.shape))
+        shape = _shape_of(a.shape, b.shape, form, n_groups)
+    except (TypeError, ValueError):
+        return None
+    out = View(a.dtype, shape, c_strides(shape), 0)
+    by_rows = form.ragged is not _lib.Ragged.RAGGED_N
+    places = _place_of(a, form.ragged is _lib.Ragged.RAGGED_M), _place_of(b, by_rows), _place_of(out, by_rows)
+    if any(x.is_empty or x.is_conjugated or min(x.strides or (0,)) < 0 for x in (a, b, out)) or None in places or n_groups == 0:
+        return None
+    sizes = (a.shape[-2], b.shape[-1], a.shape[-1])
+    return shape, _describe(kind, kind, form, sizes, places, Ends(0, itemsize, n_groups), scalars_of(kind, 1, 0))  # type: ignore[arg-type]
 
 
 # ---- in host memory ----------------------------------------------------------------------------------------------------------
