@@ -114,7 +114,7 @@ static void add_steps(struct grouped_case *g, bool of_k, int64_t total) {
   d->alpha.s = drawn(0, 1) ? 1 : -1.25f, d->beta.s = drawn(0, 1) ? 0.75f : 0;
   d->epilogue = (wsgemm_epilogue)drawn(0, 4), d->out_scale = drawn(0, 1) ? 1 : 0.5;
   if (drawn(0, 1)) {
-    d->bias_per = (wsgemm_bias)drawn(0, 1), d->type_bias = drawn(0, 1) ? WSGEMM_F32 : d->type_a;
+    d->bias_per = (wsgemm_bias)drawn(0, 1), d->type_bias = drawn(0, 1) || d->type_c == WSGEMM_F32 ? WSGEMM_F32 : d->type_c;
     const bool per_row = d->bias_per == WSGEMM_BIAS_PER_ROW;
     const int64_t length = per_row ? d->m : d->n;
     d->stride_bias = per_row && !of_k ? 0 : length;
