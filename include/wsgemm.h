@@ -560,15 +560,15 @@ typedef struct wsgemm_grouped_desc {
 
 /* Host memory: all groups and their tiles are one queue of work for the threads; the call returns
  * when all is done. Device memory, with offsets and arrays in host memory: each group is launched
- * as wsgemm_gemm would.
+ * as wsgemm_gemm would, or up to 256 ragged ones at once, where that is built in (below).
  *
  * Offsets in device memory are read by the kernel, when the stream comes to it: one launch, the
  * host waits for nothing, and a graph may be replayed with other offsets. A group that does not lie
- * within the total, or whose end lies before its beginning, is skipped. The bits are those that each
- * group's product has alone in invariant mode (wsgemm_set_invariant); with offsets in host memory
- * outside of that mode, other rows may be chosen for some of them. This version has it for F16 and
- * BF16, C of the same type or of F32, on compute capability 9.0: RAGGED_M, row-major with A not
- * transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A
+ * within the total, or whose end lies before its beginning, is skipped. The bits are those that
+ * each group's product has alone in invariant mode (wsgemm_set_invariant); with offsets in host
+ * memory outside of that mode, other rows may be chosen for some of them. This version has it for
+ * F16 and BF16, C of the same type or of F32, on compute capability 9.0: RAGGED_M, row-major with A
+ * not transposed (RAGGED_N, column-major with B not transposed), and RAGGED_K, row-major with A
  * transposed and B not (column-major, B is transposed and A not); at most 1024 groups; lds and
  * strides of A and B, and n (m), ldc, stride_c and those of a residual unless they are of F32,
  * multiples of 8, and pointers of 16 bytes. All else returns NOT_SUPPORTED.

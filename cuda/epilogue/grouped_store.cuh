@@ -9,6 +9,7 @@
 #define WS_CUDA_GROUPED_STORE_CUH
 #include "cuda/epilogue/activations.cuh"
 #include "cuda/epilogue/half_c.cuh"
+#include "cuda/epilogue/steps.cuh"
 #include "cuda/ptx/convert.cuh"
 #include "cuda/ptx/mma16.cuh"
 #include "cuda/ptx/tma.cuh"
@@ -50,6 +51,21 @@ template <class Element, bool RAGGED_K, int MOST_N, int N_OUTPUTS, bool HAS_STEP
     }
   }
 
+  /* Where nothing is added up: as scale_elements of kernels/elementwise.cuh, which the product alone goes to. */
+  __device__ __forceinline__ void store_without_k(const grouped_item &at, int m) const {
+    const int m_end = int(ws_min(m + 64, args.m));
+#pragma unroll 1
+    for (int j = at.column; j < at.column + at.n; j++)
+#pragma unroll 1
+      for (int i = m + thread(); i < m_end; i += 128) {
+        const half_c to = like_c(args.c_data, args.ldc, args.stride_c, i, j, at.group);
+        float x[1] = {args.beta_zero ? 0 : args.beta * to.load()};
+        if constexpr (HAS_STEPS)
+          if (args.epilogue.is_any) take_steps<exact_activations, true>(args.epilogue, args.type_c, at.group, i, j, 1, x);
+        to.store(x[0]);
+      }
+  }
+
   static __device__ __forceinline__ int thread() { return int(threadIdx.x) % 128; }
 
 private:
@@ -89,7 +105,8 @@ private:
 
   /* The thread's 16 bytes of COUNT columns: body(how far from the first element, where in shared memory,
    * whether they exist). */
-  template <int COUNT, class Body> __device__ __forceinline__ void for_columns(int64_t ld, int m, int n, uint32_t place, Body body) const {
+  template <int COUNT, class Body>
+  __device__ __forceinline__ void for_columns(int64_t ld, int m, int n, uint32_t place, Body body) const {
     const uint32_t eight = uint32_t(thread() % 8);
 #pragma unroll
     for (int i = 0; i < COUNT / 16; i++) {
@@ -104,7 +121,10 @@ private:
     for_columns<part_n>(args.ldc, m, n, place, [=](int64_t to, uint32_t from, bool exists) {
       uint4 x;
       if (!exists) return;
-      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                   : "r"(from)
+                   : "memory");
       *reinterpret_cast<uint4 *>(c + to) = x;
     });
   }
@@ -157,26 +177,46 @@ private:
     }
   }
 
-  /* Elements of C or of the residual; what does not exist is 0. */
-  __device__ __forceinline__ void read(const some_columns &p, uint32_t place, const void *base, int64_t ld, int64_t stride,
-                                       float (&x)[n_own]) const {
+  /* The thread's elements of C, or of the residual, as they come from memory: 16 bytes of a column, or floats. What does
+   * not exist is 0. */
+  struct found {
+    uint4 bits[2];
+  };
+
+  __device__ __forceinline__ found ask(const some_columns &p, const void *base, int64_t ld, int64_t stride) const {
+    found x = {};
+    if (p.n <= 0) return x;
     const half_c first = like_c(base, ld, stride, p.m, p.column, p.group);
     if (args.type_c == WS_HALF_C_F32) {
+      uint32_t *const to = &x.bits[0].x;
+      for_own(p, [&](int u, int i, int j) { to[u] = (first + (j * ld + i)).template as<uint32_t>(); });
+    } else {
+      for_columns<step_n>(ld, p.m, p.n, 0, [&](int64_t from, uint32_t, bool exists) {
+        if (exists) x.bits[0] = *reinterpret_cast<const uint4 *>(first.at + from * 2);
+      });
+    }
+    return x;
+  }
+
+  /* What was asked for, as numbers. */
+  __device__ __forceinline__ void take(const found &from, uint32_t place, float (&x)[n_own]) const {
+    if (args.type_c == WS_HALF_C_F32) {
+      const uint32_t *const bits = &from.bits[0].x;
 #pragma unroll
-      for (int u = 0; u < n_own; u++) x[u] = 0;
-      for_own(p, [&](int u, int i, int j) { x[u] = (first + (j * ld + i)).template as<float>(); });
+      for (int u = 0; u < n_own; u++) x[u] = __uint_as_float(bits[u]);
       return;
     }
     meet(); /* what was there has been read */
-    for_columns<step_n>(ld, p.m, p.n, place, [=](int64_t from, uint32_t to, bool exists) {
-      const uint4 two = exists ? *reinterpret_cast<const uint4 *>(first.at + from * 2) : uint4{};
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two.x), "r"(two.y), "r"(two.z), "r"(two.w) : "memory");
+    for_columns<step_n>(0, 0, step_n, place, [&](int64_t, uint32_t to, bool) {
+      const uint4 two = from.bits[0];
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two.x), "r"(two.y), "r"(two.z), "r"(two.w)
+                   : "memory");
     });
     meet();
     uint32_t two[4];
     ldmatrix_x4_trans(two, matrix_at(place));
 #pragma unroll
-    for (int u = 0; u < n_own; u++) x[u] = first.widened(two[u / 2] >> (u % 2 * 16) & 0xffff);
+    for (int u = 0; u < n_own; u++) x[u] = half_c{nullptr, args.type_c}.widened(two[u / 2] >> (u % 2 * 16) & 0xffff);
   }
 
   __device__ __forceinline__ void add_bias(const some_columns &p, float (&x)[n_own]) const {
@@ -185,19 +225,19 @@ private:
     for_own(p, [&](int u, int i, int j) { x[u] = __fadd_rn(x[u], (first + (e.bias_per_row ? i : j)).load()); });
   }
 
-  __device__ __forceinline__ void finish(const some_columns &p, uint32_t place, float (&x)[n_own]) const {
+  __device__ __forceinline__ void finish(const some_columns &p, uint32_t place, const found &of_c, float (&x)[n_own]) const {
     const ws_epilogue_args &e = args.epilogue;
     float old[n_own];
     if (args.beta_zero) {
 #pragma unroll
       for (int u = 0; u < n_own; u++) x[u] = __fmul_rn(args.alpha, x[u]);
     } else {
-      read(p, place, args.c_data, args.ldc, args.stride_c, old);
+      take(of_c, place, old);
 #pragma unroll
       for (int u = 0; u < n_own; u++) x[u] = fmaf(args.alpha, x[u], args.beta * old[u]);
     }
     if (!e.is_any) return;
-    if (e.residual) read(p, place, e.residual, e.ld_residual, e.stride_residual, old);
+    if (e.residual) take(ask(p, e.residual, e.ld_residual, e.stride_residual), place, old);
     if (e.bias) add_bias(p, x);
     fast_activations::apply(e.activation, x);
     const float out_scale = float(e.out_scale);
@@ -211,14 +251,24 @@ private:
     }
   }
 
-  /* By one place: the steps take longer than the store. */
+  __device__ __forceinline__ some_columns step_at(const grouped_item &at, int m, int first) const {
+    return {m, at.column + first, int(ws_min(step_n, at.n - first)), at.group};
+  }
+  __device__ __forceinline__ found ask_for_c(const grouped_item &at, int m, int first) const {
+    return args.beta_zero ? found{} : ask(step_at(at, m, first), args.c_data, args.ldc, args.stride_c);
+  }
+
+  /* By one place: the steps take longer than the store. Of C what the next two take is on its way. */
   __device__ __forceinline__ void store_finished(const grouped_item &at, int m, const float (&sums)[MOST_N / 2]) const {
     const bool is_asking = asks();
+    found next = ask_for_c(at, m, 0), one_more = ask_for_c(at, m, step_n);
 #pragma unroll 1
     for (int first = 0; first < at.n; first += step_n) {
-      const some_columns p = {m, at.column + first, int(ws_min(step_n, at.n - first)), at.group};
+      const some_columns p = step_at(at, m, first);
       const bool is_second = first % part_n > 0;
       const uint32_t place = places + (is_second ? step_bytes : 0);
+      const found of_c = next;
+      next = one_more, one_more = ask_for_c(at, m, first + 2 * step_n);
       float x[n_own];
 #pragma unroll
       for (int t = 0; t < MOST_N; t += step_n)
@@ -227,7 +277,7 @@ private:
           for (int u = 0; u < n_own; u++) x[u] = sums[t / 2 + u];
         }
       if (is_asking && !is_second) cp_async_bulk_wait_group_read<0>();
-      finish(p, place, x);
+      finish(p, place, of_c, x);
       if (args.type_c == WS_HALF_C_F32) {
         const half_c to = like_c(args.c_data, args.ldc, args.stride_c, m, p.column, p.group);
         for_own(p, [&](int u, int i, int j) { (to + (j * args.ldc + i)).template as<float>() = x[u]; });

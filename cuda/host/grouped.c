@@ -62,7 +62,7 @@ static const grouped_row wide_row = {WS_KERNEL_GROUPED, 384, 1, WS_GROUPED_SHARE
 /* Narrow items store beside another block's products, which tells where there is little to multiply for each
  * element of C, or of the weights; so few columns a group have no use for wide ones. */
 static const grouped_row *row_of(const ws_groups *groups) {
-  enum { FEW = 64 };
+  enum { FEW = 80 };
   const ws_problem *p = &groups->of_all;
   if (!ws_has_plain_store(p)) return &wide_row;
   return groups->ragged == WSGEMM_RAGGED_K || p->n <= FEW * groups->count ? &narrow_row : &wide_row;
@@ -103,6 +103,8 @@ static CUresult make_maps(const ws_groups *groups, ws_grouped_args *args) {
 
 static ws_grouped_args args_of(const ws_groups *groups) {
   const ws_problem *p = &groups->of_all;
+  ws_epilogue_args epilogue = ws_epilogue_args_of(p);
+  if (groups->ragged != WSGEMM_RAGGED_K) epilogue.stride_residual = 0; /* which lies as C does */
   return (ws_grouped_args){.ends = groups->ends_are_here ? NULL : groups->ends,
                            .ends_are_64 = groups->index_bytes == 8,
                            .n_groups = (int32_t)groups->count,
@@ -118,7 +120,7 @@ static ws_grouped_args args_of(const ws_groups *groups) {
                            .c_data = p->c.data,
                            .ldc = p->c.ld,
                            .stride_c = p->c.stride,
-                           .epilogue = ws_epilogue_args_of(p)};
+                           .epilogue = epilogue};
 }
 
 /* Ragged k of which nothing is added up: beta C, and the epilogue. */

@@ -91,7 +91,7 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
   /* Of ragged k the longest groups go first, lest one be left for the end; only roughly so, in classes. */
   __device__ __forceinline__ int class_of(int count) const {
     const int64_t all = int64_t(count) * args.n_groups;
-    return !RAGGED_K || !(args.order & 2) || all > 4 * args.total ? 0 : all > 2 * args.total ? 1 : all > args.total ? 2 : 3;
+    return !RAGGED_K || all > 4 * args.total ? 0 : all > 2 * args.total ? 1 : all > args.total ? 2 : 3;
   }
 
   /* The sum of x over the threads before this one, of which the pair of numbers is; all: of the block. */
@@ -145,11 +145,9 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
   }
 
   /* By one thread. */
-  __device__ __forceinline__ item item_at(uint32_t ticket) const {
+  __device__ __forceinline__ item item_at(uint32_t item_idx) const {
     const shared_state &s = state();
-    const uint32_t n_all = s.first_item[args.n_groups];
-    if (ticket >= n_all) return {};
-    const uint32_t item_idx = !(args.order & 1) ? ticket : ticket % 2 ? n_all - 1 - ticket / 2 : ticket / 2;
+    if (item_idx >= s.first_item[args.n_groups]) return {};
     int low = 0, high = args.n_groups; /* first_item[low] <= item_idx < first_item[high] */
     while (high - low > 1) {
       const int middle = (low + high) / 2;
@@ -290,7 +288,8 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
 
   /* By as many columns as the item has, in whole units, from N on. */
   template <int N>
-  __device__ __forceinline__ void multiply_some(const item &at, float (&sums)[most_n / 2], pipeline_stage<n_stages> &stage) const {
+  __device__ __forceinline__ void multiply_some(const item &at, float (&sums)[most_n / 2],
+                                                pipeline_stage<n_stages> &stage) const {
     if constexpr (N < most_n)
       if (at.n > N) return multiply_some<N + unit_n>(at, sums, stage);
     multiply<N>(at, sums, stage);
@@ -309,11 +308,11 @@ template <class Element, bool A_X, bool RAGGED_K, int MOST_N> struct grouped_ker
       if (at.n == 0) break;
       const int m = at.m + int(rank()) * bm + consumer_idx() * 64;
       const store finish = {args, stage_at(n_stages) + uint32_t(consumer_idx() * n_outputs * output_bytes), 1 + consumer_idx()};
-      if constexpr (!is_narrow) finish.prefetch(at, m);
       if (n_k_blocks(at) == 0) {
-#pragma unroll
-        for (int i = 0; i < most_n / 2; i++) sums[i] = 0;
+        finish.store_without_k(at, m);
+        continue;
       }
+      if constexpr (!is_narrow) finish.prefetch(at, m);
       multiply_some<unit_n>(at, sums, stage);
       finish(at, m, sums);
     }

@@ -4,12 +4,12 @@
 #include "cuda/kernels/gemm_grouped.cuh"
 
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WS_GROUPED_ENTRY(name, element, a_x, ragged_k, most_n)                                       \
+#define WS_GROUPED_ENTRY(name, element, a_x, ragged_k, most_n)                                                \
   extern "C" __global__ void __launch_bounds__(ws::grouped_kernel<element, a_x, ragged_k, most_n>::n_threads, \
                                                ws::grouped_kernel<element, a_x, ragged_k, most_n>::n_blocks)  \
-      name(const __grid_constant__ ws_grouped_args args, const __grid_constant__ ws_grouped_ends ends) {                                                    \
+      name(const __grid_constant__ ws_grouped_args args, const __grid_constant__ ws_grouped_ends ends) {      \
     extern __shared__ __align__(1024) unsigned char shared[];                                                 \
-    ws::grouped_kernel<element, a_x, ragged_k, most_n>{args, ends, shared}.run();                                   \
+    ws::grouped_kernel<element, a_x, ragged_k, most_n>{args, ends, shared}.run();                             \
   }
 #define WS_GROUPED(letter, element, form, a_x, ragged_k)                \
   WS_GROUPED_ENTRY(letter##grouped_##form, element, a_x, ragged_k, 256) \

@@ -26,8 +26,8 @@ typedef struct ws_grouped_args {
   ws_sched_args sched; /* n_items: not known here */
   const void *ends;    /* n_groups numbers in device memory; NULL: ws_grouped_ends has them */
   int32_t ends_are_64, n_groups;
-  int64_t total;   /* columns, or lines along k, that exist: no group may reach beyond */
-  int32_t m, n, k; /* n: of ragged k; k: of ragged columns */
+  int64_t total;    /* columns, or lines along k, that exist: no group may reach beyond */
+  int32_t m, n, k;  /* n: of ragged k; k: of ragged columns */
   int32_t is_plain; /* neither beta nor an epilogue, C of 16 bits */
   int32_t type_c;   /* ws_half_c_type; of floats there is no map of C */
   int32_t beta_zero;
@@ -35,6 +35,5 @@ typedef struct ws_grouped_args {
   void *c_data;
   int64_t ldc, stride_c; /* stride_c: from group to group, of ragged k */
   ws_epilogue_args epilogue;
-  int32_t order;
 } ws_grouped_args;
 #endif

@@ -139,7 +139,8 @@ def test_fakes_refused(gpu, torch):
     with pytest.raises(ValueError, match="there are only 4"):
         wsgemm.grouped_matmul(*on_gpu, [1, 5])
     with pytest.raises(ValueError, match="share memory"):
-        wsgemm.grouped_matmul(fakes.Tensor(np.ones((4, 4), np.float32)), x := fakes.Tensor(np.ones((1, 4, 4), np.float32)), [4], fakes.Tensor(x.array[0]))
+        x = np.ones((1, 4, 4), np.float32)
+        wsgemm.grouped_matmul(fakes.Tensor(x[0].copy()), fakes.Tensor(x), [4], fakes.Tensor(x[0]))
     gpu.device_of = lambda address: int(address == ends.ctypes.data)
     with pytest.raises(ValueError, match="offsets lies on GPU 1"):
         wsgemm.grouped_matmul(*on_gpu, fakes.Tensor(ends))

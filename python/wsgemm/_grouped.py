@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from . import _lib
 from ._arrays import Array, Kind, address, as_array, check_out, element_strides, kind_of, locate, may_share, needs_out, scalars_of
-from ._device import Argument, View, argument
+from ._device import Argument, View, argument, c_strides
 from ._device_product import Operands, arguments, check_device_out
 from ._device_product import may_share as views_may_share
 from ._handle import Handle, pointer_of
@@ -142,20 +142,27 @@ class Place(NamedTuple):
 class Ends(NamedTuple):
     address: int
     itemsize: int
-    count: int
+    n_groups: int
 
 
 def _describe(
-    kind: Kind, kind_c: Kind, form: Form, sizes: tuple[int, int, int], places: tuple[Place, Place, Place], ends: Ends, scalars: Any
+    kind: Kind,
+    kind_c: Kind,
+    form: Form,
+    sizes: tuple[int, int, int],
+    places: tuple[Place, Place, Place],
+    ends: Ends,
+    scalars: Any,
 ) -> _lib.GroupedDesc:
     a, b, c = places
-    desc = _lib.GroupedDesc(struct_bytes=ctypes.sizeof(_lib.GroupedDesc), ragged=form.ragged, index_bytes=ends.itemsize, out_scale=1)
+    desc = _lib.GroupedDesc(struct_bytes=ctypes.sizeof(_lib.GroupedDesc), ragged=form.ragged, out_scale=1)
+    desc.index_bytes = ends.itemsize
     desc.layout = _lib.Layout.ROW_MAJOR if c.is_by_rows else _lib.Layout.COL_MAJOR
     desc.transa = _lib.Op.NO_TRANS if a.is_by_rows == c.is_by_rows else _lib.Op.TRANS
     desc.transb = _lib.Op.NO_TRANS if b.is_by_rows == c.is_by_rows else _lib.Op.TRANS
     desc.type_a = desc.type_b = kind.code
     desc.type_c, desc.type_scalar = kind_c.code, kind.scalar_code
-    desc.group_count, desc.offsets = ends.count, ends.address
+    desc.group_count, desc.offsets = ends.n_groups, ends.address
     desc.m, desc.n, desc.k = sizes
     for scalar, re, im in ((desc.alpha, *scalars[:2]), (desc.beta, *scalars[2:])):
         if kind.scalar.bits == 32:
@@ -170,6 +177,28 @@ def _describe(
 
 def _call(pointer: int | None, desc: _lib.GroupedDesc) -> None:
     _lib.check(_lib.library.wsgemm_gemm_grouped(pointer, ctypes.byref(desc)))
+
+
+def planned(a: View, b: View, n_groups: int, itemsize: int) -> tuple[tuple[int, ...], _lib.GroupedDesc] | None:
+    """(the shape of a new C-ordered result, the descriptor but for all addresses) of arrays on a GPU, offsets there, too; None: the
+    long way says what is wrong, or has something to copy."""
+    try:
+        kind = kind_of(a, b)
+        form = _form_of(len(a.shape), len(b.shape))
+        shape = _shape_of(a.shape, b.shape, form, n_groups)
+    except (TypeError, ValueError):
+        return None
+    out = View(a.dtype, shape, c_strides(shape), 0)
+    by_rows = form.ragged is not _lib.Ragged.RAGGED_N
+    at_a, at_b, at_c = _place_of(a, form.ragged is _lib.Ragged.RAGGED_M), _place_of(b, by_rows), _place_of(out, by_rows)
+    if at_a is None or at_b is None or at_c is None or n_groups == 0:
+        return None
+    if any(x.is_empty or x.is_conjugated or min(x.strides or (0,)) < 0 for x in (a, b, out)):
+        return None
+    places = (at_a, at_b, at_c)
+    sizes = (a.shape[-2], b.shape[-1], a.shape[-1])
+    ends = Ends(0, itemsize, n_groups)
+    return shape, _describe(kind, kind, form, sizes, places, ends, scalars_of(kind, 1, 0))
 
 
 # ---- in host memory ----------------------------------------------------------------------------------------------------------
@@ -232,14 +261,14 @@ def _on_device(ops: Operands, offsets: Any, alpha: complex, beta: complex, handl
         ends = Ends(address(host_ends), host_ends.itemsize, len(host_ends))
     else:
         ends = Ends(ends_view.address, ends_view.dtype.itemsize, ends_view.shape[0])
-    shape = _shape_of(a.shape, b.shape, form, ends.count)
+    shape = _shape_of(a.shape, b.shape, form, ends.n_groups)
     _check_ends(host_ends, a.shape[1] if form.axis_a == 1 else shape[form.axis_c or 0])
     if ops.out is None and beta != 0:
         raise needs_out(beta)
     out = ops.empty(shape) if ops.out is None else ops.out
     view = ops.view(out)
     kind_c = kind if ops.out is None else check_device_out(out, view, kind, a, shape, "the result")
-    if view.is_empty or ends.count == 0:
+    if view.is_empty or ends.n_groups == 0:
         return out.given
     sizes = (a.shape[-2], b.shape[-1], a.shape[-1])
     by_rows = form.ragged is not _lib.Ragged.RAGGED_N  # what is ragged, as the kernel wants it where both ways are possible
@@ -247,7 +276,7 @@ def _on_device(ops: Operands, offsets: Any, alpha: complex, beta: complex, handl
     b, at_b = _device_place(ops, ops.b, b, view, by_rows)
     at_c = _place_of(view, by_rows)
     if at_c is None:
-        raise ValueError(f"{out.name} has shape {view.shape} and strides {view.strides}, which BLAS cannot write; pass a contiguous one")
+        raise ValueError(f"{out.name} has shape {view.shape} and strides {view.strides}; BLAS cannot write it, pass a contiguous one")
     views = {name: x for name, x in (("out", view), ("a", a), ("b", b)) if not x.is_empty}
     if ends_view is not None:
         views["offsets"] = ends_view

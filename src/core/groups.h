@@ -10,7 +10,7 @@ typedef struct ws_groups {
   int64_t count;
   wsgemm_ragged ragged;
   int index_bytes;
-  const void *ends; /* of ragged ones */
+  const void *ends;   /* of ragged ones */
   bool ends_are_here; /* in host memory */
   /* NULL: of_all has it */
   const void *m, *n, *k, *lda, *ldb, *ldc;

@@ -114,7 +114,7 @@ static void add_steps(struct grouped_case *g, bool of_k, int64_t total) {
   d->alpha.s = drawn(0, 1) ? 1 : -1.25f, d->beta.s = drawn(0, 1) ? 0.75f : 0;
   d->epilogue = (wsgemm_epilogue)drawn(0, 4), d->out_scale = drawn(0, 1) ? 1 : 0.5;
   if (drawn(0, 1)) {
-    d->bias_per = (wsgemm_bias)drawn(0, 1), d->type_bias = drawn(0, 1) ? WSGEMM_F32 : d->type_a;
+    d->bias_per = (wsgemm_bias)drawn(0, 1), d->type_bias = drawn(0, 1) || d->type_c == WSGEMM_F32 ? WSGEMM_F32 : d->type_c;
     const bool per_row = d->bias_per == WSGEMM_BIAS_PER_ROW;
     const int64_t length = per_row ? d->m : d->n;
     d->stride_bias = per_row && !of_k ? 0 : length;
@@ -233,8 +233,9 @@ static void check_same(const struct grouped_case *g, unsigned char *got, const u
   const wsgemm_grouped_desc *d = &g->d;
   size_t first = 0;
   while (first < g->buffer[C].bytes && got[first] == expected[first]) first++;
-  CHECK(first == g->buffer[C].bytes, "%s: byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d",
-        what, first, g->buffer[C].bytes, (long long)d->group_count, (int)d->ragged, (long long)d->m, (long long)d->n, (long long)d->k,
+  CHECK(first == g->buffer[C].bytes,
+        "%s: byte %zu of %zu: %lld groups, ragged %d, m %lld, n %lld, k %lld, types %d %d, beta %g, epilogue %d", what, first,
+        g->buffer[C].bytes, (long long)d->group_count, (int)d->ragged, (long long)d->m, (long long)d->n, (long long)d->k,
         (int)d->type_a, (int)d->type_c, (double)d->beta.s, (int)d->epilogue);
   free(got);
 }

@@ -95,7 +95,7 @@ CHILD_CASE(steps) {
   args = check_wide(&d, "bgrouped_ragged_k");
   CHECK(args->epilogue.bias == d.bias && args->epilogue.stride_bias == 3 && args->epilogue.bias_per_row, "bias");
   d = rows_desc(WSGEMM_BF16);
-  d.group_count = 4; /* more than 64 rows a group */
+  d.group_count = 3; /* more than 80 rows a group */
   REQUIRE(run(&d) == WSGEMM_SUCCESS && strcmp(fake.launch[0].kernel, "bgrouped_m") == 0, "%s", fake.launch[0].kernel);
   CHECK(fake.launch[0].grouped.is_plain, "plain");
 }
