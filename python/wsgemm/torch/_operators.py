@@ -335,9 +335,9 @@ def _as_node(operator: Operator) -> Callable[..., Tensor]:
         found = gradient(ctx, g)
         return found + (None,) * (n_inputs - len(found))
 
-    functions: dict[str, Any] = {"forward": staticmethod(forward_with_keywords if n_given else forward), "backward": staticmethod(backward)}
-    node = type(operator.name, (torch.autograd.Function,), functions)
-    apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # type: ignore[misc]  # what Function's own does besides is for torch.func
+    both = {"forward": forward_with_keywords if n_given else forward, "backward": backward}
+    node: Any = type(operator.name, (torch.autograd.Function,), {name: staticmethod(f) for name, f in both.items()})
+    apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # what Function's own does besides is for torch.func
     return apply
 
 
@@ -382,7 +382,8 @@ def _register() -> Any:
         _library.register_fake(name, operator.like, lib=library)
         _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
         if _autograd is not None:
-            generic = _autograd.make_autograd_impl(getattr(_ops, operator.name).default, _autograd.Info(operator.gradient, operator.save))
+            info = _autograd.Info(operator.gradient, operator.save)
+            generic = _autograd.make_autograd_impl(getattr(_ops, operator.name).default, info)
             for key in ("AutogradCPU", "AutogradCUDA"):
                 library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
         _library.register_vmap(name, _vmap_rule(operator), lib=library)
