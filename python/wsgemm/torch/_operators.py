@@ -335,7 +335,7 @@ def _as_node(operator: Operator) -> Callable[..., Tensor]:
         found = gradient(ctx, g)
         return found + (None,) * (n_inputs - len(found))
 
-    both = {"forward": forward_with_keywords if n_given else forward, "backward": backward}
+    both: dict[str, Any] = {"forward": forward_with_keywords if n_given else forward, "backward": backward}
     node: Any = type(operator.name, (torch.autograd.Function,), {name: staticmethod(f) for name, f in both.items()})
     apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # what Function's own does besides is for torch.func
     return apply
