@@ -435,11 +435,10 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     """
     if _is_compiling() or is_watched():
         return call("matmul", a, b)
+    way = way_of(a)
+    if way is None or way_of(b) is not way:
+        return call("matmul", a, b)
     if (a.requires_grad or b.requires_grad) and _is_grad_enabled():
         return _nodes["matmul"](_unwrapped(a), _unwrapped(b))
-    way = way_of(a)
-    if way is not None:
-        done: Tensor | None = way.matmul(a, b, None, 1, 0, None, None, None, False)
-        if done is not None:
-            return done
-    return call("matmul", a, b)
+    done: Tensor | None = way.matmul(a, b, None, 1, 0, None, None, None, False)
+    return call("matmul", a, b) if done is None else done
