@@ -26,6 +26,7 @@ ROOMS = {
     "blas": ("src/blas", set()),
     "cublas": ("src/cublas", set()),
     "xla": ("src/xla", set()),
+    "python": ("src/python", set()),
     "cuda": ("cuda/host", {"core", "tune", "shared", "sched", "rows"}),
     "shared": ("cuda/shared", {"core", "sched"}),
     "sched": ("cuda/sched", {"core", "shared", "ptx"}),

@@ -1,10 +1,12 @@
 """What is copied and what is not, and how few calls a stack takes; checked on the plan that explain() tells, too."""
 
+import ctypes
+
 import numpy as np
 import pytest
 import wsgemm
 import wsgemm._product as product
-from wsgemm import _lib
+from wsgemm import _lib, _plans
 from wsgemm._arrays import KINDS
 from wsgemm._layout import BatchPlan, leading, may_overlap_itself
 from wsgemm_reference import DTYPES, STACK_LAYOUTS, arrange, integer_array
@@ -39,11 +41,15 @@ def descs(monkeypatch):
     seen = []
     gemm = product._gemm
 
-    def record(handle, packed):
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    def record(handle, at):
+        packed = ctypes.string_at(at, ctypes.c_size_t.from_address(at).value)
         seen.append(_lib.GemmDesc.from_buffer_copy(packed.ljust(_lib.DESC_BYTES, b"\0")))
         return gemm(handle, packed)
 
     monkeypatch.setattr(product, "_gemm", record)
+    way = _plans.NumpyWay(np)  # in C, which keeps the address of the library's function
+    monkeypatch.setattr(_plans.NUMPY, "matmul", way.matmul)
     return seen
 
 

@@ -143,7 +143,7 @@ def test_exceptions_of_the_package(copied):
         # An installed package has the library beside its modules.
         library = info.name.split(".")[1]
         is_missing = library in ("torch", "jax") and importlib.util.find_spec(library) is None
-        if not is_missing and not info.name.endswith(("__main__", "_threadpoolctl", ".libwsgemm", ".libwsgemm_xla")):
+        if not is_missing and not info.name.endswith(("__main__", "_threadpoolctl", ".libwsgemm", ".libwsgemm_xla", ".wsgemm_calls")):
             module = importlib.import_module(info.name)
             found |= {x for x in vars(module).values() if isinstance(x, type) and issubclass(x, Exception)}
     own = {x for x in found if x.__module__.startswith("wsgemm.")}

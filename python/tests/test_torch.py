@@ -252,6 +252,40 @@ def test_operators_are_what_torch_expects(device, name, arguments, keywords):
         torch.library.opcheck(getattr(torch.ops.wsgemm, name).default, given, keywords)
 
 
+def test_others_see_the_operators(device):
+    """A tensor's class, and a mode: in the ways that compute at once otherwise."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return torch.ones(3, 5)
+
+    for grad in (False, True):
+        a, b = random((3, 4), device, grad=grad), random((4, 5), device)
+        own = torch.Tensor._make_subclass(Own, a.detach())
+        for f in (wt.matmul, torch.ops.wsgemm.matmul):
+            seen.clear()
+            with Look():
+                close(f(a, b), a @ b)
+            assert seen.count("wsgemm.matmul.default") == 1
+            seen.clear()
+            f(own.requires_grad_(grad), b)
+            assert seen == ["wsgemm.matmul.default"]
+        seen.clear()
+        for weight, bias in ((own, None), (b.mT, torch.Tensor._make_subclass(Own, random((5,), device)))):
+            wt.linear(a, weight, bias)
+            assert seen.pop() == "wsgemm.linear.default"
+
+
 # ---- Compiled functions, autocast, streams ---------------------------------------------------------------------------------
 
 

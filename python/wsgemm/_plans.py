@@ -294,7 +294,9 @@ class TorchWay(Way):
             # torch is to know of the product; what its operator does not have, the long way refuses.
             is_plain = out is None and epilogue is None and dtype is None and handle is None and alpha == 1 and beta == 0
             return self.operator(a, b) if is_plain and self.operator is not None else None
-        if epilogue is not None or dtype is not None or not a.is_cuda or (out is not None and (type(out) not in self.exact or out.requires_grad)):
+        if epilogue is not None or dtype is not None or not a.is_cuda:
+            return None
+        if out is not None and (type(out) not in self.exact or out.requires_grad):
             return None
         return self.matmul(a, b, out, alpha, beta, handle, None, None, False)
 

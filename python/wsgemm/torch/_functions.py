@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .._plans import way_of
 from ._operators import ACTIVATIONS, call, compute, is_watched, multiply, record
 
 matmul = multiply
@@ -79,7 +80,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation
     )  # fmt: skip
     after = ACTIVATIONS[activation].function if is_recorded and activation in ACTIVATIONS and activation != "relu" else None
     own = activation if after is None else None
-    if _is_compiling() or is_watched() or weight.dim() != 2:
+    is_plain = not (_is_compiling() or is_watched()) and weight.dim() == 2
+    if not (is_plain and way_of(input) and way_of(weight) and (bias is None or way_of(bias))):  # of no class of others'
         result = call("linear", input, weight, bias, own)
     elif is_recorded:
         result = record("linear", input, weight, bias, own)

@@ -371,9 +371,9 @@ def _as_node(operator: Operator) -> Callable[..., Tensor]:
         found = gradient(ctx, g)
         return found + (None,) * (n_inputs - len(found))
 
-    functions: dict[str, Any] = {"forward": staticmethod(forward_with_keywords if n_given else forward), "backward": staticmethod(backward)}
-    node = type(operator.name, (torch.autograd.Function,), functions)
-    apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # type: ignore[misc]  # what Function's own does besides is for torch.func
+    both: dict[str, Any] = {"forward": forward_with_keywords if n_given else forward, "backward": backward}
+    node: Any = type(operator.name, (torch.autograd.Function,), {name: staticmethod(f) for name, f in both.items()})
+    apply: Callable[..., Tensor] = super(torch.autograd.Function, node).apply  # what Function's own does besides is for torch.func
     return apply
 
 
@@ -418,7 +418,8 @@ def _register() -> Any:
         _library.register_fake(name, operator.like, lib=library)
         _library.register_autograd(name, operator.gradient, setup_context=operator.save, lib=library)
         if _autograd is not None:
-            generic = _autograd.make_autograd_impl(getattr(_ops, operator.name).default, _autograd.Info(operator.gradient, operator.save))
+            info = _autograd.Info(operator.gradient, operator.save)
+            generic = _autograd.make_autograd_impl(getattr(_ops, operator.name).default, info)
             for key in ("AutogradCPU", "AutogradCUDA"):
                 library.impl(operator.name, _autograd_rule(operator, generic), key, with_keyset=True)
         _library.register_vmap(name, _vmap_rule(operator), lib=library)
@@ -470,11 +471,10 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     """
     if _is_compiling() or is_watched():
         return call("matmul", a, b)
+    way = way_of(a)
+    if way is None or way_of(b) is not way:
+        return call("matmul", a, b)
     if (a.requires_grad or b.requires_grad) and _is_grad_enabled():
         return _nodes["matmul"](_unwrapped(a), _unwrapped(b))
-    way = way_of(a)
-    if way is not None:
-        done: Tensor | None = way.matmul(a, b, None, 1, 0, None, None, None, False)
-        if done is not None:
-            return done
-    return call("matmul", a, b)
+    done: Tensor | None = way.matmul(a, b, None, 1, 0, None, None, None, False)
+    return call("matmul", a, b) if done is None else done
