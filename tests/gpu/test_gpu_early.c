@@ -98,6 +98,7 @@ static void chain_free(struct chain *x) {
 static void chain_begin(const struct chain *x) {
   GPU(cudaStreamSynchronize(x->stream));
   for (int i = 0; i < 3; i++) GPU(cudaMemcpy(x->x[i], x->first, (size_t)x->bytes, cudaMemcpyDefault));
+  GPU(cudaDeviceSynchronize()); /* such a copy may return before its end, and the stream does not wait for it */
 }
 
 /* to's first columns = W from's; full: half of what was there is added, and a bias that is from's last column; then all is halved. */
@@ -235,6 +236,7 @@ static void before_others(void) {
       GPU(cudaStreamSynchronize(x.stream));
       GPU(cudaMemcpy(x.x[2], x.x[1], (size_t)x.bytes, cudaMemcpyDefault));
       GPU(cudaMemcpy(x.x[0], x.w, (size_t)x.bytes, cudaMemcpyDefault));
+      GPU(cudaDeviceSynchronize());
       const unsigned long long expected = digest(&x);
       chain_begin(&x);
       GPU(cudaDeviceSynchronize());
