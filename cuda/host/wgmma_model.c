@@ -163,6 +163,7 @@ bool ws_wgmma_is_across(const ws_wgmma_terms *t, const ws_wgmma_product *product
 }
 
 double ws_wgmma_us(const ws_wgmma_terms *t, const ws_wgmma_product *product, const ws_cuda_row *row) {
-  const double us = ws_wgmma_us_as(t, product, row, false), across_us = product->is_bare ? ws_wgmma_us_as(t, product, row, true) : us;
+  const double us = ws_wgmma_us_as(t, product, row, false),
+               across_us = product->is_bare ? ws_wgmma_us_as(t, product, row, true) : us;
   return us < across_us ? us : across_us;
 }

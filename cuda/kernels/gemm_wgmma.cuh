@@ -412,7 +412,7 @@ template <class Config, template <int> class Sched> struct wgmma_kernel {
       }
     }
     if constexpr (!Config::is_sliced) griddepcontrol_launch_dependents(); /* nothing is left to be disturbed at */
-    cp_async_bulk_wait_group_read<0>(); /* in the thread that asked for the copies */
+    cp_async_bulk_wait_group_read<0>();                                   /* in the thread that asked for the copies */
   }
 
   /* Slices: whether all elements of C are for another launch (sliced_store). All threads of all

@@ -12,7 +12,8 @@
 /* Of kernel `foreign`: first it allows dependents (is_early), then waits for the launch before (waits), then for so many ns. */
 static const char foreign_ptx[] =
     ".version 8.0\n.target sm_90\n.address_size 64\n"
-    ".visible .entry foreign(.param .u64 to, .param .u64 from, .param .u64 n, .param .u32 ns, .param .u32 is_early, .param .u32 waits)\n"
+    ".visible .entry foreign(.param .u64 to, .param .u64 from, .param .u64 n, .param .u32 ns, .param .u32 is_early, .param .u32 "
+    "waits)\n"
     "{\n"
     ".reg .pred %p;\n.reg .u32 %r<6>;\n.reg .u64 %d<10>;\n"
     "ld.param.u32 %r0, [is_early];\nsetp.ne.u32 %p, %r0, 0;\n@%p griddepcontrol.launch_dependents;\n"
@@ -98,6 +99,7 @@ static void chain_free(struct chain *x) {
 static void chain_begin(const struct chain *x) {
   GPU(cudaStreamSynchronize(x->stream));
   for (int i = 0; i < 3; i++) GPU(cudaMemcpy(x->x[i], x->first, (size_t)x->bytes, cudaMemcpyDefault));
+  GPU(cudaDeviceSynchronize()); /* such a copy may return before its end, and the stream does not wait for it */
 }
 
 /* to's first columns = W from's; full: half of what was there is added, and a bias that is from's last column; then all is halved. */
@@ -141,8 +143,8 @@ static void chains(void) {
           run_chain(&x, N_PRODUCTS, full != 0, round == 0);
           const unsigned long long found = digest(&x);
           if (round == 0) expected = found;
-          CHECK(found == expected, "%c, side %d, %s, round %d: other bits than with waits", type_letter((wsgemm_type)type), sides[s],
-                full ? "full" : "plain", round);
+          CHECK(found == expected, "%c, side %d, %s, round %d: other bits than with waits", type_letter((wsgemm_type)type),
+                sides[s], full ? "full" : "plain", round);
         }
         chain_free(&x);
       }
@@ -167,13 +169,14 @@ static void neighbours(void) {
 /* ---- Others in the stream ---------------------------------------------------------------------- */
 
 typedef enum way { SLOW_KERNEL, SLOW_EARLY_KERNEL, EVENT, COPY, CLEARED, ASIDE, N_WAYS } way;
-static const char *const way_names[N_WAYS] = {"a slow kernel",        "a slow kernel that allows the next launch at once",
-                                              "an event",             "a copy after a slow kernel",
-                                              "memory that is set",   "two kernels, of which the last allows the next launch"};
+static const char *const way_names[N_WAYS] = {"a slow kernel",      "a slow kernel that allows the next launch at once",
+                                              "an event",           "a copy after a slow kernel",
+                                              "memory that is set", "two kernels, of which the last allows the next launch"};
 
 /* x[0] = first, in this way, by the chain's stream or, by an event, by another one. */
 static void write_first(const struct chain *x, way how, cudaStream_t other) {
-  struct foreign f = {x->x[0], x->first, x->bytes, SLOW_NS, how == SLOW_EARLY_KERNEL || how == ASIDE ? EARLY : IN_ORDER, IN_ORDER, false};
+  struct foreign f = {x->x[0],  x->first, x->bytes, SLOW_NS, how == SLOW_EARLY_KERNEL || how == ASIDE ? EARLY : IN_ORDER,
+                      IN_ORDER, false};
   cudaEvent_t event;
   switch (how) {
   case EVENT:
@@ -197,7 +200,8 @@ static void write_first(const struct chain *x, way how, cudaStream_t other) {
     f = (struct foreign){x->x[2], x->w, x->bytes, 0, EARLY, EARLY, true};
     launch_foreign(&f, x->stream);
     break;
-  default: launch_foreign(&f, x->stream);
+  default:
+    launch_foreign(&f, x->stream);
   }
 }
 
@@ -235,6 +239,7 @@ static void before_others(void) {
       GPU(cudaStreamSynchronize(x.stream));
       GPU(cudaMemcpy(x.x[2], x.x[1], (size_t)x.bytes, cudaMemcpyDefault));
       GPU(cudaMemcpy(x.x[0], x.w, (size_t)x.bytes, cudaMemcpyDefault));
+      GPU(cudaDeviceSynchronize());
       const unsigned long long expected = digest(&x);
       chain_begin(&x);
       GPU(cudaDeviceSynchronize());

@@ -538,6 +538,21 @@ static bool is_cooperative(const CUlaunchConfig *c) {
   return false;
 }
 
+static bool is_early(const CUlaunchConfig *c) {
+  for (unsigned i = 0; i < c->numAttrs; i++)
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      return c->attrs[i].value.programmaticStreamSerializationAllowed != 0;
+  return false;
+}
+
+/* griddepcontrol.wait comes first in the code of these (docs/scheduling.md). */
+static bool waits_for_the_one_before(const char *kernel) {
+  static const char *const names[] = {"gemm_wgmma_", "gemm_f16x", "gemm_bf16x6_", "maxima", "slices_", "fallback"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strstr(kernel, names[i])) return true;
+  return false;
+}
+
 static unsigned cluster_of(const CUlaunchConfig *c) {
   for (unsigned i = 0; i < c->numAttrs; i++)
     if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return c->attrs[i].value.clusterDim.x;
@@ -619,6 +634,8 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   const int n_sms = fake_current()->n_sms > 0 ? fake_current()->n_sms : fake.device[device].n_sms;
   if (is_cooperative(config) && config->gridDimX > (unsigned)(n_sms * fake.device[device].blocks_per_sm))
     return leave(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  if (is_early(config) && !waits_for_the_one_before(kernel->name))
+    fake.misuse = "a launch that begins early, of a kernel that does not wait";
   const CUcontext of_stream = stream_of(config->hStream)->context;
   if (of_stream && of_stream != (CUcontext)fake_current()) fake.misuse = "a launch whose stream is of another context";
   fake_launch *l = &fake.launch[fake.n_launches++ % FAKE_N_LAUNCHES];
@@ -629,6 +646,7 @@ static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
                      .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                      .shared_bytes = config->sharedMemBytes,
                      .is_cooperative = is_cooperative(config),
+                     .is_early = is_early(config),
                      .cluster = cluster_of(config),
                      .planned_threads = kernel->planned_threads,
                      .planned_shared = kernel->planned_shared};

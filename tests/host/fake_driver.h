@@ -55,6 +55,7 @@ typedef struct fake_launch {
   CUstream stream;
   unsigned grid[3], block[3], shared_bytes;
   bool is_cooperative;                 /* all blocks at once, or none */
+  bool is_early;                       /* may begin before the launch before it has ended */
   unsigned cluster;                    /* blocks of a cluster */
   int planned_threads, planned_shared; /* for which the occupancy of this kernel was asked */
   ws_gemm_args args;

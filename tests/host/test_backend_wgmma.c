@@ -127,7 +127,8 @@ CHILD_CASE(rows) {
       const int64_t n_items = n_items_of(l, &d);
       n_across += l->wgmma.is_across;
       n_not_across += !l->wgmma.is_across;
-      CHECK(strcmp(l->entry, row->is_once ? "queue" : "bare") == 0, "%s_%s", row->name, l->entry);
+      CHECK(l->is_early && strcmp(l->entry, row->is_once ? "queue" : "bare") == 0, "%s_%s, %s", row->name, l->entry,
+            l->is_early ? "early" : "in order");
       CHECK(!row->is_once || (l->grid[0] == n_items * row->cluster && !l->wgmma.sched.queue), "%s: %u blocks for %lld items",
             row->name, l->grid[0], (long long)n_items);
     }
