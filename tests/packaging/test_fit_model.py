@@ -30,9 +30,9 @@ def can_compile():
 class Fit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.code, cls.names = fit_model.compile_models(), fit_model.names_of_terms()
+        cls.code, cls.names = fit_model.compile_models(), fit_model.names_of_terms("h")
         array = (ctypes.c_double * len(cls.names))()
-        cls.code.fit_terms(array)
+        cls.code.fit_terms(ctypes.c_int64(fit_model.TYPES["h"]), array)
         cls.terms = list(array)
 
     def setUp(self):
@@ -56,11 +56,19 @@ class Fit(unittest.TestCase):
         return [[{row[0]: row[3] for row in rows}.get(name, 0) for name in ROWS] for rows in found]
 
     def test_terms_are_those_of_the_structures(self):
-        self.assertEqual(len(self.names), sum(len(fit_model.initializers([1.0] * len(self.names), self.names, m)) for m in fit_model.MODELS)
+        self.assertEqual(len(self.names), sum(len(fit_model.initializers([1.0] * len(self.names), self.names, m)) for m in fit_model.HALF_MODELS)
                          + sum(place is not None and place > 0 for _, _, place in self.names))
         launch = self.terms[self.names.index(("wgmma_model", "launch_us", 0))]
         self.assertTrue(1 < launch < 10)
         self.assertGreater(self.terms[[name for _, name, _ in self.names].index("vector_launch_us")], 1)
+
+    def test_terms_of_double_precision(self):
+        for letter in "dz":
+            names = [name for _, name, _ in fit_model.names_of_terms(letter)]
+            array = (ctypes.c_double * len(names))()
+            self.code.fit_terms(ctypes.c_int64(fit_model.TYPES[letter]), array)
+            terms = dict(zip(names, array))
+            self.assertTrue(1 < terms["launch_us"] < 10 and 1e5 < terms["mma_per_us"] < 3e5 and 0 < terms["cluster_places"] <= 1, letter)
 
     def test_search_finds_what_the_times_are_made_of(self):
         wanted = list(self.terms)
