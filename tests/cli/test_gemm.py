@@ -186,6 +186,18 @@ def test_invariant_rows(tmp_path, rng):
     assert np.load(tmp_path / "d.npy").tobytes() == np.load(tmp_path / "c.npy")[7].tobytes()
 
 
+def test_devices(tmp_path, rng):
+    """With GPUs for host matrices or without any: the product is right."""
+    a, b = integers(rng, (300, 300), "f8"), integers(rng, (300, 300), "f8")
+    for name, x in (("a", a), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", x)
+    for devices in ("all", "0", "0,1"):
+        check("gemm", "a.npy", "b.npy", "-o", "c.npy", "--device", devices, cwd=tmp_path)
+        np.testing.assert_array_equal(load(tmp_path / "c.npy"), a @ b)
+    for devices in ("", "some", "0,", "64", "-1", "0;1"):
+        refuse(2, "--device", arguments=["gemm", "a.npy", "b.npy", "-o", "d.npy", "--device", devices], cwd=tmp_path)
+
+
 def test_explain_alone_writes_nothing(tmp_path, rng):
     save(tmp_path / "a.npy", integers(rng, (40, 40), "f4"))
     out = check("gemm", "a.npy", "a.npy", "--explain", cwd=tmp_path)

@@ -315,8 +315,13 @@ static CUresult fake_cuCtxPushCurrent(CUcontext context) {
   return leave(result);
 }
 
+/* Where many calls fail in turn, one that fails takes the context away all the same: else threads that
+ * live on would have a full stack in the end. */
 static CUresult fake_cuCtxPopCurrent(CUcontext *context) {
-  ENTER(cuCtxPopCurrent);
+  const CUresult failure = enter(FAKE_cuCtxPopCurrent);
+  if (failure != CUDA_SUCCESS && fake.compute && depth > 0) depth--;
+  if (failure != CUDA_SUCCESS) return leave(failure);
+  const CUresult result = failure;
   if (depth == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
   *context = stack[--depth];
   return leave(result);
