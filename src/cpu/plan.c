@@ -189,8 +189,8 @@ static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p-
  * 1024 x 128 x 10 92 GF/s to 196; of 64 of k the same, 2 KiB apart 0.9 to 1.1). */
 static bool columns_meet(const ws_problem *p) {
   enum { SETS_BYTES = 4096, MOST_K = 48, FEW = 64, MOST_K_OF_FEW = 24, LEAST_N = 24 };
-  return p->c.ld * ws_types[p->a.type].bytes % SETS_BYTES == 0 && p->n > LEAST_N && p->k <= (p->n <= FEW ? MOST_K_OF_FEW : MOST_K) &&
-         bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 8;
+  return p->c.ld * ws_types[p->a.type].bytes % SETS_BYTES == 0 && p->n > LEAST_N &&
+         p->k <= (p->n <= FEW ? MOST_K_OF_FEW : MOST_K) && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 8;
 }
 
 /* A C far larger than L2, as of an update in LAPACK's dgetrf: its tiles stream through the cache
