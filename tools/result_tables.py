@@ -502,8 +502,8 @@ def is_square_case(name):
 
 
 # Suites of one row of the headline tables: squares, random shapes, and which thread counts of the squares count (None: all).
-HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square", "gpu_random", None),
-             ("gpu_half_square", "gpu_half_random", None), ("gpu_half_square", "gpu_half_random_uniform", None))
+HEADLINES = (("square", "random", 1), ("threads", "random", None), ("gpu_square", "gpu_random_uniform", None),
+             ("gpu_half_square", "gpu_half_random_uniform", None))
 
 
 def headline_cases(suites):
@@ -579,6 +579,9 @@ TABLES = {
     "busy": busy_table,
     "gpu_random": random_table,
     "gpu_half_random_uniform": uniform_table,
+    "gpu_random_uniform": uniform_table,
+    "gpu_pedantic_random_uniform": uniform_table,
+    "gpu_tf32_random_uniform": uniform_table,
     "gpu_level3": gpu_level3_table,
     "gpu_offload": gpu_offload_table,
     "gpu_square": gpu_gemm_table,

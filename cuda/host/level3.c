@@ -171,8 +171,10 @@ static double bytes_by_slices(const level3_call *c, int64_t n, const ws_call *ca
   return ws_bytes_of_form(n_slices)(&p, &of_a, &of_b) + (c->in_place ? (double)of_copy : 0);
 }
 
-/* Whether a block of this size is read where it lies. */
+/* Whether a block of this size is read where it lies. A Hermitian one is not: conjugating mirrored blocks in shared memory costs a
+ * quarter of the speed, writing it out 1 % (bench/NOTES.md). */
 static bool is_read_in_place(const level3_call *c, int64_t n, const ws_call *call, const ws_device *device) {
+  if (c->a->structure == WS_HERMITIAN) return false;
   const ws_matrix from = operand_at(c, 0);
   const ws_problem p = diagonal_product(c, 0, n, &from, &c->scale);
   int n_slices;

@@ -108,7 +108,7 @@ class Tables(unittest.TestCase):
                                   for day, n in ((date, 256), ("2026-01-01", 512))], "b-cpu-8c")
             of_gpu = {"device": "A GPU", "suite": "gpu_square", "case": "NN 256x256x256", "peer": "cuBLAS 1", "threads": None, "date": "2025-01-01"}
             self.write("gpu_square", [line(**of_gpu, routine="zgemm"), line(**of_gpu)], "a-gpu")
-            self.write("gpu_random", [line(**{**of_gpu, **random_line("flat", 2.0, 0), "suite": "gpu_random", "threads": None, "device": "A GPU"})], "a-gpu")
+            self.write("gpu_random_uniform", [line(**{**of_gpu, **random_line("flat", 2.0, 0), "suite": "gpu_random", "threads": None, "device": "A GPU"})], "a-gpu")
             self.documents(["headline"], ["overview"])
             self.assertEqual(self.run_tool().returncode, 0)
             shown, left_out = (other, "A CPU") if "newer" in other else ("A CPU", other)
