@@ -52,6 +52,7 @@ VALUES = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
     "wsgemm_logger": _lib.Logger,
+    "wsgemm_progress": _lib.Progress,
     **{f"wsgemm_{name}": ctypes.c_int for name in ENUMS},
     **{f"wsgemm_{name}": struct for name, struct in STRUCTS.items()},
 }
@@ -65,7 +66,7 @@ POINTERS = {
     "wsgemm_handle **": ctypes.POINTER(ctypes.c_void_p),
     "wsgemm_packed **": ctypes.POINTER(ctypes.c_void_p),
     "void **": ctypes.POINTER(ctypes.c_void_p),
-    **{f"{name} *": ctypes.POINTER(ctypes.c_int) for name in ("int", "wsgemm_policy", "wsgemm_math")},
+    **{f"{name} *": ctypes.POINTER(ctypes.c_int) for name in ("int", "wsgemm_policy", "wsgemm_math", "wsgemm_offload")},
     **{
         f"{name} *": ctypes.c_void_p
         for name in (
@@ -174,6 +175,10 @@ def test_functions(header):
 
 def test_logger_type(header):
     assert re.search(r"typedef void \(\*wsgemm_logger\)\(void \*user, wsgemm_status status, const char \*message\) ?;", header)
+
+
+def test_offload_progress_type(header):
+    assert re.search(r"typedef void \(\*wsgemm_progress\)\(void \*user, double done\) ?;", header)
 
 
 def test_progress_type(header):

@@ -52,6 +52,7 @@ __version__: str
 default_handle: Handle
 
 def num_threads(n: int) -> _Context[None]: ...
+def set_pinned_limit(n_bytes: int) -> None: ...
 
 @_overload
 def matmul(
@@ -88,6 +89,25 @@ def matmul(
     a: _ArrayLike, b: _ArrayLike, out: None = None, alpha: complex = 1, beta: complex = 0, *, dtype: _DTypeLike | None = None,
     activation: _Activation | None = None, bias: _Operand | None = None, residual: _Operand | None = None, out_scale: float = 1,
     column_sums: _OnDevice | None = None, handle: Handle | None = None,
+) -> _Array: ...  # fmt: skip
+
+@_overload
+def grouped_matmul(
+    a: _Operand, b: _Operand, offsets: _Operand, out: _C, alpha: complex = 1, beta: complex = 0, *, handle: Handle | None = None,
+) -> _C: ...  # fmt: skip
+@_overload
+def grouped_matmul(
+    a: _NDArray[_S], b: _NDArray[_S], offsets: _Operand, out: None = None, alpha: complex = 1, beta: complex = 0, *,
+    handle: Handle | None = None,
+) -> _NDArray[_S]: ...  # fmt: skip
+@_overload
+def grouped_matmul(
+    a: _X, b: _Operand, offsets: _Operand, out: None = None, alpha: complex = 1, beta: complex = 0, *, handle: Handle | None = None,
+) -> _X: ...  # fmt: skip
+@_overload
+def grouped_matmul(
+    a: _ArrayLike, b: _ArrayLike, offsets: _Operand, out: None = None, alpha: complex = 1, beta: complex = 0, *,
+    handle: Handle | None = None,
 ) -> _Array: ...  # fmt: skip
 
 def explain(
