@@ -48,8 +48,7 @@ static CUresult find_sliced_kernels(const ws_gemm_plan *plan, ws_device *device)
                          WS_KERNEL_FALLBACK + is_complex},
             of_structure[] = {WS_KERNEL_STRUCTURED_MAXIMA + is_complex, structured + plan->n_slices - 1, structured + 2,
                               WS_KERNEL_FALLBACK + is_complex, WS_KERNEL_EXPAND + is_complex};
-  const bool is_structured = plan->product->a.structure != WS_GENERAL || plan->product->b.structure != WS_GENERAL;
-  const int *const plain = is_structured ? of_structure : general;
+  const int *const plain = ws_is_structured(plan->product) ? of_structure : general;
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < sizeof general / sizeof general[0] && !result; i++) ws_device_plain_kernel(device, plain[i], &result);
   return result;
@@ -73,8 +72,7 @@ static bool plan_sliced(const ws_call *call, ws_device *device, ws_gemm_plan *pl
 
 /* Whether a build that has no code of the rows for this device alone can do without them. */
 static bool has_other_rows(const ws_call *call, const ws_problem *p) {
-  const bool is_general = p->a.structure == WS_GENERAL && p->b.structure == WS_GENERAL && !ws_has_second(p);
-  return is_general && !ws_forced_row(call->forced[WS_CUDA], p->a.type);
+  return !ws_is_structured(p) && !ws_has_second(p) && !ws_forced_row(call->forced[WS_CUDA], p->a.type);
 }
 
 static wsgemm_status plan_product(const ws_call *call, ws_device *device, double most, ws_gemm_plan *plan) {

@@ -10,8 +10,6 @@
 #include "cuda/host/executor.h"
 #include "cuda/host/gemm_plan.h"
 
-static inline bool ws_is_structured(const ws_problem *p) { return p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL; }
-
 wsgemm_status ws_run_structured(ws_executor *x, const ws_problem *p);
 wsgemm_status ws_run_system(ws_executor *x, const ws_system *s);
 

@@ -15,7 +15,6 @@
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
 #include "cuda/rows/rows.h"
-#include "cuda/rows/tf32_rows.h"
 
 static ws_tile_grid grid_of(int64_t m, int64_t n, int64_t n_batch, const ws_cuda_row *row) {
   return (ws_tile_grid){.n_batch = n_batch,
@@ -302,32 +301,33 @@ static ws_numerics numerics_of_flat(const ws_cuda_row *row) {
   return row->cluster == 1 ? WS_NUMERICS_FLAT_G12 : WS_NUMERICS_FLAT_G12_K2;
 }
 
-/* The same of dmma and tf32 rows; every row's are in the table. */
+/* The same of rows whose warps copy for others; every row's are in the table. A family that has no such row says CHAIN, as ffma rows
+ * of one part do. */
 static ws_numerics numerics_of_copied(const ws_cuda_row *row) {
-#define WS_ORDERS(g, k, name)                                                               \
-  {                                                                                         \
-    g, k, { WS_NUMERICS_DMMA_##name, WS_NUMERICS_TF32X1_##name, WS_NUMERICS_TF32X2_##name } \
-  }
+  enum { DMMA, TF32X1, TF32X2, FFMA, N_FAMILIES };
+#define WS_ORDER(family, name) WS_NUMERICS_##family##_##name
   static const struct {
     int k_groups, cluster;
-    ws_numerics numerics[3]; /* by the number of slices */
-  } orders[] = {WS_ORDERS(1, 1, G1),
-                WS_ORDERS(1, 2, G1_K2),
-                WS_ORDERS(1, 4, G1_K4),
-                WS_ORDERS(1, 8, G1_K8),
-                WS_ORDERS(2, 1, G2),
-                WS_ORDERS(2, 4, G2_K4),
-                WS_ORDERS(2, 8, G2_K8),
-                WS_ORDERS(4, 1, G4),
-                WS_ORDERS(4, 8, G4_K8),
-                /* no dmma rows */
-                {4, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K2, WS_NUMERICS_TF32X2_G4_K2}},
-                {4, 4, {WS_NUMERICS_CHAIN, WS_NUMERICS_TF32X1_G4_K4, WS_NUMERICS_TF32X2_G4_K4}}};
-#undef WS_ORDERS
+    ws_numerics numerics[N_FAMILIES];
+  } orders[] = {
+      {1, 1, {WS_ORDER(DMMA, G1), WS_ORDER(TF32X1, G1), WS_ORDER(TF32X2, G1), WS_NUMERICS_CHAIN}},
+      {1, 2, {WS_ORDER(DMMA, G1_K2), WS_ORDER(TF32X1, G1_K2), WS_ORDER(TF32X2, G1_K2), WS_NUMERICS_CHAIN}},
+      {1, 4, {WS_ORDER(DMMA, G1_K4), WS_ORDER(TF32X1, G1_K4), WS_ORDER(TF32X2, G1_K4), WS_NUMERICS_CHAIN}},
+      {1, 8, {WS_ORDER(DMMA, G1_K8), WS_ORDER(TF32X1, G1_K8), WS_ORDER(TF32X2, G1_K8), WS_NUMERICS_CHAIN}},
+      {2, 1, {WS_ORDER(DMMA, G2), WS_ORDER(TF32X1, G2), WS_ORDER(TF32X2, G2), WS_ORDER(FFMA, G2)}},
+      {2, 2, {WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_NUMERICS_CHAIN, WS_ORDER(FFMA, G2_K2)}},
+      {2, 4, {WS_ORDER(DMMA, G2_K4), WS_ORDER(TF32X1, G2_K4), WS_ORDER(TF32X2, G2_K4), WS_ORDER(FFMA, G2_K4)}},
+      {2, 8, {WS_ORDER(DMMA, G2_K8), WS_ORDER(TF32X1, G2_K8), WS_ORDER(TF32X2, G2_K8), WS_ORDER(FFMA, G2_K8)}},
+      {4, 1, {WS_ORDER(DMMA, G4), WS_ORDER(TF32X1, G4), WS_ORDER(TF32X2, G4), WS_ORDER(FFMA, G4)}},
+      {4, 2, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K2), WS_ORDER(TF32X2, G4_K2), WS_NUMERICS_CHAIN}},
+      {4, 4, {WS_NUMERICS_CHAIN, WS_ORDER(TF32X1, G4_K4), WS_ORDER(TF32X2, G4_K4), WS_ORDER(FFMA, G4_K4)}},
+      {4, 8, {WS_ORDER(DMMA, G4_K8), WS_ORDER(TF32X1, G4_K8), WS_ORDER(TF32X2, G4_K8), WS_ORDER(FFMA, G4_K8)}},
+  };
+#undef WS_ORDER
   const size_t n_orders = sizeof orders / sizeof orders[0];
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
-  return orders[i].numerics[row->n_slices];
+  return orders[i].numerics[row->kind == WS_ROW_DMMA && row->type == WSGEMM_F32 ? FFMA : row->n_slices];
 }
 
 /* The same; every row's are in the table. */
@@ -342,18 +342,6 @@ static ws_numerics numerics_of_direct(const ws_cuda_row *row) {
   size_t i = 0;
   while (i < n_orders - 1 && (orders[i].k_groups != row->k_groups || orders[i].cluster != row->cluster)) i++;
   return orders[i].numerics;
-}
-
-/* The same of ffma rows. */
-static ws_numerics numerics_of_ffma(const ws_cuda_row *row) {
-  const int n_blocks = row->cluster;
-  if (row->k_groups == 1 && n_blocks == 1) return WS_NUMERICS_CHAIN;
-  if (row->k_groups == 2)
-    return n_blocks == 8   ? WS_NUMERICS_FFMA_G2_K8
-           : n_blocks == 4 ? WS_NUMERICS_FFMA_G2_K4
-           : n_blocks == 2 ? WS_NUMERICS_FFMA_G2_K2
-                           : WS_NUMERICS_FFMA_G2;
-  return n_blocks == 8 ? WS_NUMERICS_FFMA_G4_K8 : n_blocks == 4 ? WS_NUMERICS_FFMA_G4_K4 : WS_NUMERICS_FFMA_G4;
 }
 
 static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) {
@@ -371,7 +359,6 @@ static ws_numerics numerics_of(const ws_gpu_plan *plan, const ws_cuda_row *row) 
   case WS_ROW_DIRECT:
     return row->is_flat ? numerics_of_flat(row) : numerics_of_direct(row);
   case WS_ROW_DMMA:
-    return row->type == WSGEMM_F32 ? numerics_of_ffma(row) : numerics_of_copied(row);
   case WS_ROW_TF32:
     return numerics_of_copied(row);
   case WS_ROW_TILED:
@@ -412,8 +399,17 @@ ws_tuning_kind ws_gpu_tuning_kind(const ws_gpu_plan *plan) {
   return kind;
 }
 
-static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
-                                    int n_slices);
+ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                    int n_slices) {
+  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
+  if (kind == WS_ROW_TF32) plan.n_slices = ws_n_slices(call, p);
+  plan.takes_fma = !ws_is_of_hopper(kind) && ws_gpu_takes_fma(call, p);
+  plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
+  plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
+  return plan;
+}
+
+double ws_gpu_best_us(const ws_gpu_plan *plan, const ws_device *device) { return best_row(plan, 0, device->n_sms).us; }
 
 /* The model's time of a row, in parts of that of the model's row for the plan. */
 static double relative_us(const ws_gpu_plan *plan, int row_idx, const ws_device *device) {
@@ -428,7 +424,7 @@ static bool is_as_good(const ws_call *call, const ws_gpu_plan *plan, const ws_de
   if (here > most || here <= most_of_line) return here <= most;
   ws_problem p = *plan->problem;
   p.m = line->m, p.n = line->n, p.k = line->k, p.batch_count = line->batch;
-  ws_gpu_plan there = plan_without_row(call, &p, device, plan->kind, plan->n_slices);
+  ws_gpu_plan there = ws_gpu_plan_without_row(call, &p, device, plan->kind, plan->n_slices);
   there.row_idx = choose_row(call, &there, device);
   return here <= most_of_line * relative_us(&there, row_idx, device);
 }
@@ -470,183 +466,6 @@ static ws_tuned tuned_for(const ws_call *call, const ws_gpu_plan *plan, const ws
   return may_take(call, plan, device, &tuned, &line) ? tuned : ws_tuned_model();
 }
 
-ws_row_kind ws_gpu_plain_kind(const ws_call *call, const ws_problem *p) {
-  /* Rows for vectors know of no region of C. */
-  const bool has_region = p->c.region != WS_ALL || p->c.real_diagonal;
-  return ws_is_matrix_vector(p) && !has_region && !call->settings.invariant ? WS_ROW_VECTOR : WS_ROW_TILED;
-}
-
-/* Tensor cores for 16-bit elements cut small products beside large ones, and beside subnormal
- * numbers with a large partner: PEDANTIC does without. So do the rows for vectors, in any class:
- * chains of lanes and a tree of their sums round no term more often than one chain of k. */
-static bool takes_fma(const ws_call *call, const ws_problem *p) {
-  return !ws_is_half(p->a.type) || ws_math_of(call, p) == WSGEMM_MATH_PEDANTIC;
-}
-
-/* What the problem's plan says before its row is chosen. */
-static ws_gpu_plan plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
-                                    int n_slices) {
-  ws_gpu_plan plan = {.problem = p, .kind = kind, .n_slices = n_slices, .is_invariant = call->settings.invariant};
-  if (kind == WS_ROW_TF32) plan.n_slices = ws_n_slices(call, p);
-  plan.takes_fma = !ws_is_of_hopper(kind) && takes_fma(call, p);
-  plan.split = ws_is_of_hopper(kind) || plan.is_invariant ? ws_split_into(p, 1) : ws_split_for(p, device->n_sms, plan.takes_fma);
-  plan.mode_a = ws_operand_a(p).mode, plan.mode_b = ws_operand_b(p).mode;
-  return plan;
-}
-
-ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  return plan_without_row(call, p, device, kind, 0).split;
-}
-
-/* By multiply-adds of tiled rows, with the launch; fitted to the same measurements. */
-static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  const bool is_float = p->a.type == WSGEMM_F32;
-  const double launch_us = is_float ? 2.5 : 1.6, of_model = is_float ? 1 : 0.87, sum_bytes_per_us = 3e6;
-  const double cooperative_us = is_float ? 1.3 : 0;
-  ws_gpu_plan plan = plan_without_row(call, p, device, WS_ROW_TILED, 0);
-  /* What arithmetic a product gets may not depend on where its operands begin. */
-  plan.mode_a = p->a.trans ? WS_COPY_VECTORS_K : WS_COPY_VECTORS_MN;
-  plan.mode_b = p->b.trans ? WS_COPY_VECTORS_MN : WS_COPY_VECTORS_K;
-  const double best = best_row(&plan, 0, device->n_sms).us;
-  return launch_us + (plan.split.n_splits > 1 ? cooperative_us : 0) +
-         of_model * (best + 2 * (double)plan.split.bytes / sum_bytes_per_us);
-}
-
-/* The least time of the rows of that kind. */
-static double best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const ws_gpu_plan plan = plan_without_row(call, p, device, kind, 0);
-  return best_row(&plan, 0, device->n_sms).us;
-}
-
-/* Indices of elements are of 32 bits; no model of the time may choose in invariant mode. */
-static bool may_be_in_parts(const ws_call *call, const ws_problem *p) {
-  return !call->settings.invariant && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2 &&
-         ws_gpu_plain_kind(call, p) == WS_ROW_TILED;
-}
-
-/* The models of rows whose warps copy for others have the event pair in their times, those of tiled rows and of slices do not; what is
- * between them is fitted to random products. */
-static double copied_best_us(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind) {
-  const double events_us = 5;
-  return best_us(call, p, device, kind) - events_us;
-}
-
-/* Without end where there are no such rows. */
-static double ffma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  const bool is_possible = p->a.type == WSGEMM_F32 && device->cc == WS_BY_MAP_CC && may_be_in_parts(call, p);
-  return is_possible ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
-}
-
-/* Products of floats, where these rows are faster than tiled ones; whatever the policy and COARSE_FACTOR. */
-static bool wants_ffma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (p->a.type != WSGEMM_F32) return false;
-  if (forced) return forced->kind == WS_ROW_DMMA && may_be_in_parts(call, p);
-  return ffma_us(call, p, device) < tiled_adds_us(call, p, device);
-}
-
-static double multiply_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return fmin(ffma_us(call, p, device), tiled_adds_us(call, p, device));
-}
-
-/* Floats by multiply-adds beside the tensor cores: so the kinds come nearest to the best rows of 126 random products, most of odd
- * lds; no choice may go by lds. */
-static double float_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return 1.25 * multiply_adds_us(call, p, device);
-}
-
-/* In invariant mode no model of the time may choose, as it looks at m and n. */
-static bool wants_slices(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
-                         const ws_cuda_row *forced) {
-  const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;
-  const double least_elements = 8 * 64 * 128; /* with fewer items the models are not good enough */
-  if (n_slices == 0 || !ws_slices_fit(p) || call->settings.invariant) return false;
-  /* three come after two */
-  if (forced) return forced->kind == WS_ROW_SLICED && (forced->n_slices == n_slices || (forced->n_slices == 3 && n_slices == 2));
-  return elements >= least_elements && ws_gpu_plain_kind(call, p) == WS_ROW_TILED &&
-         ws_slices_us(p, n_slices, device) < float_adds_us(call, p, device);
-}
-
-/* With what comes before. */
-static double wgmma_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return best_us(call, p, device, WS_ROW_WGMMA) + ws_wgmma_copies_us(&ws_direct_terms_h200, p);
-}
-
-/* Half precision's matrix-vector products: by the rows for vectors; without end for others. */
-static double vector_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  if (ws_gpu_plain_kind(call, p) != WS_ROW_VECTOR) return HUGE_VAL;
-  const ws_split split = ws_gpu_split_for(call, p, device, WS_ROW_VECTOR);
-  return ws_vector_us(&ws_direct_terms_h200, p, &split, device->n_sms);
-}
-
-/* In invariant mode no row may cut k, as direct rows do, and no model of the time may choose; they
- * know of no structure and no region of C. */
-static bool wants_direct(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || call->settings.invariant || !ws_is_plain(p)) return false;
-  if (forced) return forced->kind == WS_ROW_DIRECT;
-  if (!ws_may_be_direct(p)) return false;
-  const double us = best_us(call, p, device, WS_ROW_DIRECT);
-  return us < vector_us(call, p, device) && (!ws_tma_takes(p) || us < wgmma_us(call, p, device));
-}
-
-/* In invariant mode there are no rows for vectors. */
-static bool wants_wgmma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  if (takes_fma(call, p) || !ws_tma_takes(p)) return false;
-  if (forced) return forced->kind == WS_ROW_WGMMA;
-  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED || (ws_is_plain(p) && wgmma_us(call, p, device) < vector_us(call, p, device));
-}
-
-/* Few elements with so long a k that more parts of it are wanted than a cluster has blocks. */
-static bool wants_parts(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  /* the model of tiled rows is off by these, where k is split (suite row_times) */
-  const double slower = p->a.type == WSGEMM_C64 ? 1.3 : 1.7;
-  return ws_gpu_split_for(call, p, device, WS_ROW_TILED).n_splits > 1 &&
-         slower * multiply_adds_us(call, p, device) < best_us(call, p, device, WS_ROW_DMMA);
-}
-
-/* Every product of double precision but by vectors, and with k in many parts, whatever the policy and COARSE_FACTOR,
- * which may change no bits; in invariant mode those of any GPU. Indices of elements are of 32 bits. */
-static bool wants_dmma(const ws_call *call, const ws_problem *p, const ws_device *device, const ws_cuda_row *forced) {
-  const bool is_double = p->a.type == WSGEMM_F64 || p->a.type == WSGEMM_C64;
-  if (!is_double || call->settings.invariant || ws_max(ws_max(p->m, p->n), p->k) > INT32_MAX / 2) return false;
-  if (forced) return forced->kind == WS_ROW_DMMA;
-  if (p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL) return true; /* which others do not read */
-  return ws_gpu_plain_kind(call, p) == WS_ROW_TILED && !wants_parts(call, p, device);
-}
-
-/* Floats, and complex ones, by slices of TF32 in one launch, where the models think that nothing else is faster. In invariant mode
- * no row may cut k. Indices of elements are of 32 bits. */
-static bool wants_tf32(const ws_call *call, const ws_problem *p, int n_slices, const ws_device *device,
-                       const ws_cuda_row *forced) {
-  const bool fits = p->k >= WS_TF32_LEAST_K && ws_max(ws_max(p->m, p->n), p->k) <= INT32_MAX / 2;
-  if (n_slices == 0 || call->settings.invariant || !fits) return false;
-  if (forced) return forced->kind == WS_ROW_TF32 && forced->n_slices >= n_slices;
-  if (ws_gpu_plain_kind(call, p) != WS_ROW_TILED) return false;
-  const double us = copied_best_us(call, p, device, WS_ROW_TF32);
-  return us < float_adds_us(call, p, device) && !(ws_slices_fit(p) && ws_slices_us(p, n_slices, device) < us);
-}
-
-int ws_gpu_slices_to_pack(const ws_call *call, const ws_problem *p, const ws_device *device) {
-  return device->cc == WS_BY_MAP_CC && !call->settings.invariant && ws_slices_fit(p) ? ws_n_slices(call, p) : 0;
-}
-
-ws_row_kind ws_gpu_kind_for(const ws_call *call, const ws_problem *p, const ws_device *device, int *n_slices) {
-  const int forced_idx = ws_forced_row(call->forced[WS_CUDA], p->a.type);
-  const ws_cuda_row *forced = forced_idx ? ws_cuda_row_at(forced_idx - 1) : NULL;
-  const ws_row_kind plain = ws_gpu_plain_kind(call, p);
-  *n_slices = 0;
-  if (device->cc != WS_BY_MAP_CC) return plain;
-  if (wants_direct(call, p, device, forced)) return WS_ROW_DIRECT;
-  if (wants_dmma(call, p, device, forced)) return WS_ROW_DMMA;
-  const int wanted = ws_n_slices(call, p);
-  if (wants_tf32(call, p, wanted, device, forced)) return WS_ROW_TF32;
-  if (wants_slices(call, p, wanted, device, forced)) {
-    *n_slices = wanted;
-    return WS_ROW_SLICED;
-  }
-  if (wants_ffma(call, p, device, forced)) return WS_ROW_DMMA;
-  return wants_wgmma(call, p, device, forced) ? WS_ROW_WGMMA : plain;
-}
-
 static int64_t most_items(const ws_cuda_row *row) { return WS_SCHED_MAX_ITEMS / row->cluster; }
 
 /* All that follows from the tuning and the model's row. */
@@ -683,7 +502,7 @@ wsgemm_status ws_gpu_plan_tell(const ws_call *call, const ws_device *device, con
 
 CUresult ws_gpu_plan_find(const ws_call *call, const ws_problem *p, ws_device *device, ws_row_kind kind, int n_slices,
                           ws_gpu_plan *plan) {
-  *plan = plan_without_row(call, p, device, kind, n_slices);
+  *plan = ws_gpu_plan_without_row(call, p, device, kind, n_slices);
   const int model_row_idx = plan->row_idx = choose_row(call, plan, device);
   /* by name: what takes its place without memory has the same bits */
   plan->takes_fma |= is_fma16(ws_cuda_row_at(model_row_idx));

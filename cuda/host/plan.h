@@ -43,6 +43,13 @@ static inline bool ws_reads_structure(ws_row_kind kind, wsgemm_type type) {
 /* Products without a region have no second one, and do not say so. */
 static inline bool ws_has_second(const ws_problem *p) { return p->c.region != WS_ALL && p->second; }
 
+/* What the plan says before its row is chosen, and the least time of the rows that are made for it. */
+ws_gpu_plan ws_gpu_plan_without_row(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind,
+                                    int n_slices);
+double ws_gpu_best_us(const ws_gpu_plan *plan, const ws_device *device);
+/* Whether tiled rows, and those for vectors, are to be such of IEEE multiply-adds. */
+bool ws_gpu_takes_fma(const ws_call *call, const ws_problem *p);
+
 /* Into how many parts k is split for rows of that kind. */
 ws_split ws_gpu_split_for(const ws_call *call, const ws_problem *p, const ws_device *device, ws_row_kind kind);
 

@@ -93,6 +93,9 @@ static inline bool ws_is_plain(const ws_problem *p) {
   return (p->a.structure | p->b.structure | p->c.region | p->c.real_diagonal) == 0;
 }
 
+/* An operand is symmetric, Hermitian or triangular. */
+static inline bool ws_is_structured(const ws_problem *p) { return p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL; }
+
 /* k = 0 or alpha = 0: C = beta C, A and B are not read. */
 static inline bool ws_product_is_zero(const ws_problem *p) { return p->k == 0 || p->scale.alpha_zero; }
 /* C has no element. */

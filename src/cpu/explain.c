@@ -11,7 +11,7 @@ void ws_cpu_explain(const ws_call *call, const ws_problem *p, int device, ws_tex
     ws_plan_make(call, p, &plan);
   else
     ws_plan_structured(call, p, &plan);
-  const bool packs_lines = !ws_is_plain(p) && (p->a.structure != WS_GENERAL || p->b.structure != WS_GENERAL || p->a.trans);
+  const bool packs_lines = !ws_is_plain(p) && (ws_is_structured(p) || p->a.trans);
   ws_text_add(t, "kernel: %s\nregister_tile: %dx%d\npath: %s%s\n", plan.row->name, plan.row->mr, plan.row->nr,
               ws_path_name(plan.path),
               plan.path != WS_PATH_DIRECT                                    ? ""
