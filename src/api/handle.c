@@ -47,30 +47,28 @@ static wsgemm_status get(wsgemm_handle *handle, ws_setting which, int *value) {
   return WSGEMM_SUCCESS;
 }
 
-wsgemm_status wsgemm_set_num_threads(wsgemm_handle *h, int n_threads) { return set(h, WS_SETTING_n_threads, n_threads); }
-wsgemm_status wsgemm_get_num_threads(wsgemm_handle *h, int *n_threads) { return get(h, WS_SETTING_n_threads, n_threads); }
-wsgemm_status wsgemm_set_policy(wsgemm_handle *h, wsgemm_policy policy) { return set(h, WS_SETTING_policy, (int)policy); }
-wsgemm_status wsgemm_get_policy(wsgemm_handle *h, wsgemm_policy *policy) {
-  int value = 0;
-  const wsgemm_status status = get(h, WS_SETTING_policy, policy ? &value : NULL);
-  if (!status) *policy = (wsgemm_policy)value;
-  return status;
-}
-wsgemm_status wsgemm_set_coarse_factor(wsgemm_handle *h, int coarse_factor) { return set(h, WS_SETTING_coarse, coarse_factor); }
-wsgemm_status wsgemm_get_coarse_factor(wsgemm_handle *h, int *coarse_factor) { return get(h, WS_SETTING_coarse, coarse_factor); }
-wsgemm_status wsgemm_set_quantum(wsgemm_handle *h, int quantum) { return set(h, WS_SETTING_quantum, quantum); }
-wsgemm_status wsgemm_get_quantum(wsgemm_handle *h, int *quantum) { return get(h, WS_SETTING_quantum, quantum); }
-wsgemm_status wsgemm_set_math(wsgemm_handle *h, wsgemm_math math) { return set(h, WS_SETTING_math, (int)math); }
-wsgemm_status wsgemm_get_math(wsgemm_handle *h, wsgemm_math *math) {
-  int value = 0;
-  const wsgemm_status status = get(h, WS_SETTING_math, math ? &value : NULL);
-  if (!status) *math = (wsgemm_math)value;
-  return status;
-}
-wsgemm_status wsgemm_set_check(wsgemm_handle *h, int enabled) { return set(h, WS_SETTING_check, enabled); }
-wsgemm_status wsgemm_get_check(wsgemm_handle *h, int *enabled) { return get(h, WS_SETTING_check, enabled); }
-wsgemm_status wsgemm_set_invariant(wsgemm_handle *h, int enabled) { return set(h, WS_SETTING_invariant, enabled); }
-wsgemm_status wsgemm_get_invariant(wsgemm_handle *h, int *enabled) { return get(h, WS_SETTING_invariant, enabled); }
+/* wsgemm_set_NAME and wsgemm_get_NAME of a number, and of a value of the enumeration wsgemm_NAME. */
+#define NUMBER(name, setting)                                                                                  \
+  wsgemm_status wsgemm_set_##name(wsgemm_handle *h, int value) { return set(h, WS_SETTING_##setting, value); } \
+  wsgemm_status wsgemm_get_##name(wsgemm_handle *h, int *value) { return get(h, WS_SETTING_##setting, value); }
+#define CHOICE(name)                                                                                                         \
+  wsgemm_status wsgemm_set_##name(wsgemm_handle *h, wsgemm_##name choice) { return set(h, WS_SETTING_##name, (int)choice); } \
+  wsgemm_status wsgemm_get_##name(wsgemm_handle *h, wsgemm_##name *choice) {                                                 \
+    int value = 0;                                                                                                           \
+    const wsgemm_status status = get(h, WS_SETTING_##name, choice ? &value : NULL);                                          \
+    if (!status) *choice = (wsgemm_##name)value;                                                                             \
+    return status;                                                                                                           \
+  }
+NUMBER(num_threads, n_threads)
+NUMBER(coarse_factor, coarse)
+NUMBER(quantum, quantum)
+NUMBER(check, check)
+NUMBER(invariant, invariant)
+CHOICE(policy)
+CHOICE(math)
+CHOICE(offload)
+#undef NUMBER
+#undef CHOICE
 
 int wsgemm_default_num_threads(void) {
   ws_start();
@@ -169,14 +167,6 @@ wsgemm_status wsgemm_get_devices(wsgemm_handle *h, int *devices, int room, int *
     }
   *n_devices = set == WS_ALL_DEVICES ? -1 : n;
   return WSGEMM_SUCCESS;
-}
-
-wsgemm_status wsgemm_set_offload(wsgemm_handle *h, wsgemm_offload when) { return set(h, WS_SETTING_offload, (int)when); }
-wsgemm_status wsgemm_get_offload(wsgemm_handle *h, wsgemm_offload *when) {
-  int value = 0;
-  const wsgemm_status status = get(h, WS_SETTING_offload, when ? &value : NULL);
-  if (!status) *when = (wsgemm_offload)value;
-  return status;
 }
 
 wsgemm_status wsgemm_set_pinned_limit(size_t bytes) {
