@@ -11,6 +11,7 @@
 #include "cuda/host/dmma_model.h"
 #include "cuda/host/flat_model.h"
 #include "cuda/host/problem_args.h"
+#include "cuda/host/sliced_model.h"
 #include "cuda/host/slices.h"
 #include "cuda/host/tma_maps.h"
 #include "cuda/host/wgmma_model.h"
@@ -107,28 +108,18 @@ static double tiled_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sm
 /* A store of 16-bit products that reads C, or goes through steps of an epilogue that take time. */
 static bool has_full_store(const ws_gpu_plan *plan) { return plan->kind == WS_ROW_WGMMA && !ws_is_simple(plan->problem); }
 
-/* Of slices: an SM has one block, so the last round takes as long as the others. What an item costs
- * besides its sums, as so many k: its first stage comes late, and its sums are stored. Fitted
- * likewise. */
-static double sliced_us(const ws_gpu_plan *plan, const ws_cuda_row *row, int n_sms) {
-  const ws_problem *p = plan->problem;
-  const ws_tile_grid grid = ws_gpu_plan_grid(p, row, 1);
-  const double k = (double)p->k * ws_types[p->a.type].n_real, item_k = 856 + (row->cluster > 1 ? 40 : 0);
-  const int64_t n_items = wanted_items(p, &grid, row->bm, (double)row->bn * row->coarse * row->cluster);
-  const double rounds = (double)ws_ceil_div(n_items, ws_max(1, n_sms / row->cluster));
-  return rounds * us_per_k(row, (double)row->bm * row->bn * row->coarse) / ws_types[p->a.type].n_real * (k + item_k);
-}
-
 /* A plan whose rows are weighed, with what they have in common. */
 typedef struct weighing {
   const ws_gpu_plan *plan;
   int n_sms;
   ws_wgmma_product wgmma; /* if it is for such rows */
+  ws_sliced_product sliced;
 } weighing;
 
 static weighing weighing_of(const ws_gpu_plan *plan, int n_sms) {
   weighing w = {.plan = plan, .n_sms = n_sms};
   if (plan->kind == WS_ROW_WGMMA) w.wgmma = ws_wgmma_look_at(&ws_wgmma_terms_h200, plan->problem, n_sms, has_full_store(plan));
+  if (plan->kind == WS_ROW_SLICED) w.sliced = ws_sliced_look_at(plan->problem, plan->n_slices);
   return w;
 }
 
@@ -155,7 +146,7 @@ static double row_us(const weighing *w, const ws_cuda_row *row) {
   case WS_ROW_WGMMA:
     return ws_wgmma_us(&ws_wgmma_terms_h200, &w->wgmma, row);
   case WS_ROW_SLICED:
-    return sliced_us(w->plan, row, w->n_sms);
+    return ws_sliced_us(&w->sliced, w->plan->problem, row, w->n_sms);
   default:
     return tiled_us(w->plan, row, w->n_sms);
   }
@@ -214,8 +205,8 @@ static ws_choice weigh_rows(const ws_gpu_plan *plan, int coarse, int n_sms) {
 /* The same, remembered for the kinds of which there are many rows. */
 static ws_choice best_row(const ws_gpu_plan *plan, int coarse, int n_sms) {
   const ws_problem *p = plan->problem;
-  if ((plan->kind != WS_ROW_WGMMA && !ws_has_entry_for_ops(plan->kind)) || !ws_is_plain(p))
-    return weigh_rows(plan, coarse, n_sms);
+  const bool has_many = plan->kind == WS_ROW_WGMMA || plan->kind == WS_ROW_SLICED || ws_has_entry_for_ops(plan->kind);
+  if (!has_many || !ws_is_plain(p) || p->has_packed) return weigh_rows(plan, coarse, n_sms);
   const ws_choice_key key = {.m = p->m,
                              .n = p->n,
                              .k = p->k,

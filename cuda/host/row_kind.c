@@ -32,6 +32,11 @@ static double best_us(const ws_call *call, const ws_problem *p, const ws_device 
   return ws_gpu_best_us(&plan, device);
 }
 
+static double sliced_us(const ws_call *call, const ws_problem *p, const ws_device *device, int n_slices) {
+  const ws_gpu_plan plan = ws_gpu_plan_without_row(call, p, device, WS_ROW_SLICED, n_slices);
+  return ws_gpu_best_us(&plan, device);
+}
+
 /* By multiply-adds of tiled rows, with the launch; fitted to the same measurements. */
 static double tiled_adds_us(const ws_call *call, const ws_problem *p, const ws_device *device) {
   const bool is_float = p->a.type == WSGEMM_F32;
@@ -87,7 +92,7 @@ static ws_row_kind kind_of_floats(const ws_call *call, const ws_problem *p, cons
   const double tiled_us = tiled_adds_us(call, p, device);
   const double ffma_us = may_be_ffma ? copied_best_us(call, p, device, WS_ROW_DMMA) : HUGE_VAL;
   const double tf32_us = may_be_tf32(call, p, n_slices) ? copied_best_us(call, p, device, WS_ROW_TF32) : HUGE_VAL;
-  const double slices_us = may_be_sliced(call, p, n_slices) ? ws_slices_us(p, n_slices, device) : HUGE_VAL;
+  const double slices_us = may_be_sliced(call, p, n_slices) ? sliced_us(call, p, device, n_slices) : HUGE_VAL;
   /* so the kinds come nearest to the best rows of 126 random products, most of odd lds; no choice may go by lds */
   const double adds_us = 1.25 * fmin(ffma_us, tiled_us);
   const double elements = (double)p->m * ws_types[p->a.type].n_real * (double)p->n * (double)p->batch_count;

@@ -27,31 +27,6 @@ static const wsgemm_packed *packed_of(const ws_problem *p, bool is_a, int n_slic
 
 bool ws_is_packed(const ws_problem *p, bool is_a, int n_slices) { return packed_of(p, is_a, n_slices) != NULL; }
 
-/* Fitted to 325 shapes (F32, two slices; one: by what is reached on large products; H200,
- * 2026-11-22): us, 1e6 multiply-adds and bytes in a us. */
-double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device) {
-  enum { N_ITEMS = 2 };
-  static const struct {
-    int m, n;
-    double rate[2]; /* by the number of slices */
-  } items[N_ITEMS] = {{128, 128, {300, 132}}, {64, 128, {200, 108}}};
-  static const double launches_us[] = {25, 24}, item_k[] = {0, 720};
-  const double memory_rate = n_slices == 1 ? 3.6 : 4.7;
-  const int unit = ws_types[p->a.type].n_real;
-  const double m = (double)p->m * unit, n = (double)p->n, k = (double)p->k * unit, batch = (double)p->batch_count;
-  double product_us = 0;
-  for (int i = 0; i < N_ITEMS; i++) {
-    const double share = ws_wanted_share(p, items[i].m + items[i].n);
-    const double rounds = ceil(share * ceil(m / items[i].m) * ceil(n / items[i].n) * batch / device->n_sms);
-    const double us =
-        rounds * device->n_sms * items[i].m * items[i].n * (k + item_k[n_slices - 1]) / (items[i].rate[n_slices - 1] * 1e6);
-    if (i == 0 || us < product_us) product_us = us;
-  }
-  const double m_split = packed_of(p, true, n_slices) ? 0 : m, n_split = packed_of(p, false, n_slices) ? 0 : n;
-  const double split_bytes = (8 * (m_split / unit + n_split) + 2 * n_slices * (m_split + n_split)) * k;
-  return product_us + split_bytes * batch / (memory_rate * 1e6) + launches_us[n_slices - 1];
-}
-
 /* ---- memory of slices ------------------------------------------------------------------------ */
 
 /* An operand as floats in memory, and as the units are given it: a slice has the latter's lines. */

@@ -13,10 +13,8 @@
  * will not do); 0: its products are multiply-adds. */
 int ws_n_slices(const ws_call *call, const ws_problem *p);
 
-/* Whether slices may be used (limits of k and of sizes), and a model's time of all launches of such
- * a product. */
+/* Whether slices may be used (limits of k and of sizes). */
 bool ws_slices_fit(const ws_problem *p);
-double ws_slices_us(const ws_problem *p, int n_slices, const ws_device *device);
 
 /* Memory for slices and what belongs to them: of one slice, and of two or three. */
 ws_chunk_bytes *ws_sliced_bytes(int n_slices);

@@ -162,7 +162,7 @@ CHILD_CASE(explained) {
 }
 
 /* A flat product, whose large operand costs more to cut than slices save: it uses them only if that
- * is done already. By the model of the time (ws_slices_us), with a third to spare both ways. */
+ * is done already. By the model of the time (sliced_model.h), with a third to spare both ways. */
 CHILD_CASE(gain) {
   (void)unused;
   for (int turn = 0; turn < 8; turn++) {
