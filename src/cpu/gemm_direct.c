@@ -156,13 +156,47 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
 }
 
-void ws_cpu_one_panel(const ws_problem *p, const ws_cpu_row *row) {
-  const ws_ukr_set *ukr = row->ukr;
+static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, const bool c_by_rows) {
+  const int bytes = ws_types[p->a.type].bytes;
+  if (p->m <= ukr->n_vectors * ukr->vl) {
+    panel_times_b(p, ukr, scale, bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0, p->n, c_by_rows, false);
+    return;
+  }
+  const int64_t most = most_vectors(ukr, p->n);
+  for (int64_t m, i = 0; i < p->m; i += m) {
+    const int64_t vectors = panel_vectors(vectors_of(p->m - i, ukr->vl), most);
+    m = ws_min(vectors * ukr->vl, p->m - i);
+    panel_times_b(p, ukr, scale, bytes, 0, ws_operand_at(&p->a, 0, i, 0, bytes), p->a.ld, vectors, m, i, 0, p->k, 0, p->n, c_by_rows,
+                  false);
+  }
+}
+
+static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale) {
+  const int bytes = ws_types[p->a.type].bytes;
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * p->k * bytes), PANEL_ALIGN_BITS);
+  for (int64_t i = 0; i < p->m; i += ukr->mr) {
+    const int64_t m = ws_min(ukr->mr, p->m - i);
+    ukr->pack(m, p->k, ws_operand_at(&p->a, 0, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
+    panel_times_b(p, ukr, scale, bytes, 0, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, false, false);
+  }
+}
+
+void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row) {
   const ws_scale *scale = &p->scale; /* a copy of it costs the smallest products 3 ns */
   ws_scale conjugated;
   if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
-  panel_times_b(p, ukr, scale, ws_types[p->a.type].bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0,
-                p->n, false, false);
+  if (p->a.trans)
+    small_packed(p, row->ukr, scale);
+  else
+    small(p, row->ukr, scale, false);
+}
+
+void ws_cpu_small_by_rows(const ws_problem *given, const ws_cpu_row *row) {
+  ws_problem p;
+  ws_transpose_problem(given, &p);
+  p.c.ld = given->c.ld;
+  p.scale.conj_a = p.a.conj, p.scale.conj_b = p.b.conj;
+  small(&p, row->ukr, &p.scale, true);
 }
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {

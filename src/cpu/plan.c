@@ -275,9 +275,12 @@ enum {
   STEPS_OF_FEW = 5 /* the same of 4 rows or less */
 };
 
+/* Vectors of n elements; vl is a power of two, and divisions are felt by the smallest products. */
+static int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
+
 static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
   const int64_t end = p->b.trans && ws_types[p->a.type].n_real == 1 ? END_OF_TILE : 0;
-  const int64_t cost = ws_ceil_div(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
+  const int64_t cost = vectors_of(p->m, vl) * ((p->k + end) * p->n + (p->a.trans ? COPY * p->k : 0));
   /* pieces of B's rows come one by one; beside an A in place, they do no harm */
   return p->a.trans && p->b.trans && is_far((double)p->n, p) ? cost + cost / 4 : cost;
 }
@@ -289,10 +292,10 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
   const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
-  const int64_t k_vectors = ws_ceil_div(p->k, vl), n_few = ws_min(p->m, p->n);
+  const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
   if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
   const bool has_copies = !p->a.trans || p->b.trans;
-  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? ws_ceil_div(n_few, vl) * k_vectors * vl * COPY : 0);
+  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
   return cost + cost / 5; /* where it wins by little, it does not (measured) */
 }
 
@@ -303,22 +306,34 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
   const bool is_one_panel = p->n <= 2 * vl; /* the long operand passes by once, from wherever */
   if (p->m > FEW_BY_ROWS && (!p->a.trans || (!is_one_panel && (is_far((double)p->m, p) || is_far((double)p->n, p)))))
     return INT64_MAX;
-  return ws_ceil_div(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
+  return vectors_of(p->n, vl) * p->m * (p->k + (p->m <= 4 ? STEPS_OF_FEW : STEPS_OF_C));
 }
 
-static way way_of(const ws_call *call, const ws_problem *p) {
-  enum { LEAST_WORK = 1500, LEAST_WORK_OF_TT = 500 }; /* less is sooner done than planned */
+static way way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  enum { LEAST_WORK = 1500 }; /* less is sooner done than planned */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
   if (!p->a.trans && !p->b.trans && p->m > FEW) return WAY_OF_TILES;
-  if (p->m * p->n * p->k < (p->a.trans && p->b.trans ? LEAST_WORK_OF_TT : LEAST_WORK)) return WAY_OF_TILES;
-  const int64_t vl = ws_row_for(call, p->a.type)->ukr->vl;
+  if (!(p->a.trans && p->b.trans) && p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  const int64_t vl = row->ukr->vl;
   const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
   return dots < by_rows ? WAY_OF_DOTS : WAY_BY_ROWS;
 }
 
-bool ws_plan_has_few(const ws_call *call, const ws_problem *p) { return way_of(call, p) != WAY_OF_TILES; }
+ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
+  const bool is_small = ws_is_small(p, row), is_small_by_rows = ws_is_small_by_rows(p, row);
+  if (!is_small && !is_small_by_rows) return WS_NOT_SMALL;
+  switch (way_of(call, p, row)) {
+  case WAY_OF_TILES:
+    return is_small ? WS_SMALL : WS_NOT_SMALL;
+  case WAY_BY_ROWS:
+    return is_small_by_rows ? WS_SMALL_BY_ROWS : WS_NOT_SMALL;
+  case WAY_OF_DOTS:
+    break;
+  }
+  return WS_NOT_SMALL;
+}
 
 static bool is_direct(const ws_problem *p, const ws_plan *plan) {
   if (plan->tuned.tuning.path != 0) return plan->tuned.tuning.path == WS_TUNING_DIRECT;
@@ -338,7 +353,7 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
                       !ws_is_half(given->a.type);
   const bool is_vector = !ws_is_half(given->a.type) && (given->n == 1 || given->m == 1) && given->k >= 4 &&
                          (double)given->m * (double)given->n * (double)given->k >= VECTOR_LEAST && !invariant;
-  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given);
+  const way way = is_vector || is_row ? WAY_OF_TILES : way_of(call, given, ws_row_for(call, given->a.type));
   const bool has_dots = way == WAY_OF_DOTS;
   plan->c_by_rows = way == WAY_BY_ROWS;
   plan->transposed = is_row || plan->c_by_rows;
@@ -361,8 +376,8 @@ void ws_plan_make(const ws_call *call, const ws_problem *given, ws_plan *plan) {
     plan_half(call, p, work * (double)p->batch_count, plan);
   else if (has_dots)
     plan_dots(call, p, work * ws_float_products(p->a.type) * (double)p->batch_count, plan);
-  else if (!plan->c_by_rows && ws_is_one_panel(p, plan->row))
-    plan->path = WS_PATH_DIRECT;
+  else if (!plan->c_by_rows && ws_is_small(p, plan->row))
+    plan->path = WS_PATH_DIRECT, plan->pack_a = p->a.trans;
   else if (is_vector)
     plan_vector(call, p, work * (double)p->batch_count, plan);
   else if (plan->c_by_rows || is_direct(p, plan))
