@@ -28,6 +28,9 @@ wsgemm_status ws_cpu_gemm(const ws_call *call, const ws_problem *p, int device) 
   case WS_SMALL_BY_ROWS:
     ws_cpu_small_by_rows(p, row);
     return WSGEMM_SUCCESS;
+  case WS_SMALL_DOTS:
+    ws_cpu_small_dots(p, row);
+    return WSGEMM_SUCCESS;
   case WS_NOT_SMALL:
     break;
   }

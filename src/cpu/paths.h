@@ -4,9 +4,10 @@
 #define WS_CPU_PATHS_H
 #include "cpu/plan.h"
 
-/* Without a plan: WS_SMALL and WS_SMALL_BY_ROWS of ws_small_of. */
+/* Without a plan: those of ws_small_of. */
 void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row);
 void ws_cpu_small_by_rows(const ws_problem *p, const ws_cpu_row *row);
+void ws_cpu_small_dots(const ws_problem *p, const ws_cpu_row *row);
 void ws_direct_run(const ws_problem *p, const ws_plan *plan);
 void ws_dots_run(const ws_problem *p, const ws_plan *plan);
 void ws_vector_run(const ws_problem *p, const ws_plan *plan);

@@ -262,6 +262,8 @@ static ws_tuned tuned_for(const ws_call *call, const ws_problem *p, ws_plan *pla
 
 /* Rows or columns that are few: for sums along k; for tiles of C by rows. */
 enum { FEW = 24, FEW_BY_ROWS = 64 };
+/* Of k, for sums along it. */
+enum { LEAST_K = 32 };
 
 /* How a product is computed whose C or operands do not suit register tiles of columns. */
 typedef enum way { WAY_OF_TILES, WAY_OF_DOTS, WAY_BY_ROWS } way;
@@ -288,7 +290,6 @@ static int64_t cost_of_tiles(const ws_problem *p, int64_t vl) {
 /* Sums along k in vectors, where the long operand lies along k: few columns, of which all other paths copy
  * it, or few rows, which do not fill vectors. INT64_MAX: not possible, or no use. */
 static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl) {
-  enum { LEAST_K = 32 };
   if (call->settings.invariant || p->k < LEAST_K) return INT64_MAX;
   const bool few_rows = !p->b.trans && p->m <= FEW && p->m <= p->n, few_columns = p->a.trans && p->n <= FEW && p->n <= p->m;
   if (!few_rows && !few_columns) return INT64_MAX;
@@ -296,7 +297,7 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
   if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
   const bool has_copies = !p->a.trans || p->b.trans;
   const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
-  return cost + cost / 5; /* where it wins by little, it does not (measured) */
+  return cost;
 }
 
 /* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
@@ -310,11 +311,10 @@ static int64_t cost_by_rows(const ws_call *call, const ws_problem *p, int64_t vl
 }
 
 static way way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
-  enum { LEAST_WORK = 1500 }; /* less is sooner done than planned */
+  enum { LEAST_WORK = 1500 }; /* of NT, less is sooner done than thought about */
   const int64_t most = INT64_C(1) << 20;
   if (ws_is_half(p->a.type) || p->m > most || p->n > most || p->k > most) return WAY_OF_TILES;
-  if (!p->a.trans && !p->b.trans && p->m > FEW) return WAY_OF_TILES;
-  if (!(p->a.trans && p->b.trans) && p->m * p->n * p->k < LEAST_WORK) return WAY_OF_TILES;
+  if (!p->a.trans && (p->b.trans ? p->m * p->n * p->k < LEAST_WORK : p->m > FEW || p->k < LEAST_K)) return WAY_OF_TILES;
   const int64_t vl = row->ukr->vl;
   const int64_t tiles = cost_of_tiles(p, vl), dots = cost_of_dots(call, p, vl), by_rows = cost_by_rows(call, p, vl);
   if (tiles <= dots && tiles <= by_rows) return WAY_OF_TILES;
@@ -323,14 +323,14 @@ static way way_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *ro
 
 ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row) {
   const bool is_small = ws_is_small(p, row), is_small_by_rows = ws_is_small_by_rows(p, row);
-  if (!is_small && !is_small_by_rows) return WS_NOT_SMALL;
+  if (!is_small && !is_small_by_rows && (p->m | p->n | p->k) > WS_SMALL_WORK / 2) return WS_NOT_SMALL;
   switch (way_of(call, p, row)) {
   case WAY_OF_TILES:
     return is_small ? WS_SMALL : WS_NOT_SMALL;
   case WAY_BY_ROWS:
     return is_small_by_rows ? WS_SMALL_BY_ROWS : WS_NOT_SMALL;
   case WAY_OF_DOTS:
-    break;
+    return ws_is_small_dots(p, row) ? WS_SMALL_DOTS : WS_NOT_SMALL;
   }
   return WS_NOT_SMALL;
 }

@@ -44,11 +44,13 @@ enum { WS_FEW_COLUMNS = 128 };
  * (cpu/workspace.h). */
 enum { WS_STACK_PANEL_BYTES = 16 * 1024 };
 
+enum { WS_SMALL_WORK = 1 << 16 };
+
 static inline bool ws_is_small_as(const ws_problem *p, const ws_cpu_row *row, int64_t m, int64_t n) {
-  enum { SMALL = 64 * 64, SMALL_WORK = 1 << 16 };
+  enum { SMALL = 64 * 64 };
   const bool is_one_panel = m <= row->ukr->n_vectors * row->ukr->vl;
   return m > 1 && n > 1 && m <= SMALL && n <= SMALL && p->k <= SMALL && n * p->k <= SMALL && p->k <= row->kc &&
-         (is_one_panel || (m * n <= SMALL && m * n * p->k <= SMALL_WORK)) && p->batch_count == 1 && !ws_is_half(p->a.type);
+         (is_one_panel || (m * n <= SMALL && m * n * p->k <= WS_SMALL_WORK)) && p->batch_count == 1 && !ws_is_half(p->a.type);
 }
 /* A product so small that planning it would be felt: straight to the direct path. */
 static inline bool ws_is_small(const ws_problem *p, const ws_cpu_row *row) {
@@ -59,9 +61,13 @@ static inline bool ws_is_small(const ws_problem *p, const ws_cpu_row *row) {
 static inline bool ws_is_small_by_rows(const ws_problem *p, const ws_cpu_row *row) {
   return p->b.trans && ws_is_small_as(p, row, p->n, p->m);
 }
+/* By sums along k, whose block is all of k and whose copies go to the stack, a line at least. */
+static inline bool ws_is_small_dots(const ws_problem *p, const ws_cpu_row *row) {
+  return p->m > 1 && p->n > 1 && p->batch_count == 1 && p->k <= WS_DOTS_BLOCKS * row->kc && p->m * p->n * p->k <= WS_SMALL_WORK;
+}
 
 /* Whether a product needs a plan. */
-typedef enum ws_small { WS_NOT_SMALL, WS_SMALL, WS_SMALL_BY_ROWS } ws_small;
+typedef enum ws_small { WS_NOT_SMALL, WS_SMALL, WS_SMALL_BY_ROWS, WS_SMALL_DOTS } ws_small;
 ws_small ws_small_of(const ws_call *call, const ws_problem *p, const ws_cpu_row *row);
 void ws_plan_make(const ws_call *call, const ws_problem *p, ws_plan *plan);
 /* A product with a structured operand or a region of C. */
