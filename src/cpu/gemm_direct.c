@@ -74,34 +74,57 @@ static inline void panel_times_b(const ws_problem *p, const ws_ukr_set *ukr, con
 /* Vectors that hold n elements; vl is a power of two, but no division is wanted here. */
 static inline int64_t vectors_of(int64_t n, int64_t vl) { return (n + vl - 1) >> __builtin_ctzll((unsigned long long)vl); }
 
+static inline void pack_panel(const ws_problem *p, const ws_ukr_set *ukr, int64_t batch, int64_t i, int64_t m, int64_t k0, int64_t kb,
+                              char *panel) {
+  ukr->pack(m, kb, ws_operand_at(&p->a, batch, i, k0, ws_types[p->a.type].bytes), p->a.ld, p->a.trans, panel, ukr->mr);
+}
+
+/* A panel at a time, with all columns; or all panels first, and then C in long runs: a strip of columns with each of them. */
 static void packed_panels(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
-                          int64_t kb, char *panel) {
+                          int64_t kb, char *room) {
   const ws_ukr_set *ukr = plan->row->ukr;
   const int bytes = ws_types[p->a.type].bytes;
-  for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
-    const int64_t m = ws_min(ukr->mr, r->i1 - i);
-    ukr->pack(m, kb, ws_operand_at(&p->a, r->batch, i, k0, bytes), p->a.ld, p->a.trans, panel, ukr->mr);
-    panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, r->j0, r->j1,
-                  plan->c_by_rows, false);
+  const int64_t panel_bytes = ukr->mr * kb * bytes;
+  if (plan->by_columns)
+    for (int64_t i = r->i0; i < r->i1; i += ukr->mr)
+      pack_panel(p, ukr, r->batch, i, ws_min(ukr->mr, r->i1 - i), k0, kb, room + (i - r->i0) / ukr->mr * panel_bytes);
+  for (int64_t n, j = r->j0; j < r->j1; j += n) {
+    n = plan->by_columns ? ws_strip(r->j1 - j, ukr->nr) : r->j1 - j;
+    const char *panel = room;
+    for (int64_t i = r->i0; i < r->i1; i += ukr->mr) {
+      const int64_t m = ws_min(ukr->mr, r->i1 - i);
+      if (!plan->by_columns) pack_panel(p, ukr, r->batch, i, m, k0, kb, room);
+      if (plan->asks_for_c && i + 2 * m <= r->i1) ask_for_c(ws_c_at(p, r->batch, i + m, j, bytes), p->c.ld * bytes, m * bytes, n);
+      panel_times_b(p, ukr, scale, bytes, r->batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, k0, kb, j, j + n, plan->c_by_rows,
+                    false);
+      if (plan->by_columns) panel += panel_bytes;
+    }
   }
 }
 
 static __attribute__((noinline)) void packed_on_stack(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r,
-                                                      const ws_scale *scale, int64_t k0, int64_t kb) {
-  char *panel = __builtin_alloca_with_align((size_t)(plan->row->mr * kb * ws_types[p->a.type].bytes), PANEL_ALIGN_BITS);
-  packed_panels(p, plan, r, scale, k0, kb, panel);
+                                                      const ws_scale *scale, int64_t k0, int64_t kb, int64_t bytes) {
+  char *room = __builtin_alloca_with_align((size_t)bytes, PANEL_ALIGN_BITS);
+  packed_panels(p, plan, r, scale, k0, kb, room);
 }
 
-static void packed_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,
+/* As many rows at a time as there is room for, where all their panels are packed first. */
+static void packed_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *all, const ws_scale *scale, int64_t k0,
                      int64_t kb) {
-  const int64_t bytes = plan->row->mr * kb * ws_types[p->a.type].bytes;
-  if (bytes <= WS_STACK_PANEL_BYTES) {
-    packed_on_stack(p, plan, r, scale, k0, kb);
-    return;
+  const int64_t mr = plan->row->mr, panel_bytes = mr * kb * ws_types[p->a.type].bytes;
+  const int64_t most = plan->by_columns ? mr * ((int64_t)WS_ROOM_BYTES / panel_bytes) : all->i1 - all->i0;
+  ws_rectangle r = *all;
+  for (r.i0 = all->i0; r.i0 < all->i1; r.i0 = r.i1) {
+    r.i1 = ws_min(all->i1, r.i0 + most);
+    const int64_t bytes = panel_bytes * (plan->by_columns ? ws_ceil_div(r.i1 - r.i0, mr) : 1);
+    if (bytes <= WS_STACK_PANEL_BYTES) {
+      packed_on_stack(p, plan, &r, scale, k0, kb, bytes);
+      continue;
+    }
+    const ws_room room = ws_room_take((size_t)bytes);
+    packed_panels(p, plan, &r, scale, k0, kb, room.at);
+    ws_room_give(&room);
   }
-  const ws_room room = ws_room_take((size_t)bytes);
-  packed_panels(p, plan, r, scale, k0, kb, room.at);
-  ws_room_give(&room);
 }
 
 static inline void plain_a(const ws_problem *p, const ws_plan *plan, const ws_rectangle *r, const ws_scale *scale, int64_t k0,

@@ -2,6 +2,7 @@
  * handle says counts first, then what tuning has found, then the model, whose numbers carry their
  * origin. Only kc is part of the numerics, and it follows from the row and k. */
 #include "cpu/plan.h"
+#include "cpu/workspace.h"
 
 #include "core/processors.h"
 #include "core/tile.h"
@@ -24,6 +25,8 @@ const char *ws_path_name(ws_path path) {
 enum { ITEMS_PER_THREAD = 8 };
 /* Of k, for asking for A some columns ahead: of fewer, most of what is asked for is not needed. */
 enum { LEAST_K_OF_ASKING = 96 };
+/* Of k, where C takes most of the time. */
+enum { SHORT_K = 16 };
 /* Columns of a queue tile, in panels of nr. */
 enum { PANELS_PER_TILE = 4 };
 
@@ -61,6 +64,14 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
+static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
+
+/* Both transposed, k short: panels of A are packed first, and then C is written in long runs. (Of TN, B's columns
+ * would be read for each panel from as far away: a panel at a time, or packed, is better.) */
+static bool goes_by_columns(const ws_problem *p) {
+  return p->a.trans && p->b.trans && p->k <= SHORT_K && bytes_of_c(p) > (double)ws_machine_get()->l2_bytes / 2;
+}
+
 static void plan_direct(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   const ws_cpu_row *row = plan->row;
   plan->path = WS_PATH_DIRECT;
@@ -69,14 +80,18 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
   const double l2_bytes = (double)ws_machine_get()->l2_bytes;
   /* else in place: even 2 KiB apart its columns cost less than packing (measured, Zen 5) */
   plan->pack_a = p->a.trans;
-  plan->by_columns = !plan->pack_a && !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
+  plan->by_columns = plan->pack_a ? goes_by_columns(p) : !plan->c_by_rows && a_bytes <= l2_bytes / 2 && c_bytes > l2_bytes;
   /* from memory; from L3 it costs more than it brings (Zen 5, FP64: 1667 x 100 x 5 58 GF/s to 70 without) */
   plan->asks_for_c = plan->by_columns && c_bytes > (double)ws_machine_get()->l3_bytes / 4;
   plan->asks_for_a = !plan->pack_a && a_bytes > l2_bytes / 2 && p->k >= LEAST_K_OF_ASKING;
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   if (plan->n_threads == 1) return;
-  if (plan->by_columns) {
-    plan->bn = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+  /* Rows of C beside each other are written by two threads at the end of each column: their caches pass lines to and
+   * fro, also those that a prefetch takes (Zen 5, FP64 TN 134 x 1820 x 5 46 GF/s by rows, 93 by columns). */
+  const int64_t strip = round_up(ws_ceil_div(p->n, plan->n_threads * ITEMS_PER_THREAD), row->nr);
+  const bool is_wide = !plan->c_by_rows && p->batch_count == 1 && p->k <= SHORT_K && p->n >= p->m && strip >= PANELS_PER_TILE * row->nr;
+  if ((plan->by_columns && !plan->pack_a) || is_wide) {
+    plan->bn = strip;
     return;
   }
   if (p->batch_count > 1) {
@@ -183,8 +198,6 @@ static void plan_half(const ws_call *call, const ws_problem *p, double work, ws_
                                         (int64_t)(WS_WORK_PER_THREAD / 8 / (work / (double)p->batch_count))));
 }
 
-static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
-
 /* C's columns meet in the same sets of the caches, and the product is soon done with a tile (Zen 5, FP32:
  * 1024 x 128 x 10 92 GF/s to 196; of 64 of k the same, 2 KiB apart 0.9 to 1.1). */
 static bool columns_meet(const ws_problem *p) {
@@ -197,6 +210,7 @@ static bool columns_meet(const ws_problem *p) {
  * and take A and B with them, so they are read from far away again and again (Sapphire Rapids:
  * dgetrf of order 4100 1.40 s with all updates direct, 0.62 so). */
 static bool c_streams(const ws_problem *p) {
+  if (goes_by_columns(p)) return false;
   return (p->k > 16 || p->a.trans) && p->n > 96 && bytes_of_c(p) > 4 * (double)ws_machine_get()->l2_bytes;
 }
 
