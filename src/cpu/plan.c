@@ -133,13 +133,19 @@ static bool is_far(double n_lines, const ws_problem *p) {
   return n_lines * (double)p->k * ws_types[p->a.type].bytes > far_bytes;
 }
 
-/* The long side of C is cut. */
+/* The short operand is not along k. */
+static bool dots_have_copies(const ws_problem *p) { return !p->a.trans || p->b.trans; }
+
+/* The long side of C is cut; into one part for each thread where each copies the short operand, which takes as long as the sums of
+ * some lines. */
 static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_plan *plan) {
   plan->path = WS_PATH_DOTS;
   /* from far away in long runs; else both operands' blocks stay in L1 */
   plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
-  const int64_t n_items = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  enum { LINES_OF_COPY = 64 };
+  const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY, many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
+  const int64_t n_items = dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
   if (p->m > p->n)
     plan->bm = round_up(ws_ceil_div(p->m, n_items), WS_DOTS_ROWS);
   else
@@ -309,9 +315,9 @@ static int64_t cost_of_dots(const ws_call *call, const ws_problem *p, int64_t vl
   if (!few_rows && !few_columns) return INT64_MAX;
   const int64_t k_vectors = vectors_of(p->k, vl), n_few = ws_min(p->m, p->n);
   if (!few_columns && is_far((double)p->n, p) && 2 * n_few > vl) return INT64_MAX; /* slower, by up to a third */
-  const bool has_copies = !p->a.trans || p->b.trans;
-  const int64_t cost = p->m * p->n * (k_vectors + END_OF_SUM) + (has_copies ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
-  return cost;
+  const int64_t sums = p->m * p->n * (k_vectors + END_OF_SUM);
+  const int64_t cost = sums + (dots_have_copies(p) ? vectors_of(n_few, vl) * k_vectors * vl * COPY : 0);
+  return !p->a.trans && p->m > vl ? cost + cost / 8 : cost; /* tiles are half full at least: and threads share their A */
 }
 
 /* As the transpose, C written by rows, where B lies along its rows: it is not copied, its vectors may be
