@@ -16,6 +16,7 @@ typedef struct direct_run {
   const ws_problem *p;
   const ws_plan *plan;
   ws_tile_grid grid;
+  bool is_small;
 } direct_run;
 
 /* Vectors of the next panel of rows when n are left, for tiles of up to 4: no panel is left with
@@ -161,6 +162,52 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
   for (int64_t k0 = plan->kc; k0 < p->k; k0 += plan->kc) multiply_block(p, plan, r, &later, k0);
 }
 
+/* A small product, one of the batch. */
+static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t batch, const bool c_by_rows) {
+  const int bytes = ws_types[p->a.type].bytes;
+  if (p->m <= ukr->n_vectors * ukr->vl) {
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, 0, 0, bytes), p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0,
+                  p->k, 0, p->n, c_by_rows, false);
+    return;
+  }
+  const int64_t most = most_vectors(ukr, p->n);
+  for (int64_t m, i = 0; i < p->m; i += m) {
+    const int64_t vectors = panel_vectors(vectors_of(p->m - i, ukr->vl), most);
+    m = ws_min(vectors * ukr->vl, p->m - i);
+    panel_times_b(p, ukr, scale, bytes, batch, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, vectors, m, i, 0, p->k, 0, p->n,
+                  c_by_rows, false);
+  }
+}
+
+/* The same with a transposed A, of products first .. last - 1. */
+static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, int64_t first,
+                                                   int64_t last, const bool c_by_rows) {
+  const int bytes = ws_types[p->a.type].bytes;
+  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * p->k * bytes), PANEL_ALIGN_BITS);
+  for (int64_t batch = first; batch < last; batch++)
+    for (int64_t i = 0; i < p->m; i += ukr->mr) {
+      const int64_t m = ws_min(ukr->mr, p->m - i);
+      ukr->pack(m, p->k, ws_operand_at(&p->a, batch, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
+      panel_times_b(p, ukr, scale, bytes, batch, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, c_by_rows, false);
+    }
+}
+
+/* Whether products are small, and each is computed whole. */
+static bool are_small(const ws_problem *p, const ws_plan *plan) {
+  return plan->bm >= p->m && plan->bn >= p->n && !plan->by_columns && ws_are_small(p, plan->row);
+}
+
+static void small_products(const ws_problem *p, const ws_plan *plan, int64_t first, int64_t last) {
+  const ws_scale scale = ws_scale_first(p);
+  const ws_ukr_set *ukr = plan->row->ukr;
+  if (plan->pack_a)
+    small_packed(p, ukr, &scale, first, last, plan->c_by_rows);
+  else if (plan->c_by_rows)
+    for (int64_t batch = first; batch < last; batch++) small(p, ukr, &scale, batch, true);
+  else
+    for (int64_t batch = first; batch < last; batch++) small(p, ukr, &scale, batch, false);
+}
+
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const direct_run *run = context;
   (void)step;
@@ -176,32 +223,11 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   ws_rectangle r = {0, t.row * plan->bm, ws_min(run->p->m, (t.row + 1) * plan->bm), t.col * plan->bn,
                     ws_min(run->p->n, (t.col + t.n_col) * plan->bn)};
   const int64_t last = ws_min(run->p->batch_count, (t.batch + 1) * plan->n_products);
-  for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
-}
-
-static inline void small(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale, const bool c_by_rows) {
-  const int bytes = ws_types[p->a.type].bytes;
-  if (p->m <= ukr->n_vectors * ukr->vl) {
-    panel_times_b(p, ukr, scale, bytes, 0, p->a.data, p->a.ld, vectors_of(p->m, ukr->vl), p->m, 0, 0, p->k, 0, p->n, c_by_rows, false);
+  if (run->is_small) {
+    small_products(run->p, plan, t.batch * plan->n_products, last);
     return;
   }
-  const int64_t most = most_vectors(ukr, p->n);
-  for (int64_t m, i = 0; i < p->m; i += m) {
-    const int64_t vectors = panel_vectors(vectors_of(p->m - i, ukr->vl), most);
-    m = ws_min(vectors * ukr->vl, p->m - i);
-    panel_times_b(p, ukr, scale, bytes, 0, ws_operand_at(&p->a, 0, i, 0, bytes), p->a.ld, vectors, m, i, 0, p->k, 0, p->n, c_by_rows,
-                  false);
-  }
-}
-
-static __attribute__((noinline)) void small_packed(const ws_problem *p, const ws_ukr_set *ukr, const ws_scale *scale) {
-  const int bytes = ws_types[p->a.type].bytes;
-  char *panel = __builtin_alloca_with_align((size_t)(ukr->mr * p->k * bytes), PANEL_ALIGN_BITS);
-  for (int64_t i = 0; i < p->m; i += ukr->mr) {
-    const int64_t m = ws_min(ukr->mr, p->m - i);
-    ukr->pack(m, p->k, ws_operand_at(&p->a, 0, i, 0, bytes), p->a.ld, true, panel, ukr->mr);
-    panel_times_b(p, ukr, scale, bytes, 0, panel, ukr->mr, vectors_of(m, ukr->vl), m, i, 0, p->k, 0, p->n, false, false);
-  }
+  for (r.batch = t.batch * plan->n_products; r.batch < last; r.batch++) multiply(run->p, plan, &r);
 }
 
 void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row) {
@@ -209,9 +235,9 @@ void ws_cpu_small(const ws_problem *p, const ws_cpu_row *row) {
   ws_scale conjugated;
   if (p->a.conj || p->b.conj) conjugated = ws_scale_first(p), scale = &conjugated;
   if (p->a.trans)
-    small_packed(p, row->ukr, scale);
+    small_packed(p, row->ukr, scale, 0, 1, false);
   else
-    small(p, row->ukr, scale, false);
+    small(p, row->ukr, scale, 0, false);
 }
 
 void ws_cpu_small_by_rows(const ws_problem *given, const ws_cpu_row *row) {
@@ -219,10 +245,15 @@ void ws_cpu_small_by_rows(const ws_problem *given, const ws_cpu_row *row) {
   ws_transpose_problem(given, &p);
   p.c.ld = given->c.ld;
   p.scale.conj_a = p.a.conj, p.scale.conj_b = p.b.conj;
-  small(&p, row->ukr, &p.scale, true);
+  small(&p, row->ukr, &p.scale, 0, true);
 }
 
 void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
+  const bool is_small = are_small(p, plan);
+  if (plan->n_threads == 1 && is_small) {
+    small_products(p, plan, 0, p->batch_count);
+    return;
+  }
   if (plan->n_threads == 1) {
     for (int64_t batch = 0; batch < p->batch_count; batch++) {
       const ws_rectangle all = {batch, 0, p->m, 0, p->n};
@@ -233,7 +264,8 @@ void ws_direct_run(const ws_problem *p, const ws_plan *plan) {
   direct_run run = {
       p,
       plan,
-      {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1}};
+      {ws_ceil_div(p->batch_count, plan->n_products), ws_ceil_div(p->m, plan->bm), ws_ceil_div(p->n, plan->bn), plan->coarse, 1},
+      is_small};
   const ws_team_job job = {plan->policy, plan->n_threads, 1, &run, NULL, count, item};
   ws_team_run(&job);
 }

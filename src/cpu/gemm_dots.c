@@ -140,7 +140,7 @@ static void multiply(const ws_problem *p, const ws_plan *plan, const ws_rectangl
 static void count(void *context, int64_t step, int64_t n_items[WS_N_KINDS]) {
   const dots_run *run = context;
   (void)step;
-  n_items[0] = run->p->batch_count * ws_ceil_div(run->p->m, run->plan->bm) * ws_ceil_div(run->p->n, run->plan->bn);
+  n_items[0] = ws_ceil_div(run->p->batch_count, run->plan->n_products) * ws_ceil_div(run->p->m, run->plan->bm) * ws_ceil_div(run->p->n, run->plan->bn);
   n_items[1] = 0;
 }
 
@@ -151,8 +151,9 @@ static void item(void *context, int worker, int64_t step, int kind, int64_t item
   (void)worker, (void)step, (void)kind;
   const int64_t n_rows = ws_ceil_div(p->m, plan->bm), n_cols = ws_ceil_div(p->n, plan->bn);
   const int64_t i0 = item_idx % n_rows * plan->bm, j0 = item_idx / n_rows % n_cols * plan->bn;
-  const ws_rectangle r = {item_idx / n_rows / n_cols, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
-  multiply(p, plan, &r);
+  const int64_t first = item_idx / n_rows / n_cols * plan->n_products, last = ws_min(p->batch_count, first + plan->n_products);
+  ws_rectangle r = {first, i0, ws_min(p->m, i0 + plan->bm), j0, ws_min(p->n, j0 + plan->bn)};
+  for (; r.batch < last; r.batch++) multiply(p, plan, &r);
 }
 
 static __attribute__((noinline)) void small_on_stack(const ws_problem *p, const ws_ukr_set *ukr, const ws_rectangle *all,

@@ -64,6 +64,15 @@ static int coarse_for(const ws_call *call, const ws_plan *plan, int items, int64
   return (int)ws_max(1, ws_min(most, n_rows * n_cols / (n_threads * items)));
 }
 
+/* Of a batch of so much work, several small products to an item, each whole; or one, where there are many. */
+static bool takes_whole_products(const ws_problem *p, double work, ws_plan *plan) {
+  if (p->batch_count == 1) return false;
+  const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
+  const double work_each = work / (double)p->batch_count;
+  plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
+  return share > 1;
+}
+
 static double bytes_of_c(const ws_problem *p) { return (double)p->m * (double)p->n * ws_types[p->a.type].bytes; }
 
 /* Both transposed, k short: panels of A are packed first, and then C is written in long runs. (Of TN, B's columns
@@ -94,13 +103,7 @@ static void plan_direct(const ws_call *call, const ws_problem *p, double work, w
     plan->bn = strip;
     return;
   }
-  if (p->batch_count > 1) {
-    /* Small products of a batch: several to an item, each whole. */
-    const int64_t share = ws_ceil_div(p->batch_count, plan->n_threads * ITEMS_PER_THREAD);
-    const double work_each = work / (double)p->batch_count;
-    plan->n_products = ws_max(1, ws_min(share, (int64_t)(WS_WORK_PER_THREAD / 8 / work_each)));
-    if (plan->n_products > 1 || share > 1) return;
-  }
+  if (takes_whole_products(p, work, plan)) return;
   const int64_t tall = row->ukr->n_vectors * row->ukr->vl;
   if (p->m <= tall && p->batch_count == 1) {
     /* One panel: cut by columns; into one strip each if A is too large to be read again for every
@@ -144,6 +147,7 @@ static void plan_dots(const ws_call *call, const ws_problem *p, double work, ws_
   plan->kc = k_block(p->k, (is_far((double)ws_max(p->m, p->n), p) ? WS_DOTS_BLOCKS_FAR : WS_DOTS_BLOCKS) * plan->row->kc);
   plan->n_threads = threads_for(call, plan, work, WS_WORK_PER_THREAD);
   enum { LINES_OF_COPY = 64 };
+  if (plan->n_threads > 1 && takes_whole_products(p, work, plan)) return;
   const int64_t most = ws_max(p->m, p->n) / LINES_OF_COPY, many = plan->n_threads == 1 ? 1 : (int64_t)plan->n_threads * ITEMS_PER_THREAD;
   const int64_t n_items = dots_have_copies(p) ? ws_max(plan->n_threads, ws_min(most, many)) : many;
   if (p->m > p->n)

@@ -50,16 +50,18 @@ static inline bool ws_is_small_as(const ws_problem *p, const ws_cpu_row *row, in
   enum { SMALL = 64 * 64 };
   const bool is_one_panel = m <= row->ukr->n_vectors * row->ukr->vl;
   return m > 1 && n > 1 && m <= SMALL && n <= SMALL && p->k <= SMALL && n * p->k <= SMALL && p->k <= row->kc &&
-         (is_one_panel || (m * n <= SMALL && m * n * p->k <= WS_SMALL_WORK)) && p->batch_count == 1 && !ws_is_half(p->a.type);
+         (is_one_panel || (m * n <= SMALL && m * n * p->k <= WS_SMALL_WORK)) && !ws_is_half(p->a.type);
 }
-/* A product so small that planning it would be felt: straight to the direct path. */
-static inline bool ws_is_small(const ws_problem *p, const ws_cpu_row *row) {
+/* Products so small that what is done beside each of them would be felt. */
+static inline bool ws_are_small(const ws_problem *p, const ws_cpu_row *row) {
   return ws_is_small_as(p, row, p->m, p->n) &&
          (!p->a.trans || row->mr * p->k * ws_types[p->a.type].bytes <= WS_STACK_PANEL_BYTES);
 }
+/* One that is not planned, either: straight to the direct path. */
+static inline bool ws_is_small(const ws_problem *p, const ws_cpu_row *row) { return p->batch_count == 1 && ws_are_small(p, row); }
 /* As its transpose, C by rows. */
 static inline bool ws_is_small_by_rows(const ws_problem *p, const ws_cpu_row *row) {
-  return p->b.trans && ws_is_small_as(p, row, p->n, p->m);
+  return p->batch_count == 1 && p->b.trans && ws_is_small_as(p, row, p->n, p->m);
 }
 /* By sums along k, whose block is all of k and whose copies go to the stack, a line at least. */
 static inline bool ws_is_small_dots(const ws_problem *p, const ws_cpu_row *row) {
